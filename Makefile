@@ -2,6 +2,7 @@
 # Needs Python 3.11 or newer, make and git; everything else goes into $(VENV).
 #
 #   make demo        a real model in a 2,048-token window, a long conversation, each compaction as it happens
+#   make setup       make .venv, with everything that the tests need
 #   make test        lint, types, and every test, README and example
 #   make test-all    the same, and the tests again on Python 3.12 and 3.13 where they are present
 #   make lint        ruff: rules and format              make format   let ruff mend what it can
@@ -48,8 +49,10 @@ UV := $(BIN)/uv pip install --python $(BIN)/python
 EXTRAS := openai anthropic google bedrock redis encryption otel serve cli
 COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 
-.PHONY: newest test test-all pytest lint format types bench coverage demo wheel lock mutants redis node agent chromium
+.PHONY: setup newest test test-all pytest lint format types bench coverage demo wheel lock mutants redis node agent chromium
 .PHONY: gateway fleet fleet-bench frameworks peers docs sdist sbom release-check clean
+
+setup: $(VENV)/.dev
 
 test: lint types pytest
 
@@ -108,8 +111,10 @@ $(VENV)-mutants/.done: requirements/mutants.txt
 	@$(BIN)/uv pip install --python $(VENV)-mutants/bin/python --require-hashes -r requirements/mutants.txt
 	@touch $@
 
-docs: $(VENV)-docs/.done
+docs: $(VENV)-docs/.done $(VENV)/.dev chromium
+	$(BIN)/python docs/make_pictures.py
 	$(VENV)-docs/bin/python docs/make_site.py
+	$(PYTEST) -q tests/test_site_browser.py tests/test_readme.py
 
 $(VENV)-docs/.done: $(VENV)/.uv requirements/docs.txt
 	@$(PYTHON) -m venv $(VENV)-docs

@@ -1,4 +1,6 @@
-"""README.md and the manual are tests too: each Python block runs, a page's blocks in one namespace."""
+"""README.md and the manual are tests too: each Python block runs, a page's blocks in one
+namespace.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,8 @@ from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser
 # Set before anything imports litellm: it would fetch a price list otherwise.
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 
-# No test speaks TLS. A client that reads no certificates is made in a hundredth of the time, and there are hundreds.
+# No test speaks TLS. A client that reads no certificates is made in a hundredth of the time, and
+# there are hundreds.
 os.environ.pop("SSL_CERT_FILE", None)
 os.environ["SSL_CERT_DIR"] = os.devnull
 

@@ -1,7 +1,9 @@
-"""What a prompt cache saves: uncached tokens with ``summary_request="transcript"`` and ``"native"``.
+"""What a prompt cache saves: uncached tokens with ``summary_request="transcript"`` and
+``"native"``.
 
-One agent's conversation with tools grows through a small window. A provider's cache is taken to hold the longest common
-prefix with any earlier request, which is what OpenAI's and Anthropic's automatic caches do within their lifetime.
+One agent's conversation with tools grows through a small window. A provider's cache is taken to
+hold the longest common prefix with any earlier request, which is what OpenAI's and Anthropic's
+automatic caches do within their lifetime.
 """
 
 from __future__ import annotations
@@ -48,9 +50,12 @@ class Cache:
 
 
 SUMMARY = (
-    "The user looks words up in the handbook, many at a time, and has not said what for. Every look-up so far was "
-    "answered by the tool, with a paragraph that the assistant repeated in its own words. No question came back a "
-    "second time. Most of the words are about running software: clusters, queues, caches and budgets. There were "
+    "The user looks words up in the handbook, many at a time, and has not said "
+    "what for. Every look-up so far was "
+    "answered by the tool, with a paragraph that the assistant repeated in its own "
+    "words. No question came back a "
+    "second time. Most of the words are about running software: clusters, queues, "
+    "caches and budgets. There were "
     "no rules, and nothing was decided. Open is whatever the user asks next."
 )
 """About as long as a model's, and not repeating itself, which would be refused."""
@@ -65,7 +70,9 @@ def speak(messages: tuple[Any, ...]) -> str:
 
 def measure(mode: Literal["transcript", "native"]) -> dict[str, float]:
     """Run the conversation; tokens are characters // 4."""
-    model, cache, chance = ScriptedModel(window=WINDOW, replies=speak), Cache(), random.Random(7)
+    model = ScriptedModel(window=WINDOW, replies=speak)
+    cache = Cache()
+    chance = random.Random(7)
 
     def completion(*, messages: list[dict[str, Any]], tools: object = None, **options: Any) -> Any:
         cache.take(messages, tools)
@@ -73,11 +80,15 @@ def measure(mode: Literal["transcript", "native"]) -> dict[str, float]:
 
     compacter = Compacter(summary_request=mode)
     wrapped = compacter.wrap(completion)
-    history: list[dict[str, Any]] = [{"role": "system", "content": "You answer from the handbook. " * 40}]
+    history: list[dict[str, Any]] = [
+        {"role": "system", "content": ("You answer from the handbook. ") * 40}
+    ]
     for turn in range(TURNS):
         question = f"question {turn}: " + " ".join(chance.choices(WORDS, k=80))
         history.append({"role": "user", "content": question})
-        history.append(wrapped(model="scripted", messages=history, tools=TOOLS)["choices"][0]["message"])
+        history.append(
+            wrapped(model="scripted", messages=history, tools=TOOLS)["choices"][0]["message"]
+        )
     totals = compacter.totals
     return {
         "compactions": totals.rounds,
@@ -94,7 +105,14 @@ def main() -> None:
     for name in both["native"]:
         print(f"{name:18}{both['transcript'][name]:>12,}{both['native'][name]:>12,}")
     ratio = both["native"]["uncached_tokens"] / both["transcript"]["uncached_tokens"]
-    print(json.dumps({**{mode: result["uncached_tokens"] for mode, result in both.items()}, "ratio": round(ratio, 3)}))
+    print(
+        json.dumps(
+            {
+                **{mode: result["uncached_tokens"] for mode, result in both.items()},
+                "ratio": round(ratio, 3),
+            }
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
-"""How many standing constraints survive a model-free compaction of real conversations, word for word.
+"""How many standing constraints survive a model-free compaction of real conversations, word for
+word.
 
-Constraints in several languages are said by the user at the top, in the middle and near the end of each
-conversation (``COMPACTER_DATA``, default ``../shared/data``), which is then compacted to a share of its size.
+Constraints in several languages are said by the user at the top, in the middle and near the end of
+each conversation (``COMPACTER_DATA``, default ``../shared/data``), which is then compacted to a
+share of its size.
 
 Run: ``python benchmarks/constraints.py --share 0.2``. Prints a table and ends with one JSON line.
 """
@@ -44,7 +46,8 @@ CONSTRAINTS = (
 )
 PLACES = {"top": 0.0, "middle": 0.5, "end": 0.95}
 SMALLEST = 4_000
-"""Characters of the smallest conversation used: below that a share holds little more than the constraint."""
+"""Characters of the smallest conversation used: below that a share holds little more than the
+constraint."""
 
 
 def kept(messages: list[Any], wire_name: str, place: float, constraint: str, share: float) -> bool:
@@ -62,10 +65,14 @@ def kept(messages: list[Any], wire_name: str, place: float, constraint: str, sha
 def main() -> None:
     """Run it over the conversations and print the shares."""
     parser = argparse.ArgumentParser(description=__doc__)
-    default = Path(os.environ.get("COMPACTER_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
+    default = Path(
+        os.environ.get("COMPACTER_DATA", Path(__file__).resolve().parents[2] / "shared" / "data")
+    )
     parser.add_argument("--data", type=Path, default=default)
     parser.add_argument("--share", type=float, default=0.2)
-    parser.add_argument("--each", type=int, default=2, help="constraints tried at each place of a conversation")
+    parser.add_argument(
+        "--each", type=int, default=2, help=("constraints tried at each place of a conversation")
+    )
     options = parser.parse_args()
     survived: dict[str, list[bool]] = defaultdict(list)
     lost: list[tuple[str, str, str]] = []
@@ -76,8 +83,12 @@ def main() -> None:
                 continue
             for offset, (name, place) in enumerate(PLACES.items()):
                 for turn in range(options.each):
-                    constraint = CONSTRAINTS[(number * 7 + offset * 3 + turn * 5) % len(CONSTRAINTS)]
-                    held = kept(record["messages"], record["format"], place, constraint, options.share)
+                    constraint = CONSTRAINTS[
+                        (number * 7 + offset * 3 + turn * 5) % len(CONSTRAINTS)
+                    ]
+                    held = kept(
+                        record["messages"], record["format"], place, constraint, options.share
+                    )
                     survived[name].append(held)
                     if not held:
                         lost.append((record["id"], name, constraint))

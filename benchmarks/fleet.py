@@ -1,8 +1,9 @@
-"""A fleet under load: two workers of the LiteLLM proxy, one Redis, a provider with a true window. ``make fleet-bench``.
+"""A fleet under load: two workers of the LiteLLM proxy, one Redis, a provider with a true window.
+``make fleet-bench``.
 
-Every figure is measured with real processes on loopback: 200 conversations at once, the same history from several
-clients at once, a worker killed while it summarises, a Redis that stops and one that gives a byte a second, and what
-the plug-in adds to a call on which nothing happens.
+Every figure is measured with real processes on loopback: 200 conversations at once, the same
+history from several clients at once, a worker killed while it summarises, a Redis that stops and
+one that gives a byte a second, and what the plug-in adds to a call on which nothing happens.
 """
 
 from __future__ import annotations
@@ -39,12 +40,18 @@ def main() -> None:
     """Run all parts, or those that are named."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("parts", nargs="*", choices=[[], *PARTS], help="all where none is named")
-    parser.add_argument("--python", default=os.environ.get("COMPACTER_PROXY_PYTHON", ROOT / ".venv-proxy/bin/python"))
+    parser.add_argument(
+        "--python",
+        default=os.environ.get("COMPACTER_PROXY_PYTHON", ROOT / ".venv-proxy/bin/python"),
+    )
     parser.add_argument("--conversations", type=int, default=200)
     options = parser.parse_args()
     failed = False
     for name in options.parts or PARTS:
-        with tempfile.TemporaryDirectory(prefix="compacter-fleet-") as folder, Provider() as provider:
+        with (
+            tempfile.TemporaryDirectory(prefix="compacter-fleet-") as folder,
+            Provider() as provider,
+        ):
             fleet = Fleet(Path(options.python).absolute(), Path(folder), provider)
             try:
                 failed |= not PARTS[name](fleet, options)
@@ -70,12 +77,25 @@ class Fleet:
         if program is None:
             sys.exit("fleet: no redis-server on this machine")
         self._redis = subprocess.Popen(
-            [program, "--bind", "127.0.0.1", "--port", str(self.redis_port), "--save", "", "--dir", str(self.folder)],
+            [
+                program,
+                "--bind",
+                "127.0.0.1",
+                "--port",
+                str(self.redis_port),
+                "--save",
+                "",
+                "--dir",
+                str(self.folder),
+            ],
             stdout=subprocess.DEVNULL,
         )
         end = time.monotonic() + 20
         while time.monotonic() < end:
-            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.redis_port), 1):
+            with (
+                contextlib.suppress(OSError),
+                socket.create_connection(("127.0.0.1", self.redis_port), 1),
+            ):
                 return f"redis://127.0.0.1:{self.redis_port}/0"
             time.sleep(0.05)
         sys.exit("fleet: redis-server did not start")
@@ -86,16 +106,25 @@ class Fleet:
             self._redis.terminate()
             self._redis.wait(10)
 
-    def proxies(self, count: int, settings: Json | None, *, writer: str = "writer-window-100000") -> list[Proxy]:
+    def proxies(
+        self, count: int, settings: Json | None, *, writer: str = "writer-window-100000"
+    ) -> list[Proxy]:
         """Start proxies with one config; without the plug-in where ``settings`` is ``None``."""
         url = f"{self.provider.url}/v1"
         models = {"small": "plain", "large": _LARGE, "unknown": _LARGE, "writer": writer}
-        windows = {"writer": {"max_input_tokens": 100_000}, "large": {"max_input_tokens": 100_000_000}}
+        windows = {
+            "writer": {"max_input_tokens": 100_000},
+            "large": {"max_input_tokens": 100_000_000},
+        }
         config: Json = {
             "model_list": [
                 {
                     "model_name": name,
-                    "litellm_params": {"model": f"openai/{model}", "api_base": url, "api_key": "none"},
+                    "litellm_params": {
+                        "model": f"openai/{model}",
+                        "api_base": url,
+                        "api_key": "none",
+                    },
                     "model_info": windows.get(name, {}),
                 }
                 for name, model in models.items()
@@ -107,7 +136,8 @@ class Fleet:
         started = [launched(self.python, config, self.folder) for _ in range(count)]
         self._proxies.extend(started)
         for number, proxy in enumerate(started):
-            # The first calls of a worker load what it needs: seconds that are none of the plug-in's.
+            # The first calls of a worker load what it needs: seconds that are none of the
+            # plug-in's.
             for turns in (1, 14) if settings is not None else (1,):
                 ask(ready(proxy), history(f"mark-{number}w{turns}", turns))
         self.provider.seen.clear()
@@ -122,7 +152,11 @@ class Fleet:
 
     def summaries(self) -> list[str]:
         """What the summarizer was asked, request by request."""
-        return [str(seen.body["messages"]) for seen in list(self.provider.seen) if "writer" in seen.model]
+        return [
+            str(seen.body["messages"])
+            for seen in list(self.provider.seen)
+            if "writer" in seen.model
+        ]
 
 
 def question(mark: str, number: int, length: int = 60) -> str:
@@ -132,9 +166,25 @@ def question(mark: str, number: int, length: int = 60) -> str:
 
 
 WORDS = [
-    "roof", "wall", "window", "door", "garden", "cellar", "paint", "brick", "tile", "lamp", "stair", "floor", "kitchen",
-    "shed", "fence", "gate", "path", "well",
-]  # fmt: skip
+    "roof",
+    "wall",
+    "window",
+    "door",
+    "garden",
+    "cellar",
+    "paint",
+    "brick",
+    "tile",
+    "lamp",
+    "stair",
+    "floor",
+    "kitchen",
+    "shed",
+    "fence",
+    "gate",
+    "path",
+    "well",
+]
 
 
 def ask(proxy: Proxy, messages: list[Json], model: str = "small", timeout: float = 120) -> Answer:
@@ -148,17 +198,21 @@ def report(part: str, **figures: object) -> None:
     print(f"{part:<10} {told}", flush=True)
 
 
-# -- 200 conversations -------------------------------------------------------------------------------------------------
+# -- 200 conversations -----------------------------------------------------------------------------
 
 
 def load(fleet: Fleet, options: argparse.Namespace) -> bool:
     """Conversations at once through two workers, each of which overflows at least three times."""
     workers = fleet.proxies(2, {"memory": {"redis": fleet.redis()}})
-    turns, bad, overflows = 16, Counter[str](), Counter[str]()
+    turns = 16
+    bad = Counter[str]()
+    overflows = Counter[str]()
 
     def converse(number: int) -> None:
         mark = f"mark-{number:x}z"
-        messages: list[Json] = [{"role": "system", "content": "You answer questions about a house."}]
+        messages: list[Json] = [
+            {"role": "system", "content": ("You answer questions about a house.")}
+        ]
         for turn in range(turns):
             messages.append({"role": "user", "content": question(mark, turn, 120)})
             answer = ask(workers[(number + turn) % 2], messages)
@@ -169,7 +223,9 @@ def load(fleet: Fleet, options: argparse.Namespace) -> bool:
             content = answer.json["choices"][0]["message"]["content"]
             if {word for word in content.split() if word.startswith("mark-")} != {mark}:
                 bad["another conversation's answer"] += 1
-            messages.append({"role": "assistant", "content": content + " " + question("It", turn, 60)})
+            messages.append(
+                {"role": "assistant", "content": content + " " + question("It", turn, 60)}
+            )
 
     started = time.monotonic()
     with ThreadPoolExecutor(options.conversations) as pool:
@@ -182,26 +238,42 @@ def load(fleet: Fleet, options: argparse.Namespace) -> bool:
     twice = len(asked) - len(set(asked))
     fewest = min(overflows.values(), default=0)
     report(
-        "load", conversations=options.conversations, calls=options.conversations * turns,
-        not_answered=bad["not answered"], foreign_marks=bad["another conversation's answer"],
+        "load",
+        conversations=options.conversations,
+        calls=options.conversations * turns,
+        not_answered=bad["not answered"],
+        foreign_marks=bad["another conversation's answer"],
         refusals=sum(overflows.values()),
-        fewest_refusals_of_one=fewest, summaries=len(asked), summaries_made_twice=twice,
-        seconds=round(seconds, 1), calls_per_second=round(options.conversations * turns / seconds, 1),
-    )  # fmt: skip
+        fewest_refusals_of_one=fewest,
+        summaries=len(asked),
+        summaries_made_twice=twice,
+        seconds=round(seconds, 1),
+        calls_per_second=round(options.conversations * turns / seconds, 1),
+    )
     return not bad and not twice and fewest >= 3 and len(overflows) == options.conversations
 
 
 def together(fleet: Fleet, options: argparse.Namespace) -> bool:  # noqa: ARG001 - one signature for all
     """The same history from eight clients at once, through both workers: one summary."""
-    workers = fleet.proxies(2, {"memory": {"redis": fleet.redis()}}, writer="writer-window-100000-slow-0.5")
-    histories, clients, bad = 12, 8, 0
+    workers = fleet.proxies(
+        2, {"memory": {"redis": fleet.redis()}}, writer="writer-window-100000-slow-0.5"
+    )
+    histories = 12
+    clients = 8
+    bad = 0
     for number in range(histories):
         messages = history(f"mark-{number}t", 14)
         with ThreadPoolExecutor(clients) as pool:
             answers = list(pool.map(lambda n, m=messages: ask(workers[n % 2], m), range(clients)))
         bad += sum(answer.status != 200 for answer in answers)
     asked = fleet.summaries()
-    report("together", histories=histories, clients_each=clients, not_answered=bad, summaries=len(asked))
+    report(
+        "together",
+        histories=histories,
+        clients_each=clients,
+        not_answered=bad,
+        summaries=len(asked),
+    )
     return not bad and len(asked) == histories
 
 
@@ -214,13 +286,17 @@ def history(mark: str, turns: int) -> list[Json]:
     return [*messages, {"role": "user", "content": "And what did I ask first?"}]
 
 
-# -- what fails --------------------------------------------------------------------------------------------------------
+# -- what fails ------------------------------------------------------------------------------------
 
 
 def killed(fleet: Fleet, options: argparse.Namespace) -> bool:  # noqa: ARG001 - as above
-    """A worker is killed while it summarises: its clients go to the other one, as behind a load balancer."""
+    """A worker is killed while it summarises: its clients go to the other one, as behind a load
+    balancer.
+    """
     summary = 1.5
-    workers = fleet.proxies(2, {"memory": {"redis": fleet.redis()}}, writer=f"writer-window-100000-slow-{summary}")
+    workers = fleet.proxies(
+        2, {"memory": {"redis": fleet.redis()}}, writer=f"writer-window-100000-slow-{summary}"
+    )
     took: list[float] = []
     lost = 0
 
@@ -241,32 +317,44 @@ def killed(fleet: Fleet, options: argparse.Namespace) -> bool:  # noqa: ARG001 -
         workers[0].process.kill()
         lost = sum(one.result() != 200 for one in calls)
     report(
-        "killed", calls=8, lost=lost, went_to_the_other_worker=len(took),
-        longest_seconds=round(max(took, default=0), 2), of_which_summary=summary,
-    )  # fmt: skip
+        "killed",
+        calls=8,
+        lost=lost,
+        went_to_the_other_worker=len(took),
+        longest_seconds=round(max(took, default=0), 2),
+        of_which_summary=summary,
+    )
     return not lost and bool(took) and max(took) <= summary + 2
 
 
 def redis_away(fleet: Fleet, options: argparse.Namespace) -> bool:  # noqa: ARG001 - as above
     """Redis stops, starts again, and is slow: a byte a second."""
-    summary, fine = 0.5, True
+    summary = 0.5
+    fine = True
     writer = f"writer-window-100000-slow-{summary}"
     url = fleet.redis()
     (worker,) = fleet.proxies(1, {"memory": {"redis": url}}, writer=writer)
-    phases: dict[str, Callable[[], object]] = {"up": lambda: None, "stopped": fleet.stop_redis, "started": fleet.redis}
+    phases: dict[str, Callable[[], object]] = {
+        "up": lambda: None,
+        "stopped": fleet.stop_redis,
+        "started": fleet.redis,
+    }
     for phase, change in phases.items():
         change()
         if phase == "started":
             time.sleep(5.5)  # For five seconds the memory is left alone after it failed.
         fine &= _timed(fleet, worker, f"redis {phase}", summary)
     with relay(fleet.redis_port, seconds_a_byte=1.0) as port:
-        (worker,) = fleet.proxies(1, {"memory": {"redis": f"redis://127.0.0.1:{port}/0"}}, writer=writer)
+        (worker,) = fleet.proxies(
+            1, {"memory": {"redis": f"redis://127.0.0.1:{port}/0"}}, writer=writer
+        )
         fine &= _timed(fleet, worker, "redis slow", summary)
     return fine
 
 
 def _timed(fleet: Fleet, worker: Proxy, what: str, summary: float) -> bool:
-    took, lost = [], 0
+    took = []
+    lost = 0
     before = len(fleet.summaries())
     for number in range(5):
         messages = history(f"mark-{what.replace(' ', '')}{number}", 14)
@@ -275,7 +363,9 @@ def _timed(fleet: Fleet, worker: Proxy, what: str, summary: float) -> bool:
             lost += ask(worker, messages).status != 200
             took.append(time.monotonic() - started)
     summaries = len(fleet.summaries()) - before
-    report(what, calls=len(took), lost=lost, summaries=summaries, longest_seconds=round(max(took), 2))
+    report(
+        what, calls=len(took), lost=lost, summaries=summaries, longest_seconds=round(max(took), 2)
+    )
     return not lost and max(took) <= summary + 2
 
 
@@ -290,7 +380,9 @@ def relay(to: int, *, seconds_a_byte: float) -> Generator[int]:
                     client, _ = server.accept()
                     upstream = socket.create_connection(("127.0.0.1", to))
                     threading.Thread(target=copy, args=(client, upstream, 0.0), daemon=True).start()
-                    threading.Thread(target=copy, args=(upstream, client, seconds_a_byte), daemon=True).start()
+                    threading.Thread(
+                        target=copy, args=(upstream, client, seconds_a_byte), daemon=True
+                    ).start()
 
         def copy(source: socket.socket, target: socket.socket, pause: float) -> None:
             with contextlib.suppress(OSError):
@@ -303,25 +395,31 @@ def relay(to: int, *, seconds_a_byte: float) -> Generator[int]:
         yield server.getsockname()[1]
 
 
-# -- what it costs -----------------------------------------------------------------------------------------------------
+# -- what it costs ---------------------------------------------------------------------------------
 
 
 def latency(fleet: Fleet, options: argparse.Namespace) -> bool:  # noqa: ARG001 - as above
-    """What the plug-in adds to a call on which nothing happens, while Redis holds a record of another conversation."""
+    """What the plug-in adds to a call on which nothing happens, while Redis holds a record of
+    another conversation.
+    """
     (without,) = fleet.proxies(1, None)
     (with_it,) = fleet.proxies(1, {"memory": {"redis": fleet.redis()}})
     assert ask(with_it, history("mark-0l", 14)).status == 200
     fine = True
     for model, count, rounds, most in (
-        ("large", 100, 150, 1.0), ("large", 10_000, 20, 5.0), ("unknown", 100, 100, 1.0), ("unknown", 10_000, 20, 5.0),
-    ):  # fmt: skip
+        ("large", 100, 150, 1.0),
+        ("large", 10_000, 20, 5.0),
+        ("unknown", 100, 100, 1.0),
+        ("unknown", 10_000, 20, 5.0),
+    ):
         messages = history(f"mark-{count}l", count // 2)
         times: dict[str, list[float]] = {"without": [], "with": []}
         worked: dict[str, list[float]] = {"without": [], "with": []}
         pair = [("without", without), ("with", with_it)]
         for number in range(rounds + 5):
             for name, proxy in pair if number % 2 else reversed(pair):
-                before, started = cpu_ms(proxy), time.perf_counter()
+                before = cpu_ms(proxy)
+                started = time.perf_counter()
                 answer = ask(proxy, messages, model)
                 took = (time.perf_counter() - started) * 1_000
                 assert answer.status == 200, answer.text
@@ -332,16 +430,24 @@ def latency(fleet: Fleet, options: argparse.Namespace) -> bool:  # noqa: ARG001 
         added = medians["with"] - medians["without"]
         cpu = statistics.mean(worked["with"]) - statistics.mean(worked["without"])
         report(
-            "latency", window=model, messages=count, median_ms_without=round(medians["without"], 2),
-            median_ms_with=round(medians["with"], 2), added_ms=round(added, 2), allowed_ms=most,
-            added_cpu_ms=round(cpu, 2), of_cpu_ms=round(statistics.mean(worked["without"]), 2),
-        )  # fmt: skip
+            "latency",
+            window=model,
+            messages=count,
+            median_ms_without=round(medians["without"], 2),
+            median_ms_with=round(medians["with"], 2),
+            added_ms=round(added, 2),
+            allowed_ms=most,
+            added_cpu_ms=round(cpu, 2),
+            of_cpu_ms=round(statistics.mean(worked["without"]), 2),
+        )
         fine &= added <= most
     return fine
 
 
 def cpu_ms(proxy: Proxy) -> float:
-    """What a proxy has worked so far, in milliseconds: unlike the time of the clock, no matter what else runs."""
+    """What a proxy has worked so far, in milliseconds: unlike the time of the clock, no matter what
+    else runs.
+    """
     fields = Path(f"/proc/{proxy.process.pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) * 1_000 / os.sysconf("SC_CLK_TCK")
 

@@ -1,7 +1,9 @@
-"""What one fold of a megabyte costs, whatever stands in it: processor seconds per megabyte, and against plain prose.
+"""What one fold of a megabyte costs, whatever stands in it: processor seconds per megabyte, and
+against plain prose.
 
-A fold reads foreign text with many patterns: to redact it, to find sentences and rules, to index it. Each line is one
-overflow of a history that holds nothing but one shape of text, with ``redact="secrets"`` and no model.
+A fold reads foreign text with many patterns: to redact it, to find sentences and rules, to index
+it. Each line is one overflow of a history that holds nothing but one shape of text, with
+``redact="secrets"`` and no model.
 
     python benchmarks/folds.py [SHAPE ...]
 """
@@ -17,9 +19,14 @@ from compacter.testing import token_limit_error
 
 CHINESE = "".join(chr(0x4E00 + place * 37 % 4_000) for place in range(1_000))
 SHAPES = {
-    "prose": "The deploy of service alpha-7 went well at noon, and Ada wrote down what was left to do. ",
+    "prose": (
+        "The deploy of service alpha-7 went well at noon, and Ada wrote down what was left to do. "
+    ),
     "rules": "You must never send that file to a customer. ",
-    "log": "2026-11-22 10:00:00,123 ERROR [main] com.acme.Orders - failed id=abc-123 path=/var/log/orders.log\n",
+    "log": (
+        "2026-11-22 10:00:00,123 ERROR [main] com.acme.Orders - failed id=abc-123 "
+        "path=/var/log/orders.log\n"
+    ),
     "json": '{"a": {"b": [1, 2, 3], "user": "ada lovelace"}, "c": "text of a value"}\n',
     "table": "| 12 | value x | note text |\n",
     "Chinese": "。".join(CHINESE[place : place + 25] for place in range(0, 1_000, 25)),
@@ -56,7 +63,11 @@ def seconds(text: str) -> float:
         if not refused:
             refused = True
             raise token_limit_error(limit=200_000, input_tokens=400_000)
-        return {"choices": [{"message": {"role": "assistant", "content": "ok"}, "finish_reason": "stop"}]}
+        return {
+            "choices": [
+                {"message": {"role": "assistant", "content": "ok"}, "finish_reason": "stop"}
+            ]
+        }
 
     call = Compacter(summarizer="extractive", redact="secrets").wrap(completion)
     began = time.process_time()

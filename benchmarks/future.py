@@ -1,9 +1,11 @@
-"""What an agent needs later: names that it really used after a cut, in the request that the provider accepted there.
+"""What an agent needs later: names that it really used after a cut, in the request that the
+provider accepted there.
 
-Each real conversation (``COMPACTER_DATA``, default ``../shared/data``) is sent up to its cut to a provider whose window
-takes what must stay (system prompt, last user message) and a share of all else. A name counts when it stands in the
-request that was accepted: in the summary, in quotes, or in what stayed. ``by hand`` is ``compact(budget=...)`` to the
-same size, all of which the summary may fill; a wrapped call leaves room for what comes next.
+Each real conversation (``COMPACTER_DATA``, default ``../shared/data``) is sent up to its cut to a
+provider whose window takes what must stay (system prompt, last user message) and a share of all
+else. A name counts when it stands in the request that was accepted: in the summary, in quotes, or
+in what stayed. ``by hand`` is ``compact(budget=...)`` to the same size, all of which the summary
+may fill; a wrapped call leaves room for what comes next.
 
 Run: ``python benchmarks/future.py --share 0.2``. Prints a table and ends with one JSON line.
 """
@@ -42,11 +44,17 @@ def size(messages: Sequence[Any], form: MessageFormat) -> int:
 
 def text(messages: Sequence[Any], form: MessageFormat) -> str:
     """All that can be read of a request."""
-    return "\n".join(part.text for at, message in enumerate(messages) for part in form.parts(message, at))
+    return "\n".join(
+        part.text for at, message in enumerate(messages) for part in form.parts(message, at)
+    )
 
 
-def accepted(messages: Sequence[Any], form: MessageFormat, window: int, options: dict[str, Any]) -> list[Any]:
-    """The request that a provider with so many characters of window accepts; empty where it accepts none."""
+def accepted(
+    messages: Sequence[Any], form: MessageFormat, window: int, options: dict[str, Any]
+) -> list[Any]:
+    """The request that a provider with so many characters of window accepts; empty where it accepts
+    none.
+    """
     compacter = Compacter(**options)
     if "memory" in options:
         return list(compacter.compact(messages, wire_format=form.name, budget=window).messages)
@@ -56,7 +64,11 @@ def accepted(messages: Sequence[Any], form: MessageFormat, window: int, options:
         if (used := size(messages, form)) > window:
             raise token_limit_error("openai", limit=window // 4, input_tokens=used // 4)
         sent[:] = messages
-        return {"choices": [{"message": {"role": "assistant", "content": "Noted."}, "finish_reason": "stop"}]}
+        return {
+            "choices": [
+                {"message": {"role": "assistant", "content": "Noted."}, "finish_reason": "stop"}
+            ]
+        }
 
     call = compacter.wrap(provider, wire_format=form.name, messages_param="messages")
     try:
@@ -69,7 +81,9 @@ def accepted(messages: Sequence[Any], form: MessageFormat, window: int, options:
 def main() -> None:
     """Print the share of the names that were there, for each way."""
     parser = argparse.ArgumentParser(description=__doc__)
-    default = Path(os.environ.get("COMPACTER_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
+    default = Path(
+        os.environ.get("COMPACTER_DATA", Path(__file__).resolve().parents[2] / "shared" / "data")
+    )
     parser.add_argument("--data", type=Path, default=default)
     parser.add_argument("--share", type=float, default=0.2)
     options = parser.parse_args()
@@ -94,7 +108,8 @@ def main() -> None:
             held = text(request, form)
             shares.setdefault(name, []).append(sum(value in held for value in names) / len(names))
     found = {
-        name: {"survived": round(sum(each) / len(each), 3), "refused": refused[name]} for name, each in shares.items()
+        name: {"survived": round(sum(each) / len(each), 3), "refused": refused[name]}
+        for name, each in shares.items()
     }
     for name, figures in found.items():
         print(f"{name:20} {figures}")

@@ -1,7 +1,9 @@
-"""A caller that keeps its own full history, and what it pays for compaction with and without a memory.
+"""A caller that keeps its own full history, and what it pays for compaction with and without a
+memory.
 
-Run: ``python benchmarks/growing.py``. Two hundred turns with tools through a window of 8,000 tokens, all of
-the history sent each time. Beside compacter with its memory and without, the twenty lines that many programs
+Run: ``python benchmarks/growing.py``. Two hundred turns with tools through a window of 8,000
+tokens, all of the history sent each time. Beside compacter with its memory and without, the twenty
+lines that many programs
 have: catch the error, summarise the older seven tenths, try again. Ends with one JSON line.
 """
 
@@ -17,15 +19,24 @@ from compacter.testing import ScriptedModel, ScriptedSummarizer
 TURNS = 200
 WINDOW = 8_000
 SUMMARY = (
-    "The user has the stores of a country checked, one town after the other, and wants to know what is missing on "
-    "each shelf and what it costs to fill it up. The assistant looks every town up with the stock tool, which "
-    "answers with twenty shelves: their number, how many pieces are missing, and a price. Shelves whose number is "
-    "a multiple of seven were full everywhere. The others lacked between one and six pieces. Prices rise from "
-    "shelf to shelf by thirteen, and by one from town to town, so that the last shelf of a late town is the "
-    "dearest. All orders were written down as they came up, and delivery was promised by Monday. Nobody has asked "
-    "for a total yet, nor was any order changed or called off afterwards. No town had to be looked up a second "
-    "time, and no call of the tool failed. Still to be done are the towns that have not been named so far; the "
-    "user names them in the order of their numbers. There were no wishes about the form of the answers beyond "
+    "The user has the stores of a country checked, one town after the other, and "
+    "wants to know what is missing on "
+    "each shelf and what it costs to fill it up. The assistant looks every town up "
+    "with the stock tool, which "
+    "answers with twenty shelves: their number, how many pieces are missing, and a "
+    "price. Shelves whose number is "
+    "a multiple of seven were full everywhere. The others lacked between one and "
+    "six pieces. Prices rise from "
+    "shelf to shelf by thirteen, and by one from town to town, so that the last "
+    "shelf of a late town is the "
+    "dearest. All orders were written down as they came up, and delivery was "
+    "promised by Monday. Nobody has asked "
+    "for a total yet, nor was any order changed or called off afterwards. No town "
+    "had to be looked up a second "
+    "time, and no call of the tool failed. Still to be done are the towns that "
+    "have not been named so far; the "
+    "user names them in the order of their numbers. There were no wishes about the "
+    "form of the answers beyond "
     "keeping them short."
 )
 """About as long as a model's, and not repeating itself, which would be refused."""
@@ -35,7 +46,10 @@ Completion = Callable[..., Any]
 
 def question(turn: int) -> dict[str, Any]:
     """What the user says."""
-    words = f"Now the store in town {turn}: what is missing there, and what does it cost to fill it up again? "
+    words = (
+        f"Now the store in town {turn}: what is missing there, and what does it cost to "
+        f"fill it up again? "
+    )
     return {"role": "user", "content": words * 3}
 
 
@@ -51,13 +65,17 @@ def call(turn: int) -> dict[str, Any]:
 
 def result(turn: int) -> dict[str, Any]:
     """What it finds."""
-    shelves = [{"shelf": shelf, "missing": shelf % 7, "price": shelf * 13 + turn} for shelf in range(20)]
+    shelves = [
+        {"shelf": shelf, "missing": shelf % 7, "price": shelf * 13 + turn} for shelf in range(20)
+    ]
     return {"role": "tool", "tool_call_id": f"call_{turn}", "content": json.dumps(shelves)}
 
 
 def converse(completion: Completion) -> None:
     """All the turns; the history grows and is never touched."""
-    history: list[dict[str, Any]] = [{"role": "system", "content": "You keep the stores of a country. " * 10}]
+    history: list[dict[str, Any]] = [
+        {"role": "system", "content": ("You keep the stores of a country. ") * 10}
+    ]
     for turn in range(TURNS):
         history += [question(turn), call(turn), result(turn)]
         history.append(completion(model="any", messages=history)["choices"][0]["message"])
@@ -84,9 +102,13 @@ def plain(completion: Completion, summarizer: ScriptedSummarizer, tries: int = 1
     return wrapped
 
 
-def measured(name: str, wrap: Callable[[Completion, ScriptedSummarizer], Completion]) -> dict[str, float | str]:
+def measured(
+    name: str, wrap: Callable[[Completion, ScriptedSummarizer], Completion]
+) -> dict[str, float | str]:
     """One row."""
-    model = ScriptedModel(window=WINDOW, replies="It is all written down, and will be there by Monday. " * 4)
+    model = ScriptedModel(
+        window=WINDOW, replies=("It is all written down, and will be there by Monday. ") * 4
+    )
     summarizer = ScriptedSummarizer(SUMMARY)
     converse(wrap(model.completion, summarizer))
     prompts = [len(json.dumps(call)) // 4 for call in summarizer.prompts]
@@ -97,7 +119,9 @@ def measured(name: str, wrap: Callable[[Completion, ScriptedSummarizer], Complet
         "summaries": len(prompts),
         "summarizer_tokens": sum(prompts),
         "uncached_tokens": sum(
-            request.tokens - request.cached_tokens for request in model.requests if not request.refused
+            request.tokens - request.cached_tokens
+            for request in model.requests
+            if not request.refused
         ),
     }
 
@@ -106,11 +130,20 @@ def main() -> None:
     """Print the table and the JSON line."""
     rows = [
         measured("compacter", lambda call, ask: Compacter(summarizer=ask).wrap(call)),
-        measured("compacter, recall=None", lambda call, ask: Compacter(summarizer=ask, recall=None).wrap(call)),
-        measured("compacter, memory=None", lambda call, ask: Compacter(summarizer=ask, memory=None).wrap(call)),
+        measured(
+            "compacter, recall=None",
+            lambda call, ask: Compacter(summarizer=ask, recall=None).wrap(call),
+        ),
+        measured(
+            "compacter, memory=None",
+            lambda call, ask: Compacter(summarizer=ask, memory=None).wrap(call),
+        ),
         measured("catch, summarise, retry", plain),
     ]
-    print(f"{TURNS} turns with tools, a window of {WINDOW:,} tokens, all of the history sent each time\n")
+    print(
+        f"{TURNS} turns with tools, a window of {WINDOW:,} tokens, all of the history "
+        f"sent each time\n"
+    )
     names = [name for name in rows[0] if name != "name"]
     print(f"{'':<25}" + "".join(f"{name.replace('_', ' '):>19}" for name in names))
     for row in rows:

@@ -1,8 +1,9 @@
-"""What looking a long history up costs, and storing it: 10,000 messages, in process, in SQLite, in Redis on loopback.
+"""What looking a long history up costs, and storing it: 10,000 messages, in process, in SQLite, in
+Redis on loopback.
 
-Milliseconds of this process's own work and waiting, the best of several runs; Redis is left out where it is not
-installed. "Cold" is another process's first look: nothing is recognised yet, and every folded message is read (in
-process there is no other one: nothing is found).
+Milliseconds of this process's own work and waiting, the best of several runs; Redis is left out
+where it is not installed. "Cold" is another process's first look: nothing is recognised yet, and
+every folded message is read (in process there is no other one: nothing is found).
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from compacter.memory.base import pump
 from compacter.memory.match import Matcher
 from compacter.messages.format import get_format
 
-MESSAGES, FOLDED, RUNS = 10_000, 7_000, 9
+MESSAGES = 10_000
+FOLDED = 7_000
+RUNS = 9
 FORMAT = get_format("openai")
 
 
@@ -29,7 +32,10 @@ def talk() -> list[dict[str, Any]]:
     """A history of about five million characters, of new objects each time."""
     roles = ("user", "assistant")
     return [
-        {"role": roles[number % 2], "content": f"Message {number} about the harbour and its piers. " * 11}
+        {
+            "role": roles[number % 2],
+            "content": (f"Message {number} about the harbour and its piers. ") * 11,
+        }
         for number in range(MESSAGES)
     ]
 
@@ -62,8 +68,11 @@ def redis(folder: Path) -> Generator[str | None]:
 
 
 def measure(make: Callable[[], Memory]) -> list[float]:
-    """Store, warm look-up of the same objects, of equal ones, cold look-up, and the operations of the memory alone."""
-    history, equal = talk(), talk()
+    """Store, warm look-up of the same objects, of equal ones, cold look-up, and the operations of
+    the memory alone.
+    """
+    history = talk()
+    equal = talk()
     view = [{"role": "user", "content": "So far. " * 500}, *history[FOLDED:]]
     memory = make()
     matcher = Matcher(memory)
@@ -76,7 +85,14 @@ def measure(make: Callable[[], Memory]) -> list[float]:
     others = iter([make() for _ in range(RUNS)])
     cold = best(lambda: pump(Matcher(next(others)).view("s", FORMAT, history)))
     (record,) = memory.find([found.record.partition(":")[0]])
-    return [store, warm, other, cold, best(lambda: memory.save(record)), best(lambda: memory.find([record.key]))]
+    return [
+        store,
+        warm,
+        other,
+        cold,
+        best(lambda: memory.save(record)),
+        best(lambda: memory.find([record.key])),
+    ]
 
 
 def main() -> None:

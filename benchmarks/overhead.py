@@ -1,11 +1,11 @@
 """What a wrapped call that succeeds costs, over the bare call.
 
-Run: ``python benchmarks/overhead.py``. The function that is wrapped does nothing, so all that is seen is
-compacter. Three tables. Before anything was compacted, by the length of the history (which must not matter),
-beside what any wrapper costs that merely calls and catches. And with a compaction remembered, which every
-call has to find again, beside what it costs to encode the same messages as JSON, as a client does before it
-sends them. Last, the two options that make each call look at the history's sizes. Each figure is the best of
-several batches. Ends with one JSON line.
+Run: ``python benchmarks/overhead.py``. The function that is wrapped does nothing, so all that is
+seen is compacter. Three tables. Before anything was compacted, by the length of the history (which
+must not matter), beside what any wrapper costs that merely calls and catches. And with a compaction
+remembered, which every call has to find again, beside what it costs to encode the same messages as
+JSON, as a client does before it sends them. Last, the two options that make each call look at the
+history's sizes. Each figure is the best of several batches. Ends with one JSON line.
 """
 
 from __future__ import annotations
@@ -72,7 +72,9 @@ def conversation(length: int, *, letters: int = 60) -> list[Message]:
 
 @contextmanager
 def undisturbed() -> Generator[None]:
-    """No garbage collection while the clock runs: it would be charged to whoever happens to be measured."""
+    """No garbage collection while the clock runs: it would be charged to whoever happens to be
+    measured.
+    """
     gc.collect()
     gc.disable()
     try:
@@ -126,9 +128,13 @@ def quiet() -> list[dict[str, float]]:
     for length in LENGTHS:
         row = {"messages": float(length)}
         for name in ("sync", "sync_any", "async", "async_any"):
-            row[name] = best[name, length] - best["abare" if name.startswith("async") else "bare", length]
+            row[name] = (
+                best[name, length] - best["abare" if name.startswith("async") else "bare", length]
+            )
         rows.append(row)
-        print(f"{length:>9,}{row['sync']:>9.2f}{row['sync_any']:>13.2f}{row['async']:>9.2f}{row['async_any']:>13.2f}")
+        print(
+            f"{length:>9,}{row['sync']:>9.2f}{row['sync_any']:>13.2f}{row['async']:>9.2f}{row['async_any']:>13.2f}"
+        )
     return rows
 
 
@@ -167,7 +173,9 @@ def encode(*, model: str, messages: Sequence[Message]) -> str:
 
 
 def remembered(length: int) -> dict[str, float]:
-    """Added milliseconds with a compaction of this history remembered, by the way it is sent again."""
+    """Added milliseconds with a compaction of this history remembered, by the way it is
+    sent again.
+    """
     messages = conversation(length, letters=200)
     provider = Provider(sum(len(message["content"]) for message in messages) // 8)
     seen: list[list[Message]] = []
@@ -186,7 +194,8 @@ def remembered(length: int) -> dict[str, float]:
         "messages": length,
         "same": milliseconds(wrapped, [messages] * REPEATS) - base,
         "deepcopy": milliseconds(wrapped, [copy.deepcopy(messages) for _ in range(REPEATS)]) - base,
-        "json": milliseconds(wrapped, [json.loads(json.dumps(messages)) for _ in range(REPEATS)]) - base,
+        "json": milliseconds(wrapped, [json.loads(json.dumps(messages)) for _ in range(REPEATS)])
+        - base,
         "new_system": milliseconds(wrapped, [clock] * REPEATS) - base,
         "encode": milliseconds(encode, [messages] * REPEATS),
     }
@@ -200,7 +209,10 @@ def remembered(length: int) -> dict[str, float]:
 def recalled() -> list[dict[str, float]]:
     """The third table."""
     print("\nA compaction remembered: added milliseconds a call, by what is sent again\n")
-    print(f"{'messages':>9}{'same':>9}{'deep copies':>13}{'JSON copies':>13}{'new system':>12}  edit in place")
+    print(
+        f"{'messages':>9}{'same':>9}{'deep copies':>13}{'JSON copies':>13}{'new system':>12} "
+        f" edit in place"
+    )
     rows = []
     for length in LENGTHS[1:]:
         row = remembered(length)
@@ -247,8 +259,12 @@ def main() -> None:
             {
                 "added_us": [{key: round(value, 2) for key, value in row.items()} for row in rows],
                 "flat": round(flat, 2),
-                "recalled_ms": [{key: round(value, 3) for key, value in row.items()} for row in memory],
-                "watched_ms": [{key: round(value, 3) for key, value in row.items()} for row in options],
+                "recalled_ms": [
+                    {key: round(value, 3) for key, value in row.items()} for row in memory
+                ],
+                "watched_ms": [
+                    {key: round(value, 3) for key, value in row.items()} for row in options
+                ],
             }
         )
     )

@@ -1,9 +1,9 @@
 """How long it takes to choose what would be folded: sizes, steps, and the cut.
 
-Run: ``python benchmarks/planning.py``. ``Compacter.plan`` on agents' histories with tools, from 200 to
-100,000 messages, beside what it costs to encode the same messages as JSON, as a client does before it sends
-them. The latter also shows what the machine's caches do to anything that walks a long list. Each figure is
-the best of several runs. Ends with one JSON line.
+Run: ``python benchmarks/planning.py``. ``Compacter.plan`` on agents' histories with tools, from 200
+to 100,000 messages, beside what it costs to encode the same messages as JSON, as a client does
+before it sends them. The latter also shows what the machine's caches do to anything that walks a
+long list. Each figure is the best of several runs. Ends with one JSON line.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ RUNS = 200_000
 
 
 def conversation(length: int) -> list[dict[str, Any]]:
-    """A system prompt, then turns of five: a request, two tools called at once, their results, an answer."""
+    """A system prompt, then turns of five: a request, two tools called at once, their results, an
+    answer.
+    """
     messages: list[dict[str, Any]] = [{"role": "system", "content": "You are a careful engineer."}]
     turn = 0
     while len(messages) < length:
@@ -38,7 +40,10 @@ def conversation(length: int) -> list[dict[str, Any]]:
         messages += [
             {"role": "user", "content": f"Now look at module {turn} and tell me what it does."},
             {"role": "assistant", "content": None, "tool_calls": calls},
-            *({"role": "tool", "tool_call_id": name, "content": "def f(x):\n    return x\n" * 20} for name in ids),
+            *(
+                {"role": "tool", "tool_call_id": name, "content": "def f(x):\n    return x\n" * 20}
+                for name in ids
+            ),
             {"role": "assistant", "content": f"Module {turn} returns what it is given."},
         ]
         turn += 1
@@ -89,14 +94,20 @@ def main() -> None:
             f"{length:>9,}{row['plan_ms']:>10.3f}{row['us_per_message']:>12.2f}{row['encode_ms']:>10.3f}"
             f"{row['plan_ms'] / row['encode_ms']:>15.2f}"
         )
-    long, short = rows[-1], rows[1]
-    growth = {name: long[name] / short[name] * LENGTHS[1] / LENGTHS[-1] for name in ("plan_ms", "encode_ms")}
+    long = rows[-1]
+    short = rows[1]
+    growth = {
+        name: long[name] / short[name] * LENGTHS[1] / LENGTHS[-1]
+        for name in ("plan_ms", "encode_ms")
+    }
     print(
         f"\n{LENGTHS[-1]:,} messages against {LENGTHS[1]:,}, time a message: "
         f"planning {growth['plan_ms']:.2f} times, encoding {growth['encode_ms']:.2f} times"
     )
     print()
-    print(json.dumps({"rows": [{key: round(value, 4) for key, value in row.items()} for row in rows]}))
+    print(
+        json.dumps({"rows": [{key: round(value, 4) for key, value in row.items()} for row in rows]})
+    )
 
 
 if __name__ == "__main__":

@@ -1,8 +1,10 @@
-"""What the presets choose, measured: an agent with tools, and a chat that comes back to what was said long ago.
+"""What the presets choose, measured: an agent with tools, and a chat that comes back to what was
+said long ago.
 
-Both are made up here and grow through a window of 8,000 tokens. For each setting: requests that the provider refused,
-summaries that a model was asked for and the tokens that it read, tokens of accepted requests that no prompt cache
-holds, and the share of what later turns need that stood in their requests.
+Both are made up here and grow through a window of 8,000 tokens. For each setting: requests that the
+provider refused, summaries that a model was asked for and the tokens that it read, tokens of
+accepted requests that no prompt cache holds, and the share of what later turns need that stood in
+their requests.
 
 Run: ``python benchmarks/presets.py``. Prints two tables and ends with one JSON line.
 """
@@ -19,7 +21,8 @@ from compacter.settings import PRESETS
 from compacter.testing import ScriptedModel
 
 WINDOW = 8_000
-STEPS, TURNS = 240, 160
+STEPS = 240
+TURNS = 160
 MODEL = "gpt-4"  # Its window, by litellm's table, is the one that is measured here.
 WORDS = """harbour crane pilot berth lantern ferry cargo rope anchor deck
            customs ledger tide mast signal dock""".split()  # noqa: SIM905 - a list of words
@@ -66,11 +69,18 @@ class Provider:
 
 
 def agent(completion: Callable[..., Any], provider: Provider) -> None:
-    """One request and many tool calls; every sixth step uses an id that an earlier result has named."""
+    """One request and many tool calls; every sixth step uses an id that an earlier result has
+    named.
+    """
     chance = random.Random(3)
     history: list[dict[str, Any]] = [
         {"role": "system", "content": "You inspect ships. " * 20},
-        {"role": "user", "content": "Inspect every ship in the register, and tell me of each that lacks papers."},
+        {
+            "role": "user",
+            "content": (
+                "Inspect every ship in the register, and tell me of each that lacks papers."
+            ),
+        },
     ]
     papers: list[str] = []
     for step in range(STEPS):
@@ -82,7 +92,11 @@ def agent(completion: Callable[..., Any], provider: Provider) -> None:
         function = {"name": "inspect", "arguments": json.dumps(arguments)}
         call = {"id": f"call_{step}", "type": "function", "function": function}
         papers.append(f"paper-{chance.randrange(10**6):06d}")
-        result = {"ship": step, "paper": papers[-1], "log": [sentence(chance, 12) for _ in range(8)]}
+        result = {
+            "ship": step,
+            "paper": papers[-1],
+            "log": [sentence(chance, 12) for _ in range(8)],
+        }
         reply = completion(model=MODEL, messages=history)["choices"][0]["message"]
         history.append({"role": "assistant", "content": reply["content"], "tool_calls": [call]})
         history.append({"role": "tool", "tool_call_id": call["id"], "content": json.dumps(result)})
@@ -91,15 +105,19 @@ def agent(completion: Callable[..., Any], provider: Provider) -> None:
 def chat(completion: Callable[..., Any], provider: Provider) -> None:
     """A person says things in passing, and asks for one of them every fourth turn."""
     chance = random.Random(5)
-    history: list[dict[str, Any]] = [{"role": "system", "content": "You keep a harbour master company. " * 5}]
+    history: list[dict[str, Any]] = [
+        {"role": "system", "content": ("You keep a harbour master company. ") * 5}
+    ]
     told: list[tuple[str, str]] = []
     for turn in range(TURNS):
         provider.needed = ""
         if turn % 4 == 3:
             name, berth = told[-chance.choice((1, 4, 12, 40)) % len(told)]
-            said, provider.needed = f"Where did the {name} lie again?", berth
+            said = f"Where did the {name} lie again?"
+            provider.needed = berth
         else:
-            name, berth = f"{chance.choice(WORDS).capitalize()} {turn}", f"berth {chance.randrange(10**4)}-{turn}"
+            name = f"{chance.choice(WORDS).capitalize()} {turn}"
+            berth = f"berth {chance.randrange(10**4)}-{turn}"
             told.append((name, berth))
             said = f"{sentence(chance, 30)} The {name} lies at {berth}. {sentence(chance, 30)}"
         history.append({"role": "user", "content": said})
@@ -128,7 +146,9 @@ def main() -> None:
     presets = {f"preset: {name}": settings for name, settings in PRESETS.items()}
     found: dict[str, dict[str, dict[str, float]]] = {}
     for converse in (agent, chat):
-        rows = {name: measured(converse, settings) for name, settings in {**SETTINGS, **presets}.items()}
+        rows = {
+            name: measured(converse, settings) for name, settings in {**SETTINGS, **presets}.items()
+        }
         found[converse.__name__] = rows
         names = list(rows["as usual"])
         print(f"\n{converse.__name__:<26}" + "".join(f"{name:>15}" for name in names))

@@ -1,10 +1,12 @@
-"""What quotes cost: the index of what was folded, a new turn, and a fold that goes on from an earlier one.
+"""What quotes cost: the index of what was folded, a new turn, and a fold that goes on from an
+earlier one.
 
-Run: ``python benchmarks/recall.py``. One long conversation, the window an eighth of it. ``same`` is a call whose
-compaction is remembered, with the question unchanged; ``new`` the first call of a turn, which looks for passages. Both
-are told in milliseconds beyond the same call with ``recall=None``, and in shares of the time it takes to encode the
-request as JSON, as a client does before it sends it. Each figure is the median of several turns, in time of the
-processor. Ends with one JSON line.
+Run: ``python benchmarks/recall.py``. One long conversation, the window an eighth of it. ``same`` is
+a call whose compaction is remembered, with the question unchanged; ``new`` the first call of a
+turn, which looks for passages. Both are told in milliseconds beyond the same call with
+``recall=None``, and in shares of the time it takes to encode the request as JSON, as a client does
+before it sends it. Each figure is the median of several turns, in time of the processor. Ends with
+one JSON line.
 """
 
 from __future__ import annotations
@@ -37,7 +39,10 @@ def conversation(length: int) -> list[Message]:
     """User and assistant in turn, five sentences each; the last one is the user's."""
     words = random.Random(length)
     texts = [" ".join(sentence(words) for _ in range(5)) for _ in range(length - 1)]
-    turns = [{"role": "assistant" if at % 2 else "user", "content": text} for at, text in enumerate(texts)]
+    turns = [
+        {"role": "assistant" if at % 2 else "user", "content": text}
+        for at, text in enumerate(texts)
+    ]
     return [*turns, {"role": "user", "content": sentence(words)}]
 
 
@@ -59,31 +64,50 @@ def turns(messages: Sequence[Message], recall: float | None) -> dict[str, float]
         if tokens * 4 > window:
             raise token_limit_error("openai", limit=window // 4, input_tokens=tokens)
         quoted += any("quoted from earlier" in message["content"] for message in messages)
-        reply = {"choices": [{"message": {"role": "assistant", "content": "ok"}, "finish_reason": "stop"}]}
+        reply = {
+            "choices": [
+                {"message": {"role": "assistant", "content": "ok"}, "finish_reason": "stop"}
+            ]
+        }
         return {**reply, "usage": {"prompt_tokens": tokens, "completion_tokens": 1}}
 
-    call = Compacter(summarizer=ScriptedSummarizer("They went through a long list."), recall=recall).wrap(provider)
+    call = Compacter(
+        summarizer=ScriptedSummarizer("They went through a long list."), recall=recall
+    ).wrap(provider)
     call(messages=messages)
-    new, same, held = list[float](), list[float](), list(messages)
+    new = list[float]()
+    same = list[float]()
+    held = list(messages)
     for turn in range(TURNS):
         asked = held[31 * turn]["content"].partition(".")[0]
-        held.extend([{"role": "assistant", "content": "Well."}, {"role": "user", "content": f"Tell me of {asked}?"}])
+        held.extend(
+            [
+                {"role": "assistant", "content": "Well."},
+                {"role": "user", "content": f"Tell me of {asked}?"},
+            ]
+        )
         gc.collect()
         new.append(seconds(lambda: call(messages=held)))
         same.append(seconds(lambda: call(messages=held)))
-    return {"new": statistics.median(new), "same": statistics.median(same), "quoted": quoted / (2 * TURNS)}
+    return {
+        "new": statistics.median(new),
+        "same": statistics.median(same),
+        "quoted": quoted / (2 * TURNS),
+    }
 
 
 def measure(length: int) -> dict[str, float]:
     """All figures of one length, in milliseconds and shares."""
-    messages, form = conversation(length), get_format("openai")
+    messages = conversation(length)
+    form = get_format("openai")
     encoding = min(seconds(lambda: json.dumps(messages)) for _ in range(5))
     parts = read(messages, form)
     index = Index()
     building = seconds(lambda: index.add(parts))
     wanted = terms(messages[7]["content"].partition(".")[0])
     looking = min(seconds(lambda: index.find(wanted)) for _ in range(5))
-    with_quotes, without = turns(messages, 0.15), turns(messages, None)
+    with_quotes = turns(messages, 0.15)
+    without = turns(messages, None)
     added = {name: with_quotes[name] - without[name] for name in ("new", "same")}
     return {
         "messages": length,
@@ -100,11 +124,17 @@ def measure(length: int) -> dict[str, float]:
 def main() -> None:
     """Print the table and the JSON line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--lengths", type=int, nargs="+", default=[1_000, 10_000], help="numbers of messages")
+    parser.add_argument(
+        "--lengths", type=int, nargs="+", default=[1_000, 10_000], help="numbers of messages"
+    )
     rows = [measure(length) for length in parser.parse_args().lengths]
     for name in rows[0]:
         print(f"{name:22}" + "".join(f"{row[name]:>12,.2f}" for row in rows))
-    print(json.dumps({"recall": [{name: round(value, 3) for name, value in row.items()} for row in rows]}))
+    print(
+        json.dumps(
+            {"recall": [{name: round(value, 3) for name, value in row.items()} for row in rows]}
+        )
+    )
 
 
 if __name__ == "__main__":

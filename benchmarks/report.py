@@ -1,6 +1,8 @@
-"""How long a browser takes to open a report of ten thousand events, one conversation or 500. Aimed at: under 2 seconds.
+"""How long a browser takes to open a report of ten thousand events, one conversation or 500. Aimed
+at: under 2 seconds.
 
-Run: ``python benchmarks/report.py``. It needs Chromium and the package ``playwright``. Each figure is the best of four.
+Run: ``python benchmarks/report.py``. It needs Chromium and the package ``playwright``. Each figure
+is the best of four.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from pathlib import Path
 from playwright.sync_api import Browser, sync_playwright
 
 from compacter import CompactionEvent
-from compacter.report import page, read_lines, stories
+from compacter.tools.report import page, read_lines, stories
 
 EVENTS = 10_000
 RUNS = 4
@@ -30,7 +32,10 @@ def lines(conversations: int) -> list[str]:
             attempt=1,
             original_data_size=32_000 + 37 * (number % 7),
             compacted_data_size=13_000,
-            summary="The user keeps a register of lighthouses. Decided: heights in metres, lamps by their makers.",
+            summary=(
+                "The user keeps a register of lighthouses. Decided: heights in metres, lamps "
+                "by their makers."
+            ),
             trigger="token_limit",
             strategy="summarize",
             ratio=0.7,
@@ -43,7 +48,9 @@ def lines(conversations: int) -> list[str]:
             duration=1.4,
         )
         fields = json.loads(event.model_dump_json())
-        written.append(json.dumps({"event": "CompactionEvent", "time": 1_700_000_000 + number * 30, **fields}))
+        written.append(
+            json.dumps({"event": "CompactionEvent", "time": 1_700_000_000 + number * 30, **fields})
+        )
     return written
 
 
@@ -60,7 +67,9 @@ def opened(browser: Browser, path: Path) -> float:
 
 def main() -> None:
     """Print one line for each number of conversations."""
-    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    chromium = next(
+        filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+    )
     if chromium is None:
         print("no Chromium on this machine; on Debian: apt-get install chromium")
         return
@@ -73,7 +82,10 @@ def main() -> None:
             made = time.perf_counter() - began
             seconds = min(opened(browser, path) for _ in range(RUNS))
             size = path.stat().st_size / 1e6
-            print(f"{conversations:4} conversations: opened in {seconds:.2f} s, made in {made:.2f} s, {size:.1f} MB")
+            print(
+                f"{conversations:4} conversations: opened in {seconds:.2f} s, made in "
+                f"{made:.2f} s, {size:.1f} MB"
+            )
         browser.close()
 
 

@@ -1,4 +1,5 @@
-"""Writes `reference.md`: every public name, argument, attribute and event field, from the docstrings.
+"""Writes `reference.md`: every public name, argument, attribute and event field, from the
+docstrings.
 
 python docs/make_reference.py            write docs/reference.md
 python docs/make_reference.py --check    exit with 1 where it is out of date
@@ -25,8 +26,8 @@ PAGE = Path(__file__).parent / "reference.md"
 HEAD = """\
 # Reference
 
-Made from the docstrings by `python docs/make_reference.py`. Sizes are characters, limits tokens and times seconds,
-unless a line says otherwise.
+Made from the docstrings by `python docs/make_reference.py`. Sizes are characters, limits
+tokens and times seconds, unless a line says otherwise.
 """
 _SECTIONS = ("Args:", "Raises:", "Returns:", "Yields:")
 _TABLE = ["| | |", "|---|---|"]
@@ -41,7 +42,9 @@ def attributes(kind: type) -> dict[str, str]:
         body = ast.parse(textwrap.dedent(inspect.getsource(base))).body[0]
         statements = body.body if isinstance(body, ast.ClassDef) else []
         for statement, below in zip(statements, [*statements[1:], None], strict=True):
-            if not isinstance(statement, ast.AnnAssign) or not isinstance(statement.target, ast.Name):
+            if not isinstance(statement, ast.AnnAssign) or not isinstance(
+                statement.target, ast.Name
+            ):
                 continue
             name = statement.target.id
             if name.startswith("_") or name == "model_config":
@@ -54,9 +57,15 @@ def attributes(kind: type) -> dict[str, str]:
 
 
 def constructor(kind: type) -> Any | None:
-    """A constructor that is written out; a dataclass and a model take the attributes that they list."""
+    """A constructor that is written out; a dataclass and a model take the attributes that they
+    list.
+    """
     made = vars(kind).get("__init__")
-    return made if inspect.isfunction(made) and made.__code__.co_filename == inspect.getsourcefile(kind) else None
+    return (
+        made
+        if inspect.isfunction(made) and made.__code__.co_filename == inspect.getsourcefile(kind)
+        else None
+    )
 
 
 def methods(kind: type) -> Iterator[tuple[str, Any]]:
@@ -69,10 +78,26 @@ def methods(kind: type) -> Iterator[tuple[str, Any]]:
             yield name, inner
 
 
+def _call(name: str, function: Any) -> list[str]:
+    """How a function is called, as a block of code of its own; nothing for what is not called.
+
+    A heading has the bare name: it is also a line of the navigation, and cut there.
+    """
+    if function is None:
+        return []
+    return ["```py", f"{name}{_signature(function)}", "```", ""]
+
+
 def document(name: str, thing: Any) -> str:
     """The section of one public name."""
-    shown = thing if inspect.isfunction(thing) else constructor(thing) if inspect.isclass(thing) else None
-    lines = [f"### `{name}{_signature(shown) if shown else ''}`", "", _text(thing), ""]
+    shown = (
+        thing
+        if inspect.isfunction(thing)
+        else constructor(thing)
+        if inspect.isclass(thing)
+        else None
+    )
+    lines = [f"### `{name}`", "", *_call(name, shown), _text(thing), ""]
     if not inspect.isclass(thing):
         return "\n".join(lines)
     made = constructor(thing)
@@ -80,8 +105,8 @@ def document(name: str, thing: Any) -> str:
         lines += [_text(made), ""]
     lines += _table(attributes(thing))
     for key, member in methods(thing):
-        title = key if isinstance(member, property) else f"{key}{_signature(member)}"
-        lines += [f"#### `{name}.{title}`", "", _text(member), ""]
+        method = None if isinstance(member, property) else member
+        lines += [f"#### `{name}.{key}`", "", *_call(key, method), _text(member), ""]
     return "\n".join(lines)
 
 
@@ -91,16 +116,28 @@ def public() -> dict[str, dict[str, Any]]:
     modules = {
         "compacter": names,
         "compacter.events": _classes(events),
-        "compacter.compaction.task": {"CompactionTask": task.CompactionTask, "EditingStrategy": task.EditingStrategy},
+        "compacter.compaction.task": {
+            "CompactionTask": task.CompactionTask,
+            "EditingStrategy": task.EditingStrategy,
+        },
         "compacter.memory": {name: getattr(memory, name) for name in memory.__all__},
         "compacter.overflow": {"detect_text": overflow.detect_text, "explain": overflow.explain},
-        "compacter.redaction": {"redact_secrets": redaction.redact_secrets, "decode_escapes": redaction.decode_escapes},
+        "compacter.redaction": {
+            "redact_secrets": redaction.redact_secrets,
+            "decode_escapes": redaction.decode_escapes,
+        },
         "compacter.serve": {name: getattr(serve, name) for name in ("run", "create_app")},
-        "compacter.testing": {name: getattr(testing, name) for name in ("ScriptedModel", "ScriptedSummarizer")},
+        "compacter.testing": {
+            name: getattr(testing, name) for name in ("ScriptedModel", "ScriptedSummarizer")
+        },
     }
     known = set(names)
     return {
-        module: {name: thing for name, thing in things.items() if module == "compacter" or name not in known}
+        module: {
+            name: thing
+            for name, thing in things.items()
+            if module == "compacter" or name not in known
+        }
         for module, things in modules.items()
     }
 
@@ -118,7 +155,9 @@ def _classes(module: ModuleType) -> dict[str, Any]:
     return {
         name: kind
         for name, kind in vars(module).items()
-        if inspect.isclass(kind) and kind.__module__ == module.__name__ and not name.startswith(("_", "Running"))
+        if inspect.isclass(kind)
+        and kind.__module__ == module.__name__
+        and not name.startswith(("_", "Running"))
     }
 
 

@@ -1,17 +1,22 @@
-"""Builds the manual as a site: HTML, a Markdown twin of each page, and `llms.txt`. `make docs` runs it.
+"""Builds the manual as a site: HTML, a Markdown twin of each page, and `llms.txt`. `make docs` runs
+it.
 
-The pages are written to be read in the repository, where a link may lead to an example or a test. So they are copied
-first: a linked file outside `docs/` becomes a page under `source/`, and links are turned there. Zensical then reads
-`mkdocs.yml`, makes the site, and fails on a link or an anchor that leads nowhere.
+The pages are written to be read in the repository, where a link may lead to an example or a test.
+So they are copied
+first: a linked file outside `docs/` becomes a page under `source/`, and links are turned there.
+Zensical then reads `mkdocs.yml`, makes the site, and fails on a link or an anchor that leads
+nowhere.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+from html.parser import HTMLParser
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -22,6 +27,7 @@ CONFIG = ROOT / "mkdocs.yml"
 LINK = re.compile(r"\]\(([^()\s#:]+)(#[^()\s]*)?\)")
 FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})")
 ROW = re.compile(r"^\| \[[^][]*\]\(([^()#]+)\) \| (.+) \|$", re.MULTILINE)
+EMPTY_HEAD = re.compile(r"<thead>\s*<tr>\s*(?:<th[^>]*>\s*</th>\s*)+</tr>\s*</thead>\s*")
 LANGUAGES = {".py": "python", ".jsonl": "json", ".toml": "toml", ".yaml": "yaml", ".yml": "yaml"}
 
 
@@ -30,7 +36,9 @@ class BrokenManualError(Exception):
 
 
 def placed(file: PurePosixPath) -> PurePosixPath:
-    """Where a file of the repository stands in the site's sources: pages of `docs/` at the top, others by `source/`."""
+    """Where a file of the repository stands in the site's sources: pages of `docs/` at the top,
+    others by `source/`.
+    """
     if file.is_relative_to("docs"):
         return file.relative_to("docs")
     place = "source" / file
@@ -49,7 +57,9 @@ def target(page: PurePosixPath, link: str) -> PurePosixPath:
 
 
 def turned(page: PurePosixPath, text: str) -> tuple[str, set[PurePosixPath]]:
-    """A page with its links as the site needs them, and the files that they name. Code blocks stay as they are."""
+    """A page with its links as the site needs them, and the files that they name. Code blocks stay
+    as they are.
+    """
     named: set[PurePosixPath] = set()
 
     def turn(link: re.Match[str]) -> str:
@@ -75,15 +85,18 @@ def shown(file: PurePosixPath) -> str:
 
 
 def gather(sources: Path) -> None:
-    """Write every page of `docs/`, and every file that is linked from one, to the folder of the site's sources."""
+    """Write every page of `docs/`, and every file that is linked from one, to the folder of the
+    site's sources.
+    """
     waiting = {PurePosixPath(file.relative_to(ROOT)) for file in (ROOT / "docs").rglob("*.md")}
+    waiting.add(PurePosixPath("docs/styles/manual.css"))
     done: set[PurePosixPath] = set()
     while waiting:
         file = waiting.pop()
         done.add(file)
         place = sources / placed(file)
         place.parent.mkdir(parents=True, exist_ok=True)
-        if file.suffix in {".png", ".svg"}:
+        if file.suffix in {".png", ".svg", ".css"}:
             shutil.copyfile(ROOT / file, place)
             continue
         text, named = turned(file, shown(file))
@@ -92,17 +105,25 @@ def gather(sources: Path) -> None:
 
 
 def in_order(nav: list[Any]) -> list[tuple[str, list[str]]]:
-    """Sections of the navigation, each with its pages. Pages outside of a section are one of their own."""
+    """Sections of the navigation, each with its pages. Pages outside of a section are one of their
+    own.
+    """
     sections: list[tuple[str, list[str]]] = []
     for entry in nav:
         ((title, value),) = entry.items()
-        pages = [page for item in value for page in item.values()] if isinstance(value, list) else [value]
+        pages = (
+            [page for item in value for page in item.values()]
+            if isinstance(value, list)
+            else [value]
+        )
         sections.append((title, pages))
     return sections
 
 
 def check_navigation(config: dict[str, Any], sources: Path) -> None:
-    """Every page of `docs/` is in the navigation, and nothing else. Zensical does not look at this."""
+    """Every page of `docs/` is in the navigation, and nothing else. Zensical does not look
+    at this.
+    """
     listed = {page for _, pages in in_order(config["nav"]) for page in pages}
     there = {str(page.relative_to(sources)) for page in sources.rglob("*.md")}
     there = {page for page in there if not page.startswith("source/")}
@@ -112,7 +133,8 @@ def check_navigation(config: dict[str, Any], sources: Path) -> None:
 
 
 def index_for_models(config: dict[str, Any], sources: Path) -> str:
-    """The text of `llms.txt` (https://llmstxt.org): every page of the navigation, with a word on what it is about.
+    """The text of `llms.txt` (https://llmstxt.org): every page of the navigation, with a word on
+    what it is about.
 
     That is what the manual's first page says of it, else the page's own first sentence.
     """
@@ -129,8 +151,87 @@ def index_for_models(config: dict[str, Any], sources: Path) -> str:
     return "\n".join(lines) + "\n"
 
 
+class Markup(HTMLParser):
+    """A strict reader of a page: every element is closed by its own tag, and code holds no page."""
+
+    VOID = frozenset(
+        [
+            "area",
+            "base",
+            "br",
+            "circle",
+            "col",
+            "embed",
+            "hr",
+            "img",
+            "input",
+            "link",
+            "meta",
+            "path",
+            "source",
+        ]
+    )
+    PAGE = frozenset(("article", "div", "h1", "h2", "h3", "h4", "main", "section", "table"))
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.faults: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:  # noqa: ARG002 - its signature
+        """Note an element that begins."""
+        if tag in self.PAGE and "code" in self.open:
+            self.faults.append(f"line {self.getpos()[0]}: <{tag}> inside <code>")
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        """Note an element that ends."""
+        if tag in self.VOID:
+            return
+        if self.open[-1:] == [tag]:
+            self.open.pop()
+            return
+        inner = self.open[-1] if self.open else "nothing"
+        self.faults.append(f"line {self.getpos()[0]}: </{tag}> closes <{inner}>")
+        if tag in self.open:
+            while self.open.pop() != tag:
+                pass
+
+
+def faults_of(html: str) -> list[str]:
+    """Return what is wrong with the markup of a page."""
+    markup = Markup()
+    markup.feed(html)
+    markup.close()
+    return [*markup.faults, *(f"<{tag}> is never closed" for tag in markup.open)]
+
+
+def without_empty_heads(html: str) -> str:
+    """Return a page whose tables have no head where no column has a name."""
+    return EMPTY_HEAD.sub("", html)
+
+
+def finish(site: Path) -> None:
+    """Mend each page, check its markup, and leave tests and sources out of the search.
+
+    Raises ``BrokenManualError`` with the faults of the first page that has some.
+    """
+    for page in sorted(site.rglob("*.html")):
+        html = without_empty_heads(page.read_text(encoding="utf-8"))
+        page.write_text(html, encoding="utf-8")
+        if faults := faults_of(html):
+            raise BrokenManualError(f"{page.relative_to(site)}: {'; '.join(faults[:5])}")
+    search = site / "search.json"
+    index = json.loads(search.read_text(encoding="utf-8"))
+    index["items"] = [item for item in index["items"] if not item["location"].startswith("source/")]
+    search.write_text(json.dumps(index, separators=(",", ":")), encoding="utf-8")
+
+
 def main() -> int:
-    """Build the site; 1 where a link or the navigation is broken, Zensical's own code where it finds fault."""
+    """Build the site; 1 where a link or the navigation is broken, Zensical's own code where it
+    finds fault.
+    """
     config = yaml.safe_load(CONFIG.read_text(encoding="utf-8"))
     sources, site = ROOT / config["docs_dir"], ROOT / config["site_dir"]
     for folder in (sources, site):
@@ -141,9 +242,23 @@ def main() -> int:
     except BrokenManualError as error:
         print(f"make_site: {error}", file=sys.stderr)
         return 1
-    command = [sys.executable, "-m", "zensical", "build", "--clean", "--strict", "--config-file", str(CONFIG)]
+    command = [
+        sys.executable,
+        "-m",
+        "zensical",
+        "build",
+        "--clean",
+        "--strict",
+        "--config-file",
+        str(CONFIG),
+    ]
     if code := subprocess.run(command, check=False).returncode:
         return code
+    try:
+        finish(site)
+    except BrokenManualError as error:
+        print(f"make_site: {error}", file=sys.stderr)
+        return 1
     pages = sorted(sources.rglob("*.md"))
     for page in pages:
         shutil.copyfile(page, site / page.relative_to(sources))

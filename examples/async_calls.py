@@ -1,4 +1,6 @@
-"""Many conversations at once, one Compacter; and two calls that need the same compaction make it once."""
+"""Many conversations at once, one Compacter; and two calls that need the same compaction make it
+once.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,9 @@ from compacter import Compacter
 from compacter.testing import ScriptedModel, ScriptedSummarizer
 
 model = ScriptedModel(window=500, replies="Understood. " * 8)
-summarizer = ScriptedSummarizer("They went through a list of orders, and all of them were in stock.")
+summarizer = ScriptedSummarizer(
+    "They went through a list of orders, and all of them were in stock."
+)
 compacter = Compacter(summarizer=summarizer.acall)
 completion = compacter.wrap(model.acompletion)
 
@@ -18,7 +22,12 @@ async def converse(customer: str) -> list[dict[str, Any]]:
     """One conversation of twenty turns."""
     history: list[dict[str, Any]] = []
     for number in range(20):
-        history.append({"role": "user", "content": f"{customer}: is order {number} in stock, and when is it sent?"})
+        history.append(
+            {
+                "role": "user",
+                "content": (f"{customer}: is order {number} in stock, and when is it sent?"),
+            }
+        )
         reply = await completion("any-model", history)
         history.append(reply["choices"][0]["message"])
     return history
@@ -26,17 +35,23 @@ async def converse(customer: str) -> list[dict[str, Any]]:
 
 async def main() -> None:
     """Five customers, then one history sent twice at the same moment."""
-    histories = await asyncio.gather(*(converse(name) for name in ("Ada", "Ben", "Cleo", "Dai", "Eve")))
+    histories = await asyncio.gather(
+        *(converse(name) for name in ("Ada", "Ben", "Cleo", "Dai", "Eve"))
+    )
     print(f"{sum(map(len, histories))} messages in {len(histories)} conversations at once")
     print(f"{compacter.totals.rounds} compactions, {model.rejected} refusals")
 
     long = [
-        {"role": "user", "content": f"Zoe: what about order {number}? " + "It is urgent. " * 5} for number in range(30)
+        {"role": "user", "content": f"Zoe: what about order {number}? " + "It is urgent. " * 5}
+        for number in range(30)
     ]
     before = compacter.totals
     await asyncio.gather(completion("any-model", long), completion("any-model", long))
     after = compacter.totals
-    print(f"two calls, one history: {after.rounds - before.rounds} made, {after.reused - before.reused} reused")
+    print(
+        f"two calls, one history: {after.rounds - before.rounds} made, "
+        f"{after.reused - before.reused} reused"
+    )
 
 
 if __name__ == "__main__":

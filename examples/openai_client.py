@@ -1,4 +1,6 @@
-"""Wrap a whole client: the copy has the same type and methods, and the original is left as it was."""
+"""Wrap a whole client: the copy has the same type and methods, and the original is left as
+it was.
+"""
 
 from __future__ import annotations
 
@@ -11,18 +13,31 @@ from compacter.testing import ScriptedServer
 def main() -> None:
     """Forty questions, through the client and through one with other options."""
     compacter = Compacter()
-    with ScriptedServer(window=800, replies="We see the harbour, and eat what came in with the tide. " * 3) as server:
-        plain = server.openai()  # An `openai.OpenAI` whose provider is a scripted model on this machine.
+    with ScriptedServer(
+        window=800, replies=("We see the harbour, and eat what came in with the tide. ") * 3
+    ) as server:
+        # An `openai.OpenAI` whose provider is a scripted model on this machine.
+        plain = server.openai()
         client = compacter.wrap(plain)
         print(f"{type(client).__name__}, and the same object as before: {client is plain}")
 
-        history: list[ChatCompletionMessageParam] = [{"role": "system", "content": "You plan journeys."}]
+        history: list[ChatCompletionMessageParam] = [
+            {"role": "system", "content": "You plan journeys."}
+        ]
         for day in range(40):
-            history.append({"role": "user", "content": f"Day {day + 1}: what do we see, and where do we eat?"})
+            history.append(
+                {
+                    "role": "user",
+                    "content": (f"Day {day + 1}: what do we see, and where do we eat?"),
+                }
+            )
             chosen = client if day % 2 else client.with_options(timeout=30)  # which stays wrapped
             reply = chosen.chat.completions.create(model="pretend-1", messages=history)
             history.append({"role": "assistant", "content": reply.choices[0].message.content})
-        print(f"{len(history)} messages, {server.model.rejected} refused, {compacter.totals.rounds} compactions")
+        print(
+            f"{len(history)} messages, {server.model.rejected} refused, "
+            f"{compacter.totals.rounds} compactions"
+        )
 
 
 if __name__ == "__main__":

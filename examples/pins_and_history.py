@@ -1,4 +1,6 @@
-"""``History``: a list of messages with pins; calls keep it compacted, and it can be saved and restored."""
+"""``History``: a list of messages with pins; calls keep it compacted, and it can be saved and
+restored.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +11,19 @@ from compacter.testing import ScriptedModel, ScriptedSummarizer, server_error
 def main() -> None:
     """Pin, talk, save, fail, restore."""
     model = ScriptedModel(window=500, replies="I have written that down. " * 3)
-    compacter = Compacter(summarizer=ScriptedSummarizer("They went through the guest list, room by room."))
+    compacter = Compacter(
+        summarizer=ScriptedSummarizer("They went through the guest list, room by room.")
+    )
     completion = compacter.wrap(model.completion)
 
-    history = History([{"role": "system", "content": "You organise a wedding."}], compacter=compacter)
+    history = History(
+        [{"role": "system", "content": "You organise a wedding."}], compacter=compacter
+    )
     history.append(
-        {"role": "user", "content": "Whatever happens: no nuts in any dish, my sister is allergic."},
+        {
+            "role": "user",
+            "content": ("Whatever happens: no nuts in any dish, my sister is allergic."),
+        },
         pinned=True,
     )
     history.append({"role": "assistant", "content": "No nuts, anywhere."})
@@ -26,7 +35,10 @@ def main() -> None:
             }
         )
         history.append(completion("any-model", history)["choices"][0]["message"])
-    print(f"{history!r}, {compacter.totals.rounds} compaction; it holds what is sent, not all that was said:")
+    print(
+        f"{history!r}, {compacter.totals.rounds} compaction; it holds what is sent, not "
+        f"all that was said:"
+    )
     for message in list(history)[:4]:
         print(f"  {message['role']}: {message['content'].splitlines()[0]}")
 
@@ -41,7 +53,10 @@ def main() -> None:
     try:
         failing("any-model", history)
     except Exception as error:  # noqa: BLE001 - whatever the provider raises
-        print(f"{type(error).__name__}: the history is {'as it was' if list(history) == before else 'changed'}")
+        print(
+            f"{type(error).__name__}: the history is "
+            f"{'as it was' if list(history) == before else 'changed'}"
+        )
 
     history.restore(saved)
     print(f"restored: {history!r}")

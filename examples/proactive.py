@@ -1,4 +1,6 @@
-"""Compact before the window is full: no request is refused, and the model never works at its limit."""
+"""Compact before the window is full: no request is refused, and the model never works at
+its limit.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,12 @@ def talk(compacter: Compacter) -> ScriptedModel:
     completion = compacter.wrap(model.completion)
     history: list[dict[str, Any]] = []
     for number in range(80):
-        history.append({"role": "user", "content": f"Chapter {number}: the travellers reach the next village."})
+        history.append(
+            {
+                "role": "user",
+                "content": (f"Chapter {number}: the travellers reach the next village."),
+            }
+        )
         history.append(completion("any-model", history)["choices"][0]["message"])
     return model
 
@@ -26,7 +33,10 @@ def main() -> None:
     summarizer = ScriptedSummarizer("The travellers went from village to village.")
     for name, compacter in (
         ("after a refusal", Compacter(summarizer=summarizer)),
-        ("at 700 tokens", Compacter(summarizer=summarizer, trigger_tokens=700, min_calls_between=3)),
+        (
+            "at 700 tokens",
+            Compacter(summarizer=summarizer, trigger_tokens=700, min_calls_between=3),
+        ),
     ):
         model = talk(compacter)
         largest = max(request.tokens for request in model.requests if not request.refused)

@@ -1,4 +1,6 @@
-"""What left the request is not lost: SQLite's full-text search keeps it, and the model can look it up."""
+"""What left the request is not lost: SQLite's full-text search keeps it, and the model can look it
+up.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,11 @@ TOOL = {
     "function": {
         "name": "what_did_we_say_about",
         "description": "Search the parts of this conversation that are no longer shown.",
-        "parameters": {"type": "object", "properties": {"words": {"type": "string"}}, "required": ["words"]},
+        "parameters": {
+            "type": "object",
+            "properties": {"words": {"type": "string"}},
+            "required": ["words"],
+        },
     },
 }
 
@@ -43,14 +49,18 @@ completion = compacter.wrap(model.completion)
 @compacter.on_compaction
 def store(event: CompactionEvent) -> None:
     """File what was folded. A summary message among it holds nothing new."""
-    rows = [(message["role"], message["content"]) for message in event.discarded if message["content"]]
+    rows = [
+        (message["role"], message["content"]) for message in event.discarded if message["content"]
+    ]
     database.executemany("insert into said values (?, ?)", rows)
 
 
 def what_did_we_say_about(words: str) -> list[str]:
     """The three best matches."""
     quoted = " ".join(f'"{word}"' for word in re.findall(r"\w+", words))
-    found = database.execute("select words from said where said match ? order by rank limit 3", [quoted])
+    found = database.execute(
+        "select words from said where said match ? order by rank limit 3", [quoted]
+    )
     return [row[0] for row in found]
 
 
@@ -68,12 +78,19 @@ def main() -> None:
                 return str(message["content"])
             for call in message["tool_calls"]:
                 found = what_did_we_say_about(**json.loads(call["function"]["arguments"]))
-                history.append({"role": "tool", "tool_call_id": call["id"], "content": json.dumps(found)})
+                history.append(
+                    {"role": "tool", "tool_call_id": call["id"], "content": json.dumps(found)}
+                )
 
     for number in range(36):
-        say(f"Note on {topics[number % 6]}: firm {number} quotes {number * 35 + 400} euros, valid for a week.")
+        say(
+            f"Note on {topics[number % 6]}: firm {number} quotes {number * 35 + 400} euros, "
+            f"valid for a week."
+        )
     stored = database.execute("select count(*) from said").fetchone()[0]
-    print(f"{compacter.totals.rounds} compactions; {stored} messages left the request and were stored")
+    print(
+        f"{compacter.totals.rounds} compactions; {stored} messages left the request and were stored"
+    )
     print(say("What did we say about firm 2?"))
 
 

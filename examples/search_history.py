@@ -1,4 +1,6 @@
-"""A model gets a tool that searches the whole conversation, folded or not: OpenAI's and Anthropic's tool loops."""
+"""A model gets a tool that searches the whole conversation, folded or not: OpenAI's and Anthropic's
+tool loops.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +13,26 @@ from compacter.testing import ScriptedModel
 
 WHAT = "Search everything that was said in this conversation, also what is no longer shown."
 QUERY = {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]}
-OPENAI_TOOL = {"type": "function", "function": {"name": "search_history", "description": WHAT, "parameters": QUERY}}
+OPENAI_TOOL = {
+    "type": "function",
+    "function": {"name": "search_history", "description": WHAT, "parameters": QUERY},
+}
 ANTHROPIC_TOOL = {"name": "search_history", "description": WHAT, "input_schema": QUERY}
 
-# Quotes are off, so that the tool has something to do. With both, the model looks up what the quotes left open.
+# Quotes are off, so that the tool has something to do. With both, the model looks up what the
+# quotes left open.
 compacter = Compacter(summarizer="extractive", compact_ratio=0.8, recall=None)
 
 
 def search_history(history: Sequence[Any], query: str) -> str:
-    """The best passages, as the model reads them. The caller's own list still holds all of the conversation."""
+    """The best passages, as the model reads them. The caller's own list still holds all of the
+    conversation.
+    """
     found = compacter.search(history, query, limit=3)
-    return "\n".join(f"{passage.role}, message {passage.index}: {passage.text}" for passage in found) or "Nothing."
+    return (
+        "\n".join(f"{passage.role}, message {passage.index}: {passage.text}" for passage in found)
+        or "Nothing."
+    )
 
 
 def openai_turn(completion: Callable[..., Any], history: list[Any], question: str) -> str:
@@ -29,7 +40,9 @@ def openai_turn(completion: Callable[..., Any], history: list[Any], question: st
     before = list(history)
     history.append({"role": "user", "content": question})
     while True:
-        message = completion(model="any-model", messages=history, tools=[OPENAI_TOOL])["choices"][0]["message"]
+        message = completion(model="any-model", messages=history, tools=[OPENAI_TOOL])["choices"][
+            0
+        ]["message"]
         history.append(message)
         if not message.get("tool_calls"):
             return str(message["content"])
@@ -43,13 +56,19 @@ def anthropic_turn(create: Callable[..., Any], history: list[Any], question: str
     before = list(history)
     history.append({"role": "user", "content": question})
     while True:
-        blocks = create(model="any-model", max_tokens=500, messages=history, tools=[ANTHROPIC_TOOL])["content"]
+        blocks = create(
+            model="any-model", max_tokens=500, messages=history, tools=[ANTHROPIC_TOOL]
+        )["content"]
         history.append({"role": "assistant", "content": blocks})
         calls = [block for block in blocks if block["type"] == "tool_use"]
         if not calls:
             return str(blocks[0]["text"])
         results = [
-            {"type": "tool_result", "tool_use_id": call["id"], "content": search_history(before, **call["input"])}
+            {
+                "type": "tool_result",
+                "tool_use_id": call["id"],
+                "content": search_history(before, **call["input"]),
+            }
             for call in calls
         ]
         history.append({"role": "user", "content": results})
@@ -62,7 +81,11 @@ def thinks(messages: Sequence[Any]) -> str | dict[str, Any]:
         return f"I found this. {last['content'].splitlines()[0]}"
     if last["content"].startswith("What did"):
         function = {"name": "search_history", "arguments": json.dumps({"query": last["content"]})}
-        return {"tool_calls": [{"id": f"call_{len(messages)}", "type": "function", "function": function}]}
+        return {
+            "tool_calls": [
+                {"id": f"call_{len(messages)}", "type": "function", "function": function}
+            ]
+        }
     return "All right."
 
 
@@ -72,11 +95,19 @@ def as_anthropic(model: ScriptedModel) -> Callable[..., Any]:
     def create(*, messages: list[Any], max_tokens: int, **_: object) -> dict[str, Any]:  # noqa: ARG001 - as the API has it
         plain: list[Any] = []
         for message in messages:
-            block = message["content"] if isinstance(message["content"], str) else message["content"][0]
+            block = (
+                message["content"] if isinstance(message["content"], str) else message["content"][0]
+            )
             if isinstance(block, str):
                 plain.append({"role": message["role"], "content": block})
             elif block["type"] == "tool_result":
-                plain.append({"role": "tool", "tool_call_id": block["tool_use_id"], "content": block["content"]})
+                plain.append(
+                    {
+                        "role": "tool",
+                        "tool_call_id": block["tool_use_id"],
+                        "content": block["content"],
+                    }
+                )
             elif block["type"] == "tool_use":
                 function = {"name": block["name"], "arguments": json.dumps(block["input"])}
                 call = {"id": block["id"], "type": "function", "function": function}
@@ -94,7 +125,10 @@ def as_anthropic(model: ScriptedModel) -> Callable[..., Any]:
             }
             for call in calls
         ]
-        return {"content": blocks or [{"type": "text", "text": message["content"]}], "stop_reason": "end_turn"}
+        return {
+            "content": blocks or [{"type": "text", "text": message["content"]}],
+            "stop_reason": "end_turn",
+        }
 
     return create
 
@@ -109,7 +143,11 @@ def main() -> None:
     for name, turn, call in loops:
         history: list[Any] = []
         for number in range(36):
-            turn(call, history, f"Firm {number} quotes {number * 35 + 400} euros for the roof, valid for a week.")
+            turn(
+                call,
+                history,
+                (f"Firm {number} quotes {number * 35 + 400} euros for the roof, valid for a week."),
+            )
         print(f"{name}: {turn(call, history, 'What did firm 2 quote for the roof?')}")
     print(f"{compacter.totals.rounds} compactions")
 

@@ -8,8 +8,11 @@ from typing import Any, TypeAlias
 from compacter import Compacter
 from compacter.testing import ScriptedModel
 
-# This provider opens the stream, says whose turn it is, and only then refuses: inside HTTP 200, as some do.
-model = ScriptedModel(window=400, replies="Here it is, word by word.", overflow_at="after_role", chunk_size=6)
+# This provider opens the stream, says whose turn it is, and only then refuses: inside HTTP 200, as
+# some do.
+model = ScriptedModel(
+    window=400, replies="Here it is, word by word.", overflow_at="after_role", chunk_size=6
+)
 compacter = Compacter(summarizer="extractive")
 
 Chunk: TypeAlias = Any
@@ -37,11 +40,16 @@ def main() -> None:
 
     async def listen() -> None:
         acompletion = compacter.wrap(model.acompletion)
-        words = [text(chunk) async for chunk in await acompletion("any-model", HISTORY, stream=True)]
+        words = [
+            text(chunk) async for chunk in await acompletion("any-model", HISTORY, stream=True)
+        ]
         print("async:", "|".join(filter(None, words)))
 
     asyncio.run(listen())
-    print(f"{len(model.streams)} streams opened, {model.rejected} refused, {compacter.totals.rounds} compaction")
+    print(
+        f"{len(model.streams)} streams opened, {model.rejected} refused, "
+        f"{compacter.totals.rounds} compaction"
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""An agent's one long turn: clear old tool results first, and summarise only if that is not enough."""
+"""An agent's one long turn: clear old tool results first, and summarise only if that is
+not enough.
+"""
 
 from __future__ import annotations
 
@@ -19,15 +21,22 @@ def call(number: int) -> dict[str, Any]:
 
 def main() -> None:
     """One request, sixty tool steps."""
-    summarizer = ScriptedSummarizer("They read one module after the other and found nothing wrong so far.")
-    model = ScriptedModel(window=6_000, replies=[*(call(number) for number in range(STEPS)), "I have read them all."])
+    summarizer = ScriptedSummarizer(
+        "They read one module after the other and found nothing wrong so far."
+    )
+    model = ScriptedModel(
+        window=6_000, replies=[*(call(number) for number in range(STEPS)), "I have read them all."]
+    )
     compacter = Compacter(
         strategy=Chain(ClearToolResults(keep_recent=4, exclude=("list_files",)), Summarize()),
         summarizer=summarizer,
     )
     completion = compacter.wrap(model.completion)
     compacter.on_compaction(
-        lambda event: print(f"  {event.strategy}: {event.original_data_size} to {event.compacted_data_size} characters")
+        lambda event: print(
+            f"  {event.strategy}: {event.original_data_size} to "
+            f"{event.compacted_data_size} characters"
+        )
     )
 
     history: list[dict[str, Any]] = [
@@ -42,7 +51,10 @@ def main() -> None:
         for made in message["tool_calls"]:
             result = "def function(argument):\n    return argument\n" * 20
             history.append({"role": "tool", "tool_call_id": made["id"], "content": result})
-    print(f"{len(history)} messages, {model.rejected} requests refused, {len(summarizer.prompts)} summaries")
+    print(
+        f"{len(history)} messages, {model.rejected} requests refused, "
+        f"{len(summarizer.prompts)} summaries"
+    )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """A web service that keeps nothing: the browser sends the whole conversation with each request.
 
-The service's own code knows nothing of compaction. Its Compacter remembers what it has folded, so that a
-conversation pays for each fold once; without the memory it pays again and again.
+The service's own code knows nothing of compaction. Its Compacter remembers what it has folded, so
+that a conversation pays for each fold once; without the memory it pays again and again.
 """
 
 from __future__ import annotations
@@ -42,7 +42,12 @@ def browse(address: str) -> int:
     """What a browser does: keep the conversation, send all of it. Returns its length in the end."""
     messages: list[Any] = [{"role": "system", "content": "You help in a library."}]
     for turn in range(TURNS):
-        messages.append({"role": "user", "content": f"Do you have volume {turn} of the encyclopedia on the shelf?"})
+        messages.append(
+            {
+                "role": "user",
+                "content": (f"Do you have volume {turn} of the encyclopedia on the shelf?"),
+            }
+        )
         request = urllib.request.Request(address, json.dumps(messages).encode())  # noqa: S310 - our own server
         with urllib.request.urlopen(request, timeout=30) as reply:  # noqa: S310 - as above
             messages.append(json.load(reply))
@@ -54,13 +59,17 @@ def main() -> None:
     print(f"{TURNS} turns, all of them sent each time")
     for name, memory in (("with memory", InProcessMemory()), ("without", None)):
         model = ScriptedModel(window=700, replies="Yes, it is on the second shelf. " * 3)
-        compacter = Compacter(summarizer=ScriptedSummarizer("They asked for volumes; all were there."), memory=memory)
+        compacter = Compacter(
+            summarizer=ScriptedSummarizer("They asked for volumes; all were there."),
+            memory=memory,
+        )
         with service(compacter.wrap(model.completion)) as server:
             threading.Thread(target=server.serve_forever, daemon=True).start()
             held = browse(f"http://127.0.0.1:{server.server_port}/")
             server.shutdown()
         print(
-            f"{name:>12}: {held} messages, {model.rejected:>2} refused, {compacter.totals.rounds:>2} folds, "
+            f"{name:>12}: {held} messages, {model.rejected:>2} refused, "
+            f"{compacter.totals.rounds:>2} folds, "
             f"{compacter.totals.summarizer_calls:>3} requests for summaries"
         )
 

@@ -1,4 +1,6 @@
-"""What holds for every test: no other machine is reached, litellm uses its own prices, no clock decides."""
+"""What holds for every test: no other machine is reached, litellm uses its own prices, no clock
+decides.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +26,13 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parent.parent
 
-# None is current, rather than none yet: pytest-asyncio asks for the current loop, which would make one that nobody
-# closes, and any later test could be blamed for it.
+# None is current, rather than none yet: pytest-asyncio asks for the current loop, which would make
+# one that nobody closes, and any later test could be blamed for it.
 asyncio.set_event_loop(None)
 
-# A busy machine is no bug: hypothesis counts examples here, never seconds. They are the same ones each time, so that a
-# run tells of the change that was made; --hypothesis-profile=explore looks for others.
+# A busy machine is no bug: hypothesis counts examples here, never seconds. They are the same ones
+# each time, so that a run tells of the change that was made; --hypothesis-profile=explore looks for
+# others.
 settings.register_profile("explore", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("compacter", settings.get_profile("explore"), derandomize=True)
 settings.load_profile("compacter")
@@ -44,11 +47,14 @@ LONGEST = [
     "tests/serve/test_live_page.py",
     "tests/test_growth.py",
 ]
-"""Files of few tests that take long: begun first, or the other workers would wait for the last of them."""
+"""Files of few tests that take long: begun first, or the other workers would wait for the last of
+them."""
 
 
 class _OneWorkerHoldsTheModel(LoadScopeScheduling):
-    """Any file to any worker, so that what it starts is started once, and all live ones to one, for the model."""
+    """Any file to any worker, so that what it starts is started once, and all live ones to one, for
+    the model.
+    """
 
     def _split_scope(self, nodeid: str) -> str:
         return "tests/live" if nodeid.startswith("tests/live/") else nodeid.partition("::")[0]
@@ -66,7 +72,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadSco
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """What is imported and collected stays: to look for garbage among it is a tenth of what the tests take."""
+    """What is imported and collected stays: to look for garbage among it is a tenth of what the
+    tests take.
+    """
     gc.disable()
     try:
         return (yield)
@@ -112,12 +120,16 @@ def root() -> Path:
 def browser() -> Iterator[Browser]:
     """Chromium; a test of a page is skipped where there is none."""
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    program = next(
+        filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+    )
     if program is None:
         pytest.skip("no Chromium on this machine; on Debian: apt-get install chromium")
     with playwright.sync_playwright() as started:
         # As root in a container the sandbox of Chromium does not start; the pages are our own.
-        found = started.chromium.launch(executable_path=program, args=["--no-sandbox"] if os.geteuid() == 0 else [])
+        found = started.chromium.launch(
+            executable_path=program, args=["--no-sandbox"] if os.geteuid() == 0 else []
+        )
         yield found
         found.close()
 
@@ -136,7 +148,9 @@ def anthropic_server() -> Iterator[loopback.Provider]:
 
 @pytest.fixture(params=["status", "event"])
 def refusing(request: pytest.FixtureRequest) -> str:
-    """Where these servers refuse a stream: by HTTP status, or as its first event inside HTTP 200."""
+    """Where these servers refuse a stream: by HTTP status, or as its first event inside
+    HTTP 200.
+    """
     return str(request.param)
 
 
@@ -148,7 +162,9 @@ def words() -> str:
 
 @pytest.fixture(scope="session")
 def data() -> Path:
-    """Texts and transcripts of others, for measuring only; the test is skipped where they are not at hand."""
+    """Texts and transcripts of others, for measuring only; the test is skipped where they are not
+    at hand.
+    """
     folder = Path(os.environ.get("COMPACTER_DATA", ROOT.parent / "shared" / "data"))
     if not folder.is_dir():
         pytest.skip(f"no data at {folder} (COMPACTER_DATA)")

@@ -18,5 +18,6 @@ def history(turns: int = 10, size: int = 200) -> list[Chat]:
 
 def talk(turns: int = 14, size: int = 160) -> list[Chat]:
     """A system prompt, a history, and the question that is to be answered."""
-    system, question = {"role": "system", "content": "You are terse."}, {"role": "user", "content": "And now?"}
+    system = {"role": "system", "content": "You are terse."}
+    question = {"role": "user", "content": "And now?"}
     return [system, *history(turns, size), question]

@@ -1,4 +1,6 @@
-"""The message formats as dialects: how each of them writes what all of them can say. A new format gets its own here."""
+"""The message formats as dialects: how each of them writes what all of them can say. A new format
+gets its own here.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ PICTURE = base64.b64encode(PNG).decode()
 
 @dataclass(frozen=True)
 class Dialect:
-    """How one message format writes what all of them can say; lists where it may take several items."""
+    """How one message format writes what all of them can say; lists where it may take several
+    items.
+    """
 
     name: FormatName
     user: Callable[[str], Message]
@@ -68,19 +72,28 @@ def _openai() -> Dialect:
                 "role": "assistant",
                 "content": None,
                 "tool_calls": [
-                    {"id": i, "type": "function", "function": {"name": name, "arguments": json.dumps(args)}}
+                    {
+                        "id": i,
+                        "type": "function",
+                        "function": {"name": name, "arguments": json.dumps(args)},
+                    }
                     for i, name, args in calls
                 ],
             }
         ],
         lambda results: [
-            {"role": "tool", "tool_call_id": i, "name": name, "content": text} for i, name, text in results
+            {"role": "tool", "tool_call_id": i, "name": name, "content": text}
+            for i, name, text in results
         ],
         lambda: {
             "role": "user",
-            "content": [{"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PICTURE}"}}],
+            "content": [
+                {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PICTURE}"}}
+            ],
         },
-        lambda thought, text: [{"role": "assistant", "reasoning_content": thought, "content": text}],
+        lambda thought, text: [
+            {"role": "assistant", "reasoning_content": thought, "content": text}
+        ],
         marked=[
             {
                 "role": "user",
@@ -93,7 +106,9 @@ def _openai() -> Dialect:
 
 def _anthropic() -> Dialect:
     def results(results: list[Result]) -> list[Message]:
-        return [{"type": "tool_result", "tool_use_id": i, "content": text} for i, _, text in results]
+        return [
+            {"type": "tool_result", "tool_use_id": i, "content": text} for i, _, text in results
+        ]
 
     source = {"type": "base64", "media_type": "image/png", "data": PICTURE}
     return Dialect(
@@ -103,7 +118,10 @@ def _anthropic() -> Dialect:
         lambda calls: [
             {
                 "role": "assistant",
-                "content": [{"type": "tool_use", "id": i, "name": name, "input": args} for i, name, args in calls],
+                "content": [
+                    {"type": "tool_use", "id": i, "name": name, "input": args}
+                    for i, name, args in calls
+                ],
             }
         ],
         lambda answers: [{"role": "user", "content": results(answers)}],
@@ -144,7 +162,9 @@ def _responses() -> Dialect:
             {"type": "function_call", "call_id": i, "name": name, "arguments": json.dumps(args)}
             for i, name, args in calls
         ],
-        lambda results: [{"type": "function_call_output", "call_id": i, "output": text} for i, _, text in results],
+        lambda results: [
+            {"type": "function_call_output", "call_id": i, "output": text} for i, _, text in results
+        ],
         lambda: {
             "role": "user",
             "content": [{"type": "input_image", "image_url": f"data:image/png;base64,{PICTURE}"}],
@@ -163,7 +183,8 @@ def _responses() -> Dialect:
 def _gemini() -> Dialect:
     def results(results: list[Result]) -> list[Message]:
         return [
-            {"functionResponse": {"id": i, "name": name, "response": {"output": text}}} for i, name, text in results
+            {"functionResponse": {"id": i, "name": name, "response": {"output": text}}}
+            for i, name, text in results
         ]
 
     return Dialect(
@@ -173,12 +194,20 @@ def _gemini() -> Dialect:
         lambda calls: [
             {
                 "role": "model",
-                "parts": [{"functionCall": {"id": i, "name": name, "args": args}} for i, name, args in calls],
+                "parts": [
+                    {"functionCall": {"id": i, "name": name, "args": args}}
+                    for i, name, args in calls
+                ],
             }
         ],
         lambda answers: [{"role": "user", "parts": results(answers)}],
-        lambda: {"role": "user", "parts": [{"inlineData": {"mimeType": "image/png", "data": PICTURE}}]},
-        lambda thought, text: [{"role": "model", "parts": [{"text": thought, "thought": True}, {"text": text}]}],
+        lambda: {
+            "role": "user",
+            "parts": [{"inlineData": {"mimeType": "image/png", "data": PICTURE}}],
+        },
+        lambda thought, text: [
+            {"role": "model", "parts": [{"text": thought, "thought": True}, {"text": text}]}
+        ],
         lambda answers, text: {"role": "user", "parts": [*results(answers), {"text": text}]},
         marked=[
             {"role": "user", "parts": [{"text": "a", "cache_control": {"type": "ephemeral"}}]},
@@ -189,7 +218,9 @@ def _gemini() -> Dialect:
 
 def _bedrock() -> Dialect:
     def results(results: list[Result]) -> list[Message]:
-        return [{"toolResult": {"toolUseId": i, "content": [{"text": text}]}} for i, _, text in results]
+        return [
+            {"toolResult": {"toolUseId": i, "content": [{"text": text}]}} for i, _, text in results
+        ]
 
     return Dialect(
         "bedrock",
@@ -198,11 +229,17 @@ def _bedrock() -> Dialect:
         lambda calls: [
             {
                 "role": "assistant",
-                "content": [{"toolUse": {"toolUseId": i, "name": name, "input": args}} for i, name, args in calls],
+                "content": [
+                    {"toolUse": {"toolUseId": i, "name": name, "input": args}}
+                    for i, name, args in calls
+                ],
             }
         ],
         lambda answers: [{"role": "user", "content": results(answers)}],
-        lambda: {"role": "user", "content": [{"image": {"format": "png", "source": {"bytes": PNG}}}]},
+        lambda: {
+            "role": "user",
+            "content": [{"image": {"format": "png", "source": {"bytes": PNG}}}],
+        },
         lambda thought, text: [
             {
                 "role": "assistant",
@@ -221,5 +258,6 @@ def _bedrock() -> Dialect:
 
 
 DIALECTS: dict[str, Dialect] = {
-    dialect.name: dialect for dialect in (_openai(), _anthropic(), _responses(), _gemini(), _bedrock())
+    dialect.name: dialect
+    for dialect in (_openai(), _anthropic(), _responses(), _gemini(), _bedrock())
 }

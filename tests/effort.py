@@ -14,8 +14,11 @@ FLOOR = 0.002
 
 
 def grows_linearly(work: Callable[[T], object], make: Callable[[int], T], size: int) -> bool:
-    """Whether ten times the size is at most thirty times the work; a measurement that was disturbed is repeated."""
-    shorter, longer = make(size), make(10 * size)
+    """Whether ten times the size is at most thirty times the work; a measurement that was disturbed
+    is repeated.
+    """
+    shorter = make(size)
+    longer = make(10 * size)
     return any(seconds(work, longer) <= 30 * max(seconds(work, shorter), FLOOR) for _ in range(5))
 
 

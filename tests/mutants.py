@@ -1,11 +1,12 @@
-"""How many small faults of the code do the tests notice? A random sample of Cosmic Ray's mutants, one at a time.
+"""How many small faults of the code do the tests notice? A random sample of Cosmic Ray's mutants,
+one at a time.
 
     make mutants ROOMS="overflow call" SAMPLE=100
 
-Cosmic Ray, in an environment of its own, makes the mutants. They are tried in the environment of the tests: each in a
-child process, which runs the tests that reach the changed statement, the quickest first, until one fails. The files
-stay as they are. Prints every survivor with its line, then the share of
-the killed ones. `tests/README.md` explains those that survive on purpose.
+Cosmic Ray, in an environment of its own, makes the mutants. They are tried in the environment of
+the tests: each in a child process, which runs the tests that reach the changed statement, the
+quickest first, until one fails. The files stay as they are. Prints every survivor with its line,
+then the share of the killed ones. `tests/README.md` explains those that survive on purpose.
 """
 
 from __future__ import annotations
@@ -47,28 +48,34 @@ ROOMS = ("messages", "compaction", "call", "overflow", "memory", "recall", "summ
 TESTS = [
     *(f"tests/{name}" for name in (*ROOMS, "promises", "properties", "clients")),
     *sorted(
-        str(path.relative_to(ROOT)) for path in ROOT.glob("tests/test_*.py") if not OF_THE_PROJECT.match(path.stem)
+        str(path.relative_to(ROOT))
+        for path in ROOT.glob("tests/test_*.py")
+        if not OF_THE_PROJECT.match(path.stem)
     ),
 ]
 """Tests that every mutant is tried against, those of its own room first."""
 UNSEEN = re.compile(r"BitOr|RemoveDecorator|UnaryOperator_Delete")
-"""Operators that mostly change annotations (``int | None``) or the typing of decorators, which no test can see."""
+"""Operators that mostly change annotations (``int | None``) or the typing of decorators, which no
+test can see."""
 DECLARES = re.compile(r"\s*(?:@dataclass|(?:async )?def |\*,$|if TYPE_CHECKING:)")
-"""Lines on which a mutant changes ``slots=True``, the ``*`` of a signature or an import for types: no fault of what the
-code does."""
+"""Lines on which a mutant changes ``slots=True``, the ``*`` of a signature or an import for types:
+no fault of what the code does."""
 PYTEST = [
     "-q",
     *("-p", "no:cacheprovider", "-p", "no:randomly"),
     f"--rootdir={ROOT}",
 ]
 SECONDS = 120
-"""A mutant that takes more processor time, or three times as long by the clock, does not end: it is noticed."""
+"""A mutant that takes more processor time, or three times as long by the clock, does not end: it is
+noticed."""
 MOST_SECONDS = 60
 """What the tests of one mutant may take together; the longest are left out."""
 
 
 class Mutant(NamedTuple):
-    """One small fault: its file below the package, its line, the operator that made it, and the file's whole text."""
+    """One small fault: its file below the package, its line, the operator that made it, and the
+    file's whole text.
+    """
 
     file: str
     row: int
@@ -92,7 +99,8 @@ def make(room: str, sample: int, seed: int) -> list[Mutant]:
         found += [
             spec
             for spec in specs
-            if not UNSEEN.search(spec.operator_name) and not DECLARES.match(lines[spec.start_pos[0] - 1])
+            if not UNSEEN.search(spec.operator_name)
+            and not DECLARES.match(lines[spec.start_pos[0] - 1])
         ]
     mutants = []
     for spec in random.Random(seed).sample(found, min(sample, len(found))):
@@ -116,7 +124,8 @@ class Reach:
     def __init__(self, session: Any) -> None:
         self._lines: dict[str, dict[int, set[str]]] = {}
         with tempfile.TemporaryDirectory() as folder:
-            told, data = Path(folder) / "seconds.json", Path(folder) / "data"
+            told = Path(folder) / "seconds.json"
+            data = Path(folder) / "data"
             next(outcomes([lambda: self._measure(session, told, data)], seconds=3600))
             self.seconds: dict[str, float] = json.loads(told.read_text())
             coverage: Any = importlib.import_module("coverage")
@@ -124,35 +133,50 @@ class Reach:
             read.read()
             for file in read.measured_files():
                 by_line = read.contexts_by_lineno(file)
-                self._lines[file] = {line: {each.split("|")[0] for each in found} for line, found in by_line.items()}
+                self._lines[file] = {
+                    line: {each.split("|")[0] for each in found} for line, found in by_line.items()
+                }
 
     def tests_of(self, mutant: Mutant) -> list[str]:
-        """The tests that reach the statement of a mutant, the quickest first; all where it runs at import."""
+        """The tests that reach the statement of a mutant, the quickest first; all where it runs at
+        import.
+        """
         path = PACKAGE / mutant.file
         lines = self._lines.get(str(path), {})
         first, last = _statement(path.read_text(), mutant.row)
-        reached = {test for line in range(first, last + 1) for test in lines.get(line, ())} & self.seconds.keys()
+        reached = {
+            test for line in range(first, last + 1) for test in lines.get(line, ())
+        } & self.seconds.keys()
         quickest = sorted(reached if first else self.seconds, key=self.seconds.__getitem__)
         spent = itertools.accumulate(map(self.seconds.__getitem__, quickest))
-        return [test for test, sum_so_far in zip(quickest, spent, strict=True) if sum_so_far <= MOST_SECONDS]
+        return [
+            test
+            for test, sum_so_far in zip(quickest, spent, strict=True)
+            if sum_so_far <= MOST_SECONDS
+        ]
 
     @staticmethod
     def _measure(session: Any, told: Path, data: Path) -> int:
         coverage: Any = importlib.import_module("coverage")
-        measured = coverage.Coverage(data_file=str(data), source_pkgs=["compacter"], config_file=False)
+        measured = coverage.Coverage(
+            data_file=str(data), source_pkgs=["compacter"], config_file=False
+        )
         measured.start()
         seconds: dict[str, float] = {}
         failed = []
         for item, following in zip(session.items, [*session.items[1:], None], strict=True):
             measured.switch_context(item.nodeid)
-            began, faults = time.perf_counter(), session.testsfailed
+            began = time.perf_counter()
+            faults = session.testsfailed
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
             seconds[item.nodeid] = time.perf_counter() - began
             if session.testsfailed > faults:
                 failed.append(item.nodeid)
         measured.stop()
         measured.save()
-        told.write_text(json.dumps({test: spent for test, spent in seconds.items() if test not in failed}))
+        told.write_text(
+            json.dumps({test: spent for test, spent in seconds.items() if test not in failed})
+        )
         print("left out:", *failed, sep="\n    ", file=sys.stderr)
         return 0
 
@@ -160,7 +184,8 @@ class Reach:
 class Attempts:
     """A plugin of pytest that tries mutants instead of running the tests once.
 
-    The tests are imported once. Each mutant has a child process, in which the functions that it changes get its code.
+    The tests are imported once. Each mutant has a child process, in which the functions that it
+    changes get its code.
     """
 
     def __init__(self, mutants: list[Mutant]) -> None:
@@ -171,12 +196,19 @@ class Attempts:
         reach = Reach(session)
         items = {item.nodeid: item for item in session.items}
         tests = [reach.tests_of(mutant) for mutant in self._mutants]
-        gc.unfreeze()  # The tests' own ``conftest.py`` freezes what was collected, and so hides it from the next line.
+        # The tests' own ``conftest.py`` freezes what was collected, and so hides it from the next
+        # line.
+        gc.unfreeze()
         functions = [each for each in gc.get_objects() if isinstance(each, FunctionType)]
-        gc.freeze()  # What was known before is no garbage of the tests: to look through it takes longer than they do.
+        # What was known before is no garbage of the tests: to look through it takes longer than
+        # they do.
+        gc.freeze()
         all_items = [items[test] for test in reach.seconds]
         some = self._mutants[0]._replace(text=(PACKAGE / self._mutants[0].file).read_text())
-        unchanged = [lambda: _failed(session, all_items), lambda: begin_anew(some, [*reach.seconds][:100])]
+        unchanged = [
+            lambda: _failed(session, all_items),
+            lambda: begin_anew(some, [*reach.seconds][:100]),
+        ]
         if any(outcomes(unchanged, seconds=3600)):
             sys.exit("the tests fail without any mutant")
 
@@ -185,13 +217,22 @@ class Attempts:
                 return _failed(session, [items[name] for name in names])
             return begin_anew(mutant, names)
 
-        works = [functools.partial(attempt, *each) for each in zip(self._mutants, tests, strict=True)]
+        works = [
+            functools.partial(attempt, *each) for each in zip(self._mutants, tests, strict=True)
+        ]
         for mutant, names, outcome in zip(self._mutants, tests, outcomes(works), strict=True):
             self.noticed.append(outcome != 0)
             if not outcome:
-                before, after = (PACKAGE / mutant.file).read_text().splitlines(), mutant.text.splitlines()
-                old, new = next(((old, new) for old, new in zip(before, after, strict=False) if old != new), ("", ""))
-                print(f"survived {mutant.file}:{mutant.row} {mutant.operator} ({len(names)} tests)", file=sys.stderr)
+                before = (PACKAGE / mutant.file).read_text().splitlines()
+                after = mutant.text.splitlines()
+                old, new = next(
+                    ((old, new) for old, new in zip(before, after, strict=False) if old != new),
+                    ("", ""),
+                )
+                print(
+                    (f"survived {mutant.file}:{mutant.row} {mutant.operator} ({len(names)} tests)"),
+                    file=sys.stderr,
+                )
                 print(f"    - {old.strip()}\n    + {new.strip()}", file=sys.stderr, flush=True)
         return True
 
@@ -206,7 +247,9 @@ def _failed(session: Any, items: list[Any]) -> int:
 
 
 def put_in(mutant: Mutant, functions: list[FunctionType]) -> bool:
-    """Give those of ``functions`` that a mutant changes its code; False if it changes more than functions."""
+    """Give those of ``functions`` that a mutant changes its code; False if it changes more than
+    functions.
+    """
     place = str(PACKAGE / mutant.file)
     real = compile((PACKAGE / mutant.file).read_text(), place, "exec", dont_inherit=True)
     changed = list(_changed(real, compile(mutant.text, place, "exec", dont_inherit=True)))
@@ -220,8 +263,14 @@ def put_in(mutant: Mutant, functions: list[FunctionType]) -> bool:
 
 
 def _changed(old: CodeType, new: CodeType) -> Iterator[tuple[CodeType, CodeType | None]]:
-    """The functions that differ, outermost ones, with their new code; None beside what runs at import."""
-    inner = [(a, b) for a, b in zip(old.co_consts, new.co_consts, strict=False) if isinstance(a, CodeType) and a != b]
+    """The functions that differ, outermost ones, with their new code; None beside what runs at
+    import.
+    """
+    inner = [
+        (a, b)
+        for a, b in zip(old.co_consts, new.co_consts, strict=False)
+        if isinstance(a, CodeType) and a != b
+    ]
     if old.co_flags & inspect.CO_OPTIMIZED:
         yield old, new
     elif (
@@ -240,17 +289,22 @@ def _changed(old: CodeType, new: CodeType) -> Iterator[tuple[CodeType, CodeType 
 
 
 def begin_anew(mutant: Mutant, tests: list[str]) -> int:
-    """Run tests in an interpreter of its own that imports the text of a mutant: not 0 if one fails."""
+    """Run tests in an interpreter of its own that imports the text of a mutant: not 0 if
+    one fails.
+    """
     program = [sys.executable, __file__, mutant.file.split("/")[0], "--anew"]
     told = json.dumps([mutant, tests])
-    return subprocess.run(program, input=told, text=True, cwd=ROOT, stdout=subprocess.DEVNULL, check=False).returncode
+    return subprocess.run(
+        program, input=told, text=True, cwd=ROOT, stdout=subprocess.DEVNULL, check=False
+    ).returncode
 
 
 def run_anew() -> int:
     """What ``begin_anew`` begins: mutant and tests come by standard input."""
     told, tests = json.load(sys.stdin)
     mutant = Mutant(*told)
-    place, real = str(PACKAGE / mutant.file), importlib.machinery.SourceFileLoader.get_code
+    place = str(PACKAGE / mutant.file)
+    real = importlib.machinery.SourceFileLoader.get_code
 
     def get_code(loader: importlib.machinery.SourceFileLoader, name: str) -> Any:
         if loader.path == place:
@@ -263,16 +317,24 @@ def run_anew() -> int:
     class Chosen:
         def pytest_collection_modifyitems(self, items: list[Any]) -> None:
             order = {test: number for number, test in enumerate(tests)}
-            items[:] = sorted((item for item in items if item.nodeid in order), key=lambda item: order[item.nodeid])
+            items[:] = sorted(
+                (item for item in items if item.nodeid in order),
+                key=lambda item: order[item.nodeid],
+            )
 
-    return int(pytest.main([*PYTEST, "-x", *sorted({test.split("::")[0] for test in tests})], plugins=[Chosen()]))
+    return int(
+        pytest.main(
+            [*PYTEST, "-x", *sorted({test.split("::")[0] for test in tests})], plugins=[Chosen()]
+        )
+    )
 
 
 def outcomes(works: Iterable[Callable[[], int]], *, seconds: float = SECONDS) -> Iterator[int]:
-    """What each of ``works`` returns in a forked child that prints nothing, in order; -1 where it takes too long.
+    """What each of ``works`` returns in a forked child that prints nothing, in order; -1 where it
+    takes too long.
 
-    As many run at once as there are processors. Seconds are of the processor, so that a busy machine is not taken for
-    a fault.
+    As many run at once as there are processors. Seconds are of the processor, so that a busy
+    machine is not taken for a fault.
     """
     waiting = deque(works)
     running: deque[tuple[int, float]] = deque()
@@ -306,12 +368,18 @@ def _fork(work: Callable[[], int], seconds: float) -> int:
 
 
 def _statement(text: str, row: int) -> tuple[int, int]:
-    """First and last line of the statement at ``row``, of its head where others stand in it; 0, 0 outside functions."""
+    """First and last line of the statement at ``row``, of its head where others stand in it; 0, 0
+    outside functions.
+    """
     found = (0, 0)
     for function in ast.walk(ast.parse(text)):
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
             for node in ast.walk(function):
-                if isinstance(node, ast.stmt) and node is not function and node.lineno <= row <= (node.end_lineno or 0):
+                if (
+                    isinstance(node, ast.stmt)
+                    and node is not function
+                    and node.lineno <= row <= (node.end_lineno or 0)
+                ):
                     body = getattr(node, "body", None)
                     last = max(node.lineno, body[0].lineno - 1) if body else node.end_lineno or row
                     if row <= last and node.lineno >= found[0]:
@@ -321,19 +389,26 @@ def _statement(text: str, row: int) -> tuple[int, int]:
 
 def attempt_all() -> None:
     """Try the mutants that standard input has, by room, in the environment of the tests."""
-    by_room = {room: [Mutant(*each) for each in mutants] for room, mutants in json.load(sys.stdin).items()}
+    by_room = {
+        room: [Mutant(*each) for each in mutants] for room, mutants in json.load(sys.stdin).items()
+    }
     pytest: Any = importlib.import_module("pytest")
     attempts = Attempts([mutant for mutants in by_room.values() for mutant in mutants])
     pytest.main([*PYTEST, *TESTS], plugins=[attempts])
     noticed = iter(attempts.noticed)
     for room, mutants in by_room.items():
         killed = sum(itertools.islice(noticed, len(mutants)))
-        print(f"{room}: {killed} of {len(mutants)} noticed, {killed / max(1, len(mutants)):.0%}", flush=True)
+        print(
+            f"{room}: {killed} of {len(mutants)} noticed, {killed / max(1, len(mutants)):.0%}",
+            flush=True,
+        )
 
 
 def main() -> None:
     """Try the rooms one after the other."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("rooms", nargs="+", choices=ROOMS)
     parser.add_argument("--sample", type=int, default=60, help="mutants of each room")
     parser.add_argument("--seed", type=int, default=1)
@@ -346,9 +421,13 @@ def main() -> None:
         attempt_all()
         return
     mutants = {room: make(room, options.sample, options.seed) for room in options.rooms}
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(str(ROOT / each) for each in ("middleware", "examples"))}
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join(str(ROOT / each) for each in ("middleware", "examples"))
+    }
     program = [ROOT / ".venv/bin/python", __file__, *options.rooms, "--attempt"]
-    subprocess.run(program, input=json.dumps(mutants), text=True, cwd=ROOT, env=environment, check=True)
+    subprocess.run(
+        program, input=json.dumps(mutants), text=True, cwd=ROOT, env=environment, check=True
+    )
 
 
 if __name__ == "__main__":

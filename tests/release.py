@@ -1,11 +1,13 @@
-"""Does what is published work where it is installed? In new environments, one without extras and one for each extra.
+"""Does what is published work where it is installed? In new environments, one without extras and
+one for each extra.
 
     make release-check
 
-Takes the wheel. For each Python of this machine that the package supports it makes an environment, installs the wheel
-with one extra, at the versions that the tests ran with, and from an empty folder imports compacter, compares its
-version, runs the Python blocks of the README that the wheel carries, and uses what the extra is for. Ends with 1 if
-anything failed. The extra ``proxy`` is left to ``make gateway``: it brings 800 MB.
+Takes the wheel. For each Python of this machine that the package supports it makes an environment,
+installs the wheel with one extra, at the versions that the tests ran with, and from an empty folder
+imports compacter, compares its version, runs the Python blocks of the README that the wheel
+carries, and uses what the extra is for. Ends with 1 if anything failed. The extra ``proxy`` is left
+to ``make gateway``: it brings 800 MB.
 """
 
 from __future__ import annotations
@@ -48,7 +50,9 @@ said = subprocess.run([Path(sys.executable).with_name("compacter")], capture_out
 assert said.returncode == 2 and "llm-compacter[cli]" in said.stderr, said
 """,
     "openai": "import openai; compacter.Compacter().wrap(openai.AsyncOpenAI(api_key='none'))",
-    "anthropic": "import anthropic; compacter.Compacter().wrap(anthropic.Anthropic(api_key='none'))",
+    "anthropic": (
+        "import anthropic; compacter.Compacter().wrap(anthropic.Anthropic(api_key='none'))"
+    ),
     "google": "from google import genai; compacter.Compacter().wrap(genai.Client(api_key='none'))",
     "bedrock": """
 import boto3
@@ -59,11 +63,11 @@ compacter.Compacter().wrap(boto3.client("bedrock-runtime", region_name="eu-west-
 from cryptography.fernet import Fernet
 compacter.SQLiteMemory("memory.db", encryption=Fernet.generate_key()).close()
 """,
-    "otel": "from compacter.observe import OpenTelemetry; OpenTelemetry()",
+    "otel": "from compacter.tools.observe import OpenTelemetry; OpenTelemetry()",
     "serve": """
 import subprocess, sys
 from pathlib import Path
-from compacter.serve import create_app
+from compacter.gateway.serve import create_app
 assert callable(create_app("http://127.0.0.1:1/v1"))
 command = [Path(sys.executable).with_name("compacter"), "serve", "--upstream", "nowhere"]
 said = subprocess.run(command, capture_output=True, text=True)
@@ -73,21 +77,30 @@ assert said.returncode == 2 and "upstream takes a URL" in said.stderr, said
 import subprocess, sys
 from pathlib import Path
 text = "prompt is too long: 205668 tokens > 200000 maximum"
-said = subprocess.run([Path(sys.executable).with_name("compacter"), "explain", text], capture_output=True, text=True)
+command = [Path(sys.executable).with_name("compacter"), "explain", text]
+said = subprocess.run(command, capture_output=True, text=True)
 assert said.returncode == 0 and "200,000" in said.stdout, said
 """,
 }
-"""Program lines that use what an extra brings; ``compacter`` is imported. The first are for no extra."""
+"""Program lines that use what an extra brings; ``compacter`` is imported. The first are for no
+extra."""
 
 
 def interpreters() -> dict[str, str]:
-    """The Pythons that run on this machine, by version. A shim on the path may name one that does not."""
+    """The Pythons that run on this machine, by version. A shim on the path may name one that does
+    not.
+    """
     found: dict[str, str] = {}
     pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
     for version in VERSIONS:
         inside = sorted(str(path) for path in pyenv.glob(f"{version}.*/bin/python"))
         for candidate in (shutil.which(f"python{version}"), *inside):
-            if candidate and not subprocess.run([candidate, "-c", ""], capture_output=True, check=False).returncode:
+            if (
+                candidate
+                and not subprocess.run(
+                    [candidate, "-c", ""], capture_output=True, check=False
+                ).returncode
+            ):
                 found[version] = candidate
                 break
     return found
@@ -105,21 +118,38 @@ def check(wheel: Path, python: str, extra: str, folder: Path) -> str:
     Returns:
         What went wrong, or an empty string.
     """
-    environment, empty = folder / "environment", folder / "empty"
+    environment = folder / "environment"
+    empty = folder / "empty"
     inside = environment / ("Scripts" if os.name == "nt" else "bin") / "python"
     empty.mkdir()
     wanted = f"llm-compacter{f'[{extra}]' * bool(extra)} @ {wheel.resolve().as_uri()}"
     pins = ROOT / "requirements" / "dev.txt"
     uv = [sys.executable, "-m", "uv"]
-    install = [*uv, "pip", "install", "--quiet", "--python", str(inside), "--constraint", str(pins), wanted]
+    install = [
+        *uv,
+        "pip",
+        "install",
+        "--quiet",
+        "--python",
+        str(inside),
+        "--constraint",
+        str(pins),
+        wanted,
+    ]
     program = ALWAYS.format(version=wheel.name.split("-")[1]) + USES[extra]
-    clean = {name: value for name, value in os.environ.items() if not name.startswith(("COMPACTER_", "PYTHON"))}
+    clean = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("COMPACTER_", "PYTHON"))
+    }
     for command in (
         [*uv, "venv", "--quiet", "--python", python, str(environment)],
         install,
         [str(inside), "-I", "-c", program],
     ):
-        done = subprocess.run(command, cwd=empty, env=clean, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            command, cwd=empty, env=clean, capture_output=True, text=True, check=False
+        )
         if done.returncode:
             return (done.stdout + done.stderr).strip() or f"ended with {done.returncode}"
     return ""
@@ -127,10 +157,15 @@ def check(wheel: Path, python: str, extra: str, folder: Path) -> str:
 
 def main() -> int:
     """Check the wheel that the command line names."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("wheel", type=Path)
     parser.add_argument(
-        "--python", action="append", choices=VERSIONS, help="a version; by default all that are present"
+        "--python",
+        action="append",
+        choices=VERSIONS,
+        help=("a version; by default all that are present"),
     )
     arguments = parser.parse_args()
     named = re.fullmatch(r"llm_compacter-[^-]+-py3-none-any\.whl", arguments.wheel.name)
@@ -146,10 +181,15 @@ def main() -> int:
             print(f"Python {version}: not on this machine")
             continue
         for extra in USES:
-            with tempfile.TemporaryDirectory(prefix="compacter-release-", ignore_cleanup_errors=True) as folder:
+            with tempfile.TemporaryDirectory(
+                prefix="compacter-release-", ignore_cleanup_errors=True
+            ) as folder:
                 wrong = check(arguments.wheel, present[version], extra, Path(folder))
             failed += bool(wrong)
-            print(f"Python {version}, {extra or 'no extra'}: {'failed' if wrong else 'works'}", flush=True)
+            print(
+                f"Python {version}, {extra or 'no extra'}: {'failed' if wrong else 'works'}",
+                flush=True,
+            )
             if wrong:
                 print("\n".join(f"    {line}" for line in wrong.splitlines()[-15:]), flush=True)
     return bool(failed)

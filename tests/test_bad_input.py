@@ -1,4 +1,6 @@
-"""Bad input, failing helpers, cancellation: a clear error or the provider's own, and nothing is lost."""
+"""Bad input, failing helpers, cancellation: a clear error or the provider's own, and nothing is
+lost.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +22,13 @@ from compacter import (
 )
 from compacter.compaction.summarize import Summarize
 from compacter.errors import ConfigurationError
-from compacter.observe import JsonLines
 from compacter.testing import (
     InvalidRequestError,
     ScriptedModel,
     ScriptedSummarizer,
     TokenLimitError,
 )
+from compacter.tools.observe import JsonLines
 
 if TYPE_CHECKING:
     from compacter.events import Event
@@ -64,7 +66,9 @@ class AsyncMemory:
 
 
 class TestOptions:
-    @pytest.mark.parametrize("ratio", [0, -0.1, 1.0001, 2, float("nan"), float("inf"), "much", None])
+    @pytest.mark.parametrize(
+        "ratio", [0, -0.1, 1.0001, 2, float("nan"), float("inf"), "much", None]
+    )
     def test_a_ratio_outside_its_range_is_named(self, ratio: Any) -> None:
         with pytest.raises(ConfigurationError, match="compact_ratio"):
             Compacter(compact_ratio=ratio)
@@ -198,7 +202,8 @@ class TestWhatIsNoCall:
             Compacter().wrap(target)
 
     def test_what_is_next_to_a_client_or_a_function_is_told_what_was_meant(self) -> None:
-        openai, chat = pytest.importorskip("openai"), never_awaited()
+        openai = pytest.importorskip("openai")
+        chat = never_awaited()
         client = openai.OpenAI(api_key="none")
         near = [
             (openai.OpenAI, "is a class"),
@@ -222,7 +227,9 @@ class TestWhatIsNoCall:
 
         with pytest.raises(TypeError, match=r"chat.*messages_param"):
             Compacter().wrap(chat)
-        with pytest.raises(ConfigurationError, match="messages_param='messages' is not a parameter"):
+        with pytest.raises(
+            ConfigurationError, match=("messages_param='messages' is not a parameter")
+        ):
             Compacter().wrap(chat, messages_param="messages")
 
     def test_a_messages_param_that_is_none_is_named(self) -> None:
@@ -242,7 +249,9 @@ class TestWhatIsNoCall:
 
 
 class TestWhatIsNoHistory:
-    """The provider's own word counts: what it takes is passed on, what it refuses is raised as it is."""
+    """The provider's own word counts: what it takes is passed on, what it refuses is raised as it
+    is.
+    """
 
     def test_a_call_in_which_no_messages_are_found_says_so_in_a_note(self) -> None:
         def passes_on(*args: Any, **options: Any) -> Any:
@@ -277,9 +286,18 @@ class TestWhatIsNoHistory:
 
     @pytest.mark.parametrize(
         ("argument", "value"),
-        [("query", None), ("query", 7), ("query", b"x"), ("limit", 0), ("limit", -1), ("limit", 1.5), ("limit", "5"),
-         ("limit", None), ("limit", True)],
-    )  # fmt: skip
+        [
+            ("query", None),
+            ("query", 7),
+            ("query", b"x"),
+            ("limit", 0),
+            ("limit", -1),
+            ("limit", 1.5),
+            ("limit", "5"),
+            ("limit", None),
+            ("limit", True),
+        ],
+    )
     def test_an_unusable_argument_of_a_search_is_named(self, argument: str, value: Any) -> None:
         arguments = {"query": "harbour", argument: value}
         for search in (lambda **given: Compacter().search(talk(), **given), History(talk()).search):
@@ -287,7 +305,9 @@ class TestWhatIsNoHistory:
                 search(**arguments)
 
     @pytest.mark.parametrize("argument", ["plan", "compact", "estimate_tokens"])
-    def test_an_unknown_wire_format_by_hand_is_named_beside_the_known_ones(self, argument: str) -> None:
+    def test_an_unknown_wire_format_by_hand_is_named_beside_the_known_ones(
+        self, argument: str
+    ) -> None:
         with pytest.raises(ConfigurationError, match=r"wire_format='smoke'.*'openai'"):
             getattr(Compacter(), argument)(talk(), wire_format="smoke")
 
@@ -315,7 +335,10 @@ class TestWhatIsNoHistory:
     def test_a_model_that_is_no_name_is_refused(self, model: Any) -> None:
         compacter = Compacter(summarizer="extractive")
         actions: list[Any] = [compacter.plan, compacter.compact, compacter.estimate_tokens]
-        for action in (*(partial(one, talk(), model=model) for one in actions), partial(compacter.window, model)):
+        for action in (
+            *(partial(one, talk(), model=model) for one in actions),
+            partial(compacter.window, model),
+        ):
             with pytest.raises(ConfigurationError, match="model takes a model's name"):
                 action()
 
@@ -338,7 +361,11 @@ class TestWhatIsNoHistory:
                         "role": "assistant",
                         "content": None,
                         "tool_calls": [
-                            {"id": "call_9", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+                            {
+                                "id": "call_9",
+                                "type": "function",
+                                "function": {"name": "f", "arguments": "{}"},
+                            }
                         ],
                     }
                 ],
@@ -347,7 +374,9 @@ class TestWhatIsNoHistory:
         ],
         ids=["result without call", "call without result"],
     )
-    def test_half_a_tool_pair_is_named_when_asked_and_never_made_worse(self, broken: list[Chat], index: int) -> None:
+    def test_half_a_tool_pair_is_named_when_asked_and_never_made_worse(
+        self, broken: list[Chat], index: int
+    ) -> None:
         history = talk()
         history[index:index] = broken
         compacter = Compacter(summarizer=ScriptedSummarizer("A short one."))
@@ -365,7 +394,9 @@ class TestWhatIsNoHistory:
         model = ScriptedModel(window=800)
         events: list[Event] = []
         compacter = Compacter(
-            summarizer=ScriptedSummarizer("A short one."), preserve_recent_turns=1, on_event=events.append
+            summarizer=ScriptedSummarizer("A short one."),
+            preserve_recent_turns=1,
+            on_event=events.append,
         )
         call = {"id": "c", "type": "function", "function": {"name": "read", "arguments": "{}"}}
         report = "FIRST LINE\n" + "the middle of it\n" * 2_000 + "LAST LINE"
@@ -388,7 +419,9 @@ class TestWhatIsNoHistory:
         history.append({"role": "user", "content": "long " * 2_000})
 
         with pytest.raises(TokenLimitError) as caught:
-            Compacter(summarizer=ScriptedSummarizer("A short one.")).wrap(model.completion)("m", history)
+            Compacter(summarizer=ScriptedSummarizer("A short one.")).wrap(model.completion)(
+                "m", history
+            )
 
         assert caught.value.__notes__
         assert all(request.messages[-1] == history[-1] for request in model.requests)

@@ -1,4 +1,6 @@
-"""A ``Compacter`` as an object: made anew with other options, copied, pickled, shown, set by the environment."""
+"""A ``Compacter`` as an object: made anew with other options, copied, pickled, shown, set by the
+environment.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,9 @@ class TestWindow:
         assert compacter.window("m") is None
         model = ScriptedModel(window=700)
         talk = [
-            {"role": role, "content": f"{turn} ".ljust(200, "x")} for turn in range(9) for role in ("user", "assistant")
+            {"role": role, "content": f"{turn} ".ljust(200, "x")}
+            for turn in range(9)
+            for role in ("user", "assistant")
         ]
         compacter.wrap(model.completion)("m", [*talk, {"role": "user", "content": "And now?"}])
         assert compacter.window("m") == 700
@@ -120,9 +124,16 @@ class TestCopies:
 
     def test_a_pickled_one_has_the_options_and_an_empty_memory(self) -> None:
         compacter = Compacter(
-            compact_ratio=0.4, pin=is_system, detect=never, fallback=None, memory=InProcessMemory(7), redact="secrets",
-            strategy=[ClearToolResults(exclude=["read"]), Truncate()], on_compaction=note, recall=900,
-        )  # fmt: skip
+            compact_ratio=0.4,
+            pin=is_system,
+            detect=never,
+            fallback=None,
+            memory=InProcessMemory(7),
+            redact="secrets",
+            strategy=[ClearToolResults(exclude=["read"]), Truncate()],
+            on_compaction=note,
+            recall=900,
+        )
         compacter.wrap(ScriptedModel(window=300).completion)("m", TALK)
 
         clone = pickle.loads(pickle.dumps(compacter))  # noqa: S301 - its own
@@ -154,8 +165,9 @@ class TestWhatIsShown:
     def test_repr_shows_what_is_not_as_usual(self) -> None:
         assert repr(Compacter()) == "Compacter()"
         shown = repr(Compacter(compact_ratio=0.5, on_event=note, strategy=Truncate(), recall=None))
-        assert (
-            shown == "Compacter(compact_ratio=0.5, strategy=[Truncate(name='truncate')], on_event=[note], recall=None)"
+        assert shown == (
+            "Compacter(compact_ratio=0.5, strategy=[Truncate(name='truncate')], "
+            "on_event=[note], recall=None)"
         )
 
     def test_help_has_every_option_with_its_default(self) -> None:
@@ -181,10 +193,13 @@ class TestWhatIsShown:
     def test_every_error_can_be_had_from_the_top(self) -> None:
         for module in ("compacter.memory.base", "compacter.recall.index"):
             import_module(module)
-        found, left = set[str](), [CompacterError]
+        found = set[str]()
+        left = [CompacterError]
         while left:
             kind = left.pop()
-            left += [one for one in kind.__subclasses__() if one.__module__.startswith("compacter.")]
+            left += [
+                one for one in kind.__subclasses__() if one.__module__.startswith("compacter.")
+            ]
             found.add(kind.__name__)
         assert found <= set(package.__all__)
 
@@ -208,16 +223,29 @@ class TestFromEnvironment:
                 "PATH": "/bin",
             }
         ).options
-        assert (options.compact_ratio, options.max_retries, options.summarizer) == (0.4, 5, "extractive")
-        assert (options.trigger_tokens, options.adjust_max_tokens, options.timeout) == (0.8, False, None)
+        assert (options.compact_ratio, options.max_retries, options.summarizer) == (
+            0.4,
+            5,
+            "extractive",
+        )
+        assert (options.trigger_tokens, options.adjust_max_tokens, options.timeout) == (
+            0.8,
+            False,
+            None,
+        )
         assert options.recall is not None
         assert options.recall.share == 2000
-        assert [strategy.name for strategy in options.strategy] == ["clear_tool_results", "truncate"]
+        assert [strategy.name for strategy in options.strategy] == [
+            "clear_tool_results",
+            "truncate",
+        ]
         assert options.fallback == ("truncate",)
         assert options.rules == ("Be brief.", "Answer in French.")
         assert isinstance(options.memory, SQLiteMemory)
 
-    def test_those_of_the_process_are_read_when_it_is_asked_for(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_those_of_the_process_are_read_when_it_is_asked_for(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr("os.environ", {"COMPACTER_COMPACT_RATIO": "0.4"})
         assert Compacter().options.compact_ratio == 0.7
         assert Compacter.from_env().options.compact_ratio == 0.4
@@ -225,18 +253,37 @@ class TestFromEnvironment:
 
     @pytest.mark.parametrize("option", ["conversation", "summary_prompt"])
     @pytest.mark.parametrize("text", ["4711", "0.5", "on", "true"])
-    def test_the_environment_may_name_a_text_that_looks_like_a_number_or_a_word(self, option: str, text: str) -> None:
+    def test_the_environment_may_name_a_text_that_looks_like_a_number_or_a_word(
+        self, option: str, text: str
+    ) -> None:
         options = Compacter.from_env({f"COMPACTER_{option.upper()}": text}).options
         assert getattr(options, option) == text
 
     def test_none_in_the_environment_turns_an_option_off(self) -> None:
-        names = ("memory", "recall", "conversation", "summary_prompt", "redact", "timeout", "trigger_tokens")
-        options = Compacter.from_env({f"COMPACTER_{name.upper()}": "none" for name in names}).options
+        names = (
+            "memory",
+            "recall",
+            "conversation",
+            "summary_prompt",
+            "redact",
+            "timeout",
+            "trigger_tokens",
+        )
+        options = Compacter.from_env(
+            {f"COMPACTER_{name.upper()}": "none" for name in names}
+        ).options
         assert [getattr(options, name) for name in names] == [None] * len(names)
-        assert Compacter.from_env({"COMPACTER_RULES": "none", "COMPACTER_FALLBACK": "None"}).options.rules == ()
+        assert (
+            Compacter.from_env(
+                {"COMPACTER_RULES": "none", "COMPACTER_FALLBACK": "None"}
+            ).options.rules
+            == ()
+        )
 
     def test_rules_may_be_json_and_the_prefix_ones_own(self) -> None:
-        options = Compacter.from_env({"BOT_RULES": '["Be brief.\\nAlways."]', "COMPACTER_RECALL": "off"}, prefix="BOT_")
+        options = Compacter.from_env(
+            {"BOT_RULES": '["Be brief.\\nAlways."]', "COMPACTER_RECALL": "off"}, prefix="BOT_"
+        )
         assert options.options.rules == ("Be brief.\nAlways.",)
         assert options.options.recall is not None
 
@@ -245,7 +292,11 @@ class TestFromEnvironment:
         [
             ("COMPACTER_COMPACT_RATO", "0.4", "did you mean COMPACTER_COMPACT_RATIO"),
             ("COMPACTER_COMPACT_RATIO", "many", "COMPACTER_COMPACT_RATIO='many': "),
-            ("COMPACTER_MAX_RETRIES", "-1", "COMPACTER_MAX_RETRIES='-1': takes a whole number of at least 0"),
+            (
+                "COMPACTER_MAX_RETRIES",
+                "-1",
+                ("COMPACTER_MAX_RETRIES='-1': takes a whole number of at least 0"),
+            ),
             ("COMPACTER_ON_EVENT", "print", "on_event takes a function"),
             ("COMPACTER_STRATEGY", "forget", "'forget'"),
             ("COMPACTER_FALLBACK", "forget", "COMPACTER_FALLBACK="),
@@ -259,7 +310,16 @@ class TestFromEnvironment:
 
     @pytest.mark.parametrize(
         ("variable", "told"),
-        [("COMPACTER_FOO", "no such option$"), ("COMPACTER_RATIO", r"did you mean COMPACTER_COMPACT_RATIO\?$")],
+        [
+            ("COMPACTER_FOO", "no such option$"),
+            (
+                "COMPACTER_RATIO",
+                (
+                    r"did you mean "
+                    r"COMPACTER_COMPACT_RATIO\?$"
+                ),
+            ),
+        ],
     )
     def test_a_variable_that_sets_nothing_is_warned_of(self, variable: str, told: str) -> None:
         with pytest.warns(UserWarning, match=f"{variable} is ignored: .*{told}"):
@@ -272,7 +332,11 @@ class TestOptionsOfOneCall:
         compacter = Compacter(summarizer="extractive", memory=None, on_compaction=note)
         completion: Any = compacter.wrap(model.completion)
         told.clear()
-        for options in ({"strategy": Truncate()}, {}, {"summarizer": lambda messages: "Many harbours were spoken of."}):
+        for options in (
+            {"strategy": Truncate()},
+            {},
+            {"summarizer": lambda messages: "Many harbours were spoken of."},
+        ):
             completion("m", TALK, compacter_options=options)
         assert [event.strategy for event in told] == ["truncate", "summarize", "summarize"]
         assert [event.summarizer_calls > 0 for event in told] == [False, False, True]
@@ -306,13 +370,26 @@ class TestOptionsOfOneCall:
     @pytest.mark.parametrize("options", [{"compact_rato": 0.5}, {"compact_ratio": 7}, 3, {1: 2}])
     def test_what_is_no_option_is_an_error(self, options: Any) -> None:
         completion: Any = Compacter().wrap(ScriptedModel().completion)
-        with pytest.raises(ConfigurationError, match=r"compact_ratio|compacter_options|Keys should be strings"):
+        with pytest.raises(
+            ConfigurationError,
+            match=(
+                r"compact_ratio|compacter_options|"
+                r"Keys should be strings"
+            ),
+        ):
             completion("m", TALK, compacter_options=options)
 
     def test_no_client_ever_sees_them(self) -> None:
         anthropic = pytest.importorskip("anthropic")
-        client = Compacter().wrap(anthropic.Anthropic(api_key="none", base_url="http://127.0.0.1:9", max_retries=0))
-        options: Any = {"compacter_options": {"max_retries": 1}, "model": "m", "max_tokens": 5, "messages": TALK[:1]}
+        client = Compacter().wrap(
+            anthropic.Anthropic(api_key="none", base_url="http://127.0.0.1:9", max_retries=0)
+        )
+        options: Any = {
+            "compacter_options": {"max_retries": 1},
+            "model": "m",
+            "max_tokens": 5,
+            "messages": TALK[:1],
+        }
         with pytest.raises(anthropic.APIConnectionError):
             client.messages.create(**options)
         with pytest.raises(anthropic.APIConnectionError), client.messages.stream(**options):
@@ -320,7 +397,9 @@ class TestOptionsOfOneCall:
 
 
 class TestWrappedTwice:
-    def test_the_same_compacter_says_so_and_leaves_it(self, caplog: pytest.LogCaptureFixture) -> None:
+    def test_the_same_compacter_says_so_and_leaves_it(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
         compacter = Compacter()
         once = compacter.wrap(ScriptedModel().completion)
         assert compacter.wrap(once) is once
@@ -340,12 +419,16 @@ class TestWrappedTwice:
         assert len(caplog.records) == 2
         copy.deepcopy(vars(client)["__compacter__"])
 
-    def test_what_is_made_of_a_wrapped_client_is_no_second_time(self, caplog: pytest.LogCaptureFixture) -> None:
+    def test_what_is_made_of_a_wrapped_client_is_no_second_time(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
         openai = pytest.importorskip("openai")
         Compacter().wrap(openai.OpenAI(api_key="none")).with_options(timeout=3)
         assert not caplog.records
 
-    def test_a_decorator_around_a_wrapped_function_hides_nothing(self, caplog: pytest.LogCaptureFixture) -> None:
+    def test_a_decorator_around_a_wrapped_function_hides_nothing(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
         compacter = Compacter()
         once = compacter.wrap(ScriptedModel().completion)
 
@@ -385,8 +468,14 @@ class TestCosts:
 
 class TestHistories:
     def make(self) -> History:
-        history = History(TALK[:5], compacter=Compacter(summarizer="extractive", compact_ratio=0.4), max_tokens=4_000)
-        history.append({"role": "user", "content": "Never call before ten."}, pinned=True, rule=True)
+        history = History(
+            TALK[:5],
+            compacter=Compacter(summarizer="extractive", compact_ratio=0.4),
+            max_tokens=4_000,
+        )
+        history.append(
+            {"role": "user", "content": "Never call before ten."}, pinned=True, rule=True
+        )
         history.extend(TALK)
         history.compact(budget=2_500)
         return history
@@ -396,7 +485,9 @@ class TestHistories:
         clone = pickle.loads(pickle.dumps(history))  # noqa: S301 - its own
         assert clone == history
         assert clone.rules == history.rules
-        assert [p.text for p in clone.search("harbour 2")] == [p.text for p in history.search("harbour 2")]
+        assert [p.text for p in clone.search("harbour 2")] == [
+            p.text for p in history.search("harbour 2")
+        ]
         assert repr(clone) == repr(history)
         clone.append(TALK[0])
         assert len(clone) == len(history) + 1
@@ -424,7 +515,9 @@ class TestHistories:
             with pytest.raises(TypeError):
                 operator.add(history, other)
 
-    @pytest.mark.parametrize("thing", [None, 3, 2.5, True, b"bytes", ["list"], ("a", "b"), {1, 2}, dict])
+    @pytest.mark.parametrize(
+        "thing", [None, 3, 2.5, True, b"bytes", ["list"], ("a", "b"), {1, 2}, dict]
+    )
     def test_what_is_no_message_is_refused_wherever_it_comes_from(self, thing: Any) -> None:
         history = self.make()
         before = list(history)
@@ -443,13 +536,19 @@ class TestHistories:
 
 
 def run(program: str, root: Path) -> subprocess.CompletedProcess[str]:
-    env = os.environ | {"PYTHONPATH": str(root / "middleware"), "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
-    return subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, check=False)
+    env = os.environ | {
+        "PYTHONPATH": str(root / "middleware"),
+        "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+    }
+    return subprocess.run(
+        [sys.executable, "-c", program], env=env, capture_output=True, text=True, check=False
+    )
 
 
 TALKING = (
     "from compacter import Compacter\nfrom compacter.testing import ScriptedModel\n"
-    "talk = [{'role': 'user', 'content': f'Harbour {n} takes ships of {n} metres.'} for n in range(60)]\n"
+    "talk = [{'role': 'user', 'content': f'Harbour {n} takes ships of {n} "
+    "metres.'} for n in range(60)]\n"
 )
 
 
@@ -459,7 +558,8 @@ class TestWithoutLitellm:
     def test_calls_are_recovered(self, root: Path) -> None:
         program = (
             "compacter = Compacter(trigger_tokens=0.8)\n"
-            "print(compacter.wrap(ScriptedModel(window=300, replies='Harbours.').completion)('gpt-4o', talk))\n"
+            "print(compacter.wrap(ScriptedModel(window=300, "
+            "replies='Harbours.').completion)('gpt-4o', talk))\n"
             "print(compacter.totals.rounds, compacter.totals.failures)\n"
         )
         done = run(f"{self.ABSENT}{TALKING}{program}", root)
@@ -484,15 +584,19 @@ class TestLitellmsBanner:
         monkeypatch.setattr(litellm, "suppress_debug_info", False)
         completion = Compacter().wrap(litellm.completion)
         with pytest.raises(litellm.exceptions.InternalServerError):
-            completion("openai/m", TALK, api_key="none", api_base="http://127.0.0.1:9", max_retries=0)
+            completion(
+                "openai/m", TALK, api_key="none", api_base="http://127.0.0.1:9", max_retries=0
+            )
         assert capfd.readouterr().out == ""
 
 
 class TestLitellmIsImported:
     def test_in_a_thread_as_soon_as_a_model_is_named(self, root: Path) -> None:
         program = (
-            "import sys, threading\nfrom compacter import Compacter\nCompacter(summarizer='gpt-4o')\n"
-            "(thread,) = [one for one in threading.enumerate() if one.name == 'compacter-litellm']\n"
+            "import sys, threading\nfrom compacter import "
+            "Compacter\nCompacter(summarizer='gpt-4o')\n"
+            "(thread,) = [one for one in threading.enumerate() if one.name == "
+            "'compacter-litellm']\n"
             "thread.join()\nprint(sys.modules['litellm'].suppress_debug_info)"
         )
         done = run(program, root)
@@ -500,12 +604,15 @@ class TestLitellmIsImported:
 
     def test_not_where_none_is_named(self, root: Path) -> None:
         program = (
-            "import sys\nfrom compacter import Compacter\nCompacter(summarizer='extractive')\nCompacter()\n"
+            "import sys\nfrom compacter import "
+            "Compacter\nCompacter(summarizer='extractive')\nCompacter()\n"
             "print('litellm' in sys.modules)"
         )
         assert run(program, root).stdout.split() == ["False"]
 
-    def test_a_name_that_is_not_known_is_doubted_at_once(self, caplog: pytest.LogCaptureFixture) -> None:
+    def test_a_name_that_is_not_known_is_doubted_at_once(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
         pytest.importorskip("litellm")
         Compacter(summarizer="gtp-4o")
         Compacter(summarizer="openai/my-own")

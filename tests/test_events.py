@@ -42,12 +42,19 @@ WITHOUT_MESSAGES = {"model", "conversation", "trigger", "strategy", "reason", "e
 
 def test_the_manual_has_each_field_of_each_event(root: Path) -> None:
     manual = (root / "docs" / "events.md").read_text(encoding="utf-8")
-    assert {name for event in EVENTS for name in event.model_fields if f"`{name}`" not in manual} == set()
+    assert {
+        name for event in EVENTS for name in event.model_fields if f"`{name}`" not in manual
+    } == set()
 
 
 def test_each_field_that_may_quote_a_message_is_kept_from_logs_and_spans() -> None:
     numbers: tuple[Any, ...] = (int, float, bool, int | None, float | None)
-    texts = {name for event in EVENTS for name, one in event.model_fields.items() if one.annotation not in numbers}
+    texts = {
+        name
+        for event in EVENTS
+        for name, one in event.model_fields.items()
+        if one.annotation not in numbers
+    }
     assert texts - UNTOLD == WITHOUT_MESSAGES
 
 
@@ -56,7 +63,9 @@ class TestTheCompactionEvent:
     def event(self) -> CompactionEvent:
         told: list[CompactionEvent] = []
         model = ScriptedModel(window=900)
-        Compacter(summarizer=summarizer(), on_compaction=told.append).wrap(model.completion)("m", talk())
+        Compacter(summarizer=summarizer(), on_compaction=told.append).wrap(model.completion)(
+            "m", talk()
+        )
         (event,) = told
         return event
 
@@ -102,10 +111,14 @@ class TestTheCompactionEvent:
     def test_all_calls_of_one_conversation_have_its_name(self) -> None:
         told: list[CompactionEvent] = []
         model = ScriptedModel(window=900)
-        completion = Compacter(summarizer=summarizer(), on_compaction=told.append, memory=None).wrap(model.completion)
+        completion = Compacter(
+            summarizer=summarizer(), on_compaction=told.append, memory=None
+        ).wrap(model.completion)
 
         completion("m", talk())
-        completion("m", [*talk(), {"role": "assistant", "content": "x"}, {"role": "user", "content": "y"}])
+        completion(
+            "m", [*talk(), {"role": "assistant", "content": "x"}, {"role": "user", "content": "y"}]
+        )
         completion("m", [talk()[0], {"role": "user", "content": "Another beginning."}, *talk()[2:]])
 
         names = [event.conversation for event in told]
@@ -115,20 +128,31 @@ class TestTheCompactionEvent:
     def test_conversations_that_begin_with_the_same_greeting_have_names_of_their_own(self) -> None:
         told: list[CompactionEvent] = []
         model = ScriptedModel(window=900)
-        completion = Compacter(summarizer="extractive", on_compaction=told.append).wrap(model.completion)
-        greeting = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello. What can I do?"}]
+        completion = Compacter(summarizer="extractive", on_compaction=told.append).wrap(
+            model.completion
+        )
+        greeting = [
+            {"role": "user", "content": "Hi"},
+            {"role": "assistant", "content": "Hello. What can I do?"},
+        ]
         for subject in ("harbours", "lighthouses"):
-            completion("m", [*greeting, {"role": "user", "content": f"Tell me of {subject}."}, *talk()[1:]])
+            completion(
+                "m", [*greeting, {"role": "user", "content": f"Tell me of {subject}."}, *talk()[1:]]
+            )
 
         assert len({event.conversation for event in told}) == len(told) == 2
 
     def test_a_history_keeps_its_name_when_it_is_folded_copied_and_stored(self) -> None:
         told: list[CompactionEvent] = []
         model = ScriptedModel(window=400, replies="Noted.")
-        completion = Compacter(summarizer="extractive", on_compaction=told.append).wrap(model.completion)
+        completion = Compacter(summarizer="extractive", on_compaction=told.append).wrap(
+            model.completion
+        )
         history = History()
         for number in range(60):
-            history.append({"role": "user", "content": f"Line {number} of a long list of things to do."})
+            history.append(
+                {"role": "user", "content": (f"Line {number} of a long list of things to do.")}
+            )
             history.append(completion("m", history)["choices"][0]["message"])
 
         restored = History()
@@ -157,7 +181,10 @@ class TestTheCompactionEvent:
         compacter.tell_history_changed(made)
         compacter.tell_history_changed(None)
         skipped = [event for event in told if isinstance(event, CompactionSkipped)]
-        assert [(event.trigger, event.model) for event in skipped] == [("manual", "m"), ("token_limit", None)]
+        assert [(event.trigger, event.model) for event in skipped] == [
+            ("manual", "m"),
+            ("token_limit", None),
+        ]
 
 
 class TestOrder:
@@ -226,10 +253,16 @@ def test_a_failed_summary_names_its_conversation_and_attempt() -> None:
         raise OSError
 
     call = Compacter(summarizer=broken, on_event=seen.append).wrap(model.completion)
-    call(model="m", messages=[{"role": "user", "content": f"Question {n}? ".ljust(400, "q")} for n in range(20)])
+    call(
+        model="m",
+        messages=[
+            {"role": "user", "content": f"Question {n}? ".ljust(400, "q")} for n in range(20)
+        ],
+    )
 
     started, failed = (
-        next(event for event in seen if isinstance(event, kind)) for kind in (CompactionStarted, CompactionFailed)
+        next(event for event in seen if isinstance(event, kind))
+        for kind in (CompactionStarted, CompactionFailed)
     )
     assert (failed.conversation, failed.attempt) == (started.conversation, 1)
     assert failed.conversation
@@ -248,7 +281,9 @@ class TestHooks:
             await asyncio.sleep(0)
             order.append("hook")
 
-        await Compacter(summarizer=summarizer(), on_compaction=hook).wrap(completion)(messages=talk())
+        await Compacter(summarizer=summarizer(), on_compaction=hook).wrap(completion)(
+            messages=talk()
+        )
 
         assert order == ["call", "hook", "call"]
 
@@ -274,7 +309,8 @@ class TestHooks:
         assert len(told) == 1
 
     def test_they_can_be_registered_later_and_stay_functions(self) -> None:
-        compacter, told = Compacter(summarizer=summarizer()), list[str]()
+        compacter = Compacter(summarizer=summarizer())
+        told = list[str]()
 
         @compacter.on_compaction
         def first(event: CompactionEvent) -> str:
@@ -310,7 +346,9 @@ class TestBeforeCompaction:
     @pytest.mark.parametrize("answer", [True, None, "yes"])
     def test_any_other_answer_lets_the_plan_be(self, answer: Any) -> None:
         plain = Compacter(summarizer=summarizer()).compact(talk())
-        asked = Compacter(summarizer=summarizer(), before_compaction=lambda plan: answer).compact(talk())
+        asked = Compacter(summarizer=summarizer(), before_compaction=lambda plan: answer).compact(
+            talk()
+        )
         assert asked.discarded == plain.discarded
 
     def test_a_veto_leaves_everything(self) -> None:
@@ -334,7 +372,8 @@ class TestTotals:
         assert (totals.calls, totals.rounds, totals.summarizer_calls, totals.cost) == (0, 0, 0, 0.0)
 
     def test_calls_rounds_and_tokens_add_up(self) -> None:
-        asked, told = summarizer(), list[CompactionEvent]()
+        asked = summarizer()
+        told = list[CompactionEvent]()
         model = ScriptedModel(window=900)
         compacter = Compacter(summarizer=asked, on_compaction=told.append, memory=None)
         completion = compacter.wrap(model.completion)
@@ -345,14 +384,22 @@ class TestTotals:
 
         totals = compacter.totals
         assert (totals.calls, totals.rounds) == (4, 3)
-        assert totals.summarizer_calls == len(asked.requests) == sum(event.summarizer_calls for event in told)
+        assert (
+            totals.summarizer_calls
+            == len(asked.requests)
+            == sum(event.summarizer_calls for event in told)
+        )
         assert totals.input_tokens == asked.tokens == sum(event.input_tokens for event in told)
         assert totals.output_tokens == sum(event.output_tokens for event in told)
-        assert totals.characters_saved == sum(event.original_data_size - event.compacted_data_size for event in told)
+        assert totals.characters_saved == sum(
+            event.original_data_size - event.compacted_data_size for event in told
+        )
 
     @pytest.mark.parametrize("failure", ["refusal", "too_large", "length", "raises"])
     @pytest.mark.parametrize("fallback", ["truncate", None])
-    def test_tokens_count_also_when_their_summary_is_refused(self, failure: Any, fallback: Any) -> None:  # M20, P10
+    def test_tokens_count_also_when_their_summary_is_refused(
+        self, failure: Any, fallback: Any
+    ) -> None:
         asked = summarizer(fail=failure)
         compacter = Compacter(summarizer=asked, fallback=fallback)
 
@@ -387,7 +434,9 @@ class TestTotals:
 
 
 class TestLogs:
-    def test_events_reach_the_standard_logger_as_numbers(self, caplog: pytest.LogCaptureFixture) -> None:
+    def test_events_reach_the_standard_logger_as_numbers(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
         caplog.set_level(logging.INFO, logger="compacter")
 
         Compacter(summarizer=summarizer()).compact(talk())
@@ -431,10 +480,13 @@ def test_no_event_but_the_compactions_has_room_for_text(kind: type[Event]) -> No
 
 
 class TestAHookThatMakesTheCallAgain:
-    """It finds the compaction that it was told of: it neither waits for its own call nor compacts again."""
+    """It finds the compaction that it was told of: it neither waits for its own call nor compacts
+    again.
+    """
 
     async def test_in_a_task_of_its_own(self) -> None:
-        model, summaries = ScriptedModel(window=900), summarizer()
+        model = ScriptedModel(window=900)
+        summaries = summarizer()
         compacter = Compacter(summarizer=summaries)
         call = compacter.wrap(model.acompletion)
 

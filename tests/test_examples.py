@@ -1,4 +1,6 @@
-"""Each program in examples/ runs to its end, reaches no other machine, and is named in the manual."""
+"""Each program in examples/ runs to its end, reaches no other machine, and is named in the
+manual.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,11 @@ AT_HOME = """
 import runpy, sys
 
 def at_home(event, args):
-    host = args[0] if event == "socket.getaddrinfo" else args[1][0] if event == "socket.connect" else None
+    host = None
+    if event == "socket.getaddrinfo":
+        host = args[0]
+    elif event == "socket.connect":
+        host = args[1][0]
     if isinstance(host, str) and host != "localhost" and not host.startswith("127."):
         raise PermissionError(f"the example tried to reach {host}")
 
@@ -27,7 +33,8 @@ sys.argv = sys.argv[1:]
 sys.path[0] = sys.argv[0].rpartition("/")[0]
 runpy.run_path(sys.argv[0], run_name="__main__")
 """
-"""Runs a program that may connect to this machine only; a name that has to be looked up is refused too."""
+"""Runs a program that may connect to this machine only; a name that has to be looked up is refused
+too."""
 
 
 def run(program: Path, folder: Path) -> subprocess.CompletedProcess[str]:

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any, get_args
 import pytest
 from tests.conversations import Chat, talk
 
-from compacter import Compacter, CompactionError, CompactionEvent, ConfigurationError, History, Quotes, TokenLimit
+from compacter import (
+    Compacter,
+    CompactionError,
+    CompactionEvent,
+    ConfigurationError,
+    History,
+    Quotes,
+    TokenLimit,
+)
 from compacter.memory import InProcessMemory
 from compacter.summary import message as summary_message
 from compacter.testing import (
@@ -38,12 +46,15 @@ def answered(reply: Any) -> str:
 class TestSummarizersThatFail:
     @pytest.mark.parametrize("failure", FAILURES)
     def test_the_call_goes_on_without_a_summary(self, failure: Failure) -> None:
-        model, events = ScriptedModel(window=900), list[Any]()
+        model = ScriptedModel(window=900)
+        events = list[Any]()
         summarizer = ScriptedSummarizer(fail=failure)
         history = talk()
         before = copy.deepcopy(history)
 
-        reply = Compacter(summarizer=summarizer, on_event=events.append).wrap(model.completion)("m", history)
+        reply = Compacter(summarizer=summarizer, on_event=events.append).wrap(model.completion)(
+            "m", history
+        )
 
         assert answered(reply) == "ok"
         assert history == before
@@ -66,7 +77,9 @@ class TestSummarizersThatFail:
     @pytest.mark.parametrize("failure", FAILURES)
     def test_without_a_fallback_the_cause_is_told(self, failure: Failure) -> None:
         model = ScriptedModel(window=900)
-        completion = Compacter(summarizer=ScriptedSummarizer(fail=failure), fallback=None).wrap(model.completion)
+        completion = Compacter(summarizer=ScriptedSummarizer(fail=failure), fallback=None).wrap(
+            model.completion
+        )
 
         with pytest.raises(CompactionError, match="no summary could be had") as caught:
             completion("m", talk())
@@ -157,7 +170,9 @@ class TestHooksMemoriesAndLoggersThatFail:
 
         model = ScriptedModel(window=900)
         options: dict[str, Any] = {option: hook if shape == "sync" else ahook}
-        completion = Compacter(summarizer=ScriptedSummarizer("Short."), **options).wrap(model.completion)
+        completion = Compacter(summarizer=ScriptedSummarizer("Short."), **options).wrap(
+            model.completion
+        )
 
         assert answered(completion("m", talk())) == "ok"
         assert called
@@ -178,7 +193,9 @@ class TestHooksMemoriesAndLoggersThatFail:
 
         model = ScriptedModel(window=900)
         options: dict[str, Any] = {option: hook if shape == "sync" else ahook}
-        completion = Compacter(summarizer=ScriptedSummarizer("Short."), **options).wrap(model.acompletion)
+        completion = Compacter(summarizer=ScriptedSummarizer("Short."), **options).wrap(
+            model.acompletion
+        )
 
         assert answered(await completion("m", talk())) == "ok"
         assert called
@@ -189,7 +206,9 @@ class TestHooksMemoriesAndLoggersThatFail:
         def hook(event: CompactionEvent) -> None:
             raise RuntimeError
 
-        compacter = Compacter(summarizer=ScriptedSummarizer("Short."), on_compaction=[hook, told.append])
+        compacter = Compacter(
+            summarizer=ScriptedSummarizer("Short."), on_compaction=[hook, told.append]
+        )
         compacter.compact(talk())
 
         assert len(told) == 1
@@ -198,7 +217,9 @@ class TestHooksMemoriesAndLoggersThatFail:
     def test_a_memory_that_raises_is_skipped(self, broken: str) -> None:
         memory: Any = Broken(broken)
         model = ScriptedModel(window=900)
-        completion = Compacter(summarizer=ScriptedSummarizer("Short."), memory=memory).wrap(model.completion)
+        completion = Compacter(summarizer=ScriptedSummarizer("Short."), memory=memory).wrap(
+            model.completion
+        )
 
         assert answered(completion("m", talk())) == "ok"
         assert answered(completion("m", talk())) == "ok"
@@ -208,7 +229,9 @@ class TestHooksMemoriesAndLoggersThatFail:
     async def test_so_it_is_in_an_async_program(self, broken: str) -> None:
         memory: Any = Broken(broken)
         model = ScriptedModel(window=900)
-        completion = Compacter(summarizer=ScriptedSummarizer("Short."), memory=memory).wrap(model.acompletion)
+        completion = Compacter(summarizer=ScriptedSummarizer("Short."), memory=memory).wrap(
+            model.acompletion
+        )
 
         assert answered(await completion("m", talk())) == "ok"
         assert answered(await completion("m", talk())) == "ok"
@@ -231,7 +254,9 @@ class TestHooksMemoriesAndLoggersThatFail:
                 raise OSError("disk full")
 
         model = ScriptedModel(window=900)
-        completion = Compacter(summarizer=ScriptedSummarizer("Short."), logger=Logger()).wrap(model.completion)
+        completion = Compacter(summarizer=ScriptedSummarizer("Short."), logger=Logger()).wrap(
+            model.completion
+        )
 
         assert answered(completion("m", talk())) == "ok"
 
@@ -254,11 +279,16 @@ class TestHooksMemoriesAndLoggersThatFail:
             raise ZeroDivisionError
 
         model = ScriptedModel(window=900)
-        completion = Compacter(summarizer=ScriptedSummarizer("Short."), detect=broken).wrap(model.completion)
+        completion = Compacter(summarizer=ScriptedSummarizer("Short."), detect=broken).wrap(
+            model.completion
+        )
         assert answered(completion("m", talk())) == "ok"
 
-        # What cannot be told to be free is pinned: nothing may be folded, the provider's error is the answer.
-        pinning = Compacter(summarizer=ScriptedSummarizer("Short."), pin=broken).wrap(model.completion)
+        # What cannot be told to be free is pinned: nothing may be folded, the provider's error is
+        # the answer.
+        pinning = Compacter(summarizer=ScriptedSummarizer("Short."), pin=broken).wrap(
+            model.completion
+        )
         with pytest.raises(TokenLimitError):
             pinning("m", talk())
 
@@ -269,7 +299,9 @@ class TestHooksMemoriesAndLoggersThatFail:
 
         model = ScriptedModel(window=900)
         summarizer = ScriptedSummarizer("Short.")
-        completion = Compacter(summarizer=summarizer, redact=broken, fallback=fallback).wrap(model.completion)
+        completion = Compacter(summarizer=summarizer, redact=broken, fallback=fallback).wrap(
+            model.completion
+        )
 
         assert answered(completion("m", talk())) == "ok"
         assert not summarizer.requests
@@ -308,8 +340,11 @@ class TestFunctionsThatAnswerBadly:
 
     @staticmethod
     def second_call(option: str, function: Any) -> Callable[[], Any]:
-        """Make one call of a Compacter with this function, and return the next one, which calls it."""
-        model, history = ScriptedModel(window=900), TestFunctionsThatAnswerBadly.asking()
+        """Make one call of a Compacter with this function, and return the next one, which
+        calls it.
+        """
+        model = ScriptedModel(window=900)
+        history = TestFunctionsThatAnswerBadly.asking()
         options: dict[str, Any] = {option: function}
         if option == "rank":
             options = {"recall": Quotes(share=2_000, rank=function)}
@@ -317,13 +352,19 @@ class TestFunctionsThatAnswerBadly:
             options["trigger_tokens"] = 500
         if option == "retrieved":
             history[-1]["content"] = "Sum it up. " * 200
-        completion = Compacter(summarizer=ScriptedSummarizer("Short."), **options).wrap(model.completion)
+        completion = Compacter(summarizer=ScriptedSummarizer("Short."), **options).wrap(
+            model.completion
+        )
         completion("m", history[:4])
         return lambda: completion("m", history)
 
     @pytest.mark.parametrize(
         ("option", "answer"),
-        [(option, one) for option, many in BAD_ANSWERS.items() for one in (*many, KeyError(SAID), StopIteration(SAID))],
+        [
+            (option, one)
+            for option, many in BAD_ANSWERS.items()
+            for one in (*many, KeyError(SAID), StopIteration(SAID))
+        ],
     )
     def test_is_named_in_the_log_and_the_call_goes_on(
         self, option: str, answer: Any, caplog: pytest.LogCaptureFixture
@@ -351,9 +392,21 @@ class TestFunctionsThatAnswerBadly:
             return answer() if answer is later else answer
 
         compacter = Compacter(token_counter=count)
-        with pytest.raises(ConfigurationError, match=r"token_counter returned .* not a number of tokens"):
+        with pytest.raises(
+            ConfigurationError,
+            match=(
+                r"token_counter returned .* not a number of "
+                r"tokens"
+            ),
+        ):
             compacter.estimate_tokens(talk())
-        with pytest.raises(ConfigurationError, match=r"token_counter returned .* not a number of tokens"):
+        with pytest.raises(
+            ConfigurationError,
+            match=(
+                r"token_counter returned .* not a number of "
+                r"tokens"
+            ),
+        ):
             History(talk(), compacter=compacter).tokens()
 
     async def test_a_slow_ranking_does_not_hold_the_event_loop(self) -> None:
@@ -363,9 +416,12 @@ class TestFunctionsThatAnswerBadly:
             threads.append(threading.current_thread())
             return [1.0] * len(passages)
 
-        model, history = ScriptedModel(window=900), self.asking()
+        model = ScriptedModel(window=900)
+        history = self.asking()
         recall = Quotes(share=2_000, rank=rank)
-        await Compacter(summarizer=ScriptedSummarizer("Short."), recall=recall).wrap(model.acompletion)("m", history)
+        await Compacter(summarizer=ScriptedSummarizer("Short."), recall=recall).wrap(
+            model.acompletion
+        )("m", history)
 
         assert threads
         assert threading.current_thread() not in threads
@@ -378,7 +434,9 @@ class NoNotesError(TokenLimitError):
         raise TypeError(note)
 
 
-@pytest.mark.parametrize("options", [{"max_retries": 0}, {"max_retries": 9, "compact_ratio": 0.1}, {"pin": bool}])
+@pytest.mark.parametrize(
+    "options", [{"max_retries": 0}, {"max_retries": 9, "compact_ratio": 0.1}, {"pin": bool}]
+)
 async def test_an_exception_that_takes_no_notes_is_raised_as_it_is(options: dict[str, Any]) -> None:
     refusal = token_limit_error(limit=800, input_tokens=1_100)
     refusal.__class__ = NoNotesError

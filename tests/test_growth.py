@@ -16,7 +16,9 @@ ANSWER: Chat = {"role": "assistant", "content": "Yes. " * 30}
 
 
 def summaries(messages: Any) -> int:
-    return sum(summary_message.parse(message.get("content") or "") is not None for message in messages)
+    return sum(
+        summary_message.parse(message.get("content") or "") is not None for message in messages
+    )
 
 
 def turn(number: int) -> list[Chat]:
@@ -33,7 +35,9 @@ def turn(number: int) -> list[Chat]:
 
 @pytest.mark.parametrize("kept", ["list", "history"])
 @pytest.mark.parametrize("options", [{}, {"trigger_tokens": 1_200}, {"strategy": None}], ids=str)
-def test_two_hundred_turns_keep_one_summary_and_a_bounded_request(kept: str, options: dict[str, Any]) -> None:
+def test_two_hundred_turns_keep_one_summary_and_a_bounded_request(
+    kept: str, options: dict[str, Any]
+) -> None:
     if "strategy" in options:
         from compacter import ClearToolResults, Summarize
 
@@ -71,7 +75,7 @@ def test_compacting_by_hand_after_each_turn_keeps_one_summary() -> None:
     assert len(messages) < 12
 
 
-def test_l8_receipts_of_truncation_never_pile_up() -> None:
+def test_receipts_of_truncation_never_pile_up() -> None:
     from compacter import Truncate
 
     compacter = Compacter(strategy=Truncate())

@@ -20,7 +20,11 @@ def names_in(file: Path) -> set[str]:
     for node in ast.parse(file.read_text(encoding="utf-8")).body:
         inner = node.body if isinstance(node, ast.ClassDef) else [node]
         front = f"{node.name}::" if isinstance(node, ast.ClassDef) else ""
-        found |= {f"{front}{one.name}" for one in inner if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef))}
+        found |= {
+            f"{front}{one.name}"
+            for one in inner
+            if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef))
+        }
     return found
 
 

@@ -1,4 +1,6 @@
-"""``History``: a list with pins that compacts itself; each way of use, and all against a plain model."""
+"""``History``: a list with pins that compacts itself; each way of use, and all against a plain
+model.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,8 @@ def own(**options: Any) -> Compacter:
 
 class TestAList:
     def test_it_does_what_a_list_does(self) -> None:
-        history, plain = History(talk(4)), talk(4)
+        history = History(talk(4))
+        plain = talk(4)
         for each in (history, plain):
             each.append(chat(4))
             each.extend([chat(5), chat(6)])
@@ -69,7 +72,9 @@ class TestAList:
         del history[1]
         assert history.pins == (False, True, False, False)
         history.reverse()
-        assert [message for message, pin in zip(history, history.pins, strict=True) if pin] == [chat(1)]
+        assert [message for message, pin in zip(history, history.pins, strict=True) if pin] == [
+            chat(1)
+        ]
         history[history.pins.index(True)] = chat(8)
         assert sum(history.pins) == 1
         history.unpin(-2 % len(history))
@@ -94,7 +99,8 @@ class TestAList:
                 use(2)
 
     @pytest.mark.parametrize(
-        "options", [{"messages": "text"}, {"messages": 3}, {"max_tokens": 0}, {"reserve_tokens": -1}]
+        "options",
+        [{"messages": "text"}, {"messages": 3}, {"max_tokens": 0}, {"reserve_tokens": -1}],
     )
     def test_what_makes_no_sense_is_refused(self, options: dict[str, Any]) -> None:
         with pytest.raises(ConfigurationError):
@@ -102,7 +108,7 @@ class TestAList:
 
 
 class TestCompacting:
-    def test_a2_pinned_messages_survive_verbatim_in_order_and_pinned(self) -> None:
+    def test_pinned_messages_survive_verbatim_in_order_and_pinned(self) -> None:
         history = History(talk(), compacter=own())
         for index in (1, 4, 5):
             history.pin(index)
@@ -112,7 +118,7 @@ class TestCompacting:
             assert [m for m, pin in zip(history, history.pins, strict=True) if pin] == pinned
             history.extend(talk(30)[20:])
 
-    def test_a3_a_pin_on_half_a_pair_keeps_the_other_half(self) -> None:
+    def test_a_pin_on_half_a_pair_keeps_the_other_half(self) -> None:
         call = {"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}
         pair = [
             {"role": "assistant", "content": None, "tool_calls": [call]},
@@ -125,7 +131,7 @@ class TestCompacting:
             history.compact()
             assert [message for message in history if message in pair] == pair
 
-    def test_a4_a_head_that_is_all_pinned_asks_no_model(self) -> None:
+    def test_a_head_that_is_all_pinned_asks_no_model(self) -> None:
         asked = ScriptedSummarizer()
         history = History(compacter=Compacter(summarizer=asked))
         for message in talk(6):
@@ -135,7 +141,7 @@ class TestCompacting:
         assert not asked.requests
         assert history == talk_pinned(6)
 
-    def test_a6_under_its_threshold_nothing_happens_and_over_it_a_report_comes(self) -> None:
+    def test_under_its_threshold_nothing_happens_and_over_it_a_report_comes(self) -> None:
         history = History(talk(20), compacter=own(), max_tokens=2_000)
         assert not history.compact_if_needed().changed
         history.extend(talk(60))
@@ -146,21 +152,26 @@ class TestCompacting:
         assert not history.needs_compaction()
         assert result.fits
 
-    def test_a7_the_users_counter_is_used(self) -> None:
+    def test_the_users_counter_is_used(self) -> None:
         history = History(talk(4), compacter=own(token_counter=len), max_tokens=5)
         assert not history.needs_compaction()
         history.append(chat(4))
         assert history.needs_compaction()
         assert history.tokens() == 5
 
-    def test_a8_a_reserve_lowers_the_threshold_and_never_crashes(self) -> None:
+    def test_a_reserve_lowers_the_threshold_and_never_crashes(self) -> None:
         history = History(talk(4), compacter=own(), max_tokens=300, reserve_tokens=100)
         assert history.needs_compaction()
         assert history.tokens() == 200
-        assert History([], compacter=own(), max_tokens=1, reserve_tokens=10**6).needs_compaction() is False
-        assert History(talk(1), compacter=own(), max_tokens=1, reserve_tokens=10**6).needs_compaction()
+        assert (
+            History([], compacter=own(), max_tokens=1, reserve_tokens=10**6).needs_compaction()
+            is False
+        )
+        assert History(
+            talk(1), compacter=own(), max_tokens=1, reserve_tokens=10**6
+        ).needs_compaction()
 
-    def test_a9_forced_it_compacts_under_its_threshold_and_refuses_what_is_too_short(self) -> None:
+    def test_forced_it_compacts_under_its_threshold_and_refuses_what_is_too_short(self) -> None:
         history = History(talk(), compacter=own(), max_tokens=10**6)
         assert history.compact().changed
         short = History([chat(0)], compacter=own())
@@ -203,11 +214,14 @@ class TestCompacting:
             history.append(chat(99))
             return "fine"
 
-        assert Compacter(trigger_tokens=10**6, on_event=told.append).wrap(completion)(history) == "fine"
+        assert (
+            Compacter(trigger_tokens=10**6, on_event=told.append).wrap(completion)(history)
+            == "fine"
+        )
         assert history == [*talk(), chat(99)]
         assert told == []
 
-    def test_l10_a_change_in_the_meantime_is_never_overwritten(self) -> None:
+    def test_a_change_in_the_meantime_is_never_overwritten(self) -> None:
         told: list[Any] = []
 
         def summarizer(messages: Any) -> str:
@@ -217,7 +231,9 @@ class TestCompacting:
         history = History(talk(), compacter=Compacter(summarizer=summarizer, on_event=told.append))
         assert not history.compact().changed
         assert history == [*talk(), chat(99)]
-        assert [event.trigger for event in told if getattr(event, "reason", "") == "history_changed"] == ["manual"]
+        assert [
+            event.trigger for event in told if getattr(event, "reason", "") == "history_changed"
+        ] == ["manual"]
 
 
 def talk_pinned(count: int) -> History:
@@ -234,7 +250,7 @@ class TestInACall:
         own().wrap(model.completion)("m", history)
         assert history == list(model.requests[-1].messages)
 
-    def test_a12_a_call_that_fails_leaves_it_as_it_was(self) -> None:
+    def test_a_call_that_fails_leaves_it_as_it_was(self) -> None:
         history = History(talk(30, 200))
         model = ScriptedModel(window=900, replies=RuntimeError("gone"))
         with pytest.raises(RuntimeError):
@@ -244,7 +260,7 @@ class TestInACall:
             own().wrap(ScriptedModel(window=10).completion)("m", history)
         assert history == talk(30, 200)
 
-    def test_a14_a_stream_that_is_dropped_rolls_back(self) -> None:
+    def test_a_stream_that_is_dropped_rolls_back(self) -> None:
         model = ScriptedModel(window=900, replies="word " * 40)
         completion = own().wrap(model.completion)
         history = History(talk(30, 200))
@@ -266,7 +282,7 @@ class TestInACall:
 
 
 class TestSnapshots:
-    def test_a10_pins_and_fold_survive(self) -> None:
+    def test_pins_and_fold_survive(self) -> None:
         history = History(talk(), compacter=own())
         history.pin(3)
         history.compact()
@@ -275,11 +291,16 @@ class TestSnapshots:
         assert restored == history
         restored.extend(talk())
         restored.compact()
-        assert sum(summary_message.parse(message["content"]) is not None for message in restored) == 1
+        assert (
+            sum(summary_message.parse(message["content"]) is not None for message in restored) == 1
+        )
 
-    def test_m21_bytes_surrogates_and_other_formats_come_back(self) -> None:
+    def test_bytes_surrogates_and_other_formats_come_back(self) -> None:
         messages = [
-            {"role": "user", "parts": [{"inlineData": {"mimeType": "image/png", "data": b"\x00\xff"}}]},
+            {
+                "role": "user",
+                "parts": [{"inlineData": {"mimeType": "image/png", "data": b"\x00\xff"}}],
+            },
             {"role": "model", "parts": [{"text": "a \ud83d b"}]},
         ]
         history = History(messages, wire_format="gemini")
@@ -291,15 +312,29 @@ class TestSnapshots:
     @pytest.mark.parametrize(
         "change",
         [
-            {"version": 2}, {"version": None}, {"version": True}, {"pins": [True]}, {"pins": None},
-            {"pins": [1] * 20}, {"messages": {}}, {"messages": [1] * 20}, {"wire_format": "morse"},
-            {"wire_format": []}, {"summary": 7}, {"rules": "Answer in French."}, {"rules": [7]},
-            {"archive": {}}, {"archive": 7}, {"archive": {"shift": "one", "entries": []}},
+            {"version": 2},
+            {"version": None},
+            {"version": True},
+            {"pins": [True]},
+            {"pins": None},
+            {"pins": [1] * 20},
+            {"messages": {}},
+            {"messages": [1] * 20},
+            {"wire_format": "morse"},
+            {"wire_format": []},
+            {"summary": 7},
+            {"rules": "Answer in French."},
+            {"rules": [7]},
+            {"archive": {}},
+            {"archive": 7},
+            {"archive": {"shift": "one", "entries": []}},
             {"archive": {"shift": 0, "entries": [["user", "text", "Hello.", "", "first"]]}},
         ],
         ids=str,
-    )  # fmt: skip
-    def test_a10_a_wrong_version_or_a_mangled_file_changes_nothing(self, change: dict[str, Any]) -> None:
+    )
+    def test_a_wrong_version_or_a_mangled_file_changes_nothing(
+        self, change: dict[str, Any]
+    ) -> None:
         data = json.loads(History(talk()).snapshot())
         history = History([chat(5)])
         version = history.version
@@ -322,7 +357,9 @@ class Machine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.fails = False
-        self.history = History(compacter=Compacter(summarizer=self.summarizer, memory=None, fallback=None))
+        self.history = History(
+            compacter=Compacter(summarizer=self.summarizer, memory=None, fallback=None)
+        )
         self.said: list[Chat] = []
         self.pinned: list[Chat] = []
         self.number = 0
@@ -368,8 +405,11 @@ class Machine(RuleBasedStateMachine):
 
     @rule(window=st.integers(50, 2_000), broken=st.booleans())
     def call(self, window: int, broken: bool) -> None:
-        before, self.fails = list(self.history), False
-        model = ScriptedModel(window=window, replies=RuntimeError("gone") if broken else "ok", strict=False)
+        before = list(self.history)
+        self.fails = False
+        model = ScriptedModel(
+            window=window, replies=RuntimeError("gone") if broken else "ok", strict=False
+        )
         completion = self.history._own().wrap(model.completion)
         try:
             completion("m", self.history)
@@ -399,9 +439,12 @@ class Machine(RuleBasedStateMachine):
 
     @invariant()
     def agrees_with_the_model(self) -> None:
-        messages, pins = list(self.history), self.history.pins
+        messages = list(self.history)
+        pins = self.history.pins
         assert len(messages) == len(pins)
-        assert [m for m, pin in zip(messages, pins, strict=True) if pin] == sorted(self.pinned, key=self.said.index)
+        assert [m for m, pin in zip(messages, pins, strict=True) if pin] == sorted(
+            self.pinned, key=self.said.index
+        )
         own = [message for message in messages if message in self.said]
         if not any("left out…" in message["content"] for message in messages):
             assert len(messages) - len(own) <= 1

@@ -1,4 +1,6 @@
-"""Interrupts, cancellations and generators closed half-way: they pass through, and nothing is left behind."""
+"""Interrupts, cancellations and generators closed half-way: they pass through, and nothing is left
+behind.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ MOMENTS: tuple[Moment, ...] = get_args(Moment)
 
 
 class Interruptible:
-    """A program that can be interrupted at each moment of a call, and goes on working afterwards."""
+    """A program that can be interrupted at each moment of a call, and goes on working
+    afterwards.
+    """
 
     def __init__(self, moment: Moment, error: BaseException) -> None:
         self.moment: Moment | None = moment
@@ -91,7 +95,9 @@ class TestInterruptions:
             completion(messages=talk())
         # Another thread would wait for ever if the interrupted call still held its claim.
         found: list[Any] = []
-        thread = threading.Thread(target=lambda: found.append(completion(messages=talk())), daemon=True)
+        thread = threading.Thread(
+            target=lambda: found.append(completion(messages=talk())), daemon=True
+        )
         thread.start()
         thread.join(300)
 
@@ -110,7 +116,9 @@ class TestInterruptions:
         assert answered(reply) == "ok"
 
     async def test_a_task_can_be_cancelled_at_each_of_its_awaits(self) -> None:
-        """Step by step: the n-th run is cancelled at its n-th await, until one run ends before that."""
+        """Step by step: the n-th run is cancelled at its n-th await, until one run ends before
+        that.
+        """
         ended = False
 
         async def hook(event: object) -> None:
@@ -136,7 +144,8 @@ class TestInterruptions:
         assert ended
 
     async def test_cancelling_one_of_two_calls_does_not_cancel_the_other(self) -> None:
-        begun, go_on = asyncio.Event(), asyncio.Event()
+        begun = asyncio.Event()
+        go_on = asyncio.Event()
         made = 0
 
         async def summarizer(messages: Sequence[Chat]) -> str:
@@ -208,15 +217,19 @@ class TestInterruptions:
 
 
 def test_the_timeout_bounds_the_wait_for_another_calls_summary_too() -> None:
-    begun, go_on = threading.Event(), threading.Event()
+    begun = threading.Event()
+    go_on = threading.Event()
 
     def summarize(messages: Sequence[Chat], **_: Any) -> str:
         begun.set()
         assert go_on.wait(300)
         return "They talked about questions."
 
-    completion = Compacter(summarizer=summarize, timeout=0.2).wrap(ScriptedModel(window=900).completion)
-    # Its own time-out makes the first call go on as well, but not before the second one has begun to wait for it.
+    completion = Compacter(summarizer=summarize, timeout=0.2).wrap(
+        ScriptedModel(window=900).completion
+    )
+    # Its own time-out makes the first call go on as well, but not before the second one has begun
+    # to wait for it.
     first = threading.Thread(target=completion, args=("m", talk()))
     first.start()
     assert begun.wait(300)
@@ -229,7 +242,8 @@ def test_the_timeout_bounds_the_wait_for_another_calls_summary_too() -> None:
 
 
 def test_a_summarizer_that_hangs_keeps_neither_the_call_nor_the_end_of_its_loop_waiting() -> None:
-    let_go, ended = threading.Event(), threading.Event()
+    let_go = threading.Event()
+    ended = threading.Event()
 
     def hang(messages: Sequence[Chat], **_: Any) -> str:
         let_go.wait(300)

@@ -1,4 +1,6 @@
-"""What must always hold: every strategy, pins anywhere, every wire format, histories made up and real."""
+"""What must always hold: every strategy, pins anywhere, every wire format, histories made up and
+real.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,9 @@ def calling(form: FormatName, ids: Sequence[str], size: int) -> list[Item]:
 
 @st.composite
 def histories(draw: st.DrawFn, form: FormatName) -> list[Item]:
-    """Turns of questions, tool calls with reused ids, and answers; the user first, roles in turns."""
+    """Turns of questions, tool calls with reused ids, and answers; the user first, roles
+    in turns.
+    """
     items: list[Item] = []
     if form == "openai" and draw(st.booleans()):
         items.append({"role": "system", "content": "Be brief."})
@@ -75,14 +79,20 @@ def histories(draw: st.DrawFn, form: FormatName) -> list[Item]:
 # -- the check
 
 
-def faults(form: FormatName, items: list[Any], result: CompactionResult, pins: Sequence[int] = ()) -> Iterator[str]:
+def faults(
+    form: FormatName, items: list[Any], result: CompactionResult, pins: Sequence[int] = ()
+) -> Iterator[str]:
     """Everything that is wrong with a compaction, in words of this test's own."""
     shape = get_format(form)
-    out, before, after = result.messages, Conversation.of(items, shape), Conversation.of(result.messages, shape)
+    out = result.messages
+    before = Conversation.of(items, shape)
+    after = Conversation.of(result.messages, shape)
     if items and not out:
         yield "nothing is left"
         return
-    sooner, later = (Counter((half.what, half.call_id) for half in each.broken) for each in (before, after))
+    sooner, later = (
+        Counter((half.what, half.call_id) for half in each.broken) for each in (before, after)
+    )
     yield from (f"new {what} {call}" for what, call in later - sooner)
     if after.open is not None and before.open is None:
         yield "a call lost its results"
@@ -94,7 +104,9 @@ def faults(form: FormatName, items: list[Any], result: CompactionResult, pins: S
     if kept != sorted(kept):
         yield "the order changed"
     must = {id(items[index]) for index in pins}
-    must |= {id(item) for item, kind in zip(items, before.kinds, strict=True) if kind is Kind.SYSTEM}
+    must |= {
+        id(item) for item, kind in zip(items, before.kinds, strict=True) if kind is Kind.SYSTEM
+    }
     last = before.last_user
     must |= {id(items[last])} if last is not None else set()
     if must - set(map(id, out)):
@@ -119,10 +131,15 @@ def turn_faults(shape: MessageFormat, items: list[Any], out: list[Any]) -> Itera
         yield "the user is not first"
 
 
-def compact(form: FormatName, items: list[Any], strategy: CompactionStrategy, **options: Any) -> CompactionResult:
+def compact(
+    form: FormatName, items: list[Any], strategy: CompactionStrategy, **options: Any
+) -> CompactionResult:
     budget = options.pop("budget", None)
     compacter = Compacter(
-        strategy=strategy, summarizer=lambda messages, **_: "They talked of it.", memory=None, **options
+        strategy=strategy,
+        summarizer=lambda messages, **_: "They talked of it.",
+        memory=None,
+        **options,
     )
     return compacter.compact(items, wire_format=form, budget=budget)
 
@@ -170,7 +187,9 @@ def test_on_made_up_histories_nothing_that_must_hold_is_broken(
 @pytest.mark.parametrize("form", FORMATS)
 @settings(max_examples=12)
 @given(data=st.data())
-def test_compacting_again_and_again_keeps_one_summary(form: FormatName, data: st.DataObject) -> None:
+def test_compacting_again_and_again_keeps_one_summary(
+    form: FormatName, data: st.DataObject
+) -> None:
     items: list[Any] = []
     for _ in range(4):
         more = data.draw(histories(form))
@@ -181,7 +200,9 @@ def test_compacting_again_and_again_keeps_one_summary(form: FormatName, data: st
 
 
 @pytest.mark.parametrize(("name", "ratio"), [("truncate", 0.7), ("clear", 0.5), ("chain", 1.0)])
-def test_on_real_conversations_nothing_that_must_hold_is_broken(data: Path, name: str, ratio: float) -> None:
+def test_on_real_conversations_nothing_that_must_hold_is_broken(
+    data: Path, name: str, ratio: float
+) -> None:
     draw = random.Random(f"{name} {ratio}")
     checked = 0
     with (data / "conversations.jsonl").open(encoding="utf-8") as lines:

@@ -1,4 +1,6 @@
-"""What the program's log says: lines to be read, a warning with its remedy, levels obeyed, no text of a message."""
+"""What the program's log says: lines to be read, a warning with its remedy, levels obeyed, no text
+of a message.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,13 @@ import structlog
 from compacter import Compacter, CompactionError, CompactionEvent, models
 from compacter.call.log import Log, remedy
 from compacter.errors import ConfigurationError, FunctionError
-from compacter.events import CompactionFailed, CompactionReused, Event, MessageShortened, SilentTruncation
+from compacter.events import (
+    CompactionFailed,
+    CompactionReused,
+    Event,
+    MessageShortened,
+    SilentTruncation,
+)
 from compacter.options import Options
 from compacter.summary import prompt
 from compacter.testing import ScriptedModel, ScriptedSummarizer
@@ -24,7 +32,11 @@ if TYPE_CHECKING:
 
 Chat = dict[str, Any]
 TALK: list[Chat] = [
-    {"role": "assistant" if n % 2 else "user", "content": f"Harbour {n} takes ships of {n} metres."} for n in range(61)
+    {
+        "role": "assistant" if n % 2 else "user",
+        "content": (f"Harbour {n} takes ships of {n} metres."),
+    }
+    for n in range(61)
 ]
 
 
@@ -51,7 +63,9 @@ def structlog_set(**settings: Any) -> Generator[None]:
 
 @pytest.fixture(autouse=True)
 def untouched_level() -> Generator[None]:
-    """The level of the logger ``compacter`` counts, and an example or a page of the manual may have set it."""
+    """The level of the logger ``compacter`` counts, and an example or a page of the manual may have
+    set it.
+    """
     logger = logging.getLogger("compacter")
     level = logger.level
     logger.setLevel(logging.NOTSET)
@@ -60,7 +74,9 @@ def untouched_level() -> Generator[None]:
 
 
 class TestLinesForPeople:
-    def test_a_compaction_is_one_sentence_with_its_numbers(self, caplog: pytest.LogCaptureFixture) -> None:
+    def test_a_compaction_is_one_sentence_with_its_numbers(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
         caplog.set_level(logging.INFO)
         fold(summarizer="extractive")
         (record,) = caplog.records
@@ -69,7 +85,9 @@ class TestLinesForPeople:
         assert " characters, gpt-4o, 0." in record.getMessage()
         assert record.__dict__["messages_before"] == 61
 
-    @pytest.mark.parametrize("adapt", [lambda plain: plain, lambda plain: logging.LoggerAdapter(plain, {"job": 7})])
+    @pytest.mark.parametrize(
+        "adapt", [lambda plain: plain, lambda plain: logging.LoggerAdapter(plain, {"job": 7})]
+    )
     def test_a_standard_logger_of_ones_own_gets_them(
         self, caplog: pytest.LogCaptureFixture, adapt: Callable[[logging.Logger], Any]
     ) -> None:
@@ -94,7 +112,9 @@ class TestLinesForPeople:
 
 
 class TestASummarizerThatFails:
-    def test_is_warned_of_once_with_cause_and_remedy(self, caplog: pytest.LogCaptureFixture) -> None:
+    def test_is_warned_of_once_with_cause_and_remedy(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
         caplog.set_level(logging.DEBUG)
         compacter = Compacter(summarizer=without_key, memory=None)
         completion = compacter.wrap(ScriptedModel(window=300).completion)
@@ -105,25 +125,43 @@ class TestASummarizerThatFails:
         assert "AuthenticationError (HTTP 401, test_log.py, line " in warning.getMessage()
         assert "valid API key" in warning.getMessage()
         assert "'extractive'" in warning.getMessage()
-        assert len([record for record in caplog.records if "AuthenticationError" in record.getMessage()]) == 3
+        assert (
+            len(
+                [
+                    record
+                    for record in caplog.records
+                    if "AuthenticationError" in record.getMessage()
+                ]
+            )
+            == 3
+        )
         assert "Harbour" not in caplog.text
 
     @pytest.mark.parametrize(
         ("fallback", "ending"),
         [
             ("truncate", "; the fallback 'truncate' takes over. What helps"),
-            (("extractive", "truncate"), "; the fallback 'extractive' or 'truncate' takes over. What helps"),
+            (
+                ("extractive", "truncate"),
+                ("; the fallback 'extractive' or 'truncate' takes over. What helps"),
+            ),
             (None, "). What helps"),
         ],
     )
-    def test_tells_what_takes_over(self, fallback: Any, ending: str, caplog: pytest.LogCaptureFixture) -> None:
+    def test_tells_what_takes_over(
+        self, fallback: Any, ending: str, caplog: pytest.LogCaptureFixture
+    ) -> None:
         with contextlib.suppress(CompactionError):
             Compacter(summarizer=without_key, fallback=fallback).compact(TALK)
-        (warning,) = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+        (warning,) = [
+            record.getMessage() for record in caplog.records if record.levelno == logging.WARNING
+        ]
         assert ending in warning
         assert ("takes over" in warning) is (fallback is not None)
 
-    def test_is_warned_of_again_where_it_fails_otherwise(self, caplog: pytest.LogCaptureFixture) -> None:
+    def test_is_warned_of_again_where_it_fails_otherwise(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
         failures = iter([AuthenticationError(), TimeoutError(), AuthenticationError(), ""])
 
         def fails(messages: list[Chat]) -> str:
@@ -136,14 +174,22 @@ class TestASummarizerThatFails:
         for _ in range(4):
             compacter.compact(TALK)
 
-        warnings = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
-        assert ["AuthenticationError" in warnings[0], "TimeoutError" in warnings[1], "refused" in warnings[2]] == [
-            True
-        ] * 3
+        warnings = [
+            record.getMessage() for record in caplog.records if record.levelno == logging.WARNING
+        ]
+        assert [
+            "AuthenticationError" in warnings[0],
+            "TimeoutError" in warnings[1],
+            "refused" in warnings[2],
+        ] == [True] * 3
         assert len(warnings) == 3
 
-    def test_is_warned_of_once_by_calls_with_options_of_their_own_too(self, caplog: pytest.LogCaptureFixture) -> None:
-        completion: Any = Compacter(summarizer=without_key, memory=None).wrap(ScriptedModel(window=300).completion)
+    def test_is_warned_of_once_by_calls_with_options_of_their_own_too(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        completion: Any = Compacter(summarizer=without_key, memory=None).wrap(
+            ScriptedModel(window=300).completion
+        )
         for _ in range(2):
             completion("gpt-4o", TALK, compacter_options={"max_retries": 2})
         assert len([record for record in caplog.records if record.levelno == logging.WARNING]) == 1
@@ -160,7 +206,10 @@ class TestASummarizerThatFails:
 
     @pytest.mark.parametrize("options", [{"summarizer": "gtp-4o"}, {}])
     def test_the_model_that_was_asked_is_named(
-        self, options: dict[str, Any], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+        self,
+        options: dict[str, Any],
+        caplog: pytest.LogCaptureFixture,
+        monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         class NotFoundError(Exception): ...
 
@@ -168,11 +217,14 @@ class TestASummarizerThatFails:
             raise NotFoundError
 
         monkeypatch.setattr(models, "completion", fails)
-        monkeypatch.setattr(models, "_import_quietly", lambda: None)  # It is not needed here, and takes seconds.
+        # It is not needed here, and takes seconds.
+        monkeypatch.setattr(models, "_import_quietly", lambda: None)
         Compacter(**options).compact(TALK, model="gtp-4o")
         assert "check the model's name 'gtp-4o' and its provider" in caplog.text
 
-    def test_a_key_that_is_not_there_is_the_remedy_whatever_is_raised(self, caplog: pytest.LogCaptureFixture) -> None:
+    def test_a_key_that_is_not_there_is_the_remedy_whatever_is_raised(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
         class InternalServerError(Exception): ...
 
         def fails(messages: list[Chat]) -> str:
@@ -192,13 +244,18 @@ class TestASummarizerThatFails:
 
 
 class TestAHookThatFails:
-    def test_is_logged_with_its_traceback_and_without_what_it_says(self, caplog: pytest.LogCaptureFixture) -> None:
+    def test_is_logged_with_its_traceback_and_without_what_it_says(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
         def forgetful(event: CompactionEvent) -> None:
             raise LookupError(event.summary)
 
         fold(summarizer="extractive", on_compaction=forgetful)
 
-        assert "a hook raised LookupError; the call goes on without it\nTraceback (most recent" in caplog.text
+        assert (
+            "a hook raised LookupError; the call goes on without it\nTraceback (most recent"
+            in caplog.text
+        )
         assert "in forgetful" in caplog.text
         assert "compacter/call" not in caplog.text
         assert "Harbour" not in caplog.text + str([record.__dict__ for record in caplog.records])
@@ -206,12 +263,16 @@ class TestAHookThatFails:
 
 class TestWhatElseFails:
     @pytest.mark.parametrize("what", ["reading", "compaction", "recall", "totals"])
-    def test_is_logged_with_its_traceback(self, what: str, caplog: pytest.LogCaptureFixture) -> None:
+    def test_is_logged_with_its_traceback(
+        self, what: str, caplog: pytest.LogCaptureFixture
+    ) -> None:
         Log(Options()).failed(what, LookupError("a text"))
         assert "\nTraceback (most recent" in caplog.text
         assert "a text" not in caplog.text
 
-    @pytest.mark.parametrize(("what", "entries"), [("hook", 2), ("memory", 2), ("pin", 1), ("recall", 1)])
+    @pytest.mark.parametrize(
+        ("what", "entries"), [("hook", 2), ("memory", 2), ("pin", 1), ("recall", 1)]
+    )
     def test_is_logged_once_only_where_it_may_be_so_for_every_message(
         self, what: str, entries: int, caplog: pytest.LogCaptureFixture
     ) -> None:
@@ -227,7 +288,9 @@ class TestWhatElseFails:
 
 
 class Entries:
-    """A logger as structlog's: a method for each level, which gets the event's name and its numbers."""
+    """A logger as structlog's: a method for each level, which gets the event's name and its
+    numbers.
+    """
 
     def __init__(self) -> None:
         self.entries: list[tuple[str, str, dict[str, Any]]] = []
@@ -253,7 +316,9 @@ class TestAnEntry:
         return logger.entries
 
     def test_has_the_name_of_the_event_and_those_of_its_fields_that_say_something(self) -> None:
-        ((level, name, facts),) = self.entries(CompactionReused(messages_before=30, messages_after=4, model="m"))
+        ((level, name, facts),) = self.entries(
+            CompactionReused(messages_before=30, messages_after=4, model="m")
+        )
         assert (level, name) == ("debug", "compacter.compaction_reused")
         assert facts.items() >= {"messages_before": 30, "messages_after": 4, "model": "m"}.items()
         assert not [value for value in facts.values() if value in (None, "")]
@@ -285,11 +350,16 @@ class TestAnEntry:
             (failed("nothing to summarize"), ["debug", "debug"]),
         ],
     )
-    def test_is_a_warning_once_where_the_user_can_help(self, event: Event, levels: list[str]) -> None:
+    def test_is_a_warning_once_where_the_user_can_help(
+        self, event: Event, levels: list[str]
+    ) -> None:
         assert [level for level, _, _ in self.entries(event, event)] == levels
 
     def test_differs_by_more_than_its_numbers_to_be_a_warning_again(self) -> None:
-        said = [failed(f"the summary was refused: {why}") for why in ("1,200 of 900", "7 of 3.5", "a tool call")]
+        said = [
+            failed(f"the summary was refused: {why}")
+            for why in ("1,200 of 900", "7 of 3.5", "a tool call")
+        ]
         assert [level for level, _, _ in self.entries(*said)] == ["warning", "debug", "warning"]
 
     def test_of_each_function_that_fails_is_a_warning_once(self) -> None:
@@ -301,7 +371,9 @@ class TestAnEntry:
         assert [level for level, _, _ in self.entries(*said)] == ["warning", "warning", "debug"]
 
     def test_of_a_warning_has_cause_and_remedy_beside_the_numbers(self) -> None:
-        first, second = self.entries(failed(error="RateLimitError"), failed(error="RateLimitError"), fallback=())
+        first, second = self.entries(
+            failed(error="RateLimitError"), failed(error="RateLimitError"), fallback=()
+        )
         assert "RateLimitError" in first[2]["cause"]
         assert first[2]["remedy"] == "name another model, or try again later"
         assert {"cause", "remedy"}.isdisjoint(second[2])
@@ -340,8 +412,12 @@ class TestTheRemedy:
     def test_names_no_model_where_none_is_known(self) -> None:
         assert remedy("NotFoundError", None, None) == "check the model's name and its provider"
 
-    @pytest.mark.parametrize(("before", "helps"), [(1_900, "valid API key"), (2_000, "check the function")])
-    def test_is_a_key_where_the_beginning_of_the_exception_says_so(self, before: int, helps: str) -> None:
+    @pytest.mark.parametrize(
+        ("before", "helps"), [(1_900, "valid API key"), (2_000, "check the function")]
+    )
+    def test_is_a_key_where_the_beginning_of_the_exception_says_so(
+        self, before: int, helps: str
+    ) -> None:
         cause = ValueError("x" * before + " no API key was given")
         assert helps in remedy("ValueError", cause, None)
 
@@ -374,8 +450,15 @@ class TestTheRemedy:
         log = Log(Options(logger=logger, fallback=()))
         with pytest.raises(AuthenticationError) as caught:
             without_key(TALK)
-        error, raised_in = caught.value, caught.traceback[-1].lineno + 1
-        log.event(failed("the summarizer raised AuthenticationError", error="AuthenticationError", cause=error))
+        error = caught.value
+        raised_in = caught.traceback[-1].lineno + 1
+        log.event(
+            failed(
+                "the summarizer raised AuthenticationError",
+                error="AuthenticationError",
+                cause=error,
+            )
+        )
         plain = TimeoutError()
         plain.status_code = "late"  # type: ignore[attr-defined]
         log.event(failed("the summarizer raised TimeoutError", error="TimeoutError", cause=plain))
@@ -383,7 +466,9 @@ class TestTheRemedy:
         assert causes[0].endswith(f"AuthenticationError (HTTP 401, test_log.py, line {raised_in})")
         assert causes[1].endswith("raised TimeoutError")
 
-    def test_tells_the_place_of_a_fault_of_compacter_itself(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_tells_the_place_of_a_fault_of_compacter_itself(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         logger = Entries()
         monkeypatch.setattr(prompt, "_FORGED", None)
         fold(logger=logger)
@@ -398,14 +483,20 @@ class TestStructlog:
             fold(summarizer="extractive")
         assert capsys.readouterr().out == ""
 
-    def test_without_a_level_no_debug_line_is_printed(self, capsys: pytest.CaptureFixture[str]) -> None:
-        with structlog_set(processors=[structlog.processors.add_log_level, structlog.processors.JSONRenderer()]):
+    def test_without_a_level_no_debug_line_is_printed(
+        self, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        with structlog_set(
+            processors=[structlog.processors.add_log_level, structlog.processors.JSONRenderer()]
+        ):
             fold(summarizer="extractive")
         out = capsys.readouterr().out
         assert "compacter.compaction_event" in out
         assert '"debug"' not in out
 
-    def test_debug_lines_come_where_the_program_asks_for_them(self, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_debug_lines_come_where_the_program_asks_for_them(
+        self, capsys: pytest.CaptureFixture[str]
+    ) -> None:
         with structlog_set(wrapper_class=structlog.make_filtering_bound_logger(logging.DEBUG)):
             fold(summarizer="extractive")
         assert "compacter.compaction_started" in capsys.readouterr().out
@@ -422,7 +513,13 @@ class TestStructlog:
 class TestSummarizersRefusedAtOnce:
     @pytest.mark.parametrize("name", ["truncate", " Truncate", "shorten", "summarize", "None"])
     def test_names_that_are_no_models(self, name: str) -> None:
-        with pytest.raises(ConfigurationError, match=r"summarizer: .*(Truncate|Shorten|leave summarizer out)"):
+        with pytest.raises(
+            ConfigurationError,
+            match=(
+                r"summarizer: .*(Truncate|Shorten|"
+                r"leave summarizer out)"
+            ),
+        ):
             Compacter(summarizer=name)
 
     def test_extractive_may_be_written_in_capitals(self) -> None:
@@ -439,13 +536,25 @@ class TestSummarizersRefusedAtOnce:
             return "short"
 
         for wrong in (create, add, nothing, ScriptedSummarizer):
-            with pytest.raises(ConfigurationError, match=r"summarizer: .*lambda messages, \*\*options"):
+            with pytest.raises(
+                ConfigurationError,
+                match=(
+                    r"summarizer: .*lambda messages, "
+                    r"\*\*options"
+                ),
+            ):
                 Compacter(summarizer=wrong)
 
     def test_the_method_of_a_client(self) -> None:
         openai = pytest.importorskip("openai")
         client = openai.OpenAI(api_key="none", base_url="http://127.0.0.1:9")
-        with pytest.raises(ConfigurationError, match=r"Completions.create cannot be called as summarizer"):
+        with pytest.raises(
+            ConfigurationError,
+            match=(
+                r"Completions.create cannot be called as "
+                r"summarizer"
+            ),
+        ):
             Compacter(summarizer=client.chat.completions.create)
         with pytest.raises(ConfigurationError, match="takes None, a litellm model name"):
             Compacter(summarizer=client)
@@ -471,7 +580,9 @@ class TestSummarizersRefusedAtOnce:
     @pytest.mark.parametrize("hook", [lambda: None, lambda one, two: None])
     def test_hooks_that_cannot_take_an_event(self, hook: Any) -> None:
         for option in ("on_event", "on_compaction"):
-            with pytest.raises(ConfigurationError, match=f"{option}: .*takes the event and nothing else"):
+            with pytest.raises(
+                ConfigurationError, match=(f"{option}: .*takes the event and nothing else")
+            ):
                 Compacter(**{option: hook})
 
 

@@ -1,4 +1,6 @@
-"""The options: one list of them, errors that name the remedy, and which settings may share a summary."""
+"""The options: one list of them, errors that name the remedy, and which settings may share a
+summary.
+"""
 
 from __future__ import annotations
 
@@ -90,7 +92,9 @@ class TestOneList:
         assert Options(trigger_tokens=8_000.0).trigger_tokens == 8_000
 
     def test_it_shows_what_is_not_as_usual(self) -> None:
-        assert repr(Options(compact_ratio=0.5, max_retries=1)) == "Options(compact_ratio=0.5, max_retries=1)"
+        assert repr(Options(compact_ratio=0.5, max_retries=1)) == (
+            "Options(compact_ratio=0.5, max_retries=1)"
+        )
 
     def test_options_cannot_be_changed(self) -> None:
         with pytest.raises(ValueError, match="frozen"):
@@ -116,14 +120,17 @@ class TestNewOptions:
             Compacter(recall=recall)
 
     def test_rules_are_kept_in_order(self) -> None:
-        assert Options(rules=["Be brief.", "Answer in French."]).rules == ("Be brief.", "Answer in French.")  # type: ignore[arg-type]
+        rules: Any = ["Be brief.", "Answer in French."]
+        assert Options(rules=rules).rules == ("Be brief.", "Answer in French.")
 
     @pytest.mark.parametrize("rules", ["Be brief.", [""], ["  "], [3], 3, None])
     def test_other_rules_are_refused_with_the_remedy(self, rules: Any) -> None:
         with pytest.raises(ConfigurationError, match=r"rules: takes a list of rules"):
             Compacter(rules=rules)
 
-    @pytest.mark.parametrize("fallback", ["truncate", ("extractive", "truncate"), ["truncate"], None, []])
+    @pytest.mark.parametrize(
+        "fallback", ["truncate", ("extractive", "truncate"), ["truncate"], None, []]
+    )
     def test_a_fallback_may_be_one_several_or_none(self, fallback: Any) -> None:
         given: Any = fallback
         names = [fallback] if isinstance(fallback, str) else fallback or ()
@@ -137,7 +144,12 @@ class TestMemoryScope:
             {},
             {"redact": shout},
             {"pin": shout, "summarizer": "gpt-4o"},
-            {"strategy": [ClearToolResults(exclude=("read", "write", "list")), Chain(Summarize(), Shorten())]},
+            {
+                "strategy": [
+                    ClearToolResults(exclude=("read", "write", "list")),
+                    Chain(Summarize(), Shorten()),
+                ]
+            },
             {"strategy": Halve(0.25)},
             {"rules": ["Be brief."], "fallback": ["extractive", "truncate"]},
         ],
@@ -166,12 +178,21 @@ class TestMemoryScope:
             ({"pin": lambda message: True}, {"pin": lambda message: False}),
         ],
     )
-    def test_settings_that_differ_never_share(self, one: dict[str, Any], other: dict[str, Any]) -> None:
+    def test_settings_that_differ_never_share(
+        self, one: dict[str, Any], other: dict[str, Any]
+    ) -> None:
         assert scope(**one) != scope(**other)
 
     def test_settings_that_matter_to_no_summary_may_differ(self) -> None:
-        limits: dict[str, Any] = {"max_retries": 5, "trigger_tokens": 0.8, "min_calls_between": 0, "timeout": 9.0}
-        functions: dict[str, Any] = {name: lambda _: None for name in ("detect", "on_event", "token_counter")}
+        limits: dict[str, Any] = {
+            "max_retries": 5,
+            "trigger_tokens": 0.8,
+            "min_calls_between": 0,
+            "timeout": 9.0,
+        }
+        functions: dict[str, Any] = {
+            name: lambda _: None for name in ("detect", "on_event", "token_counter")
+        }
         assert scope(**limits, **functions, memory=None, recall=None, conversation="a") == scope()
 
     def test_a_closure_shares_with_itself_and_no_other(self) -> None:
@@ -188,12 +209,16 @@ class TestMemoryScope:
 
     def test_named_settings_are_the_same_in_another_process(self) -> None:
         program = (
-            "from compacter import ClearToolResults\nfrom compacter.options import Options\nimport textwrap\n"
+            "from compacter import ClearToolResults\nfrom compacter.options import "
+            "Options\nimport textwrap\n"
             "names = ('read', 'write', 'list', 'grep')\n"
-            "print(Options(redact=textwrap.dedent, strategy=ClearToolResults(exclude=names)).memory_scope)"
+            "print(Options(redact=textwrap.dedent, "
+            "strategy=ClearToolResults(exclude=names)).memory_scope)"
         )
         run = [sys.executable, "-c", program]
         env = os.environ | {"PYTHONPATH": str(Path(__file__).parent.parent / "middleware")}
-        first, second = (subprocess.run(run, env=env, capture_output=True, check=True).stdout for _ in range(2))
+        first, second = (
+            subprocess.run(run, env=env, capture_output=True, check=True).stdout for _ in range(2)
+        )
         assert first == second
         assert b"'redact': 'textwrap.dedent'" in first

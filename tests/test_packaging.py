@@ -1,4 +1,6 @@
-"""The shape of the house: which room may know what, what `import compacter` costs, what is shipped."""
+"""The shape of the house: which room may know what, what `import compacter` costs, what is
+shipped.
+"""
 
 from __future__ import annotations
 
@@ -25,15 +27,22 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "middleware" / "compacter"
 
-PURE_ROOMS = ("messages", "compaction", "overflow", "summary", "recall")
-PURE_FILES = ("call/recover.py", "call/request.py")
+PURE_ROOMS = ("text", "messages", "compaction", "overflow", "summary", "recall")
+PURE_FILES = ("call/prepare.py", "call/recover.py", "call/request.py", "call/sizes.py")
 PURE_MODULES = ("effects", "errors", "events", "options", "redaction")
 """What the rooms may know of the front: they are data."""
 
 PURE_ENOUGH = {
-    "recall/index.py": {"sqlite3", "sys.getsizeof", "compacter.locks.Lock"},
+    "recall/index.py": {
+        "sqlite3",
+        "sys.getsizeof",
+        "compacter.database.Database",
+        "compacter.locks.Lock",
+        "compacter.locks.ForkAware",
+        "compacter.locks.LibraryUnusableError",
+    },
 }
-"""A database in memory, which reaches no disk, the bytes of a text, and the lock that guards them."""
+"""A database in memory, which reaches no disk, the bytes of a text, and what guards them."""
 
 PURE_PACKAGES = frozenset({"annotated_types", "pydantic", "tenacity", "typing_extensions"})
 """Third-party packages without I/O of their own (of tenacity, its step that decides)."""
@@ -52,15 +61,51 @@ IMPURE_STDLIB = {
         "xmlrpc",
     ),
     "the requests of urllib": ("urllib.request", "webbrowser"),
-    "the disk": ("fcntl", "glob", "mmap", "os", "pathlib", "shelve", "shutil", "sqlite3", "tempfile"),
-    "the process": ("getpass", "locale", "logging", "platform", "signal", "subprocess", "sys", "syslog"),
-    "other threads and tasks": ("asyncio", "contextvars", "multiprocessing", "queue", "select", "threading"),
+    "the disk": (
+        "fcntl",
+        "glob",
+        "mmap",
+        "os",
+        "pathlib",
+        "shelve",
+        "shutil",
+        "sqlite3",
+        "tempfile",
+    ),
+    "the process": (
+        "getpass",
+        "locale",
+        "logging",
+        "platform",
+        "signal",
+        "subprocess",
+        "sys",
+        "syslog",
+    ),
+    "other threads and tasks": (
+        "asyncio",
+        "contextvars",
+        "multiprocessing",
+        "queue",
+        "select",
+        "threading",
+    ),
     "chance": ("random", "secrets", "uuid"),
 }
 
 IMPURE_BUILTINS = frozenset({"__import__", "breakpoint", "eval", "exec", "input", "open", "print"})
 
-HEAVY = ("litellm", "openai", "anthropic", "google.genai", "boto3", "redis", "rich", "httpx", "opentelemetry")
+HEAVY = (
+    "litellm",
+    "openai",
+    "anthropic",
+    "google.genai",
+    "boto3",
+    "redis",
+    "rich",
+    "httpx",
+    "opentelemetry",
+)
 
 PUBLIC = (
     *("Compacter", "compacted", "CompactionEvent", "CompactionResult", "CompactionPlan"),
@@ -68,16 +113,26 @@ PUBLIC = (
     *("CompactionStrategy", "Summarize", "Truncate", "ClearToolResults", "Shorten", "Chain"),
     *("InProcessMemory", "SQLiteMemory", "RedisMemory"),
     *("CompacterError", "CompactionError", "InvalidHistoryError", "Passage", "Quotes"),
-    *("ConfigurationError", "FunctionError", "MemoryUnavailable", "SearchUnavailableError", "UnknownFormatError"),
+    *(
+        "ConfigurationError",
+        "FunctionError",
+        "MemoryUnavailable",
+        "SearchUnavailableError",
+        "UnknownFormatError",
+    ),
 )
 
 
 def modules(*rooms: str) -> list[str]:
-    return sorted(str(path.relative_to(PACKAGE)) for room in rooms for path in (PACKAGE / room).rglob("*.py"))
+    return sorted(
+        str(path.relative_to(PACKAGE)) for room in rooms for path in (PACKAGE / room).rglob("*.py")
+    )
 
 
 def imports(tree: ast.Module, file: str) -> Iterator[str]:
-    """Each module that the file names in an import, in full; what only a type checker reads included."""
+    """Each module that the file names in an import, in full; what only a type checker reads
+    included.
+    """
     parents = ("compacter", *Path(file).parent.parts)
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -96,7 +151,9 @@ def impure(name: str) -> bool:
         return bool(rest) and rest[0] not in (*PURE_ROOMS, *PURE_MODULES) and not policy
     if first in sys.stdlib_module_names:
         return any(
-            name == module or name.startswith(f"{module}.") for names in IMPURE_STDLIB.values() for module in names
+            name == module or name.startswith(f"{module}.")
+            for names in IMPURE_STDLIB.values()
+            for module in names
         )
     return first not in PURE_PACKAGES
 
@@ -132,7 +189,10 @@ def test_the_rule_sees_an_import_however_it_is_spelled(source: str, found: bool)
 
 
 def test_importing_compacter_loads_no_provider() -> None:
-    program = f"import compacter, sys; compacter.Compacter(); print(*[name for name in {HEAVY} if name in sys.modules])"
+    program = (
+        f"import compacter, sys; compacter.Compacter(); print(*[name for name in "
+        f"{HEAVY} if name in sys.modules])"
+    )
     loaded = subprocess.run(
         [sys.executable, "-c", program],
         env=os.environ | {"PYTHONPATH": str(ROOT / "middleware")},
@@ -152,38 +212,65 @@ def test_a_public_name_can_be_had(name: str) -> None:
     assert getattr(compacter, name).__module__.split(".")[0] == "compacter"
 
 
-@pytest.mark.parametrize("module", ["compacter", "compacter.memory", "compacter.observe", "compacter.serve"])
+@pytest.mark.parametrize(
+    "module",
+    ["compacter", "compacter.memory", "compacter.tools.observe", "compacter.gateway.serve"],
+)
 def test_an_unknown_name_is_an_attribute_error(module: str) -> None:
     with pytest.raises(AttributeError, match="no_such_name"):
         importlib.import_module(module).no_such_name  # noqa: B018
 
 
 def test_a_folder_that_imports_on_demand_lists_its_names() -> None:
-    assert dir(importlib.import_module("compacter.observe")) == ["JsonLines", "OpenTelemetry"]
+    assert dir(importlib.import_module("compacter.tools.observe")) == ["JsonLines", "OpenTelemetry"]
 
 
 def test_the_package_has_one_name() -> None:
-    # Through the source root the same classes would exist twice, and no `isinstance` between them would hold.
+    # Through the source root the same classes would exist twice, and no `isinstance` between them
+    # would hold.
     wrong = re.compile(r"^\s*(from|import)\s+middleware\b", re.MULTILINE)
     folders = ("middleware", "tests", "examples", "benchmarks", "docs")
-    files = [path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in {".py", ".md"}]
-    assert [str(path) for path in (*files, ROOT / "README.md") if wrong.search(path.read_text())] == []
+    files = [
+        path
+        for folder in folders
+        for path in (ROOT / folder).rglob("*")
+        if path.suffix in {".py", ".md"}
+    ]
+    assert [
+        str(path) for path in (*files, ROOT / "README.md") if wrong.search(path.read_text())
+    ] == []
 
 
 def test_no_file_names_a_package_registry() -> None:
-    # Whoever installs chooses where from; the spelling is split so that this file passes its own test.
-    hosts = re.compile("|".join(("pypi" + r"\.org", "python" + "hosted", "npmjs" + r"\.", "index" + "-url")))
+    # Whoever installs chooses where from; the spelling is split so that this file passes its own
+    # test.
+    hosts = re.compile(
+        "|".join(("pypi" + r"\.org", "python" + "hosted", "npmjs" + r"\.", "index" + "-url"))
+    )
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=False)  # noqa: S607
     if listed.returncode:
         pytest.skip("not a git checkout")
     files = [ROOT / name for name in listed.stdout.decode().split("\0") if name]
-    assert [str(path) for path in files if path.is_file() and hosts.search(path.read_text(errors="ignore"))] == []
+    assert [
+        str(path)
+        for path in files
+        if path.is_file() and hosts.search(path.read_text(errors="ignore"))
+    ] == []
 
 
 def build(source: Path, folder: Path, *targets: str) -> list[Path]:
     """The project in ``source``, built for each target, the wheel first."""
     for target in targets:
-        command = [sys.executable, "-m", "hatchling", "build", "--target", target, "--directory", str(folder)]
+        command = [
+            sys.executable,
+            "-m",
+            "hatchling",
+            "build",
+            "--target",
+            target,
+            "--directory",
+            str(folder),
+        ]
         environment = os.environ | {"SOURCE_DATE_EPOCH": "1700000000"}
         subprocess.run(command, cwd=source, check=True, capture_output=True, env=environment)
     return sorted(folder.iterdir(), key=lambda path: path.suffix, reverse=True)
@@ -211,11 +298,15 @@ def test_the_wheel_holds_the_package_and_its_types(built: tuple[Path, Path]) -> 
 def test_the_wheel_carries_its_licence(built: tuple[Path, Path]) -> None:
     wheel, _ = built
     with zipfile.ZipFile(wheel) as archive:
-        (licence,) = (name for name in archive.namelist() if name.endswith(".dist-info/licenses/LICENSE"))
+        (licence,) = (
+            name for name in archive.namelist() if name.endswith(".dist-info/licenses/LICENSE")
+        )
         assert archive.read(licence) == (ROOT / "LICENSE").read_bytes()
 
 
-def test_the_source_archive_builds_the_same_wheel_and_itself(built: tuple[Path, Path], tmp_path: Path) -> None:
+def test_the_source_archive_builds_the_same_wheel_and_itself(
+    built: tuple[Path, Path], tmp_path: Path
+) -> None:
     # Another folder and other times of change, and no git: neither may leave a trace.
     with tarfile.open(built[1]) as archive:
         archive.extraction_filter = getattr(tarfile, "data_filter", None)  # From Python 3.11.4 on.
@@ -234,9 +325,21 @@ def test_the_source_archive_holds_what_its_tests_want(built: tuple[Path, Path]) 
         pytest.skip("not a git checkout")
     with tarfile.open(built[1]) as archive:
         shipped = {name.partition("/")[2] for name in archive.getnames()}
-    tracked = {name for name in listed.stdout.decode().split("\0") if name and (ROOT / name).is_file()}
+    tracked = {
+        name for name in listed.stdout.decode().split("\0") if name and (ROOT / name).is_file()
+    }
     assert {name for name in tracked - shipped if not name.startswith(".github/")} == set()
-    assert [name for name in shipped if re.search(r"(^|/)(\.venv|node_modules|__pycache__|\.git)(/|$)", name)] == []
+    assert [
+        name
+        for name in shipped
+        if re.search(
+            (
+                r"(^|/)(\.venv|node_modules|__pycache__|"
+                r"\.git)(/|$)"
+            ),
+            name,
+        )
+    ] == []
 
 
 def test_the_release_is_tried_with_each_extra() -> None:

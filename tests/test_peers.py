@@ -1,4 +1,6 @@
-"""The benchmark beside other projects: what needs none of them. ``benchmarks/peers/README.md`` tells what it is."""
+"""The benchmark beside other projects: what needs none of them. ``benchmarks/peers/README.md``
+tells what it is.
+"""
 
 from __future__ import annotations
 
@@ -48,18 +50,22 @@ def asked(peer: str, *asks: dict[str, Any]) -> list[dict[str, Any]]:
     return [json.loads(line) for line in done.stdout.splitlines()[1:]]
 
 
-def test_each_peer_has_an_adapter_of_at_most_sixty_lines_that_says_how_it_was_set_up(run: ModuleType) -> None:
+def test_each_peer_has_an_adapter_of_at_most_ninety_lines_that_says_how_it_was_set_up(
+    run: ModuleType,
+) -> None:
     for name in run.PEERS:
         path = PEERS / f"peer_{name.partition(' (')[0].replace(' ', '_').replace('-', '_')}.py"
         text = path.read_text(encoding="utf-8")
         assert text.startswith('"""'), path.name
-        assert sum(bool(line.strip()) for line in text.splitlines()) <= 60, path.name
+        assert sum(bool(line.strip()) for line in text.splitlines()) <= 90, path.name
 
 
 @pytest.mark.parametrize("path", sorted(PEERS.glob("peer_*.py")), ids=lambda path: path.stem)
 def test_what_an_adapter_takes_from_a_client_is_there(path: Path) -> None:
     # The project that both need may not be installed, so names are looked up in the client's file.
-    for module, names in re.findall(r"(?m)^from compacter\.clients\.(\w+) import ([\w, ]+)$", path.read_text("utf-8")):
+    for module, names in re.findall(
+        r"(?m)^from compacter\.clients\.(\w+) import ([\w, ]+)$", path.read_text("utf-8")
+    ):
         text = (Path(compacter.__file__).parent / "clients" / f"{module}.py").read_text("utf-8")
         for name in names.split(", "):
             assert re.search(rf"(?m)^(?:class |def )?{name}\b", text), name
@@ -72,13 +78,20 @@ def test_each_environment_is_pinned(run: ModuleType) -> None:
 
 
 def test_a_peer_that_is_not_installed_is_named_and_left_out(
-    run: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    run: ModuleType,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv("VENV", str(tmp_path / ".venv"))
 
     workers, missing = run.started(["langchain", "gollem"])
 
-    assert [worker.name for worker in workers] == ["compacter", "compacter without quotes", "gollem (port)"]
+    assert [worker.name for worker in workers] == [
+        "compacter",
+        "compacter without quotes",
+        "gollem (port)",
+    ]
     assert missing == ["langchain"]
     assert "langchain is not installed" in capsys.readouterr().out
     for worker in workers:
@@ -94,7 +107,9 @@ def test_a_peer_that_takes_too_long_is_ended_and_answers_again(run: ModuleType) 
     worker.stop()
 
 
-def test_a_growing_conversation_is_paid_once_by_compacter_and_each_time_by_the_twenty_lines() -> None:
+def test_a_growing_conversation_is_paid_once_by_compacter_and_each_time_by_the_twenty_lines() -> (
+    None
+):
     (ours,) = asked("peer_compacter", {"task": "grow", "turns": 60, "resend": True})
     (theirs,) = asked("peer_twenty_lines", {"task": "grow", "turns": 60, "resend": True})
 
@@ -106,7 +121,9 @@ def test_a_growing_conversation_is_paid_once_by_compacter_and_each_time_by_the_t
 def test_the_same_conversation_of_many_callers_is_summarised_once_by_compacter() -> None:
     for threads in (False, True):
         ask = {"task": "crowd", "callers": 12, "conversations": 3, "threads": threads}
-        ((ours,), (theirs,)) = (asked(f"peer_{name}", ask) for name in ("compacter", "twenty_lines"))
+        ((ours,), (theirs,)) = (
+            asked(f"peer_{name}", ask) for name in ("compacter", "twenty_lines")
+        )
 
         assert ours["summaries"] == ours["least"] > 0
         assert (ours["failed_calls"], ours["mixed"]) == (0, 0)
@@ -137,11 +154,17 @@ def test_the_page_names_who_is_ahead_and_the_history_has_a_line_a_version(
 ) -> None:
     (tmp_path / "docs").mkdir()
     (tmp_path / "benchmarks").mkdir()
-    row = {"compacter": {"ns": 900.0, "async": 900.0}, "twenty lines": {"ns": 90.0, "async": 90.0}, "slow": {"ns": 5e6}}
+    row = {
+        "compacter": {"ns": 900.0, "async": 900.0},
+        "twenty lines": {"ns": 90.0, "async": 90.0},
+        "slow": {"ns": 5e6},
+    }
     whole: dict[str, Any] = {
-        "versions": {"compacter": "0.2.0", "slow": "1.0"}, "missing": ["strands"], "rows": {"a": MACHINE},
+        "versions": {"compacter": "0.2.0", "slow": "1.0"},
+        "missing": ["strands"],
+        "rows": {"a": MACHINE},
         "results": {"idle/2000": row},
-    }  # fmt: skip
+    }
 
     for version in ("0.1.0", "0.2.0", "0.2.0"):
         whole["versions"]["compacter"] = version
@@ -150,7 +173,12 @@ def test_the_page_names_who_is_ahead_and_the_history_has_a_line_a_version(
     page = (tmp_path / "docs" / "benchmarks.md").read_text(encoding="utf-8")
     assert "Ahead of compacter here: 2,000: twenty lines." in page
     assert "Versions: compacter 0.2.0, slow 1.0. Not installed in the last run" in page
-    assert "prefers-color-scheme:dark" in (tmp_path / "docs" / "benchmarks" / "idle.svg").read_text(encoding="utf-8")
-    lines = [json.loads(line) for line in (tmp_path / "benchmarks" / "history.jsonl").read_text().splitlines()]
+    assert "prefers-color-scheme:dark" in (tmp_path / "docs" / "benchmarks" / "idle.svg").read_text(
+        encoding="utf-8"
+    )
+    lines = [
+        json.loads(line)
+        for line in (tmp_path / "benchmarks" / "history.jsonl").read_text().splitlines()
+    ]
     assert [line["version"] for line in lines] == ["0.1.0", "0.2.0"]
     assert lines[1]["idle/2000 ns to twenty lines"] == 10.0

@@ -26,13 +26,23 @@ def said(text: str) -> dict[str, Any]:
 def talk(turns: int = 12) -> list[dict[str, Any]]:
     history: list[dict[str, Any]] = [{"role": "system", "content": "You keep accounts."}]
     for turn in range(turns):
-        history.append(said(f"Part {turn}: always use the key {KEY}, the password is hunter2-and-more. " * 2))
+        history.append(
+            said((f"Part {turn}: always use the key {KEY}, the password is hunter2-and-more. ") * 2)
+        )
         arguments = json.dumps({"mail": "ada@example.com", "card": "4242 4242 4242 4242"})
         function = {"name": "register", "arguments": arguments}
         call = {"id": f"c{turn}", "type": "function", "function": function}
         history.append({"role": "assistant", "content": None, "tool_calls": [call]})
-        history.append({"role": "tool", "tool_call_id": f"c{turn}", "content": f"done for ada@example.com with {KEY}"})
-        history.append({"role": "assistant", "content": f"Part {turn} is booked on 4242 4242 4242 4242."})
+        history.append(
+            {
+                "role": "tool",
+                "tool_call_id": f"c{turn}",
+                "content": (f"done for ada@example.com with {KEY}"),
+            }
+        )
+        history.append(
+            {"role": "assistant", "content": (f"Part {turn} is booked on 4242 4242 4242 4242.")}
+        )
     return [*history, said("And the next?")]
 
 
@@ -44,7 +54,11 @@ class Parrot(ScriptedSummarizer):
     """Says everything again that it reads, and a secret that it read nowhere."""
 
     def __init__(self) -> None:
-        super().__init__(lambda messages: f"Summary of the entries. {KEY} " + str(messages[-1]["content"])[200:700])
+        super().__init__(
+            lambda messages: (
+                f"Summary of the entries. {KEY} " + str(messages[-1]["content"])[200:700]
+            )
+        )
 
 
 @pytest.mark.parametrize("redact", ["secrets", redact_secrets], ids=["option", "function"])
@@ -87,7 +101,10 @@ def test_a_prior_summary_made_without_a_redaction_is_redacted(form: Any) -> None
         "user",
         summary_message.compose(
             summary_message.Summary(
-                f"The key is {KEY}.", (f"Rule: Always use {KEY}.",), (), "Tool crm: mail ada@example.com"
+                f"The key is {KEY}.",
+                (f"Rule: Always use {KEY}.",),
+                (),
+                ("Tool crm: mail ada@example.com"),
             )
         ),
     )
@@ -117,10 +134,16 @@ def test_an_edited_message_goes_into_the_memory_unless_it_holds_a_secret(
     key: str, stored: bool, tmp_path: Path
 ) -> None:
     listing = f"This is the listing. {key} " + "An entry stands on each of its lines. " * 80
-    history = [said("Look it up."), {"role": "assistant", "content": listing}, said("And the next?")]
+    history = [
+        said("Look it up."),
+        {"role": "assistant", "content": listing},
+        said("And the next?"),
+    ]
     model = ScriptedModel(window=600)
     memory = SQLiteMemory(tmp_path / "memory.db")
-    completion = Compacter(strategy=Shorten(min_size=200), redact="secrets", memory=memory).wrap(model.completion)
+    completion = Compacter(strategy=Shorten(min_size=200), redact="secrets", memory=memory).wrap(
+        model.completion
+    )
 
     completion("m", history)
 
@@ -134,7 +157,9 @@ LISTING = "".join(f"Host {number}, password=hunter2-and-{number:04}. " for numbe
 
 @pytest.mark.parametrize("listing", [LISTING, json.dumps({"log": LISTING})], ids=["text", "json"])
 @pytest.mark.parametrize("budget", range(900, 942, 6))
-def test_no_cut_leaves_half_of_a_secret_that_is_not_recognised_later(budget: int, listing: str) -> None:
+def test_no_cut_leaves_half_of_a_secret_that_is_not_recognised_later(
+    budget: int, listing: str
+) -> None:
     history = [said("Look it up."), {"role": "assistant", "content": listing}, said("And?")]
     compacter = Compacter(strategy=Shorten(min_size=200), redact="secrets", summarizer="extractive")
     cut = compacter.compact(history, budget=budget).messages
@@ -156,10 +181,14 @@ def test_nor_does_half_of_a_secret_reach_the_memory(place: int, tmp_path: Path) 
     memory = SQLiteMemory(tmp_path / "memory.db")
     model = ScriptedModel(window=600)
 
-    Compacter(strategy=Shorten(min_size=200), redact="secrets", memory=memory).wrap(model.completion)("m", history)
+    Compacter(strategy=Shorten(min_size=200), redact="secrets", memory=memory).wrap(
+        model.completion
+    )("m", history)
 
     assert len(model.requests[-1].messages) == len(history)
-    assert "-more" not in b"".join(file.read_bytes() for file in tmp_path.iterdir()).decode("latin-1")
+    assert "-more" not in b"".join(file.read_bytes() for file in tmp_path.iterdir()).decode(
+        "latin-1"
+    )
 
 
 def test_a_redaction_that_raises_keeps_nothing_of_a_prior_summary_in_the_event() -> None:
@@ -170,7 +199,9 @@ def test_a_redaction_that_raises_keeps_nothing_of_a_prior_summary_in_the_event()
     history = [shape.say("user", summary_message.compose(f"The key is {KEY}.")), *talk()[1:]]
     events: list[Any] = []
     model = ScriptedModel(window=700)
-    wrapped = Compacter(summarizer=Parrot(), redact=broken, on_compaction=events.append).wrap(model.completion)
+    wrapped = Compacter(summarizer=Parrot(), redact=broken, on_compaction=events.append).wrap(
+        model.completion
+    )
 
     wrapped("m", history)
 
@@ -202,3 +233,16 @@ def test_names_keys_and_escaped_arguments_are_redacted_too(summarizer: str) -> N
     assert not leaks(result.event.model_dump_json())
     head = [message for message in result.messages if message not in history]
     assert not leaks(str(head))
+
+
+def test_names_of_tools_are_redacted_in_what_is_found() -> None:
+    history = talk(3)
+    for message in history:
+        for call in message.get("tool_calls", ()):
+            call["function"]["name"] = f"register_{KEY}"
+    compacter = Compacter(redact="secrets")
+
+    passages = compacter.search(history, "done booked mail card register", limit=20)
+
+    assert passages
+    assert not leaks("".join(passage.name + passage.text for passage in passages))

@@ -58,7 +58,10 @@ def test_a_secret_is_replaced_by_what_it_was(secret: str, label: str) -> None:
         ("password: hunter2-x", "password: [secret]"),
         ('{"api_key": "abc123def456"}', '{"api_key": "[secret]"}'),
         ("DB_PASSWORD=s3cr3t-value!", "DB_PASSWORD=[secret]"),
-        ("export AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI/K7MDENG", "export AWS_SECRET_ACCESS_KEY=[secret]"),
+        (
+            "export AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI/K7MDENG",
+            ("export AWS_SECRET_ACCESS_KEY=[secret]"),
+        ),
         ("the password is hunter2-x", "the password is [secret]"),
         ("Passwort: geheim-123", "Passwort: [secret]"),
         ("пароль: совсекретно1", "пароль: [secret]"),
@@ -66,7 +69,10 @@ def test_a_secret_is_replaced_by_what_it_was(secret: str, label: str) -> None:
         ("curl -H 'Authorization: Basic dXNlcjpwYXNz'", "curl -H 'Authorization: Basic [token]'"),
         ("Authorization: AbCdEf123456GhIjKl", "Authorization: [token]"),
         ("Cookie: sid=8RimrTGNck1LtdQh; theme=dark", "Cookie: sid=[token]; theme=dark"),
-        ("https://hooks.slack.com/services/T000/B000/aBcDeFgHiJkL", "https://hooks.slack.com/services/[token]"),
+        (
+            "https://hooks.slack.com/services/T000/B000/aBcDeFgHiJkL",
+            "https://hooks.slack.com/services/[token]",
+        ),
         ("curl -u admin:hunter22 https://x.example", "curl -u admin:[password] https://x.example"),
         ('passphrase: "correct horse battery staple"', 'passphrase: "[secret]"'),
         (r"{\"api_key\": \"abc123def456\"}", r"{\"api_key\": \"[secret]\"}"),
@@ -84,7 +90,10 @@ def test_a_secret_is_replaced_by_what_it_was(secret: str, label: str) -> None:
             "[private key]\nend",
         ),
         ("-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNz", "[private key]"),
-        ("-----BEGIN PRIVATE KEY-----\\n" + "Ab3" * 40 + "\\n[cut] and so on", "[private key]\\n[cut] and so on"),
+        (
+            "-----BEGIN PRIVATE KEY-----\\n" + "Ab3" * 40 + "\\n[cut] and so on",
+            ("[private key]\\n[cut] and so on"),
+        ),
     ],
 )
 def test_what_names_the_secret_stays(text: str, expected: str) -> None:
@@ -131,7 +140,10 @@ def test_ordinary_text_is_left_alone(text: str) -> None:
 
 
 def test_redacting_twice_changes_nothing_more() -> None:
-    text = f"password: hunter2-x mail a@b.example key sk-{LOWER} postgres://u:pw12345@h/x Bearer {LOWER}"
+    text = (
+        f"password: hunter2-x mail a@b.example key sk-{LOWER} postgres://u:pw12345@h/x "
+        f"Bearer {LOWER}"
+    )
     once = redact_secrets(text)
     assert "hunter2" not in once
     assert redact_secrets(once) == once

@@ -1,4 +1,6 @@
-"""What the ready-made patterns take out, and what they must leave: made-up secrets and their look-alikes."""
+"""What the ready-made patterns take out, and what they must leave: made-up secrets and their
+look-alikes.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from compacter.redaction import decode_escapes, redact_secrets
+from compacter.redaction import Redaction, decode_escapes, redact_secrets
 
 HEX = "0a1b2c3d4e5f60718293a4b5c6d7e8f9"
 MIX = "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY"
@@ -15,17 +17,56 @@ LOW = "ab3de5fg7hj9kl1mn3pq5rs7tu9vw1xy"
 UP = "AB3DE5FG7HJ9KL1MN3PQ5RS7TU9VW1XY"
 
 KEYS = [
-    *(f"{prefix}{MIX}" for prefix in ("sk-", "sk-ant-api03-", "sk-proj-", "sk-or-v1-", "sk-svcacct-", "sk_live_")),
-    *(f"{prefix}{MIX}" for prefix in ("rk_live_", "pk_test_", "whsec_", "ghp_", "gho_", "ghs_", "github_pat_")),
-    *(f"{prefix}{MIX}" for prefix in ("glpat-", "glrt-", "gldt-", "xoxb-1234567890-", "xoxp-12-34-", "xapp-1-A1-")),
-    *(f"{prefix}{MIX}" for prefix in ("AIza", "ya29.", "GOCSPX-", "1//0", "hf_", "gsk_", "r8_", "npm_", "tfp_")),
     *(
         f"{prefix}{MIX}"
-        for prefix in ("rubygems_", "rdme_", "pnu_", "dckr_pat_", "sntrys_", "sqp_", "glsa_", "vercel_")
+        for prefix in ("sk-", "sk-ant-api03-", "sk-proj-", "sk-or-v1-", "sk-svcacct-", "sk_live_")
     ),
-    *(f"{prefix}{MIX}" for prefix in ("xai-", "pplx-", "nvapi-", "pypi-", "HRKU-", "xkeysib-", "CLOJARS_", "fio-u-")),
-    *(f"{prefix}{MIX}" for prefix in ("tvly-", "jina_", "ATATT3", "NRAK-", "NRJS-", "LTAI", "sq0atp-", "lin_api_")),
-    *(f"{prefix}{MIX}" for prefix in ("ntn_", "hvs.", "hvb.", "dp.pt.", "fm2_", "figd_", "pscale_tkn_")),
+    *(
+        f"{prefix}{MIX}"
+        for prefix in ("rk_live_", "pk_test_", "whsec_", "ghp_", "gho_", "ghs_", "github_pat_")
+    ),
+    *(
+        f"{prefix}{MIX}"
+        for prefix in ("glpat-", "glrt-", "gldt-", "xoxb-1234567890-", "xoxp-12-34-", "xapp-1-A1-")
+    ),
+    *(
+        f"{prefix}{MIX}"
+        for prefix in ("AIza", "ya29.", "GOCSPX-", "1//0", "hf_", "gsk_", "r8_", "npm_", "tfp_")
+    ),
+    *(
+        f"{prefix}{MIX}"
+        for prefix in (
+            "rubygems_",
+            "rdme_",
+            "pnu_",
+            "dckr_pat_",
+            "sntrys_",
+            "sqp_",
+            "glsa_",
+            "vercel_",
+        )
+    ),
+    *(
+        f"{prefix}{MIX}"
+        for prefix in (
+            "xai-",
+            "pplx-",
+            "nvapi-",
+            "pypi-",
+            "HRKU-",
+            "xkeysib-",
+            "CLOJARS_",
+            "fio-u-",
+        )
+    ),
+    *(
+        f"{prefix}{MIX}"
+        for prefix in ("tvly-", "jina_", "ATATT3", "NRAK-", "NRJS-", "LTAI", "sq0atp-", "lin_api_")
+    ),
+    *(
+        f"{prefix}{MIX}"
+        for prefix in ("ntn_", "hvs.", "hvb.", "dp.pt.", "fm2_", "figd_", "pscale_tkn_")
+    ),
     f"dop_v1_{HEX}{HEX}",
     f"shpat_{HEX}",
     f"SG.{MIX[:22]}.{MIX}",
@@ -287,23 +328,27 @@ def test_a_look_alike_stays(text: str) -> None:
 @pytest.mark.parametrize(("text", "secret"), LABELLED)
 def test_json_escapes_hide_nothing(text: str, secret: str) -> None:
     escaped = "".join(
-        f"\\u{ord(letter):04x}" if letter.isalpha() and ord(letter) < 0x10000 else letter for letter in text
+        f"\\u{ord(letter):04x}" if letter.isalpha() and ord(letter) < 0x10000 else letter
+        for letter in text
     )
     assert secret not in redact_secrets(decode_escapes(escaped))
 
 
-@pytest.mark.parametrize("value", ["密码", "münchen", "😀", 'a"b', "a\\b", "a\nb", "\ud800", "plain"])
+@pytest.mark.parametrize(
+    "value", ["密码", "münchen", "😀", 'a"b', "a\\b", "a\nb", "\ud800", "plain"]
+)
 def test_decoded_json_is_the_same_json(value: str) -> None:
     text = json.dumps({value: [value]})
     assert json.loads(decode_escapes(text)) == {value: [value]}
 
 
 SPELLED = """
-password passwd passphrase passcode pass pwd pw hasło contraseña mot-de-passe passwort kennwort wachtwoord
-senha code-secret clave-secreta пароль 密码 密碼 口令 パスワード 暗証番号 비밀번호 secret client_secret consumer-secret
-app_secret shared_secret secret_access_key credential credentials webhook_url webhookurl apikey api_key
-access-key auth_key account_key private_key signing_key encryption_key fernet_key master_key seed_key
-license_key ssh_key client-key-data token access_token auth_token refresh_token bearer_token session_token
+password passwd passphrase passcode pass pwd pw hasło contraseña mot-de-passe passwort kennwort
+wachtwoord senha code-secret clave-secreta пароль 密码 密碼 口令 パスワード 暗証番号 비밀번호 secret
+client_secret consumer-secret app_secret shared_secret secret_access_key credential credentials
+webhook_url webhookurl apikey api_key access-key auth_key account_key private_key signing_key
+encryption_key fernet_key master_key seed_key license_key ssh_key client-key-data token access_token
+auth_token refresh_token bearer_token session_token
 id_token bot_token seed-phrase clé-secrète clé-privée clé-d'api clé-api api-schlüssel apischlüssel
 geheimschlüssel clave-privada clave-de-api chave-secreta chave-privada 密钥 密鑰 シークレットキー
 """
@@ -332,12 +377,114 @@ def test_a_value_under_any_label_is_taken_out(label: str, change: Callable[[str]
         ("CVC 9876", "CVC [code]"),
     ],
 )
-def test_a_secret_of_letters_in_a_table_or_behind_its_label_is_taken_out(text: str, left: str) -> None:
+def test_a_secret_of_letters_in_a_table_or_behind_its_label_is_taken_out(
+    text: str, left: str
+) -> None:
     assert redact_secrets(text) == left
 
 
 @pytest.mark.parametrize(
-    "text", ["password=userPassword", "password = getUserPassword", "| password | text |", "| token | string |"]
+    "text",
+    [
+        "password=userPassword",
+        "password = getUserPassword",
+        "| password | text |",
+        "| token | string |",
+    ],
 )
 def test_names_and_types_stay(text: str) -> None:
     assert redact_secrets(text) == text
+
+
+LETTERS = [
+    ("DB_PASSWORD=hunterseven", "hunterseven"),
+    ("export API_KEY=abcdefghij", "abcdefghij"),
+    ("SECRET_KEY=QwErTzUiOp", "QwErTzUiOp"),
+    ("GITHUB_TOKEN=abcdefghijklmnop", "abcdefghijklmnop"),
+    ("api_key: kdjfhgkdjfgh", "kdjfhgkdjfgh"),
+    ("db:\n  password: sommerabend\n  port: 1", "sommerabend"),
+    ("token: lkjhgfdsaqwe", "lkjhgfdsaqwe"),
+    ("the password is abcdefgh", "abcdefgh"),
+    ("The password is qwertyuiop.", "qwertyuiop"),
+    ("the wifi password is sunflower and the name is Ada", "sunflower"),
+    ("Password is 'sunflower'", "sunflower"),
+    ("password hunter22", "hunter22"),
+    ('{"api_key": "kdjfhgkdjfghqwer"}', "kdjfhgkdjfghqwer"),
+    ('{"access_token":"abcdefghijklmnopqrst"}', "abcdefghijklmnopqrst"),
+    ("api_key='kdjfhgkdjfgh'", "kdjfhgkdjfgh"),
+    ("Bearer abcdefghijklmnopqrst", "abcdefghijklmnopqrst"),
+    ('"Bearer abcdefghij"', "abcdefghij"),
+    ("Authorization: Bearer abcdefgh", "abcdefgh"),
+    ("sbp_" + "a1b2" * 10, "a1b2a1b2"),
+    ("private key 0x" + "ab12" * 16, "ab12ab12"),
+    (r'{"body": "{\"auth\": \"YWRhOmh1bnRlcjIy\"}"}', "YWRhOmh1bnRlcjIy"),
+]
+
+
+@pytest.mark.parametrize(("text", "secret"), LETTERS, ids=range(len(LETTERS)))
+def test_a_secret_of_letters_or_without_a_colon_is_taken_out(text: str, secret: str) -> None:
+    assert secret not in redact_secrets(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the password is required",
+        "the password is incorrect",
+        "Password is case-sensitive.",
+        "the password is usually short",
+        "the token is the first part",
+        "token: identifier",
+        "token: number;",
+        "api_key: str",
+        "api_key=api_key",
+        "def f(api_key=None, token=default_token)",
+        '{"token": "hello"}',
+        '{"credentials": "same-origin"}',
+        "    --- PASS: TestQuery/single_word_is_a_prefix (0.00s)",
+        'grep -E "PASS|FAIL|ok " | head',
+        "session_token: sessionid",
+        "TOKEN=$(cat token.txt)",
+        "Bearer token authentication is used",
+    ],
+)
+def test_words_beside_a_label_stay(text: str) -> None:
+    assert redact_secrets(text) == text
+
+
+KEY = "sk-proj-" + "Ab3dEf6hIj9k" * 3
+
+
+@pytest.mark.parametrize(
+    ("text", "secret"),
+    [
+        (json.dumps({"text": f"as follows:\n{KEY}"}), KEY),
+        (json.dumps({"text": f"\t{KEY}"}), KEY),
+        (json.dumps({"body": json.dumps({"text": f"\n{KEY}"})}), KEY),
+        (json.dumps({"a": json.dumps({"b": json.dumps({"c": f"\n{KEY}"})})}), KEY),
+        (json.dumps({"password": 'hunt"er22'}), "er22"),
+        (json.dumps({"n": 1}) + "\n" + json.dumps({"text": f"\r{KEY}"}), KEY),
+        (json.dumps({f"\n{KEY}": 1}), KEY),
+        (r"print('\n" + KEY + "')", KEY),
+        (f"\x1b[31m{KEY}\x1b[0m", KEY),
+        (json.dumps({"text": f"\x1b[31m{KEY}"}), KEY),
+    ],
+)
+def test_what_is_behind_an_escape_sequence_is_taken_out(text: str, secret: str) -> None:
+    clean = Redaction(redact_secrets)(text)
+    assert secret not in clean
+    if text.startswith("{") and "}\n{" not in text:
+        json.loads(clean)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        r"C:\new\table",
+        r'{"path": "C:\\new", "n": "a\"b\nc"}',
+        "\x1b[31mred\x1b[0m",
+        "{not json\\n}",
+    ],
+)
+def test_escapes_without_a_secret_stay_as_they_are(text: str) -> None:
+    assert Redaction(redact_secrets)(text) == text

@@ -21,7 +21,9 @@ PAGE = runpy.run_path(str(DOCS / "make_reference.py"))
 
 
 def functions() -> Iterator[tuple[str, Any, str]]:
-    """Each public function, method and written-out constructor, with the text that has to describe its arguments."""
+    """Each public function, method and written-out constructor, with the text that has to describe
+    its arguments.
+    """
     for things in PAGE["public"]().values():
         for name, thing in things.items():
             if inspect.isfunction(thing):
@@ -40,14 +42,18 @@ def public_classes() -> Iterator[type]:
         yield from (thing for thing in things.values() if inspect.isclass(thing))
 
 
-@pytest.mark.parametrize(("name", "function", "text"), [pytest.param(*each, id=each[0]) for each in functions()])
+@pytest.mark.parametrize(
+    ("name", "function", "text"), [pytest.param(*each, id=each[0]) for each in functions()]
+)
 def test_every_argument_is_described(name: str, function: Any, text: str) -> None:
     if text.startswith("As ``"):
         return  # As another method that is described.
     wanted = [key for key in inspect.signature(function).parameters if key not in ("self", "cls")]
     if name == "Compacter":  # Options are described where they are declared.
         wanted = [key for key in wanted if key not in Options.model_fields]
-    described = [key for key in wanted if re.search(rf"(?m)^    \*{{0,2}}{key}: \S|``{key}``", text)]
+    described = [
+        key for key in wanted if re.search(rf"(?m)^    \*{{0,2}}{key}: \S|``{key}``", text)
+    ]
     assert described == wanted
 
 

@@ -1,4 +1,6 @@
-"""Streams of the OpenAI SDK and of litellm, from a server that refuses at each place where one can."""
+"""Streams of the OpenAI SDK and of litellm, from a server that refuses at each place where
+one can.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,8 @@ class Handler(BaseHTTPRequestHandler):
         self.server.requests.append(body["messages"])
         tokens = sum(len(message["content"]) for message in body["messages"]) // 4
         error = {
-            "message": f"This model's maximum context length is {WINDOW} tokens. However, your messages "
+            "message": f"This model's maximum context length is {WINDOW} tokens. However, your "
+            f"messages "
             f"resulted in {tokens} tokens. Please reduce the length of the messages.",
             "type": "invalid_request_error",
             "param": "messages",
@@ -57,9 +60,13 @@ class Handler(BaseHTTPRequestHandler):
             self._send(400, "application/json", json.dumps({"error": error}).encode())
             return
         if not body.get("stream"):
-            self._send(200, "application/json", json.dumps(_completion("".join(ANSWER), tokens)).encode())
+            self._send(
+                200, "application/json", json.dumps(_completion("".join(ANSWER), tokens)).encode()
+            )
             return
-        events: list[Any] = [] if place == "first_event" and tokens > WINDOW else [_chunk(role="assistant")]
+        events: list[Any] = (
+            [] if place == "first_event" and tokens > WINDOW else [_chunk(role="assistant")]
+        )
         if tokens > WINDOW:
             events.append({"error": error})
         else:
@@ -76,8 +83,12 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
 
-def _chunk(*, role: str | None = None, content: str | None = None, finish: str | None = None) -> Chat:
-    delta = {name: value for name, value in (("role", role), ("content", content)) if value is not None}
+def _chunk(
+    *, role: str | None = None, content: str | None = None, finish: str | None = None
+) -> Chat:
+    delta = {
+        name: value for name, value in (("role", role), ("content", content)) if value is not None
+    }
     return {
         "id": "chatcmpl-1",
         "object": "chat.completion.chunk",
@@ -122,7 +133,9 @@ def compacter() -> Compacter:
 def test_the_sdks_stream_is_its_own(place: str, provider: Provider) -> None:
     import openai
 
-    with openai.OpenAI(base_url=f"{provider.url}/{place}/v1", api_key="none", max_retries=0) as client:
+    with openai.OpenAI(
+        base_url=f"{provider.url}/{place}/v1", api_key="none", max_retries=0
+    ) as client:
         create: Any = compacter().wrap(client.chat.completions.create)
         with create(model="scripted", messages=talk(), stream=True) as stream:
             assert isinstance(stream, openai.Stream)
@@ -136,7 +149,9 @@ def test_the_sdks_stream_is_its_own(place: str, provider: Provider) -> None:
 async def test_so_is_its_async_one(place: str, provider: Provider) -> None:
     import openai
 
-    async with openai.AsyncOpenAI(base_url=f"{provider.url}/{place}/v1", api_key="none", max_retries=0) as client:
+    async with openai.AsyncOpenAI(
+        base_url=f"{provider.url}/{place}/v1", api_key="none", max_retries=0
+    ) as client:
         create: Any = compacter().wrap(client.chat.completions.create)
         async with await create(model="scripted", messages=talk(), stream=True) as stream:
             assert isinstance(stream, openai.AsyncStream)
@@ -148,11 +163,19 @@ async def test_so_is_its_async_one(place: str, provider: Provider) -> None:
 def test_when_nothing_helps_the_sdks_own_exception_comes(place: str, provider: Provider) -> None:
     import openai
 
-    with openai.OpenAI(base_url=f"{provider.url}/{place}/v1", api_key="none", max_retries=0) as client:
+    with openai.OpenAI(
+        base_url=f"{provider.url}/{place}/v1", api_key="none", max_retries=0
+    ) as client:
         create: Any = compacter().wrap(client.chat.completions.create)
         asked = len(provider.requests)
         with pytest.raises(openai.APIError, match="maximum context length"):
-            list(create(model="scripted", messages=[{"role": "user", "content": "long " * 900}], stream=True))
+            list(
+                create(
+                    model="scripted",
+                    messages=[{"role": "user", "content": "long " * 900}],
+                    stream=True,
+                )
+            )
 
     assert len(provider.requests) == asked + 1
 
@@ -230,7 +253,8 @@ def routed(provider: Provider, place: str) -> Any:
 async def test_a_routers_methods_survive_a_token_limit(place: str, provider: Provider) -> None:
     router = routed(provider, place)
     middle = compacter()
-    completion, acompletion = middle.wrap(router.completion), middle.wrap(router.acompletion)
+    completion = middle.wrap(router.completion)
+    acompletion = middle.wrap(router.acompletion)
 
     whole = completion(model="mine", messages=talk())
     awaited = await acompletion(model="mine", messages=[*talk(), *talk()[1:]])

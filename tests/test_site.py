@@ -1,4 +1,6 @@
-"""The manual can be made into a site: links lead to files, the navigation has each page. `make docs` does the rest."""
+"""The manual can be made into a site: links lead to files, the navigation has each page. `make
+docs` does the rest.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ PAGE = PurePosixPath("docs/frameworks/index.md")
 
 @pytest.fixture(scope="module")
 def config() -> dict[str, Any]:
-    settings: dict[str, Any] = SITE["yaml"].safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
+    settings: dict[str, Any] = SITE["yaml"].safe_load(
+        (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    )
     return settings
 
 
@@ -35,7 +39,11 @@ def test_every_link_of_the_manual_leads_to_a_page_of_the_site(sources: Path) -> 
 
 def prose(page: Path) -> str:
     """A page without its code blocks."""
-    return "".join(part for number, part in enumerate(page.read_text(encoding="utf-8").split("```")) if number % 2 == 0)
+    return "".join(
+        part
+        for number, part in enumerate(page.read_text(encoding="utf-8").split("```"))
+        if number % 2 == 0
+    )
 
 
 def test_the_navigation_has_each_page(config: dict[str, Any], sources: Path) -> None:
@@ -57,7 +65,9 @@ def test_a_link_out_of_the_manual_leads_to_the_sources_in_the_site() -> None:
     text, named = SITE["turned"](
         PAGE, "[one](../../examples/quickstart.py), [two](../clients.md#vendors-in-particular)"
     )
-    assert text == "[one](../source/examples/quickstart.py.md), [two](../clients.md#vendors-in-particular)"
+    assert text == (
+        "[one](../source/examples/quickstart.py.md), [two](../clients.md#vendors-in-particular)"
+    )
     assert named == {PurePosixPath("examples/quickstart.py"), PurePosixPath("docs/clients.md")}
 
 
@@ -66,8 +76,49 @@ def test_code_blocks_stay_as_they_are() -> None:
     assert SITE["turned"](PAGE, block) == (block, set())
 
 
-def test_the_index_for_models_has_each_page_of_the_navigation(config: dict[str, Any], sources: Path) -> None:
+def test_the_index_for_models_has_each_page_of_the_navigation(
+    config: dict[str, Any], sources: Path
+) -> None:
     index = SITE["index_for_models"](config, sources)
     assert index.startswith("# compacter\n\n> ")
-    assert "- [Options](options.md): every option of `Compacter`, its default, and what it does\n" in index
+    assert (
+        "- [Options](options.md): every option of `Compacter`, its default, and what it does\n"
+        in index
+    )
     assert index.count("\n- [") == sum(len(pages) for _, pages in SITE["in_order"](config["nav"]))
+
+
+@pytest.mark.parametrize(
+    ("html", "fault"),
+    [
+        ("<p><code>call_id=</p>", "</p> closes <code>"),
+        ("<code><article></article></code>", "<article> inside <code>"),
+        ("<ul><li>one", "<li> is never closed"),
+        ("</div>", "</div> closes <nothing>"),
+    ],
+)
+def test_markup_that_is_not_closed_is_told(html: str, fault: str) -> None:
+    assert fault in "; ".join(SITE["faults_of"](html))
+
+
+def test_whole_markup_has_no_fault() -> None:
+    assert SITE["faults_of"]('<main><p>a<br>b <code>c</code><img src="d"></p></main>') == []
+
+
+def test_a_table_without_names_of_columns_has_no_head() -> None:
+    body = "<tbody><tr><td>a</td></tr></tbody>"
+    bare = f"<table><thead>\n<tr>\n<th></th>\n<th style='x'></th></tr></thead>{body}</table>"
+    named = f"<table><thead><tr><th>a</th><th></th></tr></thead>{body}</table>"
+    assert SITE["without_empty_heads"](bare) == f"<table>{body}</table>"
+    assert SITE["without_empty_heads"](named) == named
+
+
+def test_headings_of_the_reference_are_bare_names() -> None:
+    reference = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
+    headings = [line for line in reference.splitlines() if line.startswith("###")]
+    assert len(headings) > 100
+    assert [
+        line
+        for line in headings
+        if not line.rstrip("`").replace("_", "").split("`")[-1].replace(".", "").isalnum()
+    ] == []

@@ -1,4 +1,6 @@
-"""Streams: compacted while they are opening, then the vendor's own object, nothing twice and nothing late."""
+"""Streams: compacted while they are opening, then the vendor's own object, nothing twice and
+nothing late.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,8 @@ from tests.conversations import Chat, talk
 
 from compacter import Compacter, History
 from compacter.call import streams
-from compacter.call.io import ASYNC, SYNC, run
-from compacter.call.streams import has_content
+from compacter.io import ASYNC, SYNC, run
+from compacter.messages.replies import chunk_text, has_content
 from compacter.options import Options
 from compacter.testing import (
     AsyncScriptedStream,
@@ -38,7 +40,11 @@ def compacter(**options: Any) -> Compacter:
 
 
 def text(chunks: Sequence[Any]) -> str:
-    return "".join(choice["delta"].get("content") or "" for chunk in chunks for choice in chunk.get("choices", ()))
+    return "".join(
+        choice["delta"].get("content") or ""
+        for chunk in chunks
+        for choice in chunk.get("choices", ())
+    )
 
 
 async def read(stream: Any, heard: list[Any] | None = None) -> list[Any]:
@@ -84,12 +90,16 @@ async def read(stream: Any, heard: list[Any] | None = None) -> list[Any]:
         ({}, True),
     ],
 )
-def test_a_chunk_shows_something_unless_it_is_known_to_be_housekeeping(chunk: Any, shows: bool) -> None:
+def test_a_chunk_shows_something_unless_it_is_known_to_be_housekeeping(
+    chunk: Any, shows: bool
+) -> None:
     assert has_content(chunk) is shows
 
 
 class Wordy:
-    """A stream that tells what its producer has made and what became of it; an error, raised once, ends it early."""
+    """A stream that tells what its producer has made and what became of it; an error, raised once,
+    ends it early.
+    """
 
     def __init__(self, *chunks: str, then: Exception | None = None) -> None:
         self.made: list[str] = []
@@ -103,7 +113,8 @@ class Wordy:
     def __next__(self) -> str:
         chunk = next(self._chunks, None)
         if chunk is None:
-            error, self._then = self._then, None
+            error = self._then
+            self._then = None
             raise error or StopIteration
         self.made.append(chunk)
         return chunk
@@ -136,9 +147,15 @@ class TestOverflowWhileOpening:
     @pytest.mark.parametrize("place", PLACES)
     @pytest.mark.parametrize("housekeeping", [0, 3])
     @pytest.mark.parametrize("reply_type", ["dict", "object"])
-    def test_the_caller_reads_one_whole_answer(self, place: OverflowAt, housekeeping: int, reply_type: Any) -> None:
+    def test_the_caller_reads_one_whole_answer(
+        self, place: OverflowAt, housekeeping: int, reply_type: Any
+    ) -> None:
         model = ScriptedModel(
-            window=900, replies=ANSWER, overflow_at=place, housekeeping=housekeeping, reply_type=reply_type
+            window=900,
+            replies=ANSWER,
+            overflow_at=place,
+            housekeeping=housekeeping,
+            reply_type=reply_type,
         )
 
         stream = compacter().wrap(model.completion)("m", talk(), stream=True)
@@ -146,7 +163,9 @@ class TestOverflowWhileOpening:
 
         assert text(chunks) == ANSWER
         assert [request.refused for request in model.requests] == [True, False]
-        roles = [chunk for chunk in chunks for choice in chunk["choices"] if choice["delta"].get("role")]
+        roles = [
+            chunk for chunk in chunks for choice in chunk["choices"] if choice["delta"].get("role")
+        ]
         assert len(roles) == 1
         assert len(chunks) == model.streams[-1].delivered
         assert all(stream.closed for stream in model.streams)
@@ -187,9 +206,12 @@ class TestOverflowWhileOpening:
         assert model.rejected >= 2
         assert not model.requests[-1].refused
 
-    @pytest.mark.parametrize("refusal", [token_limit_error(limit=900, input_tokens=1_000), server_error()])
+    @pytest.mark.parametrize(
+        "refusal", [token_limit_error(limit=900, input_tokens=1_000), server_error()]
+    )
     async def test_only_one_that_nobody_will_read_is_closed(self, refusal: Exception) -> None:
-        plain, other = Wordy("", then=refusal), AsyncWordy("", then=refusal)
+        plain = Wordy("", then=refusal)
+        other = AsyncWordy("", then=refusal)
         detect = Options().detect
         run(streams.opened(SYNC, plain, detect))
         await streams.opened(ASYNC, other, detect)
@@ -220,7 +242,9 @@ class TestOverflowWhileOpening:
 class TestAfterTheFirstContent:
     def test_an_error_passes_through_and_nothing_comes_twice(self) -> None:
         late = token_limit_error(limit=900, input_tokens=1_000)
-        model = ScriptedModel(window=10**6, replies=Interrupted(ANSWER, after=3, error=late), chunk_size=4)
+        model = ScriptedModel(
+            window=10**6, replies=Interrupted(ANSWER, after=3, error=late), chunk_size=4
+        )
         heard: list[Any] = []
 
         stream = compacter().wrap(model.completion)("m", talk(), stream=True)
@@ -234,7 +258,9 @@ class TestAfterTheFirstContent:
 
     async def test_so_it_does_in_an_async_program(self) -> None:
         late = token_limit_error(limit=900, input_tokens=1_000)
-        model = ScriptedModel(window=10**6, replies=Interrupted(ANSWER, after=3, error=late), chunk_size=4)
+        model = ScriptedModel(
+            window=10**6, replies=Interrupted(ANSWER, after=3, error=late), chunk_size=4
+        )
         heard: list[Any] = []
 
         stream = await compacter().wrap(model.acompletion)("m", talk(), stream=True)
@@ -300,7 +326,8 @@ class TestTheObject:
             return Wordy("one ", "two")
 
         wrapped = compacter().wrap(chat)
-        first, second = wrapped(messages=talk()), wrapped(messages=talk())
+        first = wrapped(messages=talk())
+        second = wrapped(messages=talk())
 
         assert type(first) is type(second) is not Wordy
         assert (list(first), list(second)) == (["one ", "two"], ["one ", "two"])
@@ -484,7 +511,9 @@ class TestAnErrorInAStream:
 
 
 class TestTheEndOfAStream:
-    """What waits for the end, such as the messages of a ``History``, happens once the stream has been read to it."""
+    """What waits for the end, such as the messages of a ``History``, happens once the stream has
+    been read to it.
+    """
 
     def opened(self, stream: Any, ended: list[str]) -> Any:
         reply = run(streams.opened(SYNC, stream, lambda error: None))
@@ -503,7 +532,11 @@ class TestTheEndOfAStream:
         ended: list[str] = []
         reply = await streams.opened(ASYNC, AsyncWordy("", "one ", "two"), lambda error: None)
         stream = streams.when_done(reply.raw, lambda: ended.append("done"))
-        assert [await anext(stream), await anext(stream), await anext(stream)] == ["", "one ", "two"]
+        assert [await anext(stream), await anext(stream), await anext(stream)] == [
+            "",
+            "one ",
+            "two",
+        ]
         assert not ended
         assert [*await read(stream), *await read(stream)] == []
         assert ended == ["done"]
@@ -548,7 +581,9 @@ class TestClosingAStream:
     """One that the caller never gets."""
 
     def test_does_so_by_whichever_method_it_has(self) -> None:
-        sync, other, bare = Wordy(), AsyncWordy(), object()
+        sync = Wordy()
+        other = AsyncWordy()
+        bare = object()
         run(streams.close(SYNC, sync))
         asyncio.run(streams.close(ASYNC, other))
         run(streams.close(SYNC, bare))
@@ -606,7 +641,7 @@ class TestTheTextOfAChunk:
         ("chunk", "said"),
         [
             ("word", "word"),
-            ({"choices": [{"delta": {"content": "one"}}, {"delta": {"content": "two"}}]}, "onetwo"),
+            ({"choices": [{"delta": {"content": "one"}}, {"delta": {"content": "two"}}]}, "one"),
             ({"choices": [{"delta": {"content": None}, "text": "word"}]}, ""),
             ({"choices": [{"text": "word"}]}, "word"),
             ({"choices": [{"text": 7}]}, ""),
@@ -615,4 +650,4 @@ class TestTheTextOfAChunk:
         ],
     )
     def test_is_a_text_or_that_of_its_choices(self, chunk: Any, said: str) -> None:
-        assert streams.text_of(chunk) == said
+        assert chunk_text(chunk) == said

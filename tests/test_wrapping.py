@@ -20,7 +20,13 @@ from tests.conversations import Chat, talk
 from compacter import Compacter, History, compacted
 from compacter.call.arguments import bind
 from compacter.summary import message as summary_message
-from compacter.testing import ScriptedModel, ScriptedSummarizer, TokenLimitError, rate_limit_error, token_limit_error
+from compacter.testing import (
+    ScriptedModel,
+    ScriptedSummarizer,
+    TokenLimitError,
+    rate_limit_error,
+    token_limit_error,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -73,7 +79,9 @@ class TestSyncCallables:
         [
             lambda model: lambda messages: model.completion("m", messages),
             lambda model: functools.partial(model.completion, "m"),
-            lambda model: functools.partial(functools.partial(model.completion, temperature=0), "m"),
+            lambda model: functools.partial(
+                functools.partial(model.completion, temperature=0), "m"
+            ),
             lambda model: functools.partial(model.completion, model="m"),
             lambda model: Client(model).chat,
             Client,
@@ -82,9 +90,19 @@ class TestSyncCallables:
             lambda model: functools.partial(model, "m"),
             lambda model: lambda *args, **kwargs: model.completion("m", *args, **kwargs),
         ],
-        ids=["lambda", "partial", "partial of partial", "partial by name", "bound method", "callable object",
-             "class method", "static method", "partial of an object", "open-ended"],
-    )  # fmt: skip
+        ids=[
+            "lambda",
+            "partial",
+            "partial of partial",
+            "partial by name",
+            "bound method",
+            "callable object",
+            "class method",
+            "static method",
+            "partial of an object",
+            "open-ended",
+        ],
+    )
     def test_each_shape_survives_a_token_limit(self, shape: Callable[[ScriptedModel], Any]) -> None:
         model = ScriptedModel(window=900)
 
@@ -131,7 +149,8 @@ class TestSyncCallables:
     def test_the_callers_list_is_never_changed(self) -> None:
         model = ScriptedModel(window=900)
         history = talk()
-        before, objects = copy.deepcopy(history), list(map(id, history))
+        before = copy.deepcopy(history)
+        objects = list(map(id, history))
 
         compacter().wrap(model.completion)("m", history)
 
@@ -159,7 +178,8 @@ class TestSyncCallables:
     def test_what_fits_is_passed_on_as_the_very_object_also_when_something_is_remembered(
         self, kind: Any, trigger: int | None
     ) -> None:
-        model, passed = ScriptedModel(window=400), []
+        model = ScriptedModel(window=400)
+        passed = []
         own = compacter(trigger_tokens=trigger)
         own.wrap(model.completion)("m", talk(30))
         assert own.totals.rounds == 1
@@ -174,12 +194,17 @@ class TestSyncCallables:
         ask(messages=given)
         assert all(each is given for each in passed)
 
-    @pytest.mark.parametrize("messages", [talk(2), "a question", None], ids=["list", "text", "none"])
-    @pytest.mark.parametrize("kind", [ValueError, StopIteration, StopAsyncIteration, KeyboardInterrupt, GeneratorExit])
+    @pytest.mark.parametrize(
+        "messages", [talk(2), "a question", None], ids=["list", "text", "none"]
+    )
+    @pytest.mark.parametrize(
+        "kind", [ValueError, StopIteration, StopAsyncIteration, KeyboardInterrupt, GeneratorExit]
+    )
     def test_an_exception_of_the_function_is_raised_as_it_is_also_when_something_is_remembered(
         self, kind: type[BaseException], messages: Any, caplog: pytest.LogCaptureFixture
     ) -> None:
-        own, calls = compacter(), []
+        own = compacter()
+        calls = []
         own.wrap(ScriptedModel(window=400).completion)("m", talk(30))
         caplog.clear()
         error = kind("it did not work")
@@ -192,12 +217,17 @@ class TestSyncCallables:
         with pytest.raises(kind) as caught:
             ask(messages)
         assert caught.value is error
-        assert (error.__cause__, error.__context__, getattr(error, "__notes__", [])) == (None, None, [])
+        assert (error.__cause__, error.__context__, getattr(error, "__notes__", [])) == (
+            None,
+            None,
+            [],
+        )
         assert len(calls) == 1
         assert not caplog.records
 
     def test_after_a_compaction_the_function_gets_a_list_each_time(self) -> None:
-        model, kinds = ScriptedModel(window=400), []
+        model = ScriptedModel(window=400)
+        kinds = []
 
         @compacter()
         def ask(messages: Sequence[Chat]) -> Any:
@@ -220,7 +250,8 @@ class TestSyncCallables:
             refusal = token_limit_error(limit=800, input_tokens=1_100)
             return Mock(side_effect=[*[refusal] * refused, reply])
 
-        reply, events = kind(), list[Any]()
+        reply = kind()
+        events = list[Any]()
         for options in ({}, {"on_event": events.append}):
             own = compacter(summarizer="extractive", **options)
             assert own.wrap(replies())(messages=talk()) is reply
@@ -238,8 +269,13 @@ class TestSyncCallables:
 
                 return answer()
 
-            assert await compacter(summarizer="extractive", **options).wrap(asynchronous)(talk()) is reply
-            assert await compacter(summarizer="extractive", **options).wrap(awaitable)(talk()) is reply
+            assert (
+                await compacter(summarizer="extractive", **options).wrap(asynchronous)(talk())
+                is reply
+            )
+            assert (
+                await compacter(summarizer="extractive", **options).wrap(awaitable)(talk()) is reply
+            )
 
     def test_the_error_is_the_providers_own_object(self) -> None:
         error = rate_limit_error()
@@ -253,24 +289,31 @@ class TestSyncCallables:
 
 
 class TestAFunctionThatTakesAnyKeyword:
-    """Such as ``def ask(**options): return client.responses.create(**options)``: messages are where they are passed."""
+    """Such as ``def ask(**options): return client.responses.create(**options)``: messages are where
+    they are passed.
+    """
 
     @pytest.mark.parametrize("kind", ["a list", "a history", "an iterator"])
     @pytest.mark.parametrize("name", ["messages", "input", "contents"])
     def test_messages_are_found_under_each_of_their_names(self, kind: str, name: str) -> None:
-        model, sent = ScriptedModel(window=900), list[int]()
+        model = ScriptedModel(window=900)
+        sent = list[int]()
 
         def ask(**options: Any) -> Any:
             sent.append(len(options[name]))
             return model.completion("any-model", options[name])
 
-        messages = {"a list": talk(), "a history": History(talk()), "an iterator": iter(talk())}[kind]
+        messages = {"a list": talk(), "a history": History(talk()), "an iterator": iter(talk())}[
+            kind
+        ]
         wrapped: Any = compacter().wrap(ask, wire_format="openai")
 
         assert answered(wrapped(**{name: messages})) == "ok"
         assert sent[0] == len(talk()) > sent[-1]
 
-    @pytest.mark.parametrize(("form", "name"), [("responses", "input"), ("gemini", "contents"), ("openai", "messages")])
+    @pytest.mark.parametrize(
+        ("form", "name"), [("responses", "input"), ("gemini", "contents"), ("openai", "messages")]
+    )
     def test_a_format_says_what_its_messages_are_called(self, form: str, name: str) -> None:
         def ask(**options: Any) -> None: ...
 
@@ -313,7 +356,9 @@ class TestTheModelAsItsOwnSummarizer:
     async def test_so_it_is_in_an_async_program(self) -> None:
         model = ScriptedModel(window=900, replies="A short one.")
 
-        reply = await Compacter().wrap(model.acompletion)("m", talk(), response_format={"type": "json_object"})
+        reply = await Compacter().wrap(model.acompletion)(
+            "m", talk(), response_format={"type": "json_object"}
+        )
 
         assert answered(reply) == "A short one."
         assert any("response_format" not in request.options for request in model.requests)
@@ -328,9 +373,16 @@ class TestAsyncCallables:
             AsyncClient,
             lambda model: lambda messages: model.acompletion("m", messages),
         ],
-        ids=["partial", "bound method", "callable object", "plain function that returns an awaitable"],
+        ids=[
+            "partial",
+            "bound method",
+            "callable object",
+            ("plain function that returns an awaitable"),
+        ],
     )
-    async def test_each_shape_survives_a_token_limit(self, shape: Callable[[ScriptedModel], Any]) -> None:
+    async def test_each_shape_survives_a_token_limit(
+        self, shape: Callable[[ScriptedModel], Any]
+    ) -> None:
         model = ScriptedModel(window=900)
 
         reply = await compacter().wrap(shape(model))(messages=talk())
@@ -338,9 +390,12 @@ class TestAsyncCallables:
         assert answered(reply) == "ok"
         assert [request.refused for request in model.requests] == [True, False]
 
-    @pytest.mark.parametrize("messages", [talk(2), "a question", None], ids=["list", "text", "none"])
+    @pytest.mark.parametrize(
+        "messages", [talk(2), "a question", None], ids=["list", "text", "none"]
+    )
     async def test_an_exception_of_the_function_is_raised_as_it_is(self, messages: Any) -> None:
-        error, calls = ValueError("it did not work"), []
+        error = ValueError("it did not work")
+        calls = []
 
         @compacter()
         async def ask(messages: object) -> None:
@@ -350,11 +405,18 @@ class TestAsyncCallables:
         with pytest.raises(ValueError, match="it did not work") as caught:
             await ask(messages)
         assert caught.value is error
-        assert (error.__cause__, error.__context__, getattr(error, "__notes__", [])) == (None, None, [])
+        assert (error.__cause__, error.__context__, getattr(error, "__notes__", [])) == (
+            None,
+            None,
+            [],
+        )
         assert len(calls) == 1
 
-    async def test_a_plain_function_that_returned_an_awaitable_is_no_longer_taken_for_a_sync_one(self) -> None:
-        model, threads = ScriptedModel(window=900), list[int]()
+    async def test_a_plain_function_that_returned_an_awaitable_is_no_longer_taken_for_a_sync_one(
+        self,
+    ) -> None:
+        model = ScriptedModel(window=900)
+        threads = list[int]()
 
         async def summarizer(messages: Sequence[Chat]) -> str:
             threads.append(threading.get_ident())
@@ -376,7 +438,9 @@ class TestAsyncCallables:
     async def test_calls_of_one_compacter_run_side_by_side(self) -> None:
         model = ScriptedModel(window=900)
         completion = compacter().wrap(model.acompletion)
-        histories = [[*talk()[1:], {"role": "user", "content": f"Talk {number}"}] for number in range(20)]
+        histories = [
+            [*talk()[1:], {"role": "user", "content": f"Talk {number}"}] for number in range(20)
+        ]
         for number, history in enumerate(histories):
             history[0] = {"role": "user", "content": f"Begin {number}"}
 
@@ -428,7 +492,9 @@ class TestWhatStays:
         assert inspect.signature(wrapped) == inspect.signature(chat)
         assert wrapped.__wrapped__ is chat
 
-    @pytest.mark.parametrize("kind", ["isfunction", "iscoroutinefunction", "isgeneratorfunction", "isasyncgenfunction"])
+    @pytest.mark.parametrize(
+        "kind", ["isfunction", "iscoroutinefunction", "isgeneratorfunction", "isasyncgenfunction"]
+    )
     def test_its_kind(self, kind: str) -> None:
         def plain(messages: Any) -> None: ...
         async def coroutine(messages: Any) -> None: ...
@@ -464,7 +530,9 @@ class TestWhatStays:
         assert inspect.iscoroutinefunction(type(wrapped).__call__)
 
     @pytest.mark.parametrize("kind", ["a mock", "a proxy", "a static method as its call"])
-    def test_a_function_stands_for_an_object_that_cannot_be_copied_or_changed(self, kind: str) -> None:
+    def test_a_function_stands_for_an_object_that_cannot_be_copied_or_changed(
+        self, kind: str
+    ) -> None:
         class Proxy:
             def __init__(self, function: Any) -> None:
                 self.function = function
@@ -488,7 +556,9 @@ class TestWhatStays:
         assert answered(compacter().wrap(kinds[kind])(messages=talk())) == "ok"
 
     @pytest.mark.parametrize("kind", ["sync", "async"])
-    def test_what_a_callable_object_keeps_on_itself_is_seen_on_the_original(self, kind: str) -> None:
+    def test_what_a_callable_object_keeps_on_itself_is_seen_on_the_original(
+        self, kind: str
+    ) -> None:
         class Counted:
             calls = 0
 
@@ -516,7 +586,8 @@ class TestWhatStays:
             client.chat(talk())
 
     def test_wrapping_twice_still_makes_one_summary(self) -> None:
-        model, summarizer = ScriptedModel(window=900), ScriptedSummarizer("They talked.")
+        model = ScriptedModel(window=900)
+        summarizer = ScriptedSummarizer("They talked.")
         middle = compacter(summarizer=summarizer, compact_ratio=0.5)
 
         reply = middle.wrap(middle.wrap(model.completion))("m", talk())
@@ -532,7 +603,8 @@ class TestWhatStays:
 
 class TestDecorators:
     def test_an_instance_decorates(self) -> None:
-        model, middle = ScriptedModel(window=900), compacter()
+        model = ScriptedModel(window=900)
+        middle = compacter()
 
         @middle
         def chat(messages: list[Chat]) -> Any:

@@ -1,10 +1,12 @@
-"""The same work for compacter and its peers, in one run: ``make peers``, ``make peers PEERS="langchain strands"``.
+"""The same work for compacter and its peers, in one run: ``make peers``, ``make peers
+PEERS="langchain strands"``.
 
-Each peer runs in an environment of its own, in a process that stays. Timed rows go from one peer to the next, and the
-best of each peer's rounds counts; rows that count run for two peers at a time. Each piece of work has a limit, and who
-is over it is not asked for a larger piece of the kind. What is not installed is named and left out. Results are kept in
-``results.json``, so that parts can be run again alone: ``--rows a,c``. Writes ``docs/benchmarks.md``, its pictures, and
-with ``--release`` a line of ``benchmarks/history.jsonl``; ``--report`` writes these from what is kept.
+Each peer runs in an environment of its own, in a process that stays. Timed rows go from one peer to
+the next, and the best of each peer's rounds counts; rows that count run for two peers at a time.
+Each piece of work has a limit, and who is over it is not asked for a larger piece of the kind. What
+is not installed is named and left out. Results are kept in ``results.json``, so that parts can be
+run again alone: ``--rows a,c``. Writes ``docs/benchmarks.md``, its pictures, and with ``--release``
+a line of ``benchmarks/history.jsonl``; ``--report`` writes these from what is kept.
 """
 
 from __future__ import annotations
@@ -28,19 +30,33 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 SAVED = HERE / "results.json"
 PEERS = {
-    "compacter": "", "compacter without quotes": "", "twenty lines": "", "gollem (port)": "", "litellm": "",
-    "langchain": "langchain", "deepagents": "deepagents", "strands": "strands",
-    "pydantic-ai-harness": "pydantic-ai-harness", "llama-index": "llama-index", "haystack": "haystack",
-    "semantic-kernel": "semantic-kernel", "agent-framework": "agent-framework", "context-guardian": "context-guardian",
-}  # fmt: skip
+    "compacter": "",
+    "compacter without quotes": "",
+    "twenty lines": "",
+    "gollem (port)": "",
+    "litellm": "",
+    "langchain": "langchain",
+    "deepagents": "deepagents",
+    "strands": "strands",
+    "pydantic-ai-harness": "pydantic-ai-harness",
+    "llama-index": "llama-index",
+    "haystack": "haystack",
+    "semantic-kernel": "semantic-kernel",
+    "agent-framework": "agent-framework",
+    "context-guardian": "context-guardian",
+}
 """Peer -> its environment; empty: the project's own."""
 OWN = ("compacter", "compacter without quotes")
 CORES = 2
 SETTINGS: dict[str, Any] = {
-    "as it comes": {}, "recall=None": {"recall": None}, "recall=0.05": {"recall": 0.05},
-    "recall=0.25": {"recall": 0.25}, "compact_ratio=0.5": {"compact_ratio": 0.5},
-    "compact_ratio=0.9": {"compact_ratio": 0.9}, "trigger_tokens=7_200": {"trigger_tokens": 7_200},
-}  # fmt: skip
+    "as it comes": {},
+    "recall=None": {"recall": None},
+    "recall=0.05": {"recall": 0.05},
+    "recall=0.25": {"recall": 0.25},
+    "compact_ratio=0.5": {"compact_ratio": 0.5},
+    "compact_ratio=0.9": {"compact_ratio": 0.9},
+    "trigger_tokens=7_200": {"trigger_tokens": 7_200},
+}
 """Options of compacter's whose effect is told: (l)."""
 
 Ask = dict[str, Any]
@@ -50,7 +66,8 @@ class Worker:
     """A peer's process. One that takes too long is ended and begun again."""
 
     def __init__(self, name: str, python: Path) -> None:
-        self.name, self.python = name, python
+        self.name = name
+        self.python = python
         self.process: subprocess.Popen[bytes] | None = None
         self.greeting: dict[str, Any] = {}
 
@@ -58,8 +75,11 @@ class Worker:
         module = "peer_" + short(self.name).replace("-", "_")
         self.process = subprocess.Popen(
             [self.python, HERE / "worker.py", module],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=HERE,
-        )  # fmt: skip
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd=HERE,
+        )
         self.greeting = self._line(120)
         return "failed" not in self.greeting
 
@@ -91,23 +111,31 @@ class Worker:
 
     def weigh(self) -> dict[str, Any]:
         """What importing takes, and installing; both by other processes of the same environment."""
-        package, imports = self.greeting["package"], self.greeting["imports"]
+        package = self.greeting["package"]
+        imports = self.greeting["imports"]
         if not package:
             return {}
         found: dict[str, Any] = {"import_ms": self._import(imports) - self._import("pass")}
         found |= self._weighed(package)
         if package == "llm-compacter":
-            found["dependencies_ms"] = self._import("import pydantic, structlog, tenacity") - self._import("pass")
+            found["dependencies_ms"] = self._import(
+                "import pydantic, structlog, tenacity"
+            ) - self._import("pass")
             found["without_litellm"] = self._weighed(package, "litellm")
         return found
 
     def _import(self, code: str) -> float:
-        """Milliseconds of a process that does that, the least of seven, or of as many as begin within two seconds."""
-        best, until = float("inf"), time.monotonic() + 2
+        """Milliseconds of a process that does that, the least of seven, or of as many as begin
+        within two seconds.
+        """
+        best = float("inf")
+        until = time.monotonic() + 2
         command: list[str | Path] = [self.python, "-W", "ignore", "-c", code]
         for _ in range(7):
             begun = time.perf_counter()
-            subprocess.run(command, check=True, capture_output=True, cwd=ROOT / "middleware", timeout=60)
+            subprocess.run(
+                command, check=True, capture_output=True, cwd=ROOT / "middleware", timeout=60
+            )
             best = min(best, time.perf_counter() - begun)
             if time.monotonic() > until:
                 break
@@ -115,7 +143,9 @@ class Worker:
 
     def _weighed(self, *names: str) -> dict[str, Any]:
         command: list[str | Path] = [self.python, HERE / "weigh.py", *names]
-        found: dict[str, Any] = json.loads(subprocess.run(command, check=True, capture_output=True, timeout=60).stdout)
+        found: dict[str, Any] = json.loads(
+            subprocess.run(command, check=True, capture_output=True, timeout=60).stdout
+        )
         return found
 
 
@@ -149,7 +179,13 @@ def plan(*, quick: bool) -> Iterator[Asked]:
         yield Asked("a", f"idle/{size}", {"task": "idle", "size": size}, times=2 if quick else 3)
     for size in (200, 2_000) if quick else (200, 2_000, 20_000, 100_000):
         # The others do not tell planning apart from the rest.
-        yield Asked("b", f"plan/{size}", {"task": "fold", "size": size, "whole": False}, times=3, only=OWN[:1])
+        yield Asked(
+            "b",
+            f"plan/{size}",
+            {"task": "fold", "size": size, "whole": False},
+            times=3,
+            only=OWN[:1],
+        )
         if size < 100_000:
             yield Asked("b", f"fold/{size}", {"task": "fold", "size": size}, times=2)
 
@@ -158,21 +194,45 @@ def counting(*, quick: bool) -> Iterator[Asked]:
     """What a busy machine does not change."""
     for kind in ("empty", "raises", "overflows", "inflates", "refuses", "hangs"):
         yield Asked(
-            "d", f"fault/{kind}", {"task": "fault", "kind": kind}, seconds=8 if kind == "hangs" else 30, timed=False
+            "d",
+            f"fault/{kind}",
+            {"task": "fault", "kind": kind},
+            seconds=8 if kind == "hangs" else 30,
+            timed=False,
         )
     for tenth in range(1, 11):
-        yield Asked("i", f"pairs/{tenth / 10}", {"task": "pairs", "ratio": tenth / 10}, seconds=30, timed=False)
-    texts = Path(os.environ.get("COMPACTER_DATA", ROOT.parent / "shared" / "data"), "token_limit_errors.jsonl")
+        yield Asked(
+            "i",
+            f"pairs/{tenth / 10}",
+            {"task": "pairs", "ratio": tenth / 10},
+            seconds=30,
+            timed=False,
+        )
+    texts = Path(
+        os.environ.get("COMPACTER_DATA", ROOT.parent / "shared" / "data"),
+        "token_limit_errors.jsonl",
+    )
     if texts.is_file():
         yield Asked("k", "detect", {"task": "detect", "file": str(texts)}, seconds=30, timed=False)
     for percent in (10, 20):
-        yield Asked("j", f"answers/{percent}", {"task": "answers", "share": percent / 100}, seconds=40, timed=False)
+        yield Asked(
+            "j",
+            f"answers/{percent}",
+            {"task": "answers", "share": percent / 100},
+            seconds=40,
+            timed=False,
+        )
     for said, options in SETTINGS.items():
         ask = {"task": "setting", "options": options}
         yield Asked("l", f"settings/{said}", ask, seconds=60, only=OWN[:1], timed=False)
     for turns in (200,) if quick else (200, 2_000):
         for style in ("keep", "resend"):
-            ask = {"task": "grow", "turns": turns, "resend": style == "resend", "seconds": 30 if turns == 200 else 60}
+            ask = {
+                "task": "grow",
+                "turns": turns,
+                "resend": style == "resend",
+                "seconds": 30 if turns == 200 else 60,
+            }
             yield Asked("c", f"grow/{turns}/{style}", ask, seconds=90, timed=False)
 
 
@@ -211,7 +271,9 @@ def run(asked: Asked, workers: list[Worker], late: set[tuple[str, str]]) -> dict
         if (worker.name, asked.kind) in late or worker.name not in (asked.only or {worker.name}):
             return None
         found = worker.ask(dict(asked.ask), asked.seconds) if asked.ask else worker.weigh()
-        if str(found.get("failed", "")).startswith("over") or str(found.get("stopped", "")).endswith(" s"):
+        if str(found.get("failed", "")).startswith("over") or str(
+            found.get("stopped", "")
+        ).endswith(" s"):
             late.add((worker.name, asked.kind))
         return found
 
@@ -228,17 +290,35 @@ def run(asked: Asked, workers: list[Worker], late: set[tuple[str, str]]) -> dict
 
 def main() -> None:
     """Run, and write what came of it."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("peers", nargs="*", help="names; all where none is given, and compacter always")
-    parser.add_argument("--rows", default="", help="letters of the rows to run, as a,c; all where none is given")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "peers", nargs="*", help=("names; all where none is given, and compacter always")
+    )
+    parser.add_argument(
+        "--rows", default="", help=("letters of the rows to run, as a,c; all where none is given")
+    )
     parser.add_argument("--quick", action="store_true", help="leave out what takes longest")
-    parser.add_argument("--minutes", type=float, default=25, help="begin nothing new after so many; default 25")
-    parser.add_argument("--release", action="store_true", help="write the version's line of benchmarks/history.jsonl")
-    parser.add_argument("--model", action="store_true", help="row m alone: the demo's model writes and answers")
-    parser.add_argument("--report", action="store_true", help="run nothing, and write the page from what is kept")
+    parser.add_argument(
+        "--minutes", type=float, default=25, help=("begin nothing new after so many; default 25")
+    )
+    parser.add_argument(
+        "--release",
+        action="store_true",
+        help=("write the version's line of benchmarks/history.jsonl"),
+    )
+    parser.add_argument(
+        "--model", action="store_true", help=("row m alone: the demo's model writes and answers")
+    )
+    parser.add_argument(
+        "--report", action="store_true", help=("run nothing, and write the page from what is kept")
+    )
     options = parser.parse_args()
     if unknown := set(options.peers) - {short(name) for name in PEERS}:
-        parser.error(f"no such peer: {', '.join(sorted(unknown))}; there are {', '.join(map(short, PEERS))}")
+        parser.error(
+            f"no such peer: {', '.join(sorted(unknown))}; there are {', '.join(map(short, PEERS))}"
+        )
     whole: dict[str, Any] = {"versions": {}, "missing": [], "rows": {}, "results": {}}
     if SAVED.exists():
         whole |= json.loads(SAVED.read_text(encoding="utf-8"))
@@ -247,7 +327,13 @@ def main() -> None:
         from embedded_model import embedded_model
 
         with embedded_model() as model:
-            ask = {"task": "answers", "share": 0.4, "length": 7_000, "each": 2, "url": model.api_base}
+            ask = {
+                "task": "answers",
+                "share": 0.4,
+                "length": 7_000,
+                "each": 2,
+                "url": model.api_base,
+            }
             measure(whole, options, [Asked("m", "model/40", ask, seconds=300)])
     elif not options.report:
         measure(whole, options, plan(quick=options.quick))
@@ -271,8 +357,14 @@ def measure(whole: dict[str, Any], options: argparse.Namespace, work: Iterable[A
         begun = time.monotonic()
         old = whole["results"].get(asked.place, {})
         new = run(asked, workers, late)
-        kept = {name: found for name, found in old.items() if name not in {worker.name for worker in workers}}
-        whole["results"][asked.place] = {name: found for name in PEERS if (found := new.get(name, kept.get(name)))}
+        kept = {
+            name: found
+            for name, found in old.items()
+            if name not in {worker.name for worker in workers}
+        }
+        whole["results"][asked.place] = {
+            name: found for name in PEERS if (found := new.get(name, kept.get(name)))
+        }
         whole["rows"][asked.row] = report.machine()
         print(f"{asked.place}: {time.monotonic() - begun:.0f} s", flush=True)
         SAVED.write_text(json.dumps(whole, indent=1) + "\n", encoding="utf-8")
@@ -288,17 +380,23 @@ def short(name: str) -> str:
 def started(names: list[str]) -> tuple[list[Worker], list[str]]:
     """The peers that are there, and the names of those that are not."""
     venv = Path(os.environ.get("VENV", ROOT / ".venv"))
-    workers, missing = [], []
+    workers = []
+    missing = []
     for name, env in PEERS.items():
         if names and name not in OWN and short(name) not in names:
             continue
-        python = Path(f"{venv}-peers", env, "bin", "python").absolute() if env else Path(sys.executable)
+        python = (
+            Path(f"{venv}-peers", env, "bin", "python").absolute() if env else Path(sys.executable)
+        )
         worker = Worker(name, python)
         if python.exists() and worker.start():
             workers.append(worker)
         else:
             missing.append(name)
-            print(f"{name} is not installed, and left out: make peers PEERS={env or name!r}", flush=True)
+            print(
+                f"{name} is not installed, and left out: make peers PEERS={env or name!r}",
+                flush=True,
+            )
     return workers, missing
 
 

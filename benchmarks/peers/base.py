@@ -1,4 +1,6 @@
-"""What an adapter of a peer is. Each one is the peer as its manual tells to set it up, in at most 60 lines."""
+"""What an adapter of a peer is. Each one is the peer as its manual tells to set it up, in at most
+60 lines.
+"""
 
 from __future__ import annotations
 
@@ -36,9 +38,10 @@ class Settings:
 class Peer:
     """A program that talks to a model, with a peer's compaction in place.
 
-    A peer that looks at the size before each call has ``before``, one that waits for a refusal has ``refused``; what
-    they return is sent, and kept as the history where ``keeps`` is set, as that peer's own framework does. A peer
-    without async methods is called from an async program as it is, which then waits.
+    A peer that looks at the size before each call has ``before``, one that waits for a refusal has
+    ``refused``; what they return is sent, and kept as the history where ``keeps`` is set, as that
+    peer's own framework does. A peer without async methods is called from an async program as it
+    is, which then waits.
     """
 
     package = ""
@@ -90,7 +93,11 @@ class Peer:
 
     def fold(self, native: Native) -> Native:
         """One compaction of a history that is too long."""
-        return self.before(native) if self.proactive else self.refused(native, TokenLimitError.__new__(TokenLimitError))
+        return (
+            self.before(native)
+            if self.proactive
+            else self.refused(native, TokenLimitError.__new__(TokenLimitError))
+        )
 
     def fold_as(self, wire_format: str, native: Native) -> Native:
         """One compaction of a list in that wire format, which is one of ``formats``."""
@@ -98,7 +105,9 @@ class Peer:
         return self.fold(native)
 
     def bound(self, send: Send, **options: Any) -> Callable[[Native], tuple[Native, Any]]:
-        """A call with compaction: what is kept as the history, and the reply. ``options`` are the call's own."""
+        """A call with compaction: what is kept as the history, and the reply. ``options`` are the
+        call's own.
+        """
         del options
 
         def call(native: Native) -> tuple[Native, Any]:
@@ -133,12 +142,16 @@ class Peer:
         return call
 
     def detects(self, error: Exception, text: str) -> bool | None:
-        """Whether an error is "the request is too long"; ``None`` where the peer does not look at errors."""
+        """Whether an error is "the request is too long"; ``None`` where the peer does not look at
+        errors.
+        """
         return None
 
 
 class AsyncPeer(Peer):
-    """A peer that has async methods alone: a sync program gives it an event loop, here one for all calls."""
+    """A peer that has async methods alone: a sync program gives it an event loop, here one for all
+    calls.
+    """
 
     waits = True
     _loop = asyncio.new_event_loop()
@@ -150,13 +163,17 @@ class AsyncPeer(Peer):
 def as_text(messages: list[Message]) -> str:
     """A transcript, for peers that are given a function and not a model."""
     return "\n".join(
-        f"{message['role']}: {message.get('content') or message.get('tool_calls')}" for message in messages
+        f"{message['role']}: {message.get('content') or message.get('tool_calls')}"
+        for message in messages
     )
 
 
 def tokens(messages: list[Message]) -> int:
     """Four characters a token, as the scripted model counts."""
     return (
-        sum(len(str(message.get("content") or "")) + len(str(message.get("tool_calls") or "")) for message in messages)
+        sum(
+            len(str(message.get("content") or "")) + len(str(message.get("tool_calls") or ""))
+            for message in messages
+        )
         // 4
     )

@@ -1,6 +1,8 @@
-"""OpenAI's messages in the four other wire formats, and what each provider refuses of a list: its pairing rules.
+"""OpenAI's messages in the four other wire formats, and what each provider refuses of a list: its
+pairing rules.
 
-Written from the providers' references, apart from compacter's own rules: who is judged does not judge.
+Written from the providers' references, apart from compacter's own rules: who is judged does not
+judge.
 """
 
 from __future__ import annotations
@@ -35,9 +37,18 @@ def anthropic(messages: list[Message]) -> Messages:
 
     def parts(message: Message) -> list[Any]:
         if message["role"] == "tool":
-            return [{"type": "tool_result", "tool_use_id": message["tool_call_id"], "content": message["content"]}]
+            return [
+                {
+                    "type": "tool_result",
+                    "tool_use_id": message["tool_call_id"],
+                    "content": message["content"],
+                }
+            ]
         text = [{"type": "text", "text": message["content"]}] if message.get("content") else []
-        uses = [{"type": "tool_use", "id": i, "name": n, "input": json.loads(a)} for i, n, a in _calls(message)]
+        uses = [
+            {"type": "tool_use", "id": i, "name": n, "input": json.loads(a)}
+            for i, n, a in _calls(message)
+        ]
         return text + uses
 
     told = [message for message in messages if message["role"] != "system"]
@@ -45,27 +56,46 @@ def anthropic(messages: list[Message]) -> Messages:
 
 
 def bedrock(messages: list[Message]) -> Messages:
-    """https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html, and roles must take turns."""
+    """https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html, and roles
+    must take turns.
+    """
 
     def parts(message: Message) -> list[Any]:
         if message["role"] == "tool":
             content = [{"text": message["content"]}]
-            return [{"toolResult": {"toolUseId": message["tool_call_id"], "status": "success", "content": content}}]
+            return [
+                {
+                    "toolResult": {
+                        "toolUseId": message["tool_call_id"],
+                        "status": "success",
+                        "content": content,
+                    }
+                }
+            ]
         text = [{"text": message["content"]}] if message.get("content") else []
-        return text + [{"toolUse": {"toolUseId": i, "name": n, "input": json.loads(a)}} for i, n, a in _calls(message)]
+        return text + [
+            {"toolUse": {"toolUseId": i, "name": n, "input": json.loads(a)}}
+            for i, n, a in _calls(message)
+        ]
 
     told = [message for message in messages if message["role"] != "system"]
     return _merged(((one["role"].replace("tool", "user"), parts(one)) for one in told), "content")
 
 
 def gemini(messages: list[Message]) -> Messages:
-    """https://ai.google.dev/gemini-api/docs/function-calling: calls and results have names, and no ids."""
+    """https://ai.google.dev/gemini-api/docs/function-calling: calls and results have names, and no
+    ids.
+    """
 
     def parts(message: Message) -> list[Any]:
         if message["role"] == "tool":
-            return [{"functionResponse": {"name": "stock", "response": {"result": message["content"]}}}]
+            return [
+                {"functionResponse": {"name": "stock", "response": {"result": message["content"]}}}
+            ]
         text = [{"text": message["content"]}] if message.get("content") else []
-        return text + [{"functionCall": {"name": n, "args": json.loads(a)}} for _, n, a in _calls(message)]
+        return text + [
+            {"functionCall": {"name": n, "args": json.loads(a)}} for _, n, a in _calls(message)
+        ]
 
     roles = {"assistant": "model", "tool": "user"}
     told = [message for message in messages if message["role"] != "system"]
@@ -73,21 +103,30 @@ def gemini(messages: list[Message]) -> Messages:
 
 
 def responses(messages: list[Message]) -> Messages:
-    """https://platform.openai.com/docs/api-reference/responses: calls and results are items of their own."""
+    """https://platform.openai.com/docs/api-reference/responses: calls and results are items of
+    their own.
+    """
     found: Messages = []
     for message in messages:
         if message["role"] == "tool":
             found.append(
-                {"type": "function_call_output", "call_id": message["tool_call_id"], "output": message["content"]}
+                {
+                    "type": "function_call_output",
+                    "call_id": message["tool_call_id"],
+                    "output": message["content"],
+                }
             )
             continue
         if message.get("content"):
             found.append({"role": message["role"], "content": message["content"]})
-        found += [{"type": "function_call", "call_id": i, "name": n, "arguments": a} for i, n, a in _calls(message)]
+        found += [
+            {"type": "function_call", "call_id": i, "name": n, "arguments": a}
+            for i, n, a in _calls(message)
+        ]
     return found
 
 
-# -- what is refused ---------------------------------------------------------------------------------------------------
+# -- what is refused -------------------------------------------------------------------------------
 
 
 def _blocks(

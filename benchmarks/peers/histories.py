@@ -1,4 +1,6 @@
-"""Conversations, a summarizer that counts, and a provider that keeps the books: what the work is made of."""
+"""Conversations, a summarizer that counts, and a provider that keeps the books: what the work is
+made of.
+"""
 
 from __future__ import annotations
 
@@ -26,23 +28,41 @@ REPLY = {
 }
 
 
-# -- histories ---------------------------------------------------------------------------------------------------------
+# -- histories -------------------------------------------------------------------------------------
 
 
 def turn(number: int, *, parallel: int = 1) -> list[Message]:
-    """A question, one or more calls, their results, an answer. Each message has a mark that is found again."""
+    """A question, one or more calls, their results, an answer. Each message has a mark that is
+    found again.
+    """
     first = number * (parallel + 3)
-    words = f"m{first}x Now the store in town {number}: what is missing there, and what does it cost to fill it up? "
+    words = (
+        f"m{first}x Now the store in town {number}: what is missing there, and what "
+        f"does it cost to fill it up? "
+    )
     ids = [f"call_{number}_{one}" for one in range(parallel)]
     calls = [
-        {"id": one, "type": "function", "function": {"name": "stock", "arguments": json.dumps({"town": number})}}
+        {
+            "id": one,
+            "type": "function",
+            "function": {"name": "stock", "arguments": json.dumps({"town": number})},
+        }
         for one in ids
     ]
-    shelves = json.dumps([{"shelf": shelf, "missing": shelf % 7, "price": shelf * 13 + number} for shelf in range(12)])
+    shelves = json.dumps(
+        [
+            {"shelf": shelf, "missing": shelf % 7, "price": shelf * 13 + number}
+            for shelf in range(12)
+        ]
+    )
     results = [
-        {"role": "tool", "tool_call_id": one, "content": f"m{first + 2 + at}x {shelves}"} for at, one in enumerate(ids)
+        {"role": "tool", "tool_call_id": one, "content": f"m{first + 2 + at}x {shelves}"}
+        for at, one in enumerate(ids)
     ]
-    answer = f"m{first + 2 + parallel}x In town {number} three shelves are empty; it costs {number * 7} to fill them. "
+    answer = (
+        f"m{first + 2 + parallel}x In town {number} three shelves are empty; it costs "
+        f"{number * 7} to fill them. "
+    )
     return [
         {"role": "user", "content": words * 2},
         {"role": "assistant", "content": f"m{first + 1}x I look it up.", "tool_calls": calls},
@@ -58,18 +78,28 @@ def history(size: int, *, parallel: int = 1, first: int = 0) -> list[Message]:
     while len(found) < size - 1:
         found += turn(number, parallel=parallel)
         number += 1
-    return [*found, {"role": "user", "content": f"What is missing in the next town, number {number}?"}]
+    return [
+        *found,
+        {"role": "user", "content": (f"What is missing in the next town, number {number}?")},
+    ]
 
 
 def shapes() -> list[list[Message]]:
     """Conversations shaped as real ones are: valid, and none of them is tidy."""
     found = [history(60, parallel=parallel) for parallel in (1, 2, 5)]
-    steps: list[Message] = [{"role": "user", "content": "m1x Count all stores of the country, one by one."}]
+    steps: list[Message] = [
+        {"role": "user", "content": ("m1x Count all stores of the country, one by one.")}
+    ]
     for number in range(40):
         steps += turn(number)[1:3]
     found.append(steps)  # One long turn.
-    found.append(json.loads(re.sub(r"call_\d+_(\d)", r"call_\1", json.dumps(history(60, parallel=2)))))  # Ids again.
-    found.append([one for one in history(120) if one["role"] != "tool" and not one.get("tool_calls")])
+    # Ids again.
+    found.append(
+        json.loads(re.sub(r"call_\d+_(\d)", r"call_\1", json.dumps(history(60, parallel=2))))
+    )
+    found.append(
+        [one for one in history(120) if one["role"] != "tool" and not one.get("tool_calls")]
+    )
     large = history(40)
     large[3]["content"] += " and so on" * 3_000
     found.append(large)
@@ -82,9 +112,45 @@ def shapes() -> list[list[Message]]:
     return found
 
 
-PEOPLE = ("Anneke", "Bruno", "Celia", "Dragan", "Elif", "Farid", "Greta", "Hugo", "Ines", "Jonte", "Kaja", "Levin")
-THINGS = ("ladder", "kettle", "ledger", "parcel", "carpet", "violin", "saddle", "mirror", "basket", "bucket", "candle")
-PLACES = ("cellar", "office", "bakery", "harbour", "market", "garage", "chapel", "library", "station", "orchard")
+PEOPLE = (
+    "Anneke",
+    "Bruno",
+    "Celia",
+    "Dragan",
+    "Elif",
+    "Farid",
+    "Greta",
+    "Hugo",
+    "Ines",
+    "Jonte",
+    "Kaja",
+    "Levin",
+)
+THINGS = (
+    "ladder",
+    "kettle",
+    "ledger",
+    "parcel",
+    "carpet",
+    "violin",
+    "saddle",
+    "mirror",
+    "basket",
+    "bucket",
+    "candle",
+)
+PLACES = (
+    "cellar",
+    "office",
+    "bakery",
+    "harbour",
+    "market",
+    "garage",
+    "chapel",
+    "library",
+    "station",
+    "orchard",
+)
 SAYINGS = (
     "{one} keeps the {thing} number {number} in the {place}.",
     "The {thing} that {one} bought from {other} costs {number} euros.",
@@ -93,19 +159,29 @@ SAYINGS = (
     "{one} carries {number} of the {thing}s to the {place}.",
     "{other} told {one} that the {thing} weighs {number} kilos.",
 )
-ANSWERS = ("Good to know, I have that.", "I see. What else is on your mind?", "Noted. Go on, if you like.")
+ANSWERS = (
+    "Good to know, I have that.",
+    "I see. What else is on your mind?",
+    "Noted. Go on, if you like.",
+)
 
 
 def chat(subject: str, facts: Sequence[str], length: int, *, seed: int) -> list[Message]:
-    """A talk of so many characters in which a user tells much of one kind; the facts stand in its first half."""
+    """A talk of so many characters in which a user tells much of one kind; the facts stand in its
+    first half.
+    """
     chance = Random(seed)
     found: list[Message] = []
-    pending, size = list(facts), 0
+    pending = list(facts)
+    size = 0
     while size < length:
         said = chance.choice(SAYINGS).format(
-            one=chance.choice(PEOPLE), other=chance.choice(PEOPLE), thing=chance.choice(THINGS),
-            place=chance.choice(PLACES), number=chance.randint(10, 9_999),
-        )  # fmt: skip
+            one=chance.choice(PEOPLE),
+            other=chance.choice(PEOPLE),
+            thing=chance.choice(THINGS),
+            place=chance.choice(PLACES),
+            number=chance.randint(10, 9_999),
+        )
         if pending and size > length / 2 * (len(facts) - len(pending)) / len(facts):
             said = pending.pop(0)
         found.append({"role": "user", "content": said})
@@ -116,22 +192,29 @@ def chat(subject: str, facts: Sequence[str], length: int, *, seed: int) -> list[
 
 def marks(messages: object) -> set[str]:
     """Those of the messages that stand in there."""
-    return set(MARK.findall(messages if isinstance(messages, str) else json.dumps(messages, default=str)))
+    return set(
+        MARK.findall(messages if isinstance(messages, str) else json.dumps(messages, default=str))
+    )
 
 
-# -- the summarizer ----------------------------------------------------------------------------------------------------
+# -- the summarizer --------------------------------------------------------------------------------
 
 
 def _summary(prompt: str) -> str:
-    """What a model would say of these histories: of as many towns as there is room for, evenly chosen."""
+    """What a model would say of these histories: of as many towns as there is room for, evenly
+    chosen.
+    """
     towns = list(dict.fromkeys(TOWN.findall(prompt)))
     most = min(len(towns), 45)
     sums = ", ".join(
-        f"{int(town) * 7} in town {town}" for town in (towns[at * len(towns) // most] for at in range(most))
+        f"{int(town) * 7} in town {town}"
+        for town in (towns[at * len(towns) // most] for at in range(most))
     )
     return (
-        "The user asks for one town after the other what is missing in its store, and what it costs to fill it up. Each time "
-        "the assistant looked it up with the tool stock, which lists shelves, what is missing on them, and prices. Three "
+        "The user asks for one town after the other what is missing in its store, and "
+        "what it costs to fill it up. Each time "
+        "the assistant looked it up with the tool stock, which lists shelves, what is "
+        "missing on them, and prices. Three "
         f"shelves are empty in each town. To fill them it costs {sums}"
     )[:LENGTH]
 
@@ -140,7 +223,9 @@ class Summarizer:
     """Counts, remembers what it was shown, and fails as it is told."""
 
     def __init__(self, text: str = "", fault: str = "", seconds: float = 0) -> None:
-        self.text, self.fault, self.seconds = text, fault, seconds
+        self.text = text
+        self.fault = fault
+        self.seconds = seconds
         self.calls = self.tokens = 0
         self.shown: set[str] = set()
         self._lock = threading.Lock()
@@ -165,9 +250,11 @@ class Summarizer:
         if self.fault == "overflows":
             raise token_limit_error("openai", limit=100, input_tokens=len(prompt) // 4)
         self.shown |= marks(prompt)
-        return {"empty": "", "inflates": prompt * 2, "refuses": "I'm sorry, but I can't help with that."}.get(
-            self.fault, self.text or _summary(prompt)
-        )
+        return {
+            "empty": "",
+            "inflates": prompt * 2,
+            "refuses": ("I'm sorry, but I can't help with that."),
+        }.get(self.fault, self.text or _summary(prompt))
 
     def settings(self, window: int, ratio: float = 0.7, timeout: float | None = None) -> Settings:
         """A peer's, with this summarizer."""
@@ -175,11 +262,14 @@ class Summarizer:
 
 
 class Excerpt(Summarizer):
-    """Says again, word for word, as many of the conversation's sentences as there is room for, evenly chosen."""
+    """Says again, word for word, as many of the conversation's sentences as there is room for,
+    evenly chosen.
+    """
 
     def __init__(self, sentences: Sequence[str], characters: int) -> None:
         super().__init__()
-        self.sentences, self.characters = sentences, characters
+        self.sentences = sentences
+        self.characters = characters
 
     def answer(self, prompt: str) -> str:
         super().answer(prompt)
@@ -192,7 +282,9 @@ class Excerpt(Summarizer):
 def _asked(url: str, messages: list[Message], most: int) -> str:
     """What the model of an OpenAI-compatible server answers."""
     body = json.dumps({"messages": messages, "max_tokens": most, "temperature": 0}).encode()
-    request = urllib.request.Request(f"{url}/chat/completions", body, {"content-type": "application/json"})  # noqa: S310
+    request = urllib.request.Request(  # noqa: S310 - whoever runs this names the server
+        f"{url}/chat/completions", body, {"content-type": "application/json"}
+    )
     with urllib.request.urlopen(request, timeout=300) as reply:  # noqa: S310 - whoever runs this names the server
         return str(json.load(reply)["choices"][0]["message"]["content"])
 
@@ -209,11 +301,13 @@ class Writer(Summarizer):
         return _asked(self.url, [{"role": "user", "content": prompt}], 200)
 
 
-# -- the provider ------------------------------------------------------------------------------------------------------
+# -- the provider ----------------------------------------------------------------------------------
 
 
 class Provider:
-    """Refuses what is too long or broken, and counts. ``compacter.testing`` has one that copies each request."""
+    """Refuses what is too long or broken, and counts. ``compacter.testing`` has one that copies
+    each request.
+    """
 
     def __init__(self, window: int) -> None:
         self.window = window
@@ -240,7 +334,9 @@ class Provider:
         self.uncached += tokens(messages[same:])
         self.last = list(messages)
         return {
-            "choices": [{"message": {"role": "assistant", "content": REPLIED}, "finish_reason": "stop"}],
+            "choices": [
+                {"message": {"role": "assistant", "content": REPLIED}, "finish_reason": "stop"}
+            ],
             "usage": {"prompt_tokens": size, "completion_tokens": 12, "total_tokens": size + 12},
         }
 

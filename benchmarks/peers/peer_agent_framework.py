@@ -1,8 +1,9 @@
 """Agent Framework's ``SummarizationStrategy`` under a token budget
 (https://learn.microsoft.com/en-us/agent-framework/agents/conversations/compaction).
 
-The budget is 80 % of the window, its own estimator counts, and the strategy keeps the share of the messages that is to
-stay. It marks the messages of the list that it is given, which the session keeps.
+The budget is 80 % of the window, its own estimator counts, and the strategy keeps the share of the
+messages that is to stay. It marks the messages of the list that it is given, which the session
+keeps.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from agent_framework import (
 )
 from base import AsyncPeer, Message, Native, Settings
 
-from compacter.clients.agent_framework import _read, _write
+from compacter.frameworks.agent_framework import _read, _write
 
 
 class Client:
@@ -26,7 +27,9 @@ class Client:
         self.summarize = summarize
 
     async def get_response(self, messages: Any, **_: Any) -> Any:
-        return SimpleNamespace(text=await self.summarize("\n".join(message.text for message in messages)))
+        return SimpleNamespace(
+            text=await self.summarize("\n".join(message.text for message in messages))
+        )
 
 
 class Adapter(AsyncPeer):
@@ -40,7 +43,9 @@ class Adapter(AsyncPeer):
         super().__init__(settings)
         tokenizer = CharacterEstimatorTokenizer()
         keep = max(1, int(settings.window * 0.8 / self.average * (1 - settings.ratio)))
-        summarize = SummarizationStrategy(client=Client(settings.asummarize), target_count=keep, threshold=0)
+        summarize = SummarizationStrategy(
+            client=Client(settings.asummarize), target_count=keep, threshold=0
+        )
         self.strategy = TokenBudgetComposedStrategy(
             token_budget=int(settings.window * 0.8), tokenizer=tokenizer, strategies=[summarize]
         )

@@ -1,4 +1,6 @@
-"""compacter, with its defaults but the ratio. It wraps the call, so it is bound to it once, as a program would do."""
+"""compacter, with its defaults but the ratio. It wraps the call, so it is bound to it once, as a
+program would do.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,11 @@ class Adapter(Peer):
         async def asummarizer(messages: Any, **_: Any) -> str:
             return await settings.asummarize("\n".join(message["content"] for message in messages))
 
-        options: Any = {"compact_ratio": settings.ratio, "timeout": settings.timeout, "recall": self.recall}
+        options: Any = {
+            "compact_ratio": settings.ratio,
+            "timeout": settings.timeout,
+            "recall": self.recall,
+        }
         self.compacter = Compacter(summarizer=summarizer, **options)
         self.waiting = Compacter(summarizer=asummarizer, **options)
 

@@ -1,4 +1,6 @@
-"""compacter with ``recall=None``: no peer quotes what was folded, and quotes cost tokens that no cache holds."""
+"""compacter with ``recall=None``: no peer quotes what was folded, and quotes cost tokens that no
+cache holds.
+"""
 
 from __future__ import annotations
 

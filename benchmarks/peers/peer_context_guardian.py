@@ -1,9 +1,10 @@
-"""context-guardian, a proxy: what it does to a request before it is sent on, called without a socket in between
-(https://github.com/LuminariSoftwares/context-guardian).
+"""context-guardian, a proxy: what it does to a request before it is sent on, called without a
+socket in between (https://github.com/LuminariSoftwares/context-guardian).
 
-The window is told to it, and a fifth of it left for the answer; of the rest the newest share stays. It asks the backend
-for the summary, which here is a transport that answers at once and keeps the proxy's own time limit. It archives on
-disk what it folds, and seals that, which is part of its times. One proxy serves all conversations of a machine.
+The window is told to it, and a fifth of it left for the answer; of the rest the newest share stays.
+It asks the backend for the summary, which here is a transport that answers at once and keeps the
+proxy's own time limit. It archives on disk what it folds, and seals that, which is part of its
+times. One proxy serves all conversations of a machine.
 """
 
 from __future__ import annotations
@@ -17,8 +18,11 @@ from typing import Any
 from base import AsyncPeer, Native, Settings
 
 for _name, _value in {
-    "DATA_DIR": tempfile.mkdtemp(prefix="peers-"), "DETECT_CONTEXT": "0", "VERSION_CHECK": "0", "CALIBRATE": "0"
-}.items():  # fmt: skip
+    "DATA_DIR": tempfile.mkdtemp(prefix="peers-"),
+    "DETECT_CONTEXT": "0",
+    "VERSION_CHECK": "0",
+    "CALIBRATE": "0",
+}.items():
     os.environ[f"GUARDIAN_{_name}"] = _value
 
 import context_guardian  # noqa: E402 - it reads its settings when it is imported
@@ -45,19 +49,30 @@ class Adapter(AsyncPeer):
         except TimeoutError:
             raise httpx.ReadTimeout("too slow") from None
         if request.url.path.endswith("/messages"):
-            return httpx.Response(200, json={"content": [{"type": "text", "text": text}], "stop_reason": "end_turn"})
-        return httpx.Response(200, json={"choices": [{"message": {"content": text}, "finish_reason": "stop"}]})
+            return httpx.Response(
+                200, json={"content": [{"type": "text", "text": text}], "stop_reason": "end_turn"}
+            )
+        return httpx.Response(
+            200, json={"choices": [{"message": {"content": text}, "finish_reason": "stop"}]}
+        )
 
     async def abefore(self, native: Native) -> Native:
         return await self.rewritten(context_guardian.maybe_compact, native)
 
     async def rewritten(self, compact: Any, native: Native) -> Native:
         # Its settings are those of a process; each adapter here has its own.
-        context_guardian.NUM_CTX, context_guardian.RESERVE_OUTPUT = self.settings.window, self.settings.window // 5
+        context_guardian.NUM_CTX = self.settings.window
+        context_guardian.RESERVE_OUTPUT = self.settings.window // 5
         context_guardian.KEEP_RECENT_FRACTION = 1 - self.settings.ratio
-        return (await compact(self.client, {"model": "any", "messages": list(native)}, {}))["messages"]
+        return (await compact(self.client, {"model": "any", "messages": list(native)}, {}))[
+            "messages"
+        ]
 
     def fold_as(self, wire_format: str, native: Native) -> Native:
         anthropic = wire_format == "anthropic"
-        work = context_guardian.maybe_compact_anthropic if anthropic else context_guardian.maybe_compact
+        work = (
+            context_guardian.maybe_compact_anthropic
+            if anthropic
+            else context_guardian.maybe_compact
+        )
         return self._loop.run_until_complete(self.rewritten(work, native))

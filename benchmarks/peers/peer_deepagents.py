@@ -1,9 +1,11 @@
-"""deepagents' ``SummarizationMiddleware``, which wraps the model's call (https://docs.langchain.com/oss/python/deepagents).
+"""deepagents' ``SummarizationMiddleware``, which wraps the model's call
+(https://docs.langchain.com/oss/python/deepagents).
 
-Triggered at 80 % of the window that the model's profile states, keeping the newest share by tokens; what is summarised
-is not trimmed, as its factory has it. Messages that leave are written to files, which is part of its times. Its state
-keeps every message and, beside them, the summary and the cut: a caller who keeps one list keeps that state, one who
-resends a history begins a new one. It also reacts to a refusal.
+Triggered at 80 % of the window that the model's profile states, keeping the newest share by tokens;
+what is summarised is not trimmed, as its factory has it. Messages that leave are written to files,
+which is part of its times. Its state keeps every message and, beside them, the summary and the cut:
+a caller who keeps one list keeps that state, one who resends a history begins a new one. It also
+reacts to a refusal.
 """
 
 from __future__ import annotations
@@ -32,12 +34,17 @@ class Adapter(LangChain):
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
         profile: Any = {"max_input_tokens": settings.window}
-        self.model = Model(summarize=settings.summarize, asummarize=settings.asummarize, profile=profile)
+        self.model = Model(
+            summarize=settings.summarize, asummarize=settings.asummarize, profile=profile
+        )
         backend = FilesystemBackend(root_dir=tempfile.mkdtemp(prefix="peers-"), virtual_mode=True)
         self.own = SummarizationMiddleware(
-            self.model, backend=backend, trigger=("fraction", 0.8), keep=("fraction", max(0.01, 0.8 * (1 - settings.ratio))),
+            self.model,
+            backend=backend,
+            trigger=("fraction", 0.8),
+            keep=("fraction", max(0.01, 0.8 * (1 - settings.ratio))),
             trim_tokens_to_summarize=None,
-        )  # fmt: skip
+        )
 
     def more(self, native: Native, messages: list[Message]) -> Native:
         return _with(native, [*native, *self.read(messages)])
@@ -51,18 +58,28 @@ class Adapter(LangChain):
 
     def bound(self, send: Send, **options: Any) -> Callable[[Native], tuple[Native, Any]]:
         def call(native: Native) -> tuple[Native, Any]:
-            return _kept(native, self.own.wrap_model_call(self.request(native), lambda one: send(one.messages)))
+            return _kept(
+                native,
+                self.own.wrap_model_call(self.request(native), lambda one: send(one.messages)),
+            )
 
         return call
 
     def abound(self, send: ASend) -> Callable[[Native], Awaitable[tuple[Native, Any]]]:
         async def call(native: Native) -> tuple[Native, Any]:
-            return _kept(native, await self.own.awrap_model_call(self.request(native), lambda one: send(one.messages)))
+            return _kept(
+                native,
+                await self.own.awrap_model_call(
+                    self.request(native), lambda one: send(one.messages)
+                ),
+            )
 
         return call
 
     def fold(self, native: Native) -> Native:
-        return self.own.wrap_model_call(self.request(native), lambda one: one.messages).model_response
+        return self.own.wrap_model_call(
+            self.request(native), lambda one: one.messages
+        ).model_response
 
     def detects(self, error: Exception, text: str) -> bool:
         return _is_context_overflow(error)
@@ -78,5 +95,7 @@ def _kept(native: Native, reply: Any) -> tuple[Native, Any]:
     if not hasattr(reply, "command"):
         return native, reply
     kept = _with(native, native)
-    kept.private = {name: value for name, value in reply.command.update.items() if name != "messages"}  # type: ignore[attr-defined]
+    kept.private = {
+        name: value for name, value in reply.command.update.items() if name != "messages"
+    }  # type: ignore[attr-defined]
     return kept, reply.model_response

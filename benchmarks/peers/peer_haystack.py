@@ -1,6 +1,8 @@
-"""Haystack's ``CompactionHook`` with its ``SummarizationCompactor`` (https://docs.haystack.deepset.ai/docs/compaction).
+"""Haystack's ``CompactionHook`` with its ``SummarizationCompactor``
+(https://docs.haystack.deepset.ai/docs/compaction).
 
-Compacts at 80 % of the window, down to the share that is kept; the approximate counter is its own. The agent keeps it.
+Compacts at 80 % of the window, down to the share that is kept; the approximate counter is its own.
+The agent keeps it.
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ class Model:
         return {"replies": [ChatMessage.from_assistant(self.settings.summarize(_text(messages)))]}
 
     async def run_async(self, messages: Any, **_: Any) -> Any:
-        return {"replies": [ChatMessage.from_assistant(await self.settings.asummarize(_text(messages)))]}
+        return {
+            "replies": [ChatMessage.from_assistant(await self.settings.asummarize(_text(messages)))]
+        }
 
 
 def _text(messages: Any) -> str:
@@ -37,7 +41,9 @@ class Adapter(Peer):
         super().__init__(settings)
         compactor = SummarizationCompactor(Model(settings), approximate_summary_tokens=300)
         keep = max(0.05, 0.8 * (1 - settings.ratio))
-        self.hook = CompactionHook(compactor, context_window=settings.window, compact_at=0.8, compact_to=keep)
+        self.hook = CompactionHook(
+            compactor, context_window=settings.window, compact_at=0.8, compact_to=keep
+        )
 
     def read(self, messages: list[Message]) -> Native:
         return [ChatMessage.from_openai_dict_format(message) for message in messages]

@@ -1,7 +1,9 @@
-"""LangChain's ``SummarizationMiddleware`` (https://docs.langchain.com/oss/python/langchain/middleware/built-in).
+"""LangChain's ``SummarizationMiddleware``
+(https://docs.langchain.com/oss/python/langchain/middleware/built-in).
 
-Triggered at 80 % of the window, as the manual's examples do, keeping the newest share by tokens; its own approximate
-counter counts. LangGraph keeps what it returns as the state. ``trim_tokens_to_summarize`` is left at its default.
+Triggered at 80 % of the window, as the manual's examples do, keeping the newest share by tokens;
+its own approximate counter counts. LangGraph keeps what it returns as the state.
+``trim_tokens_to_summarize`` is left at its default.
 """
 
 from __future__ import annotations
@@ -11,7 +13,12 @@ from typing import Any
 from base import Message, Native, Peer, Settings
 from langchain.agents.middleware import SummarizationMiddleware
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, RemoveMessage, convert_to_messages, convert_to_openai_messages
+from langchain_core.messages import (
+    AIMessage,
+    RemoveMessage,
+    convert_to_messages,
+    convert_to_openai_messages,
+)
 from langchain_core.outputs import ChatGeneration, ChatResult
 
 
@@ -23,11 +30,15 @@ class Model(BaseChatModel):
     def _llm_type(self) -> str:
         return "scripted"
 
-    def _generate(self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> ChatResult:
+    def _generate(
+        self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any
+    ) -> ChatResult:
         text = self.summarize("\n".join(message.text for message in messages))
         return ChatResult(generations=[ChatGeneration(message=AIMessage(text))])
 
-    async def _agenerate(self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> ChatResult:
+    async def _agenerate(
+        self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any
+    ) -> ChatResult:
         text = await self.asummarize("\n".join(message.text for message in messages))
         return ChatResult(generations=[ChatGeneration(message=AIMessage(text))])
 
@@ -42,8 +53,9 @@ class Adapter(Peer):
         keep = max(1, int(settings.window * 0.8 * (1 - settings.ratio)))
         self.middleware = SummarizationMiddleware(
             Model(summarize=settings.summarize, asummarize=settings.asummarize),
-            trigger=("tokens", int(settings.window * 0.8)), keep=("tokens", keep),
-        )  # fmt: skip
+            trigger=("tokens", int(settings.window * 0.8)),
+            keep=("tokens", keep),
+        )
 
     def read(self, messages: list[Message]) -> Native:
         return list(convert_to_messages(messages))
@@ -59,9 +71,17 @@ class Adapter(Peer):
 
     def detects(self, error: Exception, text: str) -> bool:
         """As ``langchain_openai`` raises its ``ContextOverflowError``."""
-        phrases = ("context_length_exceeded", "Input tokens exceed the configured limit", "prompt is too long")
+        phrases = (
+            "context_length_exceeded",
+            "Input tokens exceed the configured limit",
+            "prompt is too long",
+        )
         return any(phrase in text for phrase in phrases)
 
 
 def _kept(native: Native, update: Any) -> Native:
-    return native if update is None else [one for one in update["messages"] if not isinstance(one, RemoveMessage)]
+    return (
+        native
+        if update is None
+        else [one for one in update["messages"] if not isinstance(one, RemoveMessage)]
+    )

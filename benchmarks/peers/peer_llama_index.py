@@ -1,7 +1,9 @@
-"""LlamaIndex' ``ChatSummaryMemoryBuffer`` (https://developers.llamaindex.ai/python/examples/agent/memory/summary_memory_buffer/).
+"""LlamaIndex' ``ChatSummaryMemoryBuffer``
+(https://developers.llamaindex.ai/python/examples/agent/memory/summary_memory_buffer/).
 
-The limit is 60 % of the window, as it does not count the summary that stands before what it keeps. Its tokenizer is the scripted model's (four characters), which costs less than its
-default. It keeps what ``get`` has made.
+The limit is 60 % of the window, as it does not count the summary that stands before what it keeps.
+Its tokenizer is the scripted model's (four characters), which costs less than its default. It keeps
+what ``get`` has made.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from base import Message, Native, Peer, Settings
 from llama_index.core.llms import ChatMessage, ChatResponse, MockLLM
 from llama_index.core.memory import ChatSummaryMemoryBuffer
 
-from compacter.clients.llama_index import _read, _write
+from compacter.frameworks.llama_index import _read, _write
 
 
 class Model(MockLLM):
@@ -35,9 +37,11 @@ class Adapter(Peer):
         super().__init__(settings)
         self.model = Model(settings.summarize)
         self.memory = ChatSummaryMemoryBuffer.from_defaults(
-            llm=self.model, token_limit=int(settings.window * 0.6 * min(1, 2 * (1 - settings.ratio) + 0.4)),
-            tokenizer_fn=lambda text: range(len(text) // 4), count_initial_tokens=True,
-        )  # fmt: skip
+            llm=self.model,
+            token_limit=int(settings.window * 0.6 * min(1, 2 * (1 - settings.ratio) + 0.4)),
+            tokenizer_fn=lambda text: range(len(text) // 4),
+            count_initial_tokens=True,
+        )
 
     def read(self, messages: list[Message]) -> Native:
         return [_write(message) for message in messages]

@@ -1,8 +1,8 @@
 """pydantic-ai-harness' ``SummarizingCompaction``, by ``compact_now`` when its threshold is passed
 (https://github.com/pydantic/pydantic-ai-harness).
 
-The threshold is 80 % of the window by its own estimate; ``keep_tokens`` is the share that is to stay. An agent keeps
-what it returns.
+The threshold is 80 % of the window by its own estimate; ``keep_tokens`` is the share that is to
+stay. An agent keeps what it returns.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pydantic_ai.models.function import FunctionModel
 from pydantic_ai_harness.compaction import SummarizingCompaction, compact_now
 from pydantic_ai_harness.compaction._shared import exceeds
 
-from compacter.clients.pydantic_ai import _read, _write
+from compacter.frameworks.pydantic_ai import _read, _write
 
 
 class Adapter(AsyncPeer):
@@ -33,7 +33,9 @@ class Adapter(AsyncPeer):
         self.model = FunctionModel(answer)
         keep = max(1, int(settings.window * 0.8 * (1 - settings.ratio)))
         self.most = int(settings.window * 0.8)
-        self.strategy: Any = SummarizingCompaction(model=self.model, max_tokens=self.most, keep_tokens=keep)
+        self.strategy: Any = SummarizingCompaction(
+            model=self.model, max_tokens=self.most, keep_tokens=keep
+        )
 
     def read(self, messages: list[Message]) -> Native:
         return _write(messages)

@@ -1,8 +1,9 @@
 """Semantic Kernel's ``ChatHistorySummarizationReducer``
 (https://learn.microsoft.com/en-us/semantic-kernel/concepts/ai-services/chat-completion/chat-history).
 
-It counts messages and not tokens: the target is the share of the messages that fills 80 % of the window, which a
-program would have to guess. Function content goes into the summary. The history is reduced in place.
+It counts messages and not tokens: the target is the share of the messages that fills 80 % of the
+window, which a program would have to guess. Function content goes into the summary. The history is
+reduced in place.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ class Service(ChatCompletionClientBase):
     summarize: Any
 
     async def get_chat_message_content(self, chat_history: Any, settings: Any, **_: Any) -> Any:
-        text = await self.summarize("\n".join(str(message) or str(message.items) for message in chat_history.messages))
+        text = await self.summarize(
+            "\n".join(str(message) or str(message.items) for message in chat_history.messages)
+        )
         return ChatMessageContent(role="assistant", content=text)
 
 
@@ -34,9 +37,11 @@ class Adapter(AsyncPeer):
         target = max(2, int(self.settings.window * 0.8 / self.average * (1 - self.settings.ratio)))
         most = max(2, int(self.settings.window * 0.8 / self.average))
         reducer = ChatHistorySummarizationReducer(
-            service=Service(ai_model_id="any", summarize=self.settings.asummarize), target_count=target,
-            threshold_count=most - target, include_function_content_in_summary=True,
-        )  # fmt: skip
+            service=Service(ai_model_id="any", summarize=self.settings.asummarize),
+            target_count=target,
+            threshold_count=most - target,
+            include_function_content_in_summary=True,
+        )
         reducer.messages = native
         await reducer.reduce()
         return reducer.messages

@@ -1,8 +1,9 @@
 """Strands' ``SummarizingConversationManager``, which acts on a refusal
 (https://strandsagents.com/latest/documentation/docs/user-guide/concepts/agents/conversation-management/).
 
-Its own agent would call it; here an object with the agent's ``messages`` stands for that. ``preserve_recent_messages``
-stays at 10. Its summary ratio is held between .1 and .8. The agent keeps the compacted list.
+Its own agent would call it; here an object with the agent's ``messages`` stands for that.
+``preserve_recent_messages`` stays at 10. Its summary ratio is held between .1 and .8. The agent
+keeps the compacted list.
 """
 
 from __future__ import annotations
@@ -26,9 +27,14 @@ class Adapter(Peer):
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
-        self.summarizer: Any = SimpleNamespace(system_prompt="", messages=[], tool_registry=None, tool_names=["none"])
+        self.summarizer: Any = SimpleNamespace(
+            system_prompt="", messages=[], tool_registry=None, tool_names=["none"]
+        )
         self.manager = SummarizingConversationManager(settings.ratio, summarization_agent=self)
-        self.system_prompt, self.messages, self.tool_registry, self.tool_names = "", [], None, ["none"]
+        self.system_prompt = ""
+        self.messages = []
+        self.tool_registry = None
+        self.tool_names = ["none"]
 
     def __call__(self, prompt: str) -> Any:
         text = self.settings.summarize(prompt + json.dumps(self.messages, default=str))
@@ -50,7 +56,8 @@ class Adapter(Peer):
         )
 
     def read(self, messages: list[Message]) -> Native:
-        return [blocks(message) for message in messages if message["role"] != "system"]  # The agent holds that one.
+        # The agent holds that one.
+        return [blocks(message) for message in messages if message["role"] != "system"]
 
     def write(self, native: Native) -> list[Message]:
         return [message for one in native for message in from_blocks(one)]

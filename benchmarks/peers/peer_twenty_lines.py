@@ -1,4 +1,6 @@
-"""The usual twenty lines: catch the error, summarise the older part, try again. Kind enough to cut at a user message."""
+"""The usual twenty lines: catch the error, summarise the older part, try again. Kind enough to cut
+at a user message.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ class Adapter(Peer):
         made = super().fold_as(wire_format, native)
         if wire_format == "bedrock":
             made = [
-                {**one, "content": [{"text": one["content"]}]} if isinstance(one["content"], str) else one
+                {**one, "content": [{"text": one["content"]}]}
+                if isinstance(one["content"], str)
+                else one
                 for one in made
             ]
         return made

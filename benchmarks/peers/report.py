@@ -1,4 +1,6 @@
-"""From results to ``docs/benchmarks.md``: tables, pictures in light and dark, and the line for the history."""
+"""From results to ``docs/benchmarks.md``: tables, pictures in light and dark, and the line for the
+history.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ QUIET = "compacter without quotes"
 
 
 def machine() -> dict[str, Any]:
-    """Where and when, and how busy it was: processes that wanted a core in the minute before, one of them our own."""
+    """Where and when, and how busy it was: processes that wanted a core in the minute before, one
+    of them our own.
+    """
     return {
         "date": datetime.now(UTC).date().isoformat(),
         "python": platform.python_version(),
@@ -33,14 +37,29 @@ def write(root: Path, whole: Results, *, release: bool) -> None:
     results = whole["results"]
     pictures = root / "docs" / "benchmarks"
     pictures.mkdir(exist_ok=True)
-    chapters = (_idle, _fold, _grow, _answers, _fault, _pairs, _detect, _crowd, _stream, _live, _weight, _settings)
+    chapters = (
+        _idle,
+        _fold,
+        _grow,
+        _answers,
+        _fault,
+        _pairs,
+        _detect,
+        _crowd,
+        _stream,
+        _live,
+        _weight,
+        _settings,
+    )
     page = [_head(whole), *(chapter(results, pictures) for chapter in chapters), _TAIL]
-    (root / "docs" / "benchmarks.md").write_text("\n".join(part for part in page if part), encoding="utf-8")
+    (root / "docs" / "benchmarks.md").write_text(
+        "\n".join(part for part in page if part), encoding="utf-8"
+    )
     if release:
         _remember(root / "benchmarks" / "history.jsonl", whole)
 
 
-# -- the page ----------------------------------------------------------------------------------------------------------
+# -- the page --------------------------------------------------------------------------------------
 
 _HEAD = """\
 # Benchmarks
@@ -63,16 +82,31 @@ def _head(whole: Results) -> str:
     first = runs[-1] if runs else machine()
     loads = [run["load"] for run in runs] or [first["load"]]
     busy = f"{min(loads)} to {max(loads)} processes wanting one of them"
-    said = f"{first['date']}, Python {first['python']}, {first['system']}, {first['cores']} cores, {busy}"
-    named = [f"{name} {version}" for name, version in whole["versions"].items() if version and name != QUIET]
+    said = (
+        f"{first['date']}, Python {first['python']}, {first['system']}, "
+        f"{first['cores']} cores, {busy}"
+    )
+    named = [
+        f"{name} {version}"
+        for name, version in whole["versions"].items()
+        if version and name != QUIET
+    ]
     absent = ", ".join(whole["missing"])
-    missing = f" Not installed in the last run, so of an earlier one where they are here: {absent}." if absent else ""
+    missing = (
+        (f" Not installed in the last run, so of an earlier one where they are here: {absent}.")
+        if absent
+        else ""
+    )
     text = _HEAD.format(machine=said, versions=f"Versions: {', '.join(named)}.", missing=missing)
     return text.replace("https://github.com/m-mizutani/gollem", "../benchmarks/peers/README.md")
 
 
 def _table(head: list[str], rows: list[list[str]]) -> str:
-    lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}", *(f"| {' | '.join(row)} |" for row in rows)]
+    lines = [
+        f"| {' | '.join(head)} |",
+        f"|{'---|' * len(head)}",
+        *(f"| {' | '.join(row)} |" for row in rows),
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -108,18 +142,30 @@ def _places(results: Results, kind: str) -> list[str]:
     return sorted(found, key=lambda place: [float(part) for part in re.findall(r"[\d.]+", place)])
 
 
-def _others(cells: Mapping[str, float], better: Callable[[float, float], bool], *, slack: float = 1.0) -> list[str]:
-    """The peers whose figure is better than compacter's, by more than the noise where times are compared."""
+def _others(
+    cells: Mapping[str, float], better: Callable[[float, float], bool], *, slack: float = 1.0
+) -> list[str]:
+    """The peers whose figure is better than compacter's, by more than the noise where times are
+    compared.
+    """
     ours = cells.get(OWN)
     if ours is None:
         return []
-    return [peer for peer, value in cells.items() if peer not in {OWN, QUIET} and better(value * slack, ours)]
+    return [
+        peer
+        for peer, value in cells.items()
+        if peer not in {OWN, QUIET} and better(value * slack, ours)
+    ]
 
 
 def _lost(what: list[tuple[str, list[str]]]) -> str:
     """The line under a table: where others are ahead."""
     told = [f"{name}: {', '.join(peers)}" for name, peers in what if peers]
-    return f"Ahead of compacter here: {'; '.join(told)}.\n" if told else "Nobody is ahead of compacter here.\n"
+    return (
+        f"Ahead of compacter here: {'; '.join(told)}.\n"
+        if told
+        else ("Nobody is ahead of compacter here.\n")
+    )
 
 
 def _figures(results: Results, place: str, name: str) -> dict[str, float]:
@@ -130,14 +176,20 @@ def _less(one: float, other: float) -> bool:
     return one < other
 
 
-# -- the chapters ------------------------------------------------------------------------------------------------------
+# -- the chapters ----------------------------------------------------------------------------------
 
 
 def _matrix(results: Results, kind: str, name: str, scale: float) -> tuple[str, str]:
     """A table by size, and who is ahead at which of them."""
     places = _places(results, kind)
     rows = [
-        [peer, *(_cell(results[place].get(peer), name, lambda value: _time(value * scale)) for place in places)]
+        [
+            peer,
+            *(
+                _cell(results[place].get(peer), name, lambda value: _time(value * scale))
+                for place in places
+            ),
+        ]
         for peer in _peers(results, places)
     ]
     sizes = [f"{int(place.split('/')[1]):,}" for place in places]
@@ -152,18 +204,29 @@ def _idle(results: Results, pictures: Path) -> str:
     values = _figures(results, "idle/2000", "ns")
     if not values:
         return ""
-    (pictures / "idle.svg").write_text(bars("Time added to a call with nothing to do, 2,000 messages", values, _time))
+    (pictures / "idle.svg").write_text(
+        bars(("Time added to a call with nothing to do, 2,000 messages"), values, _time)
+    )
     table, lost = _matrix(results, "idle", "ns", 1)
     atable, alost = _matrix(results, "idle", "async", 1)
     return _chapter(
         "A call on which nothing happens",
-        "Time added to the bare call. A peer that waits for the provider's refusal adds a `try`; one that counts before each\n"
-        "call pays for each message. compacter binds arguments, looks for earlier compactions, and learns from the reply's\n"
-        "usage. About 0.16 us of each figure are the loop that this benchmark puts around a call (0.29 us in an async program),\n"
-        "which is all that the twenty lines add. agent-framework, context-guardian and semantic-kernel have async methods alone: what a sync program adds to\n"
+        "Time added to the bare call. A peer that waits for the provider's refusal "
+        "adds a `try`; one that counts before each\n"
+        "call pays for each message. compacter binds arguments, looks for earlier "
+        "compactions, and learns from the reply's\n"
+        "usage. About 0.16 us of each figure are the loop that this benchmark puts "
+        "around a call (0.29 us in an async program),\n"
+        "which is all that the twenty lines add. agent-framework, context-guardian and "
+        "semantic-kernel have async methods alone: what a sync program adds to\n"
         "them is an event loop.",
-        f"![Time added to a call]({pictures.name}/idle.svg)\n", table, lost, "In an async program:\n", atable, alost,
-    )  # fmt: skip
+        f"![Time added to a call]({pictures.name}/idle.svg)\n",
+        table,
+        lost,
+        "In an async program:\n",
+        atable,
+        alost,
+    )
 
 
 def _fold(results: Results, pictures: Path) -> str:
@@ -175,20 +238,31 @@ def _fold(results: Results, pictures: Path) -> str:
     table, lost = _matrix(results, "fold", "ms", 1e6)
     return _chapter(
         "One compaction",
-        "Choosing what to fold, which `Compacter.plan` does alone; the others do not tell it apart from the rest:",
+        (
+            "Choosing what to fold, which `Compacter.plan` does alone; the others do not "
+            "tell it apart from the rest:"
+        ),
         plans,
-        "The whole, with a summarizer that answers at once. compacter also checks the list that goes out against the provider's\n"
-        "rules, checks the summary's claims, and fills what is left of its room with lines quoted from the conversation. A real\n"
+        "The whole, with a summarizer that answers at once. compacter also checks the "
+        "list that goes out against the provider's\n"
+        "rules, checks the summary's claims, and fills what is left of its room with "
+        "lines quoted from the conversation. A real\n"
         "summary takes seconds. deepagents and context-guardian write what they fold to files.\n",
-        f"![One compaction]({pictures.name}/fold.svg)\n", table, lost,
-    )  # fmt: skip
+        f"![One compaction]({pictures.name}/fold.svg)\n",
+        table,
+        lost,
+    )
 
 
 def _grow(results: Results, pictures: Path) -> str:
     names = {
-        "summaries": "summaries", "summary_tokens": "summarizer's tokens", "refused": "refused",
-        "uncached": "uncached tokens", "broken": "broken lists", "lost": "never read",
-    }  # fmt: skip
+        "summaries": "summaries",
+        "summary_tokens": "summarizer's tokens",
+        "refused": "refused",
+        "uncached": "uncached tokens",
+        "broken": "broken lists",
+        "lost": "never read",
+    }
     parts = []
     for place in _places(results, "grow"):
         turns, style = place.split("/")[1:]
@@ -196,7 +270,8 @@ def _grow(results: Results, pictures: Path) -> str:
         rows = [[peer, *_grown(row, list(names))] for peer, row in found.items()]
         whole = {peer: row for peer, row in found.items() if row.get("answered") == int(turns)}
         ahead = [
-            (said, _others({peer: row[name] for peer, row in whole.items()}, _less)) for name, said in names.items()
+            (said, _others({peer: row[name] for peer, row in whole.items()}, _less))
+            for name, said in names.items()
         ]
         if OWN not in whole:
             ahead = [("all turns answered", list(whole))]
@@ -207,23 +282,37 @@ def _grow(results: Results, pictures: Path) -> str:
         ]
         parts.append(_lost(ahead))
         if place == "grow/200/resend":
-            values = {peer: float(row["summary_tokens"]) for peer, row in found.items() if row.get("summaries")}
-            svg = bars("Tokens that summaries cost, 200 turns, history resent", values, lambda value: f"{value:,.0f}")
+            values = {
+                peer: float(row["summary_tokens"])
+                for peer, row in found.items()
+                if row.get("summaries")
+            }
+            svg = bars(
+                "Tokens that summaries cost, 200 turns, history resent",
+                values,
+                lambda value: f"{value:,.0f}",
+            )
             (pictures / "grow.svg").write_text(svg)
             parts.append(f"![Tokens that summaries cost]({pictures.name}/grow.svg)\n")
     if not parts:
         return ""
     return _chapter(
         "A conversation that grows",
-        "Turns with a tool each, through a window of 8,000 tokens. A caller *keeps* one list, and lets it be replaced where the\n"
-        "peer does that; or it *resends* its whole history each time, as a stateless server does. *Never read*: messages that\n"
-        "left the request and were never shown to the summarizer; litellm has none. Quotes come where a question\n"
-        "bears on what was folded, and no prompt cache holds them: compare the row without them. *A turn*: time with\n"
-        "all that this benchmark itself does, two peers running at once. A peer that was stopped after so many seconds is not\n"
-        "compared. The summarizer takes any length: a model of this window would refuse most of what is sent to it by those\n"
+        "Turns with a tool each, through a window of 8,000 tokens. A caller *keeps* "
+        "one list, and lets it be replaced where the\n"
+        "peer does that; or it *resends* its whole history each time, as a stateless "
+        "server does. *Never read*: messages that\n"
+        "left the request and were never shown to the summarizer; litellm has none. "
+        "Quotes come where a question\n"
+        "bears on what was folded, and no prompt cache holds them: compare the row "
+        "without them. *A turn*: time with\n"
+        "all that this benchmark itself does, two peers running at once. A peer that "
+        "was stopped after so many seconds is not\n"
+        "compared. The summarizer takes any length: a model of this window would "
+        "refuse most of what is sent to it by those\n"
         "that summarise a whole history again.",
         *parts,
-    )  # fmt: skip
+    )
 
 
 def _grown(row: Results, names: list[str]) -> list[str]:
@@ -245,37 +334,61 @@ def _answers(results: Results, _: Path) -> str:
         refused = f", {found['failed_calls']} calls refused" if found["failed_calls"] else ""
         return f"{found['reached']} of {found['asked']}{refused}"
 
-    rows = [[peer, *(cell(results[place].get(peer)) for place in places)] for peer in _peers(results, places)]
-    ahead = [(place, _others(_figures(results, place, "reached"), lambda one, other: one > other)) for place in places]
+    rows = [
+        [peer, *(cell(results[place].get(peer)) for place in places)]
+        for peer in _peers(results, places)
+    ]
+    ahead = [
+        (place, _others(_figures(results, place, "reached"), lambda one, other: one > other))
+        for place in places
+    ]
     return _chapter(
         "Answers that reach the model",
-        "Sixty facts of six made-up chats of 40,000 characters, told in their first half among some hundred sentences of the\n"
-        "same kind, and each asked for at the end: does the sentence stand in the request, word for word? The window is a share\n"
-        "of the chat. The summarizer is the same for all, says again what fills a fifth of the window, and chooses evenly, which\n"
-        "is chance: a good model's summary holds more. What is above that is what the peer itself keeps or finds again.",
-        _table(["the window is", *(f"{place.split('/')[1]} % of the chat" for place in places)], rows), _lost(ahead),
+        "Sixty facts of six made-up chats of 40,000 characters, told in their first "
+        "half among some hundred sentences of the\n"
+        "same kind, and each asked for at the end: does the sentence stand in the "
+        "request, word for word? The window is a share\n"
+        "of the chat. The summarizer is the same for all, says again what fills a "
+        "fifth of the window, and chooses evenly, which\n"
+        "is chance: a good model's summary holds more. What is above that is what the "
+        "peer itself keeps or finds again.",
+        _table(
+            ["the window is", *(f"{place.split('/')[1]} % of the chat" for place in places)], rows
+        ),
+        _lost(ahead),
         *_model(results),
-    )  # fmt: skip
+    )
 
 
 def _model(results: Results) -> list[str]:
     found = {peer: row for peer, row in results.get("model/40", {}).items() if "right" in row}
     if not found:
         return []
-    rows = [[peer, *(f"{row[name]} of {row['asked']}" for name in ("reached", "right"))] for peer, row in found.items()]
+    rows = [
+        [peer, *(f"{row[name]} of {row['asked']}" for name in ("reached", "right"))]
+        for peer, row in found.items()
+    ]
     ahead = [
-        (said, _others({peer: row[name] for peer, row in found.items()}, lambda one, other: one > other))
+        (
+            said,
+            _others(
+                {peer: row[name] for peer, row in found.items()}, lambda one, other: one > other
+            ),
+        )
         for name, said in (("reached", "in the request"), ("right", "answered rightly"))
     ]
     said = (
-        "With the demo's model of 135 million parameters writing the summaries and answering, chats of 7,000 characters in a\n"
-        "window of two fifths of them, two questions each (`PEERS_ARGS=--model`). So small a model answers few questions even\n"
+        "With the demo's model of 135 million parameters writing the summaries and "
+        "answering, chats of 7,000 characters in a\n"
+        "window of two fifths of them, two questions each (`PEERS_ARGS=--model`). So "
+        "small a model answers few questions even\n"
         "where the fact is before it:\n"
     )
     return [
         said,
-        _table(["", "in the request", "answered rightly"], rows), _lost(ahead),
-    ]  # fmt: skip
+        _table(["", "in the request", "answered rightly"], rows),
+        _lost(ahead),
+    ]
 
 
 def _fault(results: Results, _: Path) -> str:
@@ -295,13 +408,16 @@ def _fault(results: Results, _: Path) -> str:
     unharmed = [row[0] for row in rows if all(one == "answers" for one in row[1:])]
     return _chapter(
         "A summarizer that fails",
-        "Two hundred messages, twice the window. *Lost*: left the history that the program keeps, with no summary of them.\n"
-        "litellm trims and asks nobody. A summarizer that *hangs* answers after an hour; compacter (`timeout`) and\n"
-        "context-guardian have a time limit for it, set to a second here, and the others rely on that of the model's client,\n"
+        "Two hundred messages, twice the window. *Lost*: left the history that the "
+        "program keeps, with no summary of them.\n"
+        "litellm trims and asks nobody. A summarizer that *hangs* answers after an "
+        "hour; compacter (`timeout`) and\n"
+        "context-guardian have a time limit for it, set to a second here, and the "
+        "others rely on that of the model's client,\n"
         "after which it raises.",
         _table(["the summary is", *(place.split("/")[1] for place in places)], rows),
         f"Answers in all of these, and loses nothing: {', '.join(unharmed) or 'nobody'}.\n",
-    )  # fmt: skip
+    )
 
 
 def _pairs(results: Results, _: Path) -> str:
@@ -313,7 +429,9 @@ def _pairs(results: Results, _: Path) -> str:
             for wire_format, row in found.items():
                 if isinstance(row, dict):
                     old = sums.get((wire_format, peer), [0] * 4)
-                    sums[wire_format, peer] = [one + row[name] for one, name in zip(old, names, strict=True)]
+                    sums[wire_format, peer] = [
+                        one + row[name] for one, name in zip(old, names, strict=True)
+                    ]
     if not sums:
         return ""
     parts = []
@@ -330,33 +448,52 @@ def _pairs(results: Results, _: Path) -> str:
         parts += [table, _lost(ahead)]
     return _chapter(
         "Lists that a provider accepts",
-        "Ten conversations shaped as real ones are (parallel calls, ids used again, one long turn, large messages), one compaction\n"
-        "each at ten ratios. *Broken*: the list that goes out is one that the provider's rules refuse, as\n"
-        "[`formats.py`](../benchmarks/peers/README.md) writes them down. The other formats are judged for those that take a\n"
-        "provider's own messages; the rest have a type of their own and leave each provider to an adapter.",
+        "Ten conversations shaped as real ones are (parallel calls, ids used again, "
+        "one long turn, large messages), one compaction\n"
+        "each at ten ratios. *Broken*: the list that goes out is one that the "
+        "provider's rules refuse, as\n"
+        "[`formats.py`](../benchmarks/peers/README.md) writes them down. The other "
+        "formats are judged for those that take a\n"
+        "provider's own messages; the rest have a type of their own and leave each "
+        "provider to an adapter.",
         *parts,
-    )  # fmt: skip
+    )
 
 
 def _detect(results: Results, _: Path) -> str:
-    found = {peer: row for peer, row in results.get("detect", {}).items() if "found" in row and peer != QUIET}
+    found = {
+        peer: row
+        for peer, row in results.get("detect", {}).items()
+        if "found" in row and peer != QUIET
+    }
     if not found:
         return ""
     rows = [
-        [peer, *(f"{hits} of {most}" for hits, most in (row["found"], row["alarms"]))] for peer, row in found.items()
+        [peer, *(f"{hits} of {most}" for hits, most in (row["found"], row["alarms"]))]
+        for peer, row in found.items()
     ]
     ahead = [
-        ("found", _others({peer: row["found"][0] for peer, row in found.items()}, lambda one, other: one > other)),
+        (
+            "found",
+            _others(
+                {peer: row["found"][0] for peer, row in found.items()},
+                lambda one, other: one > other,
+            ),
+        ),
         ("false alarms", _others({peer: row["alarms"][0] for peer, row in found.items()}, _less)),
     ]
     return _chapter(
         "Is it a token limit?",
-        "Real error texts of providers, gateways and servers; those of the peers that do not look at errors are not here. The\n"
-        "texts are third parties' and not part of this project, and compacter's detector was written with them at hand, so\n"
-        "expect a little less on texts that it has not seen. One of them is told by an exception group alone, which this run\n"
+        "Real error texts of providers, gateways and servers; those of the peers that "
+        "do not look at errors are not here. The\n"
+        "texts are third parties' and not part of this project, and compacter's "
+        "detector was written with them at hand, so\n"
+        "expect a little less on texts that it has not seen. One of them is told by an "
+        "exception group alone, which this run\n"
         "does not build.",
-        _table(["", "found", "false alarms"], rows), _lost(ahead),
-    )  # fmt: skip
+        _table(["", "found", "false alarms"], rows),
+        _lost(ahead),
+    )
 
 
 def _crowd(results: Results, _: Path) -> str:
@@ -370,7 +507,9 @@ def _crowd(results: Results, _: Path) -> str:
             if "summaries" not in row:
                 rows.append([peer, _failed(row), *[""] * 4])
                 continue
-            failed = f"{row['failed_calls']}" + (f" (`{row['error']}`)" if row["failed_calls"] else "")
+            failed = f"{row['failed_calls']}" + (
+                f" (`{row['error']}`)" if row["failed_calls"] else ""
+            )
             rows.append(
                 [
                     peer,
@@ -382,22 +521,35 @@ def _crowd(results: Results, _: Path) -> str:
                 ]
             )
         said = (
-            "1,000 tasks, 40 for each of 25 conversations" if place == "crowd/tasks" else "64 threads, 8 for each of 8"
+            "1,000 tasks, 40 for each of 25 conversations"
+            if place == "crowd/tasks"
+            else "64 threads, 8 for each of 8"
         )
         head = [said, "summaries", "would suffice", "calls failed", "another's messages", "time"]
         parts.append(_table(head, rows))
         found = {peer: row for peer, row in results[place].items() if "summaries" in row}
-        extra = {peer: row["summaries"] / max(1, row["least"]) for peer, row in found.items() if row["least"]}
+        extra = {
+            peer: row["summaries"] / max(1, row["least"])
+            for peer, row in found.items()
+            if row["least"]
+        }
         spent = {peer: row["seconds"] for peer, row in found.items()}
-        parts.append(_lost([("summaries", _others(extra, _less)), ("time", _others(spent, _less, slack=1.1))]))
+        parts.append(
+            _lost(
+                [("summaries", _others(extra, _less)), ("time", _others(spent, _less, slack=1.1))]
+            )
+        )
     return _chapter(
         "Many callers at once",
-        "The same overlong conversation is sent by several callers at the same moment, through one object where a peer's object\n"
-        "is for more than one conversation, as branches of an agent or a client's retries do. A summary takes 20 ms. litellm\n"
-        "makes none. Strands' and haystack's sync calls hold up an event loop; who has async methods alone has no threads here.\n"
+        "The same overlong conversation is sent by several callers at the same moment, "
+        "through one object where a peer's object\n"
+        "is for more than one conversation, as branches of an agent or a client's "
+        "retries do. A summary takes 20 ms. litellm\n"
+        "makes none. Strands' and haystack's sync calls hold up an event loop; who has "
+        "async methods alone has no threads here.\n"
         "LlamaIndex' memory is set and read in two steps, between which another task comes.",
         *parts,
-    )  # fmt: skip
+    )
 
 
 def _stream(results: Results, _: Path) -> str:
@@ -409,7 +561,9 @@ def _stream(results: Results, _: Path) -> str:
         if "first" not in row:
             rows.append([peer, _failed(row), *[""] * 3])
             continue
-        inside = row["inside"] if row["inside"] in {"answers", "broken"} else f"raises `{row['inside']}`"
+        inside = (
+            row["inside"] if row["inside"] in {"answers", "broken"} else f"raises `{row['inside']}`"
+        )
         rows.append([peer, _time(row["first"]), _time(row["chunk"]), f"{row['held']:.0f}", inside])
     ahead = [
         ("first token", _others(_figures(results, "stream", "first"), _less, slack=1.1)),
@@ -418,12 +572,18 @@ def _stream(results: Results, _: Path) -> str:
     ]
     return _chapter(
         "Streams",
-        "Two hundred chunks after 200 messages on which nothing happens: what is added to the first token and to each further\n"
-        "chunk, and how many chunks of content wait for the next one. The others hand the stream through, so nothing is added to\n"
-        "a chunk; they cannot mend what comes after the stream was opened either. Last: a refusal as the stream's first event,\n"
+        "Two hundred chunks after 200 messages on which nothing happens: what is added "
+        "to the first token and to each further\n"
+        "chunk, and how many chunks of content wait for the next one. The others hand "
+        "the stream through, so nothing is added to\n"
+        "a chunk; they cannot mend what comes after the stream was opened either. "
+        "Last: a refusal as the stream's first event,\n"
         "from a server whose window is smaller than was said.",
-        _table(["", "first token", "each chunk", "chunks held back", "refused inside the stream"], rows), _lost(ahead),
-    )  # fmt: skip
+        _table(
+            ["", "first token", "each chunk", "chunks held back", "refused inside the stream"], rows
+        ),
+        _lost(ahead),
+    )
 
 
 def _live(results: Results, _: Path) -> str:
@@ -441,9 +601,15 @@ def _live(results: Results, _: Path) -> str:
                 continue
             again = f"{row['summaries_again']} of {row['asked']:,}"
             rows.append(
-                [peer, f"{row['conversations']:,}", f"{row['bytes']:,.0f} bytes", _time(row["first"] * 1e6),
-                 _time(row["again"] * 1e6), again]
-            )  # fmt: skip
+                [
+                    peer,
+                    f"{row['conversations']:,}",
+                    f"{row['bytes']:,.0f} bytes",
+                    _time(row["first"] * 1e6),
+                    _time(row["again"] * 1e6),
+                    again,
+                ]
+            )
         head = [
             "",
             "conversations",
@@ -452,39 +618,66 @@ def _live(results: Results, _: Path) -> str:
             "the next call",
             "summaries at the next call",
         ]
-        parts += [f"### {int(count):,} conversations of {int(size):,} messages\n", _table(head, rows)]
+        parts += [
+            f"### {int(count):,} conversations of {int(size):,} messages\n",
+            _table(head, rows),
+        ]
         names = {"bytes": "kept a message", "first": "the folding call", "again": "the next call"}
         parts.append(
-            _lost([(said, _others(_figures(results, place, name), _less, slack=1.1)) for name, said in names.items()])
+            _lost(
+                [
+                    (said, _others(_figures(results, place, name), _less, slack=1.1))
+                    for name, said in names.items()
+                ]
+            )
         )
     return _chapter(
         "Many conversations",
-        "Each is twice the window, folded once, and sent again in full, as a server's clients do; as many of them as fit into\n"
-        "four seconds. *Kept*: what `tracemalloc` counts beside the caller's own messages while the conversation lives, spread\n"
-        "over all of its messages, the summary included; compacter's default memory ends at 64 MB and a thousand conversations,\n"
-        "and drops first what it can make again ([memory](memory.md)). Who keeps nothing makes the summary again at the next call: where that\n"
+        "Each is twice the window, folded once, and sent again in full, as a server's "
+        "clients do; as many of them as fit into\n"
+        "four seconds. *Kept*: what `tracemalloc` counts beside the caller's own "
+        "messages while the conversation lives, spread\n"
+        "over all of its messages, the summary included; compacter's default memory "
+        "ends at 64 MB and a thousand conversations,\n"
+        "and drops first what it can make again ([memory](memory.md)). Who keeps "
+        "nothing makes the summary again at the next call: where that\n"
         "takes no time, the summarizer answered at once.",
         *parts,
-    )  # fmt: skip
+    )
 
 
 def _weight(results: Results, _: Path) -> str:
-    found = {peer: row for peer, row in results.get("weight", {}).items() if "mb" in row and peer != QUIET}
+    found = {
+        peer: row
+        for peer, row in results.get("weight", {}).items()
+        if "mb" in row and peer != QUIET
+    }
     if not found:
         return ""
     rows = []
     for peer, row in found.items():
         name, size = row["largest"]
         rows.append(
-            [peer, f"{row['import_ms']:.0f} ms", f"{row['mb']:.0f} MB", str(row["packages"]), f"{name}, {size:.0f} MB"]
+            [
+                peer,
+                f"{row['import_ms']:.0f} ms",
+                f"{row['mb']:.0f} MB",
+                str(row["packages"]),
+                f"{name}, {size:.0f} MB",
+            ]
         )
         if "without_litellm" in row:
             least = row["without_litellm"]
             name, size = least["largest"]
             rows.append(
-                [f"{peer}, litellm left out", f"{row['import_ms']:.0f} ms", f"{least['mb']:.0f} MB", str(least["packages"]),
-                 f"{name}, {size:.0f} MB"]
-            )  # fmt: skip
+                [
+                    f"{peer}, litellm left out",
+                    f"{row['import_ms']:.0f} ms",
+                    f"{least['mb']:.0f} MB",
+                    str(least["packages"]),
+                    f"{name}, {size:.0f} MB",
+                ]
+            )
     names = {"import_ms": "import", "mb": "size", "packages": "packages"}
     ahead = [
         (said, _others({peer: row[name] for peer, row in found.items()}, _less, slack=1.1))
@@ -493,25 +686,37 @@ def _weight(results: Results, _: Path) -> str:
     ours = found.get(OWN, {})
     ratio = ours["import_ms"] / ours["dependencies_ms"] if "dependencies_ms" in ours else None
     said = (
-        "What importing takes (`import compacter; compacter.Compacter()`, of the others the class that compacts), in a process of\n"
-        "its own, and what an installation weighs: the files of the wheels without extras, without bytecode. compacter works\n"
+        "What importing takes (`import compacter; compacter.Compacter()`, of the "
+        "others the class that compacts), in a process of\n"
+        "its own, and what an installation weighs: the files of the wheels without "
+        "extras, without bytecode. compacter works\n"
         "without litellm where no function of litellm is wrapped, and does not import it before."
     )
     if ratio:
-        said += f" Its import takes {ratio:.1f} times that of\nits dependencies alone (pydantic, structlog, tenacity)."
+        said += (
+            f" Its import takes {ratio:.1f} times that of\nits dependencies alone "
+            f"(pydantic, structlog, tenacity)."
+        )
     return _chapter(
         "What it weighs",
         said,
-        _table(["", "import", "installed", "packages", "of which the largest"], rows), _lost(ahead),
-    )  # fmt: skip
+        _table(["", "import", "installed", "packages", "of which the largest"], rows),
+        _lost(ahead),
+    )
 
 
 def _settings(results: Results, _: Path) -> str:
-    found = {place: results[place].get(OWN, {}) for place in results if place.startswith("settings/")}
+    found = {
+        place: results[place].get(OWN, {}) for place in results if place.startswith("settings/")
+    }
     names = {
-        "summaries": "summaries", "summary_tokens": "summarizer's tokens", "refused": "refused",
-        "uncached": "uncached tokens", "reached 10": "of 60 facts at 10 %", "reached 20": "at 20 %",
-    }  # fmt: skip
+        "summaries": "summaries",
+        "summary_tokens": "summarizer's tokens",
+        "refused": "refused",
+        "uncached": "uncached tokens",
+        "reached 10": "of 60 facts at 10 %",
+        "reached 20": "at 20 %",
+    }
     rows = [
         [f"`{place.partition('/')[2]}`", *(f"{row[name]:,}" for name in names)]
         for place, row in found.items()
@@ -521,17 +726,18 @@ def _settings(results: Results, _: Path) -> str:
         return ""
     return _chapter(
         "Settings",
-        "What compacter's own options change of the growing conversation (200 turns, resent) and of the facts that reach the\n"
+        "What compacter's own options change of the growing conversation (200 turns, "
+        "resent) and of the facts that reach the\n"
         "model. Smaller quotes cost less and find less; larger ones find no more.\n"
         "`trigger_tokens` avoids the refusals.",
         _table(["", *names.values()], rows),
-    )  # fmt: skip
+    )
 
 
 _TAIL = (Path(__file__).parent / "tried.md").read_text(encoding="utf-8")
 
 
-# -- pictures ----------------------------------------------------------------------------------------------------------
+# -- pictures --------------------------------------------------------------------------------------
 
 
 def bars(title: str, values: Mapping[str, float], shown: Callable[[float], str]) -> str:
@@ -541,8 +747,14 @@ def bars(title: str, values: Mapping[str, float], shown: Callable[[float], str])
     most = math.log10(max(values.values(), default=10)) if values else 1
     height = 40 + 26 * len(ordered)
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 760 {height}" role="img" aria-label="{title}">',
-        "<style>text{font:13px system-ui,sans-serif;fill:#1f2328}.bar{fill:#8b949e}.own{fill:#0969da}",
+        (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 760 {height}" role="img" '
+            f'aria-label="{title}">'
+        ),
+        (
+            "<style>text{font:13px "
+            "system-ui,sans-serif;fill:#1f2328}.bar{fill:#8b949e}.own{fill:#0969da}"
+        ),
         "@media(prefers-color-scheme:dark){text{fill:#e6edf3}.bar{fill:#6e7681}.own{fill:#58a6ff}}</style>",
         f"<title>{title}</title>",
         f'<text x="8" y="20" font-weight="600">{title} (logarithmic)</text>',
@@ -559,7 +771,7 @@ def bars(title: str, values: Mapping[str, float], shown: Callable[[float], str])
     return "\n".join([*parts, "</svg>\n"])
 
 
-# -- the history -------------------------------------------------------------------------------------------------------
+# -- the history -----------------------------------------------------------------------------------
 
 
 def _remember(path: Path, whole: Results) -> None:
@@ -571,7 +783,9 @@ def _remember(path: Path, whole: Results) -> None:
 
 
 def ratios(whole: Results) -> Results:
-    """Ratios to the twenty lines, which no release of ours changes, and figures that no machine changes."""
+    """Ratios to the twenty lines, which no release of ours changes, and figures that no machine
+    changes.
+    """
     results = whole["results"]
     dates = [run["date"] for run in whole["rows"].values()]
     found: Results = {"date": max(dates, default=""), "version": whole["versions"].get(OWN, "")}
@@ -582,10 +796,14 @@ def ratios(whole: Results) -> Results:
         ("grow/200/resend", "summary_tokens"),
         ("grow/200/keep", "uncached"),
     ):
-        ours, theirs = (results.get(place, {}).get(peer, {}).get(name) for peer in (OWN, "twenty lines"))
+        ours, theirs = (
+            results.get(place, {}).get(peer, {}).get(name) for peer in (OWN, "twenty lines")
+        )
         if ours and theirs:
             found[f"{place} {name} to twenty lines"] = round(ours / theirs, 4)
-    plans = {size: results.get(f"plan/{size}", {}).get(OWN, {}).get("ms") for size in (2_000, 100_000)}
+    plans = {
+        size: results.get(f"plan/{size}", {}).get(OWN, {}).get("ms") for size in (2_000, 100_000)
+    }
     if all(plans.values()):
         found["plan 100000 to 50 of 2000"] = round(plans[100_000] / plans[2_000] / 50, 3)
     for place, name in (("answers/10", "reached"), ("live/1000x1000", "bytes"), ("stream", "held")):
@@ -593,5 +811,7 @@ def ratios(whole: Results) -> Results:
             found[f"{place} {name}"] = round(results[place][OWN][name], 1)
     weight = results.get("weight", {}).get(OWN, {})
     if "dependencies_ms" in weight:
-        found["import to its dependencies"] = round(weight["import_ms"] / weight["dependencies_ms"], 2)
+        found["import to its dependencies"] = round(
+            weight["import_ms"] / weight["dependencies_ms"], 2
+        )
     return found

@@ -27,23 +27,28 @@ def talking(peer: Peer, provider: Provider) -> Call:
     return peer.bound(lambda sent: provider.completion(peer.write(sent)))
 
 
-# -- (e) many conversations at once ------------------------------------------------------------------------------------
+# -- (e) many conversations at once ----------------------------------------------------------------
 
 
-def live(make: Make, *, conversations: int, size: int, seconds: float = 12, traced: int = 10) -> Found:
-    """What a conversation costs that was folded and goes on: time, and bytes beside the caller's own messages.
+def live(
+    make: Make, *, conversations: int, size: int, seconds: float = 12, traced: int = 10
+) -> Found:
+    """What a conversation costs that was folded and goes on: time, and bytes beside the caller's
+    own messages.
 
-    Each caller resends its history, as a server does. As many as ``seconds`` allow; the bytes are those that
-    ``tracemalloc`` counts for the first few, with a peer of their own.
+    Each caller resends its history, as a server does. As many as ``seconds`` allow; the bytes are
+    those that ``tracemalloc`` counts for the first few, with a peer of their own.
     """
     window = tokens(history(size)) // 2
-    summarizer, provider = Summarizer(), Provider(window)
+    summarizer = Summarizer()
+    provider = Provider(window)
     peers = [make(summarizer.settings(window))]
     read = peers[0].read
     natives = [read(history(size, first=number * size)) for number in range(traced)]
     kept: list[Any] = []
     call = talking(peers[0], provider)
-    call(read(history(size, first=traced * size)))  # What is loaded at the first fold is not counted.
+    # What is loaded at the first fold is not counted.
+    call(read(history(size, first=traced * size)))
     gc.collect()
     tracemalloc.start()
     for native in natives:
@@ -60,11 +65,13 @@ def live(make: Make, *, conversations: int, size: int, seconds: float = 12, trac
 
 
 def _timed(make: Make, conversations: int, size: int, seconds: float, window: int) -> Found:
-    summarizer, provider = Summarizer(), Provider(window)
+    summarizer = Summarizer()
+    provider = Provider(window)
     peer = make(summarizer.settings(window))
     call = talking(peer, provider)
     begun: list[tuple[Native, Call]] = []
-    first, until = 0.0, time.monotonic() + seconds
+    first = 0.0
+    until = time.monotonic() + seconds
     while len(begun) < conversations and time.monotonic() < until:
         if make.alone:
             peer = make(summarizer.settings(window))
@@ -72,17 +79,24 @@ def _timed(make: Make, conversations: int, size: int, seconds: float, window: in
         native = peer.read(history(size, first=len(begun) * size))
         first += _seconds(call, native)
         begun.append((native, call))
-    made, summarizer.calls = summarizer.calls, 0
-    again, count, until = 0.0, 0, time.monotonic() + seconds
+    made = summarizer.calls
+    summarizer.calls = 0
+    again = 0.0
+    count = 0
+    until = time.monotonic() + seconds
     for native, own in begun:
         again += _seconds(own, native)
         count += 1
         if time.monotonic() > until:
             break
     return {
-        "conversations": len(begun), "first": first / len(begun) * 1000, "again": again / count * 1000,
-        "asked": count, "summaries": made, "summaries_again": summarizer.calls,
-    }  # fmt: skip
+        "conversations": len(begun),
+        "first": first / len(begun) * 1000,
+        "again": again / count * 1000,
+        "asked": count,
+        "summaries": made,
+        "summaries_again": summarizer.calls,
+    }
 
 
 def _seconds(call: Call, native: Native) -> float:
@@ -91,11 +105,13 @@ def _seconds(call: Call, native: Native) -> float:
     return time.perf_counter() - begun
 
 
-# -- (g) streams -------------------------------------------------------------------------------------------------------
+# -- (g) streams -----------------------------------------------------------------------------------
 
 
 def stream(make: Make, *, chunks: int = 200, times: int = 40) -> Found:
-    """Nanoseconds to a stream's first token and to each further chunk, beside the bare one; chunks held back."""
+    """Nanoseconds to a stream's first token and to each further chunk, beside the bare one; chunks
+    held back.
+    """
     peer = make(Summarizer().settings(ENDLESS))
     native = peer.read(history(200))
     asked = [0]
@@ -103,17 +119,22 @@ def stream(make: Make, *, chunks: int = 200, times: int = 40) -> Found:
     def produce(_: object) -> Iterator[Found]:
         for number in range(chunks):
             asked[0] = number
-            yield _chunk({"role": "assistant", "content": ""} if not number else {"content": "word "})
+            yield _chunk(
+                {"role": "assistant", "content": ""} if not number else {"content": "word "}
+            )
 
     bound = peer.bound(produce, stream=True)
 
     def measured(call: Callable[[Any], Any]) -> tuple[float, float, int]:
-        """The least time to the first word and for each further one; words that came when the next was asked for."""
+        """The least time to the first word and for each further one; words that came when the next
+        was asked for.
+        """
         first_of = each_of = float("inf")
         held = 0
         for _ in range(times):
             begun = time.perf_counter_ns()
-            got, first = 0, 0
+            got = 0
+            first = 0
             for chunk in call(native):
                 if chunk["choices"][0]["delta"].get("content"):
                     got += 1
@@ -123,7 +144,8 @@ def stream(make: Make, *, chunks: int = 200, times: int = 40) -> Found:
             each_of = min(each_of, (time.perf_counter_ns() - first) / (got - 1))
         return first_of, each_of, held
 
-    bare, ours = measured(produce), measured(lambda sent: bound(sent)[1])
+    bare = measured(produce)
+    ours = measured(lambda sent: bound(sent)[1])
     beside = {"first": [ours[0], bare[0]], "chunk": [ours[1], bare[1]]}
     return {"beside": beside, "held": ours[2] / times, "inside": _inside(make)}
 
@@ -145,13 +167,19 @@ def _inside(make: Make) -> str:
     # A peer that counts was told ten times as much, as for a server that was started with less.
     peer = make(Summarizer().settings(window * 10))
     try:
-        reply = peer.bound(lambda sent: produce(peer.write(sent)), stream=True)(peer.read(messages))[1]
-        return "answers" if [chunk["choices"][0]["delta"]["content"] for chunk in reply] == ["Done."] else "broken"
+        reply = peer.bound(lambda sent: produce(peer.write(sent)), stream=True)(
+            peer.read(messages)
+        )[1]
+        return (
+            "answers"
+            if [chunk["choices"][0]["delta"]["content"] for chunk in reply] == ["Done."]
+            else "broken"
+        )
     except Exception as error:  # noqa: BLE001 - told in the table
         return type(error).__name__
 
 
-# -- (h) many callers at once ------------------------------------------------------------------------------------------
+# -- (h) many callers at once ----------------------------------------------------------------------
 
 
 @dataclass
@@ -182,14 +210,18 @@ class Caller:
     async def task(self) -> None:
         """Its call in an event loop."""
         try:
-            await self.peer.abound(lambda sent: self.provider.acompletion(self._written(sent)))(self.native)
+            await self.peer.abound(lambda sent: self.provider.acompletion(self._written(sent)))(
+                self.native
+            )
         except Exception as error:  # noqa: BLE001 - told in the table
             self.failed = type(error).__name__
 
 
 @dataclass
 class Crowd:
-    """Callers of some conversations, through one object where it is for more than one conversation."""
+    """Callers of some conversations, through one object where it is for more than one
+    conversation.
+    """
 
     make: Make
     callers: int
@@ -201,18 +233,23 @@ class Crowd:
     def gather(self) -> list[Caller]:
         """All of them, their messages read."""
         provider = Provider(self.window)
-        talks = [history(self.size, first=number * self.size) for number in range(self.conversations)]
+        talks = [
+            history(self.size, first=number * self.size) for number in range(self.conversations)
+        ]
         objects = self.conversations if self.make.alone else 1
         peers = [self.make(self.summarizer.settings(self.window)) for _ in range(objects)]
         found = []
         for number in range(self.callers):
-            peer, talk = peers[number % objects], talks[number % self.conversations]
+            peer = peers[number % objects]
+            talk = talks[number % self.conversations]
             found.append(Caller(peer, peer.read(talk), marks(talk), provider))
         return found
 
 
 def crowd(make: Make, *, callers: int, conversations: int, threads: bool, size: int = 60) -> Found:
-    """Several callers send each conversation at once: summaries made, against those that single callers need."""
+    """Several callers send each conversation at once: summaries made, against those that single
+    callers need.
+    """
     if threads and make.waits:
         return {"failed": "async alone"}
     window = tokens(history(size)) // 2
@@ -235,7 +272,11 @@ def crowd(make: Make, *, callers: int, conversations: int, threads: bool, size: 
         asyncio.run(tasks())
     failed = [caller.failed for caller in gathered if caller.failed]
     return {
-        "summaries": many.summarizer.calls, "least": conversations * single.summarizer.calls, "callers": callers,
-        "failed_calls": len(failed), "mixed": sum(caller.mixed for caller in gathered), "error": "".join(failed[:1]),
+        "summaries": many.summarizer.calls,
+        "least": conversations * single.summarizer.calls,
+        "callers": callers,
+        "failed_calls": len(failed),
+        "mixed": sum(caller.mixed for caller in gathered),
+        "error": "".join(failed[:1]),
         "seconds": time.perf_counter() - begun,
-    }  # fmt: skip
+    }

@@ -8,13 +8,17 @@ from typing import Any
 Message = dict[str, Any]
 
 
-# -- Strands: the blocks of Bedrock's Converse -------------------------------------------------------------------------
+# -- Strands: the blocks of Bedrock's Converse -----------------------------------------------------
 
 
 def blocks(message: Message) -> Message:
     """One of OpenAI's messages as Strands has it."""
     if message["role"] == "tool":
-        result = {"toolUseId": message["tool_call_id"], "status": "success", "content": [{"text": message["content"]}]}
+        result = {
+            "toolUseId": message["tool_call_id"],
+            "status": "success",
+            "content": [{"text": message["content"]}],
+        }
         return {"role": "user", "content": [{"toolResult": result}]}
     uses = [
         {
@@ -34,7 +38,8 @@ def from_blocks(message: Message) -> list[Message]:
     """One of Strands' messages as OpenAI has it: several where it holds several results."""
     results = [block["toolResult"] for block in message["content"] if "toolResult" in block]
     found: list[Message] = [
-        {"role": "tool", "tool_call_id": one["toolUseId"], "content": one["content"][0]["text"]} for one in results
+        {"role": "tool", "tool_call_id": one["toolUseId"], "content": one["content"][0]["text"]}
+        for one in results
     ]
     uses = [block["toolUse"] for block in message["content"] if "toolUse" in block]
     text = "".join(block.get("text", "") for block in message["content"])
@@ -53,7 +58,7 @@ def from_blocks(message: Message) -> list[Message]:
     return [*found, read]
 
 
-# -- Semantic Kernel ---------------------------------------------------------------------------------------------------
+# -- Semantic Kernel -------------------------------------------------------------------------------
 
 
 def content(message: Message) -> Any:
@@ -66,11 +71,19 @@ def content(message: Message) -> Any:
     )
 
     if message["role"] == "tool":
-        items = [FunctionResultContent(id=message["tool_call_id"], name="stock", result=message["content"])]
+        items = [
+            FunctionResultContent(
+                id=message["tool_call_id"], name="stock", result=message["content"]
+            )
+        ]
     else:
         items = [TextContent(text=message["content"])] if message.get("content") else []
         items += [
-            FunctionCallContent(id=call["id"], name=call["function"]["name"], arguments=call["function"]["arguments"])
+            FunctionCallContent(
+                id=call["id"],
+                name=call["function"]["name"],
+                arguments=call["function"]["arguments"],
+            )
             for call in message.get("tool_calls") or ()
         ]
     return ChatMessageContent(role=message["role"], items=items)
@@ -79,6 +92,14 @@ def content(message: Message) -> Any:
 def from_content(message: Any) -> list[Message]:
     """One of Semantic Kernel's messages as OpenAI has it."""
     if message.role == "tool":
-        return [{"role": "tool", "tool_call_id": item.id, "content": str(item.result)} for item in message.items]
+        return [
+            {"role": "tool", "tool_call_id": item.id, "content": str(item.result)}
+            for item in message.items
+        ]
     # Not ``to_dict`` alone: it drops the words beside a call.
-    return [{**message.to_dict(), "content": "".join(getattr(item, "text", None) or "" for item in message.items)}]
+    return [
+        {
+            **message.to_dict(),
+            "content": "".join(getattr(item, "text", None) or "" for item in message.items),
+        }
+    ]

@@ -1,8 +1,9 @@
-"""What a distribution brings with it, in the environment of whoever runs this: packages and megabytes on the disk.
+"""What a distribution brings with it, in the environment of whoever runs this: packages and
+megabytes on the disk.
 
-``python weigh.py llm-compacter`` prints a line of JSON. Counted are the files that the wheels list, without the
-bytecode that is made of them later; followed are the requirements without extras. A second name is left out, with
-whatever nothing else needs.
+``python weigh.py llm-compacter`` prints a line of JSON. Counted are the files that the wheels list,
+without the bytecode that is made of them later; followed are the requirements without extras. A
+second name is left out, with whatever nothing else needs.
 """
 
 from __future__ import annotations
@@ -41,7 +42,11 @@ def needed(package: str, without: str = "") -> set[str]:
 def size(package: str) -> int:
     """Bytes. The project itself is installed from its sources here."""
     if package == "llm-compacter":
-        return sum(path.stat().st_size for path in OWN.rglob("*") if path.is_file() and path.suffix != ".pyc")
+        return sum(
+            path.stat().st_size
+            for path in OWN.rglob("*")
+            if path.is_file() and path.suffix != ".pyc"
+        )
     files = metadata.files(package) or []
     paths = (Path(str(file.locate())) for file in files if file.suffix != ".pyc")
     return sum(path.stat().st_size for path in paths if path.is_file())
@@ -54,7 +59,11 @@ def main() -> None:
     largest = max(sizes, key=lambda name: sizes[name])
     print(
         json.dumps(
-            {"packages": len(names), "mb": sum(sizes.values()) / 1e6, "largest": [largest, sizes[largest] / 1e6]}
+            {
+                "packages": len(names),
+                "mb": sum(sizes.values()) / 1e6,
+                "largest": [largest, sizes[largest] / 1e6],
+            }
         )
     )
 

@@ -1,4 +1,6 @@
-"""The work that every peer is given, in the peer's own environment. `worker` calls one of `TASKS` by its name."""
+"""The work that every peer is given, in the peer's own environment. `worker` calls one of `TASKS`
+by its name.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,19 @@ from typing import Any
 
 from base import Settings, tokens
 from formats import FORMATS
-from histories import REPLY, Excerpt, Provider, Speaker, Summarizer, Writer, chat, history, marks, shapes, turn
+from histories import (
+    REPLY,
+    Excerpt,
+    Provider,
+    Speaker,
+    Summarizer,
+    Writer,
+    chat,
+    history,
+    marks,
+    shapes,
+    turn,
+)
 from traffic import Found, Make, crowd, live, stream, talking
 
 from compacter.testing import ChatRules
@@ -25,14 +39,17 @@ sys.path.append(str(Path(__file__).parents[2] / "examples"))
 ENDLESS = 10**9
 
 
-# -- (a) nothing to do -------------------------------------------------------------------------------------------------
+# -- (a) nothing to do -----------------------------------------------------------------------------
 
 
 def idle(make: Make, *, size: int, seconds: float = 0.15) -> Found:
-    """Nanoseconds of a call and of the bare one, the best of several rounds in turn; sync and async."""
+    """Nanoseconds of a call and of the bare one, the best of several rounds in turn; sync and
+    async.
+    """
     peer = make(Summarizer().settings(ENDLESS))
     native = peer.read(history(size))
-    bound, abound = peer.bound(_replies), peer.abound(_areplies)
+    bound = peer.bound(_replies)
+    abound = peer.abound(_areplies)
 
     async def waited(call: Callable[[Any], Awaitable[Any]], count: int) -> float:
         begun = time.perf_counter_ns()
@@ -49,7 +66,9 @@ def idle(make: Make, *, size: int, seconds: float = 0.15) -> Found:
     with asyncio.Runner() as runner:
         return {
             "beside": {
-                "ns": _beside(lambda count: done(bound, count), lambda count: done(_replies, count), seconds),
+                "ns": _beside(
+                    lambda count: done(bound, count), lambda count: done(_replies, count), seconds
+                ),
                 "async": _beside(
                     lambda count: runner.run(waited(abound, count)),
                     lambda count: runner.run(waited(_areplies, count)),
@@ -67,7 +86,9 @@ async def _areplies(_: object) -> Found:
     return REPLY
 
 
-def _beside(ours: Callable[[int], float], bare: Callable[[int], float], seconds: float) -> list[float]:
+def _beside(
+    ours: Callable[[int], float], bare: Callable[[int], float], seconds: float
+) -> list[float]:
     """Nanoseconds of one call of each: the least of rounds of at least a millisecond."""
     best = []
     rounds: list[tuple[Callable[[int], float], int]] = []
@@ -85,11 +106,13 @@ def _beside(ours: Callable[[int], float], bare: Callable[[int], float], seconds:
     return best
 
 
-# -- (b) one compaction ------------------------------------------------------------------------------------------------
+# -- (b) one compaction ----------------------------------------------------------------------------
 
 
 def fold(make: Make, *, size: int, times: int = 5, whole: bool = True) -> Found:
-    """Milliseconds of one compaction with a summarizer that answers at once; or of choosing what to fold alone."""
+    """Milliseconds of one compaction with a summarizer that answers at once; or of choosing what to
+    fold alone.
+    """
     messages = history(size)
     best = float("inf")
     for _ in range(times):
@@ -104,12 +127,15 @@ def fold(make: Make, *, size: int, times: int = 5, whole: bool = True) -> Found:
     return {"ms": best * 1000}
 
 
-# -- (c) a conversation that grows -------------------------------------------------------------------------------------
+# -- (c) a conversation that grows -----------------------------------------------------------------
 
 
-def grow(make: Make, *, turns: int, resend: bool, window: int = 8_000, seconds: float = 60) -> Found:
+def grow(
+    make: Make, *, turns: int, resend: bool, window: int = 8_000, seconds: float = 60
+) -> Found:
     """What a caller pays who keeps one list, or who sends its whole history each time."""
-    summarizer, provider = Summarizer(), Provider(window)
+    summarizer = Summarizer()
+    provider = Provider(window)
     peer = make(summarizer.settings(window))
     whole = history(3)[:1]
     native = peer.read(whole)
@@ -117,7 +143,8 @@ def grow(make: Make, *, turns: int, resend: bool, window: int = 8_000, seconds: 
     found: Found = {"answered": 0}
     begun = time.monotonic()
     for number in range(turns):
-        step = turn(number)[:3]  # The question with the tool's result, as an agent sends it at once.
+        # The question with the tool's result, as an agent sends it at once.
+        step = turn(number)[:3]
         whole += step
         native = peer.read(whole) if resend else peer.more(native, step)
         try:
@@ -134,12 +161,17 @@ def grow(make: Make, *, turns: int, resend: bool, window: int = 8_000, seconds: 
             break
     lost = marks(whole) - marks(provider.last) - summarizer.shown
     return found | {
-        "summaries": summarizer.calls, "summary_tokens": summarizer.tokens, "refused": provider.refused,
-        "broken": provider.broken, "uncached": provider.uncached, "lost": len(lost), "seconds": time.monotonic() - begun,
-    }  # fmt: skip
+        "summaries": summarizer.calls,
+        "summary_tokens": summarizer.tokens,
+        "refused": provider.refused,
+        "broken": provider.broken,
+        "uncached": provider.uncached,
+        "lost": len(lost),
+        "seconds": time.monotonic() - begun,
+    }
 
 
-# -- (d) a summarizer that fails ---------------------------------------------------------------------------------------
+# -- (d) a summarizer that fails -------------------------------------------------------------------
 
 
 def fault(make: Make, *, kind: str) -> Found:
@@ -153,22 +185,27 @@ def fault(make: Make, *, kind: str) -> Found:
         kept = peer.write(call(peer.read(messages))[0])
     except Exception as error:  # noqa: BLE001 - told in the table
         return {"answered": False, "error": type(error).__name__, "lost": 0}
-    # What is gone from the list that the program keeps cannot come back; what is gone from one request can.
+    # What is gone from the list that the program keeps cannot come back; what is gone from one
+    # request can.
     lost = marks(messages) - marks(kept) - (summarizer.shown if kind == "inflates" else set())
     return {"answered": True, "lost": len(lost)}
 
 
-# -- (i) pairs ---------------------------------------------------------------------------------------------------------
+# -- (i) pairs -------------------------------------------------------------------------------------
 
 
 def pairs(make: Make, *, ratio: float) -> Found:
-    """Histories of which one compaction leaves a list that a provider refuses, lost the question, or raised."""
+    """Histories of which one compaction leaves a list that a provider refuses, lost the question,
+    or raised.
+    """
     found: Found = {}
     for wire_format in make.formats:
         write, rules = FORMATS.get(wire_format, (list, ChatRules()))
         broken = raised = gone = 0
         for messages in shapes():
-            peer = make(Summarizer("They looked at stores.").settings(max(1, tokens(messages) // 2), ratio))
+            peer = make(
+                Summarizer("They looked at stores.").settings(max(1, tokens(messages) // 2), ratio)
+            )
             try:
                 if wire_format == "openai":
                     made = peer.write(peer.fold(peer.read(json.loads(json.dumps(messages)))))
@@ -179,20 +216,31 @@ def pairs(make: Make, *, ratio: float) -> Found:
                 continue
             asked = [one for one in messages if one["role"] == "user"][-1]["content"]
             broken += rules(made) is not None
-            gone += not any(one.get("role") == "user" and json.dumps(asked)[1:-1] in json.dumps(one) for one in made)
-        found[wire_format] = {"cases": len(shapes()), "broken": broken, "raised": raised, "gone": gone}
+            gone += not any(
+                one.get("role") == "user" and json.dumps(asked)[1:-1] in json.dumps(one)
+                for one in made
+            )
+        found[wire_format] = {
+            "cases": len(shapes()),
+            "broken": broken,
+            "raised": raised,
+            "gone": gone,
+        }
     return found
 
 
-# -- (j) what reaches the model ----------------------------------------------------------------------------------------
+# -- (j) what reaches the model --------------------------------------------------------------------
 
 
-def answers(make: Make, *, share: float, length: int = 40_000, each: int = 10, url: str = "") -> Found:
+def answers(
+    make: Make, *, share: float, length: int = 40_000, each: int = 10, url: str = ""
+) -> Found:
     """Facts of long chats that stand in the request, word for word, when they are asked for.
 
-    The window is a share of the chat. The summarizer says again as many of the user's sentences as a fifth of the
-    window holds, evenly chosen: the same for all, and no better than chance. With the ``url`` of a server a model
-    writes the summaries and answers; *right* are answers that hold the expected words.
+    The window is a share of the chat. The summarizer says again as many of the user's sentences as
+    a fifth of the window holds, evenly chosen: the same for all, and no better than chance. With
+    the ``url`` of a server a model writes the summaries and answers; *right* are answers that hold
+    the expected words.
     """
     questions = import_module("questions")
     reached = total = failed = right = 0
@@ -208,7 +256,9 @@ def answers(make: Make, *, share: float, length: int = 40_000, each: int = 10, u
         for at, (fact, question, expected) in enumerate(facts[:each]):
             total += 1
             try:
-                now, reply = call(peer.more(kept, [{"role": "user", "content": questions.asked(question)}]))
+                now, reply = call(
+                    peer.more(kept, [{"role": "user", "content": questions.asked(question)}])
+                )
             except Exception:  # noqa: BLE001 - counted
                 failed += 1
                 continue
@@ -216,10 +266,15 @@ def answers(make: Make, *, share: float, length: int = 40_000, each: int = 10, u
             reached += fact in json.dumps(provider.last, ensure_ascii=False)
             if not at and peer.keeps:  # What it keeps from then on, but without the question.
                 kept = peer.without_last(now)
-    return {"reached": reached, "asked": total, "failed_calls": failed, **({"right": right} if url else {})}
+    return {
+        "reached": reached,
+        "asked": total,
+        "failed_calls": failed,
+        **({"right": right} if url else {}),
+    }
 
 
-# -- (l) compacter's own settings ------------------------------------------------------------------------------------
+# -- (l) compacter's own settings ------------------------------------------------------------------
 
 
 def setting(make: Make, *, options: Found) -> Found:
@@ -232,10 +287,12 @@ def setting(make: Make, *, options: Found) -> Found:
 
     other: Any = changed
     found = grow(other, turns=200, resend=True)
-    return found | {f"reached {percent}": answers(other, share=percent / 100)["reached"] for percent in (10, 20)}
+    return found | {
+        f"reached {percent}": answers(other, share=percent / 100)["reached"] for percent in (10, 20)
+    }
 
 
-# -- (k) detection -----------------------------------------------------------------------------------------------------
+# -- (k) detection ---------------------------------------------------------------------------------
 
 
 class ProviderError(Exception):
@@ -243,11 +300,14 @@ class ProviderError(Exception):
 
     def __init__(self, text: str, status: int | None, code: Any) -> None:
         super().__init__(text)
-        self.status_code, self.code = status, code
+        self.status_code = status
+        self.code = code
 
 
 def detect(make: Make, *, file: str) -> Found:
-    """Token limits found, and false alarms, among real error texts. Others' texts: they are not part of the project."""
+    """Token limits found, and false alarms, among real error texts. Others' texts: they are not
+    part of the project.
+    """
     peer = make(Summarizer().settings(1_000))
     counts = {"overflow": [0, 0], "not_overflow": [0, 0]}
     for line in Path(file).read_text(encoding="utf-8").splitlines():
@@ -257,7 +317,8 @@ def detect(make: Make, *, file: str) -> Found:
         error = ProviderError(case["message"], case["http_status"], case["code"])
         for link in reversed(case.get("chain") or []):  # What it was raised from.
             inner = ProviderError(link["message"], link.get("http_status"), None)
-            inner.__cause__, error.__cause__ = error.__cause__, inner
+            inner.__cause__ = error.__cause__
+            error.__cause__ = inner
         answer = peer.detects(error, f"{case['code'] or ''} {case['message']}")
         if answer is None:
             return {}
@@ -267,7 +328,15 @@ def detect(make: Make, *, file: str) -> Found:
 
 
 TASKS: dict[str, Callable[..., Found]] = {
-    "idle": idle, "fold": fold, "grow": grow, "fault": fault, "pairs": pairs, "answers": answers, "detect": detect,
+    "idle": idle,
+    "fold": fold,
+    "grow": grow,
+    "fault": fault,
+    "pairs": pairs,
+    "answers": answers,
+    "detect": detect,
     "setting": setting,
-    "live": live, "stream": stream, "crowd": crowd,
-}  # fmt: skip
+    "live": live,
+    "stream": stream,
+    "crowd": crowd,
+}

@@ -1,4 +1,6 @@
-"""Runs in a peer's environment: a line of JSON in, a line out. ``python worker.py peer_langchain``."""
+"""Runs in a peer's environment: a line of JSON in, a line out. ``python worker.py
+peer_langchain``.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,11 @@ logging.disable(logging.CRITICAL)
 def version_of(package: str) -> str:
     """What is installed; of the project itself, what its sources say."""
     if package == "llm-compacter":
-        return str(tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"])
+        return str(
+            tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
+                "version"
+            ]
+        )
     with contextlib.suppress(importlib.metadata.PackageNotFoundError):
         return importlib.metadata.version(package) if package else ""
     return ""
@@ -35,7 +41,11 @@ def main() -> None:
     with contextlib.redirect_stdout(sys.stderr):
         adapter = importlib.import_module(sys.argv[1]).Adapter
         work = importlib.import_module("work")
-        greeting = {"package": adapter.package, "imports": adapter.imports, "version": version_of(adapter.package)}
+        greeting = {
+            "package": adapter.package,
+            "imports": adapter.imports,
+            "version": version_of(adapter.package),
+        }
         print(json.dumps(greeting), file=out, flush=True)
         for line in sys.stdin:
             asked = json.loads(line)

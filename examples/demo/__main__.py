@@ -24,7 +24,10 @@ from .picture import Picture
 if TYPE_CHECKING:
     from compacter.events import Event
 
-PROMPT = "{history}\n\nSummarize the transcript above in a few short sentences. Keep names, numbers, dates and rules."
+PROMPT = (
+    "{history}\n\nSummarize the transcript above in a few short sentences. Keep "
+    "names, numbers, dates and rules."
+)
 
 
 class Demo:
@@ -40,8 +43,9 @@ class Demo:
         self.folds: list[CompactionEvent] = []
         self.answers: list[str] = []
         self.prompt_tokens = 0
-        # The whole wiring. A window of 2,048 tokens leaves little room for a summary, and a model of this
-        # size writes a poor one: half of the room goes to the rules and facts that are kept word for word.
+        # The whole wiring. A window of 2,048 tokens leaves little room for a summary, and a model
+        # of this size writes a poor one: half of the room goes to the rules and facts that are kept
+        # word for word.
         self.compacter = Compacter(
             max_summary_tokens=300,
             summary_prompt=PROMPT,
@@ -99,7 +103,10 @@ class Demo:
                 "compactions",
                 f"{len(self.folds)}, {sum(event.duration for event in self.folds):.0f} s of them",
             ),
-            ("whole conversation", f"{self.picture.context.whole:,} tokens, window {self.model.window:,}"),
+            (
+                "whole conversation",
+                (f"{self.picture.context.whole:,} tokens, window {self.model.window:,}"),
+            ),
             ("tokens of answered requests", f"{self.prompt_tokens:,}"),
             ("tokens for summaries", f"{read:,} read, {written:,} written"),
             ("time", f"{seconds:.0f} s"),
@@ -113,7 +120,9 @@ class Demo:
 def main() -> int:
     """Run the demo; the exit status."""
     options = argparse.ArgumentParser(prog="demo", description=__doc__)
-    options.add_argument("--turns", type=int, default=len(TURNS), help="how many turns of the conversation")
+    options.add_argument(
+        "--turns", type=int, default=len(TURNS), help=("how many turns of the conversation")
+    )
     options.add_argument("--window", type=int, default=WINDOW, help="tokens of the model's window")
     chosen = options.parse_args()
     turns = TURNS[: chosen.turns]

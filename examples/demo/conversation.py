@@ -1,7 +1,8 @@
-"""A long conversation: seven people plan three days in the mountains, with an assistant that has four tools.
+"""A long conversation: seven people plan three days in the mountains, with an assistant that has
+four tools.
 
-The 135M model of the demo answers each turn itself, but it cannot call tools: calls and their results are
-told here, as an application would have recorded them.
+The 135M model of the demo answers each turn itself, but it cannot call tools: calls and their
+results are told here, as an application would have recorded them.
 """
 
 from __future__ import annotations
@@ -65,7 +66,11 @@ def _weather(day: str, *hours: tuple[str, int, int, str]) -> Call:
         }
         for hour, celsius, wind, sky in hours
     ]
-    return Call("weather", {"place": "Kerlach ridge", "day": day}, {"place": "Kerlach ridge", "hours": forecast})
+    return Call(
+        "weather",
+        {"place": "Kerlach ridge", "day": day},
+        {"place": "Kerlach ridge", "hours": forecast},
+    )
 
 
 def _hut(name: str, night: str, beds: int, price: float, note: str) -> Call:
@@ -78,26 +83,38 @@ def _trains(day: str, *trains: tuple[str, str, str, int]) -> Call:
         {"train": train, "leaves": leaves, "arrives": arrives, "changes": changes}
         for train, leaves, arrives, changes in trains
     ]
-    return Call("trains", {"from": "Ostheim", "to": "Kerlach", "day": day}, {"day": day, "trains": rows})
+    return Call(
+        "trains", {"from": "Ostheim", "to": "Kerlach", "day": day}, {"day": day, "trains": rows}
+    )
 
 
 def _expense(what: str, euros: float, total: float) -> Call:
-    return Call("add_expense", {"what": what, "eur": euros}, {"booked": what, "eur": euros, "total_eur": total})
+    return Call(
+        "add_expense",
+        {"what": what, "eur": euros},
+        {"booked": what, "eur": euros, "total_eur": total},
+    )
 
 
 TURNS = (
     Turn(
-        "We are seven people from the hiking club and want to walk the Kerlach ridge from 12 to 14 June."
-        " Our budget is 640 euros for all of us together. Mara is allergic to walnuts, so never put nuts"
+        "We are seven people from the hiking club and want to walk the Kerlach ridge "
+        "from 12 to 14 June."
+        " Our budget is 640 euros for all of us together. Mara is allergic to walnuts, "
+        "so never put nuts"
         " on any list. What should we settle first?"
     ),
     Turn(
-        "Here is who comes: Mara leads, Jonas carries the rope, Ines and Pavel share a tent, Aiko takes"
+        "Here is who comes: Mara leads, Jonas carries the rope, Ines and Pavel share a "
+        "tent, Aiko takes"
         " photos, Tom is new to the mountains, and Ruth is 67 but the fittest of us. Who needs most"
         " attention on steep ground?"
     ),
     Turn(
-        "Check the trains for the first day, please. We must not take the night train, Tom cannot sleep in it.",
+        (
+            "Check the trains for the first day, please. We must not take the night train, "
+            "Tom cannot sleep in it."
+        ),
         (
             _trains(
                 "12 June",
@@ -116,12 +133,25 @@ TURNS = (
     Turn(
         "Now the huts. Which one has room for seven on the first night?",
         (
-            _hut("Falkenhaus", "12 June", 4, 34.0, "Half board, showers until 20:00, dogs are welcome"),
-            _hut("Grauspitz hut", "12 June", 9, 29.0, "Bring your own sheet, the key is with the warden"),
+            _hut(
+                "Falkenhaus",
+                "12 June",
+                4,
+                34.0,
+                ("Half board, showers until 20:00, dogs are welcome"),
+            ),
+            _hut(
+                "Grauspitz hut",
+                "12 June",
+                9,
+                29.0,
+                ("Bring your own sheet, the key is with the warden"),
+            ),
         ),
     ),
     Turn(
-        "Grauspitz hut it is, reference GH-7731. The warden is called Benedikt, and he wants us there"
+        "Grauspitz hut it is, reference GH-7731. The warden is called Benedikt, and he "
+        "wants us there"
         " before 18:30. Write that down and tell me what we must not forget to pack for that hut."
     ),
     Turn(
@@ -142,28 +172,43 @@ TURNS = (
         ),
     ),
     Turn(
-        "A thunderstorm at eight. So the rule for every day is: off the ridge by four in the afternoon,"
+        "A thunderstorm at eight. So the rule for every day is: off the ridge by four "
+        "in the afternoon,"
         " always. How long may our lunch break be, if the walk takes four and a half hours?"
     ),
-    Turn("Tom asks what he should wear. He owns running shoes, a cotton shirt and a thin rain jacket. Be honest."),
+    Turn(
+        "Tom asks what he should wear. He owns running shoes, a cotton shirt and a "
+        "thin rain jacket. Be honest."
+    ),
     Turn(
         "And the second night? Look at both huts again.",
         (
-            _hut("Falkenhaus", "13 June", 7, 34.0, "Half board, last seven beds, pay by transfer only"),
+            _hut(
+                "Falkenhaus",
+                "13 June",
+                7,
+                34.0,
+                ("Half board, last seven beds, pay by transfer only"),
+            ),
             _hut("Grauspitz hut", "13 June", 2, 29.0, "A school class has taken the dormitory"),
         ),
     ),
     Turn(
-        "Falkenhaus for the second night, then: that is 238 euros for seven. Add it and tell me whether"
+        "Falkenhaus for the second night, then: that is 238 euros for seven. Add it "
+        "and tell me whether"
         " we still keep within the budget.",
         (_expense("Falkenhaus, 7 beds, half board", 238.0, 602.0),),
     ),
     Turn(
-        "Only 38 euros are left for food on the way. Suggest three cheap things that keep in a rucksack"
+        "Only 38 euros are left for food on the way. Suggest three cheap things that "
+        "keep in a rucksack"
         " for three days, and remember what I said about Mara."
     ),
     Turn(
-        "Ruth says that the path between the two huts was closed last autumn after a rockfall. Is it open again?",
+        (
+            "Ruth says that the path between the two huts was closed last autumn after a "
+            "rockfall. Is it open again?"
+        ),
         (
             Call(
                 "path_status",
@@ -175,7 +220,10 @@ TURNS = (
                     "sections": [
                         {"name": "Lower chute", "state": "new steel cable, 40 m, harness advised"},
                         {"name": "Middle terrace", "state": "no remarks"},
-                        {"name": "Rockfall zone", "state": "cross one at a time, before 10:00 only"},
+                        {
+                            "name": "Rockfall zone",
+                            "state": ("cross one at a time, before 10:00 only"),
+                        },
                         {"name": "Goat saddle", "state": "snow on the north side, 15 cm"},
                     ],
                     "detour": "K4b by the lake, 90 minutes longer, no cable",
@@ -197,11 +245,16 @@ TURNS = (
                     "walking_time": "6 h without breaks",
                     "text": (
                         "From the hut follow the yellow marks down to the larch wood. At the second"
-                        " bridge (50 min) keep left, the right branch ends at a quarry. The path then"
-                        " climbs in wide bends to the Glacier lake (2 h 20), whose outflow is crossed on"
-                        " stepping stones; after heavy rain use the footbridge 300 m further down. Along"
-                        " the shore there is no shade and no drinking water: fill the bottles at the"
-                        " spring behind the shepherd's cabin. From the north end of the lake a stony track"
+                        " bridge (50 min) keep left, the right branch ends at a quarry. The path "
+                        "then"
+                        " climbs in wide bends to the Glacier lake (2 h 20), whose outflow is "
+                        "crossed on"
+                        " stepping stones; after heavy rain use the footbridge 300 m further "
+                        "down. Along"
+                        " the shore there is no shade and no drinking water: fill the bottles at "
+                        "the"
+                        " spring behind the shepherd's cabin. From the north end of the lake a "
+                        "stony track"
                         " leads over the Low saddle (4 h 45) and down to Falkenhaus."
                     ),
                     "remarks": [
@@ -212,10 +265,15 @@ TURNS = (
             ),
         ),
     ),
-    Turn("Which of the two would you take with Tom in the group, K4 or the detour K4b by the lake? Say why."),
     Turn(
-        "We decided: K4b by the lake, because nobody has a harness. Jonas may leave the rope at home."
-        " What time do we have to leave Grauspitz hut, if the detour takes six hours and the four o'clock"
+        "Which of the two would you take with Tom in the group, K4 or the detour K4b "
+        "by the lake? Say why."
+    ),
+    Turn(
+        "We decided: K4b by the lake, because nobody has a harness. Jonas may leave "
+        "the rope at home."
+        " What time do we have to leave Grauspitz hut, if the detour takes six hours "
+        "and the four o'clock"
         " rule holds?"
     ),
     Turn(
@@ -236,7 +294,8 @@ TURNS = (
         " degrees in June. What do you tell her, kindly?"
     ),
     Turn(
-        "Pavel has found a second-hand tent for 25 euros. Do we need a tent at all, now that both nights"
+        "Pavel has found a second-hand tent for 25 euros. Do we need a tent at all, "
+        "now that both nights"
         " are booked in huts? Remember that 38 euros are all we have."
     ),
     Turn(
@@ -252,7 +311,8 @@ TURNS = (
         ),
     ),
     Turn(
-        "The group fare covers IC 213 as well, I asked at the counter: the code is ZUG-58-KER. So we"
+        "The group fare covers IC 213 as well, I asked at the counter: the code is "
+        "ZUG-58-KER. So we"
         " leave at 15:52. By what time should we be down at the station?"
     ),
     Turn(
@@ -289,11 +349,23 @@ TURNS = (
             ),
         ),
     ),
-    Turn("No network between the saddle and the lake. What should a group of seven agree on before that part?"),
     Turn(
-        "Put the food on the list: bread, hard cheese, dried apples and oat bars without nuts, 31 euros in all.",
+        "No network between the saddle and the lake. What should a group of seven "
+        "agree on before that part?"
+    ),
+    Turn(
+        (
+            "Put the food on the list: bread, hard cheese, dried apples and oat bars "
+            "without nuts, 31 euros in all."
+        ),
         (_expense("food for three days, without nuts", 31.0, 633.0),),
     ),
-    Turn("Write a cheerful message of two sentences to the group: everything is booked, and we meet at 07:10."),
-    Turn("One last thing: name the train we take home, and the one thing that must never be on Mara's list."),
+    Turn(
+        "Write a cheerful message of two sentences to the group: everything is booked, "
+        "and we meet at 07:10."
+    ),
+    Turn(
+        "One last thing: name the train we take home, and the one thing that must "
+        "never be on Mara's list."
+    ),
 )

@@ -1,4 +1,6 @@
-"""What one sees: each turn as a line, each compaction as a box, and below them the context window, live."""
+"""What one sees: each turn as a line, each compaction as a box, and below them the context window,
+live.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ class Context:
 
 
 class Picture:
-    """The terminal. Where there is none, the same turns and boxes as plain lines, without the moving part."""
+    """The terminal. Where there is none, the same turns and boxes as plain lines, without the
+    moving part.
+    """
 
     def __init__(self, window: int, turns: int, console: Console | None = None) -> None:
         self.console = console or Console(highlight=False)
@@ -52,7 +56,9 @@ class Picture:
         self._bar = min(56, self.console.width - 40)
         self._spinner = Spinner("dots")
         # A callable is asked anew at each refresh: the seconds run while the model works.
-        self._live = Live(console=self.console, get_renderable=self._render, refresh_per_second=8, transient=True)
+        self._live = Live(
+            console=self.console, get_renderable=self._render, refresh_per_second=8, transient=True
+        )
 
     def __enter__(self) -> Self:
         if self.console.is_terminal:
@@ -60,7 +66,10 @@ class Picture:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self._live.stop()
 
@@ -73,7 +82,9 @@ class Picture:
     def asked(self, number: int, turn: Turn) -> None:
         """A turn begins."""
         self.context.turn = number
-        line = Text.assemble((f"{number:>3}/{self.context.turns} ", "dim"), ("user   ", "bold cyan"), turn.user)
+        line = Text.assemble(
+            (f"{number:>3}/{self.context.turns} ", "dim"), ("user   ", "bold cyan"), turn.user
+        )
         self._line(line)
         for call in turn.calls:
             arguments = ", ".join(f"{name}={value}" for name, value in call.arguments.items())
@@ -84,7 +95,12 @@ class Picture:
         """The provider said that the request is too long."""
         self.context.refused = requested
         size = f"{requested:,} tokens" if requested else "the request"
-        self._line(Text(f"       {size} do not fit into {self.context.window:,}: refused by the server", "bold red"))
+        self._line(
+            Text(
+                (f"       {size} do not fit into {self.context.window:,}: refused by the server"),
+                "bold red",
+            )
+        )
         self.doing("the model summarises the oldest part")
 
     def failed(self, reason: str) -> None:
@@ -99,11 +115,17 @@ class Picture:
         context.refused = None
         context.sent, context.folded = event.compacted_tokens, round(event.compacted_tokens * share)
         table = Table.grid(padding=(0, 2))
-        table.add_row("tokens", f"{event.requested or event.original_tokens:,} → ~{event.compacted_tokens:,}")
+        table.add_row(
+            "tokens",
+            (f"{event.requested or event.original_tokens:,} → ~{event.compacted_tokens:,}"),
+        )
         table.add_row("characters", f"{event.original_data_size:,} → {event.compacted_data_size:,}")
         table.add_row("messages", f"{event.messages_before} → {event.messages_after}")
-        read, written = event.input_tokens, event.output_tokens
-        table.add_row("summarizer", f"{read:,} tokens read, {written:,} written, {event.duration:.1f} s")
+        read = event.input_tokens
+        written = event.output_tokens
+        table.add_row(
+            "summarizer", (f"{read:,} tokens read, {written:,} written, {event.duration:.1f} s")
+        )
         table.add_row("summary", Text(excerpt(event.summary or "(none: dropped)", 300), "italic"))
         if event.ledger:
             table.add_row("verbatim", Text(excerpt(event.ledger, 300), "italic"))
@@ -115,11 +137,18 @@ class Picture:
     def answered(self, answer: str, prompt_tokens: int, whole: int, *, folded: bool) -> None:
         """A turn ends; ``prompt_tokens`` as the server counted them."""
         context = self.context
-        context.sent, context.whole, context.refused = prompt_tokens, whole, None
+        context.sent = prompt_tokens
+        context.whole = whole
+        context.refused = None
         context.sizes.append((prompt_tokens, folded))
         self._line(Text.assemble(("       model  ", "bold green"), excerpt(answer, 400)))
         if not self.console.is_terminal:
-            self._line(Text(f"       window {prompt_tokens:,}/{context.window:,} tokens, all turns {whole:,}"))
+            self._line(
+                Text(
+                    f"       window {prompt_tokens:,}/{context.window:,} tokens, all "
+                    f"turns {whole:,}"
+                )
+            )
 
     def closing(self, rows: list[tuple[str, str]], known: str, answer: str, *, good: bool) -> None:
         """The totals, what stands for the folded turns now, and the last answer."""
@@ -131,11 +160,16 @@ class Picture:
         self.console.print(Panel(table, title="totals", border_style=style, title_align="left"))
         if known:
             title = "what stands for the folded turns in the last request"
-            self.console.print(Panel(Text(known), title=title, border_style="magenta", title_align="left"))
-        self.console.print(Panel(Text(answer), title="the last answer", border_style="cyan", title_align="left"))
+            self.console.print(
+                Panel(Text(known), title=title, border_style="magenta", title_align="left")
+            )
+        self.console.print(
+            Panel(Text(answer), title="the last answer", border_style="cyan", title_align="left")
+        )
 
     def _line(self, text: Text) -> None:
-        text.overflow, text.no_wrap = "ellipsis", self.console.is_terminal
+        text.overflow = "ellipsis"
+        text.no_wrap = self.console.is_terminal
         self.console.print(text, soft_wrap=not self.console.is_terminal)
 
     def _render(self) -> RenderableType:
@@ -178,7 +212,8 @@ class Picture:
         """The whole conversation against the window, and the size of each turn's request: a saw."""
         context = self.context
         scale = max(context.whole, context.window) / self._bar
-        used, edge = round(context.whole / scale), round(context.window / scale)
+        used = round(context.whole / scale)
+        edge = round(context.window / scale)
         whole = Text.assemble(
             "all   ",
             ("█" * min(used, edge), "cyan"),

@@ -1,7 +1,9 @@
-"""A fleet on this machine: Redis, two workers of the LiteLLM proxy, a pretend provider, and three kinds of client.
+"""A fleet on this machine: Redis, two workers of the LiteLLM proxy, a pretend provider, and three
+kinds of client.
 
-One conversation goes on past its 1,500-token window, by turns with curl, the OpenAI SDK and the Anthropic SDK, and by
-turns through either worker. Each fold is shown as it happens. It all ends by itself. ``make fleet`` runs it.
+One conversation goes on past its 1,500-token window, by turns with curl, the OpenAI SDK and the
+Anthropic SDK, and by turns through either worker. Each fold is shown as it happens. It all ends by
+itself. ``make fleet`` runs it.
 """
 
 from __future__ import annotations
@@ -26,8 +28,12 @@ TURNS = 18
 
 def main() -> None:
     """Start everything, talk, and end everything."""
-    with tempfile.TemporaryDirectory(prefix="compacter-fleet-") as name, contextlib.ExitStack() as stack:
-        folder, provider = Path(name), stack.enter_context(Provider())
+    with (
+        tempfile.TemporaryDirectory(prefix="compacter-fleet-") as name,
+        contextlib.ExitStack() as stack,
+    ):
+        folder = Path(name)
+        provider = stack.enter_context(Provider())
         memory = _redis(folder, stack)
         config = {
             "model_list": [
@@ -60,12 +66,18 @@ def talk(workers: list[Proxy], provider: Provider) -> None:
         messages: Chat = []
         for turn in range(1, TURNS + 1):
             messages.append(
-                {"role": "user", "content": f"{mark}, question {turn}: " + "what of the garden wall? " * 12}
+                {
+                    "role": "user",
+                    "content": f"{mark}, question {turn}: " + "what of the garden wall? " * 12,
+                }
             )
-            before, started = len(provider.seen), time.monotonic()
+            before = len(provider.seen)
+            started = time.monotonic()
             answer = ask(workers[turn % 2], messages)
             assert mark in answer, answer
-            messages.append({"role": "assistant", "content": answer + " The wall still stands." * 6})
+            messages.append(
+                {"role": "assistant", "content": answer + " The wall still stands." * 6}
+            )
             _tell(turn, workers[turn % 2], provider, before, time.monotonic() - started)
     print("\nevery call was answered")
 
@@ -78,10 +90,23 @@ def by_curl(worker: Proxy, messages: Chat) -> str:
         answer = worker.post("/v1/chat/completions", json.loads(body)).text
     else:
         answer = subprocess.run(  # noqa: S603 - our own arguments
-            [program, "-s", f"{worker.url}/v1/chat/completions", "-H", "Content-Type: application/json",
-             "-H", f"Authorization: Bearer {MASTER_KEY}", "--data-binary", "@-"],
-            input=body, capture_output=True, text=True, check=True, timeout=120,
-        ).stdout  # fmt: skip
+            [
+                program,
+                "-s",
+                f"{worker.url}/v1/chat/completions",
+                "-H",
+                ("Content-Type: application/json"),
+                "-H",
+                f"Authorization: Bearer {MASTER_KEY}",
+                "--data-binary",
+                "@-",
+            ],
+            input=body,
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=120,
+        ).stdout
     return str(json.loads(answer)["choices"][0]["message"]["content"])
 
 
@@ -109,9 +134,21 @@ def by_anthropic(worker: Proxy, messages: Chat) -> str:
 def _tell(turn: int, worker: Proxy, provider: Provider, before: int, seconds: float) -> None:
     said = []
     for seen in provider.seen[before:]:
-        what = "summary of" if "writer" in seen.model else "refused" if seen.status == 400 else "answered"
+        what = (
+            "summary of"
+            if "writer" in seen.model
+            else "refused"
+            if seen.status == 400
+            else "answered"
+        )
         said.append(f"{what} {seen.tokens:,}")
-    print(f"  turn {turn:>2}  worker :{worker.port}  {seconds:5.2f} s  {'  ->  '.join(said)} tokens", flush=True)
+    print(
+        (
+            f"  turn {turn:>2}  worker :{worker.port}  {seconds:5.2f} s  "
+            f"{'  ->  '.join(said)} tokens"
+        ),
+        flush=True,
+    )
 
 
 def _deployment(name: str, model: str, base: str) -> dict[str, Any]:

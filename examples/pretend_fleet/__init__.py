@@ -1,1 +1,3 @@
-"""A fleet to try the plug-in of the LiteLLM proxy with: a provider, Redis, two workers, three kinds of client."""
+"""A fleet to try the plug-in of the LiteLLM proxy with: a provider, Redis, two workers, three kinds
+of client.
+"""

@@ -1,8 +1,8 @@
 """A pretend provider on a loopback address, with a true context window.
 
-It speaks OpenAI's chat completions and responses, Anthropic's messages, Bedrock's Converse and InvokeModel, plain and
-streamed, refuses what is longer than its window, refuses half a tool pair, and keeps the books. The name of the model
-says how it behaves; the words in it, in any order:
+It speaks OpenAI's chat completions and responses, Anthropic's messages, Bedrock's Converse and
+InvokeModel, plain and streamed, refuses what is longer than its window, refuses half a tool pair,
+and keeps the books. The name of the model says how it behaves; the words in it, in any order:
 
     window-1500     tokens that fit, of four characters each (default: 1,500)
     new             refuses in words that litellm does not know
@@ -72,7 +72,9 @@ class Provider(ThreadingHTTPServer):
 
     def __enter__(self) -> Self:
         """Run in a thread."""
-        threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+        threading.Thread(
+            target=self.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
+        ).start()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -124,18 +126,35 @@ class _Handler(BaseHTTPRequestHandler):
         problem, status = _problem(asked)
         with self.server.lock:
             self.server.seen.append(
-                Seen(asked.protocol, str(body.get("model")), body, asked.tokens, status, dict(self.headers.items()))
+                Seen(
+                    asked.protocol,
+                    str(body.get("model")),
+                    body,
+                    asked.tokens,
+                    status,
+                    dict(self.headers.items()),
+                )
             )
         time.sleep(asked.seconds)
-        inside = "event" in asked.words and body.get("stream") and status == 400 and asked.tokens > asked.window
+        inside = (
+            "event" in asked.words
+            and body.get("stream")
+            and status == 400
+            and asked.tokens > asked.window
+        )
         if problem is not None and not inside:
             self._send(status, problem)
         elif body.get("stream"):
             events = _failed(asked, problem) if problem else _streamed(asked)
             if asked.framed:
-                self._body(b"".join(_frame(asked, *event) for event in events), "application/vnd.amazon.eventstream")
+                self._body(
+                    b"".join(_frame(asked, *event) for event in events),
+                    "application/vnd.amazon.eventstream",
+                )
             else:
-                self._body("".join(_lines(*event) for event in events).encode(), "text/event-stream")
+                self._body(
+                    "".join(_lines(*event) for event in events).encode(), "text/event-stream"
+                )
         else:
             self._send(200, _plain(asked))
 
@@ -165,7 +184,11 @@ def _read(path: str, body: Json) -> _Asked:
         body = {**body, "model": unquote(model), "stream": "stream" in protocol}
         protocol = "converse" if "converse" in protocol else "messages"
     content = body.get("input" if protocol == "responses" else "messages") or []
-    beside = [body.get(name) for name in ("tools", "toolConfig", "system", "instructions") if body.get(name)]
+    beside = [
+        body.get(name)
+        for name in ("tools", "toolConfig", "system", "instructions")
+        if body.get(name)
+    ]
     text = json.dumps([content, *beside], ensure_ascii=False)
     words = tuple(str(body.get("model", "")).replace("/", "-").split("-"))
     return _Asked(protocol, body, words, len(text) // CHARACTERS_PER_TOKEN, text, framed)
@@ -178,10 +201,13 @@ def _lines(name: str, data: Json | str) -> str:
 
 
 def _frame(asked: _Asked, name: str, data: Json | str) -> bytes:
-    """One message of the encoding ``vnd.amazon.eventstream``: prelude, headers, payload, two checksums."""
+    """One message of the encoding ``vnd.amazon.eventstream``: prelude, headers, payload, two
+    checksums.
+    """
     failed = name == "validationException"
     if asked.protocol == "messages" and not failed:
-        name, data = "chunk", {"bytes": b64encode(json.dumps(data).encode()).decode()}
+        name = "chunk"
+        data = {"bytes": b64encode(json.dumps(data).encode()).decode()}
     kind = "exception" if failed else "event"
     named = {":message-type": kind, f":{kind}-type": name, ":content-type": "application/json"}
     headers = b"".join(
@@ -194,7 +220,7 @@ def _frame(asked: _Asked, name: str, data: Json | str) -> bytes:
     return message + struct.pack(">I", zlib.crc32(message))
 
 
-# -- refusing ----------------------------------------------------------------------------------------------------------
+# -- refusing --------------------------------------------------------------------------------------
 
 
 def _problem(asked: _Asked) -> tuple[Json | None, int]:
@@ -207,29 +233,44 @@ def _problem(asked: _Asked) -> tuple[Json | None, int]:
         return _error(asked, f"tool pair broken: {orphan}", "invalid_request_error"), 400
     if asked.tokens <= asked.window:
         return None, 200
-    used, window = asked.tokens, asked.window
+    used = asked.tokens
+    window = asked.window
     if asked.framed:
         return _bedrock_refusal(asked), 400
     if "llama" in asked.words and "bare" in asked.words:
         text = "the request exceeds the available context size. try increasing the context size"
         return {"error": {"code": 400, "message": text, "type": "invalid_request_error"}}, 400
     if "llama" in asked.words:
-        text = f"request ({used} tokens) exceeds the available context size ({window} tokens), try increasing it"
+        text = (
+            f"request ({used} tokens) exceeds the available context size ({window} tokens), "
+            f"try increasing it"
+        )
         error = {
-            "code": 400, "message": text, "type": "exceed_context_size_error", "n_prompt_tokens": used, "n_ctx": window,
-        }  # fmt: skip
+            "code": 400,
+            "message": text,
+            "type": "exceed_context_size_error",
+            "n_prompt_tokens": used,
+            "n_ctx": window,
+        }
         return {"error": error}, 400
     if "new" in asked.words or ("bare" in asked.words and asked.protocol == "responses"):
-        text = "Your input exceeds the context window of this model. Please adjust your input and try again."
+        text = (
+            "Your input exceeds the context window of this model. Please adjust your input "
+            "and try again."
+        )
         return _error(asked, text, "invalid_request_error", "context_length_exceeded"), 400
     if asked.protocol == "messages":
         numbers = "" if "bare" in asked.words else f": {used} tokens > {window} maximum"
         text = f"prompt is too long{numbers}"
         return _error(asked, text, "invalid_request_error"), 400
     text = (
-        "This model's maximum context length was exceeded. Please reduce the length of the messages."
+        (
+            "This model's maximum context length was exceeded. Please reduce the length of "
+            "the messages."
+        )
         if "bare" in asked.words
-        else f"This model's maximum context length is {window} tokens. However, your messages resulted in {used} "
+        else f"This model's maximum context length is {window} tokens. However, your "
+        f"messages resulted in {used} "
         "tokens. Please reduce the length of the messages."
     )
     return _error(asked, text, "invalid_request_error", "context_length_exceeded"), 400
@@ -240,7 +281,10 @@ def _bedrock_refusal(asked: _Asked) -> Json:
     if "bare" in asked.words:
         text = "Input is too long for requested model."
     if "new" in asked.words:
-        text = "Input Tokens Exceeded: Number of input tokens exceeds maximum length. Please update the input."
+        text = (
+            "Input Tokens Exceeded: Number of input tokens exceeds maximum length. Please "
+            "update the input."
+        )
     return _error(asked, f"The model returned the following errors: {text}", "ValidationException")
 
 
@@ -261,11 +305,22 @@ def _failed(asked: _Asked, problem: Json) -> Iterator[tuple[str, Json | str]]:
         yield "error", problem
     elif asked.protocol == "responses":
         response = _response(asked, [], "in_progress")
-        yield "response.created", {"type": "response.created", "response": response, "sequence_number": 0}
-        failed = {**response, "status": "failed", "error": {
-            "code": "context_length_exceeded", "message": problem["error"]["message"],
-        }}  # fmt: skip
-        yield "response.failed", {"type": "response.failed", "response": failed, "sequence_number": 1}
+        yield (
+            "response.created",
+            {"type": "response.created", "response": response, "sequence_number": 0},
+        )
+        failed = {
+            **response,
+            "status": "failed",
+            "error": {
+                "code": "context_length_exceeded",
+                "message": problem["error"]["message"],
+            },
+        }
+        yield (
+            "response.failed",
+            {"type": "response.failed", "response": failed, "sequence_number": 1},
+        )
     else:
         yield "", problem
 
@@ -286,14 +341,18 @@ def _orphan(asked: _Asked) -> str:
             results.append(message["tool_call_id"])
         blocks = message["content"] if isinstance(message.get("content"), list) else []
         calls.extend(block["id"] for block in blocks if block.get("type") == "tool_use")
-        results.extend(block["tool_use_id"] for block in blocks if block.get("type") == "tool_result")
+        results.extend(
+            block["tool_use_id"] for block in blocks if block.get("type") == "tool_result"
+        )
         calls.extend(block["toolUse"]["toolUseId"] for block in blocks if "toolUse" in block)
-        results.extend(block["toolResult"]["toolUseId"] for block in blocks if "toolResult" in block)
+        results.extend(
+            block["toolResult"]["toolUseId"] for block in blocks if "toolResult" in block
+        )
     odd = set(calls) ^ set(results)
     return min(odd) if odd else ""
 
 
-# -- answering ---------------------------------------------------------------------------------------------------------
+# -- answering -------------------------------------------------------------------------------------
 
 
 def _answer(asked: _Asked) -> str:
@@ -304,9 +363,13 @@ def _answer(asked: _Asked) -> str:
 
 
 def _tool(asked: _Asked) -> Json | None:
-    """The tool that the answer calls, where the request has any and asks for it in its last words."""
+    """The tool that the answer calls, where the request has any and asks for it in its
+    last words.
+    """
     tools = asked.body.get("tools") or [
-        tool["toolSpec"] for tool in (asked.body.get("toolConfig") or {}).get("tools", ()) if "toolSpec" in tool
+        tool["toolSpec"]
+        for tool in (asked.body.get("toolConfig") or {}).get("tools", ())
+        if "toolSpec" in tool
     ]
     return tools[0] if tools and "use the tool" in asked.text[-2_000:] else None
 
@@ -316,7 +379,8 @@ def _usage(asked: _Asked) -> tuple[int, int]:
 
 
 def _plain(asked: _Asked) -> Json:
-    text, tool = _answer(asked), _tool(asked)
+    text = _answer(asked)
+    tool = _tool(asked)
     read, written = _usage(asked)
     if asked.protocol == "converse":
         use: Json | None = None
@@ -324,11 +388,16 @@ def _plain(asked: _Asked) -> Json:
             use = {"toolUse": {"toolUseId": "toolu_9", "name": tool["name"], "input": {"q": "x"}}}
         return {
             "output": {"message": {"role": "assistant", "content": [use or {"text": text}]}},
-            "stopReason": "tool_use" if tool else "end_turn", "usage": _converse_usage(asked),
+            "stopReason": "tool_use" if tool else "end_turn",
+            "usage": _converse_usage(asked),
             "metrics": {"latencyMs": 1},
-        }  # fmt: skip
+        }
     if asked.protocol == "messages":
-        block = {"type": "tool_use", "id": "toolu_9", "name": tool["name"], "input": {"q": "x"}} if tool else None
+        block = (
+            {"type": "tool_use", "id": "toolu_9", "name": tool["name"], "input": {"q": "x"}}
+            if tool
+            else None
+        )
         native = _message(asked, [block or {"type": "text", "text": text}])
         return {**native, "stop_reason": "tool_use" if tool else "end_turn"}
     if asked.protocol == "responses":
@@ -336,9 +405,13 @@ def _plain(asked: _Asked) -> Json:
     message: Json = {"role": "assistant", "content": text}
     if tool:
         function = {"name": tool["function"]["name"], "arguments": '{"q": "x"}'}
-        message = {"role": "assistant", "content": None, "tool_calls": [
-            {"id": "call_9", "type": "function", "function": function},
-        ]}  # fmt: skip
+        message = {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [
+                {"id": "call_9", "type": "function", "function": function},
+            ],
+        }
     usage = {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
     choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if tool else "stop"}
     return {**_chat(asked), "object": "chat.completion", "choices": [choice], "usage": usage}
@@ -365,16 +438,33 @@ def _chat_chunks(asked: _Asked) -> Iterator[tuple[str, Json | str]]:
     tool = _tool(asked)
     if tool:
         function = {"name": tool["function"]["name"], "arguments": ""}
-        deltas.append({"tool_calls": [{"index": 0, "id": "call_9", "type": "function", "function": function}]})
-        deltas.extend({"tool_calls": [{"index": 0, "function": {"arguments": part}}]} for part in ('{"q": ', '"x"}'))
+        deltas.append(
+            {"tool_calls": [{"index": 0, "id": "call_9", "type": "function", "function": function}]}
+        )
+        deltas.extend(
+            {"tool_calls": [{"index": 0, "function": {"arguments": part}}]}
+            for part in ('{"q": ', '"x"}')
+        )
     else:
         deltas.extend({"content": part} for part in _parts(_answer(asked)))
     for delta in deltas:
         yield "", {**shared, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
-    yield "", {**shared, "choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls" if tool else "stop"}]}
+    yield (
+        "",
+        {
+            **shared,
+            "choices": [
+                {"index": 0, "delta": {}, "finish_reason": "tool_calls" if tool else "stop"}
+            ],
+        },
+    )
     if (asked.body.get("stream_options") or {}).get("include_usage"):
         read, written = _usage(asked)
-        usage = {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
+        usage = {
+            "prompt_tokens": read,
+            "completion_tokens": written,
+            "total_tokens": read + written,
+        }
         yield "", {**shared, "choices": [], "usage": usage}
     yield "", "[DONE]"
 
@@ -382,9 +472,15 @@ def _chat_chunks(asked: _Asked) -> Iterator[tuple[str, Json | str]]:
 def _message(asked: _Asked, content: list[Json]) -> Json:
     read, written = _usage(asked)
     return {
-        "id": "msg_1", "type": "message", "role": "assistant", "model": asked.body["model"], "content": content,
-        "stop_reason": None, "stop_sequence": None, "usage": {"input_tokens": read, "output_tokens": written},
-    }  # fmt: skip
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": asked.body["model"],
+        "content": content,
+        "stop_reason": None,
+        "stop_sequence": None,
+        "usage": {"input_tokens": read, "output_tokens": written},
+    }
 
 
 def _message_events(asked: _Asked) -> Iterator[tuple[str, Json | str]]:
@@ -402,56 +498,110 @@ def _message_events(asked: _Asked) -> Iterator[tuple[str, Json | str]]:
         yield "content_block_delta", {"type": "content_block_delta", "index": 0, "delta": delta}
     yield "content_block_stop", {"type": "content_block_stop", "index": 0}
     reason = {"stop_reason": "tool_use" if tool else "end_turn", "stop_sequence": None}
-    yield "message_delta", {"type": "message_delta", "delta": reason, "usage": {"output_tokens": _usage(asked)[1]}}
+    yield (
+        "message_delta",
+        {"type": "message_delta", "delta": reason, "usage": {"output_tokens": _usage(asked)[1]}},
+    )
     yield "message_stop", {"type": "message_stop"}
 
 
 def _response(asked: _Asked, output: list[Json], status: str) -> Json:
     read, written = _usage(asked)
     return {
-        "id": "resp_1", "object": "response", "created_at": int(time.time()), "model": asked.body["model"],
-        "status": status, "output": output, "parallel_tool_calls": True, "tool_choice": "auto", "tools": [],
-        "error": None, "incomplete_details": None, "instructions": None, "metadata": {}, "temperature": 1.0,
+        "id": "resp_1",
+        "object": "response",
+        "created_at": int(time.time()),
+        "model": asked.body["model"],
+        "status": status,
+        "output": output,
+        "parallel_tool_calls": True,
+        "tool_choice": "auto",
+        "tools": [],
+        "error": None,
+        "incomplete_details": None,
+        "instructions": None,
+        "metadata": {},
+        "temperature": 1.0,
         "top_p": 1.0,
         "usage": {
-            "input_tokens": read, "output_tokens": written, "total_tokens": read + written,
-            "input_tokens_details": {"cached_tokens": 0}, "output_tokens_details": {"reasoning_tokens": 0},
+            "input_tokens": read,
+            "output_tokens": written,
+            "total_tokens": read + written,
+            "input_tokens_details": {"cached_tokens": 0},
+            "output_tokens_details": {"reasoning_tokens": 0},
         },
-    }  # fmt: skip
+    }
 
 
 def _item(asked: _Asked) -> Json:
     tool = _tool(asked)
     if tool:
         return {
-            "id": "fc_9", "type": "function_call", "call_id": "call_9", "name": tool["name"],
-            "arguments": '{"q": "x"}', "status": "completed",
-        }  # fmt: skip
+            "id": "fc_9",
+            "type": "function_call",
+            "call_id": "call_9",
+            "name": tool["name"],
+            "arguments": '{"q": "x"}',
+            "status": "completed",
+        }
     content = [{"type": "output_text", "text": _answer(asked), "annotations": []}]
-    return {"id": "msg_1", "type": "message", "role": "assistant", "status": "completed", "content": content}
+    return {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "status": "completed",
+        "content": content,
+    }
 
 
 def _response_events(asked: _Asked) -> Iterator[tuple[str, Json | str]]:
     item = _item(asked)
     events: list[Json] = [
         {"type": "response.created", "response": _response(asked, [], "in_progress")},
-        {"type": "response.output_item.added", "output_index": 0, "item": {**item, "status": "in_progress"}},
+        {
+            "type": "response.output_item.added",
+            "output_index": 0,
+            "item": {**item, "status": "in_progress"},
+        },
     ]
     place = {"item_id": item["id"], "output_index": 0}
     if item["type"] == "function_call":
         events.extend(
-            {"type": "response.function_call_arguments.delta", **place, "delta": part} for part in ('{"q": ', '"x"}')
+            {"type": "response.function_call_arguments.delta", **place, "delta": part}
+            for part in ('{"q": ', '"x"}')
         )
-        events.append({"type": "response.function_call_arguments.done", **place, "arguments": item["arguments"]})
+        events.append(
+            {
+                "type": "response.function_call_arguments.done",
+                **place,
+                "arguments": item["arguments"],
+            }
+        )
     else:
         text = _answer(asked)
         part = {"type": "output_text", "text": "", "annotations": []}
-        events.append({"type": "response.content_part.added", **place, "content_index": 0, "part": part})
+        events.append(
+            {"type": "response.content_part.added", **place, "content_index": 0, "part": part}
+        )
         events.extend(
-            {"type": "response.output_text.delta", **place, "content_index": 0, "delta": piece, "logprobs": []}
+            {
+                "type": "response.output_text.delta",
+                **place,
+                "content_index": 0,
+                "delta": piece,
+                "logprobs": [],
+            }
             for piece in _parts(text)
         )
-        events.append({"type": "response.output_text.done", **place, "content_index": 0, "text": text, "logprobs": []})
+        events.append(
+            {
+                "type": "response.output_text.done",
+                **place,
+                "content_index": 0,
+                "text": text,
+                "logprobs": [],
+            }
+        )
     events.append({"type": "response.output_item.done", "output_index": 0, "item": item})
     events.append({"type": "response.completed", "response": _response(asked, [item], "completed")})
     for number, event in enumerate(events):

@@ -53,7 +53,9 @@ class Proxy:
         """Where it is."""
         return f"http://127.0.0.1:{self.port}"
 
-    def post(self, path: str, body: Mapping[str, Any], *, key: str | None = None, timeout: float = 60) -> Answer:
+    def post(
+        self, path: str, body: Mapping[str, Any], *, key: str | None = None, timeout: float = 60
+    ) -> Answer:
         """Send a request.
 
         Args:
@@ -63,12 +65,20 @@ class Proxy:
             timeout: Seconds.
         """
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
-        headers = {"Content-Type": "application/json", "Authorization": f"Bearer {key or self.key}", **self.extra}
+        headers = {
+            "Content-Type": "application/json",
+            "Authorization": f"Bearer {key or self.key}",
+            **self.extra,
+        }
         try:
             connection.request("POST", path, json.dumps(body), headers)
             response = connection.getresponse()
             text = response.read().decode()
-            return Answer(response.status, {name.lower(): value for name, value in response.getheaders()}, text)
+            return Answer(
+                response.status,
+                {name.lower(): value for name, value in response.getheaders()},
+                text,
+            )
         finally:
             connection.close()
 
@@ -92,7 +102,10 @@ def free_port() -> int:
 
 
 def launched(
-    python: Path, config: Mapping[str, Any], folder: Path, environment: Mapping[str, str] | None = None
+    python: Path,
+    config: Mapping[str, Any],
+    folder: Path,
+    environment: Mapping[str, str] | None = None,
 ) -> Proxy:
     """A proxy that is starting; ``ready`` waits for it.
 
@@ -103,7 +116,8 @@ def launched(
         environment: More variables.
     """
     port = free_port()
-    path, log = folder / f"config-{port}.yaml", folder / f"proxy-{port}.log"
+    path = folder / f"config-{port}.yaml"
+    log = folder / f"proxy-{port}.log"
     path.write_text(json.dumps(config))  # JSON is YAML.
     more = {
         "LITELLM_MASTER_KEY": MASTER_KEY,
@@ -116,14 +130,29 @@ def launched(
     program = "from litellm import run_server; run_server()"
     with log.open("wb") as output:
         process = subprocess.Popen(  # noqa: S603 - our own arguments
-            [str(python), "-c", program, "--config", str(path), "--host", "127.0.0.1", "--port", str(port)],
-            stdout=output, stderr=subprocess.STDOUT, env={**os.environ, **more}, cwd=folder,
-        )  # fmt: skip
+            [
+                str(python),
+                "-c",
+                program,
+                "--config",
+                str(path),
+                "--host",
+                "127.0.0.1",
+                "--port",
+                str(port),
+            ],
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, **more},
+            cwd=folder,
+        )
     return Proxy(port, process, log)
 
 
 def ready(proxy: Proxy, seconds: float = 180) -> Proxy:
-    """Wait until a proxy answers. Raises ``RuntimeError`` with the end of its log when it does not."""
+    """Wait until a proxy answers. Raises ``RuntimeError`` with the end of its log when it
+    does not.
+    """
     end = time.monotonic() + seconds
     while time.monotonic() < end and proxy.process.poll() is None:
         with contextlib.suppress(OSError):
@@ -146,7 +175,10 @@ def stopped(proxy: Proxy) -> None:
 
 @contextlib.contextmanager
 def running(
-    python: Path, config: Mapping[str, Any], folder: Path, environment: Mapping[str, str] | None = None
+    python: Path,
+    config: Mapping[str, Any],
+    folder: Path,
+    environment: Mapping[str, str] | None = None,
 ) -> Generator[Proxy]:
     """A proxy that answers, ended on the way out."""
     proxy = launched(python, config, folder, environment)

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from compacter.compacter import Compacter, CompactionResult, compacted
-    from compacter.compaction.run import Chain
-    from compacter.compaction.strategies import ClearToolResults, Shorten, Truncate
+    from compacter.compaction.strategies import Chain, ClearToolResults, Shorten, Truncate
     from compacter.compaction.summarize import Summarize
     from compacter.compaction.task import CompactionPlan, CompactionStrategy
     from compacter.errors import (
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from compacter.memory.base import InProcessMemory, MemoryUnavailable
     from compacter.memory.redis import RedisMemory
     from compacter.memory.sqlite import SQLiteMemory
-    from compacter.messages.format import UnknownFormatError
+    from compacter.messages.recognise import UnknownFormatError
     from compacter.overflow import TokenLimit, detect_token_limit
     from compacter.recall.index import SearchUnavailableError
     from compacter.recall.passages import Passage, Quotes
@@ -76,7 +75,7 @@ _HOMES = {
     "InvalidHistoryError": "compacter.errors",
     "MemoryUnavailable": "compacter.memory.base",
     "SearchUnavailableError": "compacter.recall.index",
-    "UnknownFormatError": "compacter.messages.format",
+    "UnknownFormatError": "compacter.messages.recognise",
     "CompactionEvent": "compacter.events",
     "CompactionPlan": "compacter.compaction.task",
     "InProcessMemory": "compacter.memory.base",
@@ -92,7 +91,7 @@ _HOMES = {
     "Truncate": "compacter.compaction.strategies",
     "ClearToolResults": "compacter.compaction.strategies",
     "Shorten": "compacter.compaction.strategies",
-    "Chain": "compacter.compaction.run",
+    "Chain": "compacter.compaction.strategies",
 }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compacter.cli import main
+from compacter.tools.cli import main
 
 if __name__ == "__main__":
     main()

@@ -11,19 +11,29 @@ from inspect import Parameter, Signature
 from typing import Any, Literal, Protocol, Self, TypedDict, TypeVar, Unpack, overload
 
 from compacter import models
-from compacter.call.io import ASYNC, IO, SYNC, is_large, run
-from compacter.call.request import pinned
 from compacter.call.state import State
-from compacter.compaction.conversation import Conversation
+from compacter.compaction.conversation import Conversation, find_pinned
 from compacter.compaction.plan import Job, plan
 from compacter.compaction.summarize import Summarize
 from compacter.compaction.task import CompactionPlan, StrategyLike, links_of
 from compacter.errors import ConfigurationError, InvalidHistoryError, whole_number
 from compacter.events import CompactionEvent, Totals
+from compacter.io import ASYNC, IO, SYNC, is_large, run
 from compacter.memory import Memory
 from compacter.memory.record import conversation_digest
-from compacter.messages.format import Message, get_format, recognise
-from compacter.options import Detector, Fallback, Options, PlanHook, Retrieved, Stop, Summarizer, check_hook, validated
+from compacter.messages.format import Message, get_format
+from compacter.messages.recognise import recognise
+from compacter.options import (
+    Detector,
+    Fallback,
+    Options,
+    PlanHook,
+    Retrieved,
+    Stop,
+    Summarizer,
+    check_hook,
+    validated,
+)
 from compacter.recall.passages import Passage, Quotes
 from compacter.settings import PRESETS, from_environment
 
@@ -32,7 +42,9 @@ EventHook = TypeVar("EventHook", bound=Callable[..., object])
 
 
 class CompacterOptions(TypedDict, total=False):
-    """Options of ``Compacter``; described, with units and defaults, in ``compacter.options.Options``."""
+    """Options of ``Compacter``; described, with units and defaults, in
+    ``compacter.options.Options``.
+    """
 
     compact_ratio: float
     max_retries: int | Stop
@@ -44,13 +56,16 @@ class CompacterOptions(TypedDict, total=False):
     preserve_recent_turns: int
     pin: Callable[[Message], object] | None
     trigger_tokens: int | float | None
+    prepare_tokens: int | float | None
     min_calls_between: int
     alternate_roles: bool | None
     adjust_max_tokens: bool
     memory: Memory | None
     timeout: float | None
     detect: Detector | None
-    on_compaction: Callable[[CompactionEvent], object] | Sequence[Callable[[CompactionEvent], object]]
+    on_compaction: (
+        Callable[[CompactionEvent], object] | Sequence[Callable[[CompactionEvent], object]]
+    )
     on_event: Callable[[Any], object] | Sequence[Callable[[Any], object]]
     before_compaction: PlanHook | None
     redact: Callable[[str], str] | Literal["secrets"] | None
@@ -83,24 +98,32 @@ class CompactionResult:
 
 
 class Compacter:
-    """Wraps completion calls: if a provider refuses a request as too long, the history is compacted and sent again.
+    """Wraps completion calls: if a provider refuses a request as too long, the history is compacted
+    and sent again.
 
-    Thread-safe, for sync and async calls. Use one object for a whole program: it stores the compactions, and the
-    calibration of each model.
+    Thread-safe, for sync and async calls. Use one object for a whole program: it stores the
+    compactions, and the calibration of each model.
 
     Args:
         compact_ratio: Share of the size to fold, oldest messages first.
-        max_retries: Compactions per call, so at most ``1 + max_retries`` requests; or a tenacity stop.
-        summarizer: Writer of summaries: ``None`` (the wrapped call), a model's name, a function, or ``"extractive"``.
+        max_retries: Compactions per call, so at most ``1 + max_retries`` requests; or a tenacity
+        stop.
+        summarizer: Writer of summaries: ``None`` (the wrapped call), a model's name, a function, or
+        ``"extractive"``.
         summary_prompt: Instruction in place of the built-in one.
         max_summary_tokens: Largest size of a summary, in tokens.
         strategy: One strategy, or several to try in order.
-        fallback: Replacement for a summary that fails: ``"extractive"``, ``"truncate"``, both; ``None`` raises.
+        fallback: Replacement for a summary that fails: ``"extractive"``, ``"truncate"``, both;
+        ``None`` raises.
         preserve_recent_turns: Number of newest turns to keep verbatim as long as the result fits.
         pin: Function of a message that returns whether to keep it verbatim.
-        trigger_tokens: Size at which to compact before the call: tokens, or a share of the window such as ``0.8``.
+        trigger_tokens: Size at which to compact before the call: tokens, or a share of the window
+        such as ``0.8``.
+        prepare_tokens: Size at which the next compaction is made in the background: tokens, or a
+        share of the window.
         min_calls_between: Number of calls to wait before that trigger compacts again.
-        alternate_roles: Whether user and assistant must alternate; ``None`` for what the format needs.
+        alternate_roles: Whether user and assistant must alternate; ``None`` for what the format
+        needs.
         adjust_max_tokens: Whether to lower a too large output limit if the input alone fits.
         memory: Store of compactions; ``None`` for none.
         timeout: Limit for the summaries of one call, in seconds.
@@ -108,19 +131,24 @@ class Compacter:
         on_compaction: Function or functions to call with each ``CompactionEvent``.
         on_event: Function or functions to call with every event.
         before_compaction: Function of each ``CompactionPlan`` that may change or veto it.
-        redact: Function from text to text, or ``"secrets"``, applied to all text that leaves the conversation.
-        recall: Room for quotes of folded messages: a share of the window, or tokens; ``None`` for no quotes.
+        redact: Function from text to text, or ``"secrets"``, applied to all text that leaves the
+        conversation.
+        recall: Room for quotes of folded messages: a share of the window, or tokens; ``None`` for
+        no quotes.
         rules: Standing rules that every summary contains verbatim.
-        retrieved: Marks of retrieved text in the last user message that may be shortened, or a function.
+        retrieved: Marks of retrieved text in the last user message that may be shortened, or a
+        function.
         conversation: Name of the conversation in events.
         logger: A logger of the standard library or of structlog.
-        summary_request: ``"transcript"``, or ``"native"`` to continue the conversation's own messages.
+        summary_request: ``"transcript"``, or ``"native"`` to continue the conversation's own
+        messages.
         token_counter: Function that counts the tokens of messages.
 
     ``compacter.options.Options`` describes each in full, with units.
 
     Raises:
-        ConfigurationError: An option is unknown or invalid; the message names it. Also a ``ValueError``.
+        ConfigurationError: An option is unknown or invalid; the message names it. Also a
+        ``ValueError``.
     """
 
     def __init__(self, **options: Unpack[CompacterOptions]) -> None:
@@ -129,24 +157,33 @@ class Compacter:
         if isinstance(summarizer, str) and summarizer != "extractive":
             doubt = models.prepare(summarizer)
             if doubt:
-                self._state.log.write("warning", "compacter.unknown_model", doubt, {"model": summarizer})
+                self._state.log.write(
+                    "warning", "compacter.unknown_model", doubt, {"model": summarizer}
+                )
 
-    # -- other constructors ----------------------------------------------------------------------------------
+    # -- other constructors ------------------------------------------------------------------------
 
     @classmethod
     def for_agents(cls, **options: Unpack[CompacterOptions]) -> Self:
         """Return one for programs that call tools in a loop; ``options`` override the preset.
 
-        A call is compacted at 80 % of a known window, before the provider refuses it. More is folded at once, so that
-        the prompt cache is used more.
+        A call is compacted at 80 % of a known window, before the provider refuses it, with a
+        summary that is made ahead from 70 % on. More is folded at once, so that the prompt cache is
+        used more.
         """
-        return cls._made({**PRESETS["agents"], **options})
+        given = dict(options)
+        trigger = given.get("trigger_tokens")
+        if isinstance(trigger, (int, float)) and trigger and "prepare_tokens" not in given:
+            # As far below it as the preset's own.
+            given["prepare_tokens"] = type(trigger)(trigger * 7 / 8)
+        return cls._made({**PRESETS["agents"], **given})
 
     @classmethod
     def for_chat(cls, **options: Unpack[CompacterOptions]) -> Self:
         """Return one for conversations with people; ``options`` override the preset.
 
-        Quotes of folded messages may take more of the window, so that more questions can be answered.
+        Quotes of folded messages may take more of the window, so that more questions can be
+        answered.
         """
         return cls._made({**PRESETS["chat"], **options})
 
@@ -154,7 +191,8 @@ class Compacter:
     def frugal(cls, **options: Unpack[CompacterOptions]) -> Self:
         """Return one with the lowest costs; ``options`` override the preset.
 
-        Summaries are made without a model. More is folded at once, so that the prompt cache is used more.
+        Summaries are made without a model. More is folded at once, so that the prompt cache is used
+        more.
         """
         return cls._made({**PRESETS["frugal"], **options})
 
@@ -166,11 +204,13 @@ class Compacter:
         prefix: str = "COMPACTER_",
         **options: Unpack[CompacterOptions],
     ) -> Self:
-        """Return one with options from environment variables such as ``COMPACTER_COMPACT_RATIO=0.5``.
+        """Return one with options from environment variables such as
+        ``COMPACTER_COMPACT_RATIO=0.5``.
 
-        No other function reads these variables. ``none``, ``true`` and ``false`` are values; an empty variable is
-        ignored. ``COMPACTER_MEMORY`` takes ``in-process``, ``sqlite:PATH`` or ``redis://...``, ``COMPACTER_STRATEGY``
-        and ``COMPACTER_FALLBACK`` names separated by commas, ``COMPACTER_RULES`` one rule a line or a JSON list.
+        No other function reads these variables. ``none``, ``true`` and ``false`` are values; an
+        empty variable is ignored. ``COMPACTER_MEMORY`` takes ``in-process``, ``sqlite:PATH`` or
+        ``redis://...``, ``COMPACTER_STRATEGY`` and ``COMPACTER_FALLBACK`` names separated by
+        commas, ``COMPACTER_RULES`` one rule a line or a JSON list.
 
         Args:
             environment: The variables; ``None`` for those of the process.
@@ -178,18 +218,20 @@ class Compacter:
             **options: Options that override them.
 
         Raises:
-            ConfigurationError: A variable is invalid, or looks like a misspelt option. For any other unknown variable
-                with this prefix, a ``UserWarning`` is issued.
+            ConfigurationError: A variable is invalid, or looks like a misspelt option. For any
+                other unknown variable with this prefix, a ``UserWarning`` is issued.
         """
         names = frozenset(Options.model_fields)
         read = from_environment(os.environ if environment is None else environment, names, prefix)
         return cls._made({**read, **options})
 
     def replace(self, **options: Unpack[CompacterOptions]) -> Self:
-        """Return a ``Compacter`` with some options replaced. It shares the memory, and has its own totals.
+        """Return a ``Compacter`` with some options replaced. It shares the memory, and has its own
+        totals.
 
         Args:
-            **options: Options to replace. Hooks that were registered later are kept unless they are replaced.
+            **options: Options to replace. Hooks that were registered later are kept unless they are
+            replaced.
 
         Raises:
             ConfigurationError: An option is unknown or invalid.
@@ -201,14 +243,20 @@ class Compacter:
         return self.replace()
 
     def __deepcopy__(self, memo: dict[int, object]) -> Self:
-        """Same as ``replace()``: the memory is shared, because a database or cache is not copied."""
+        """Same as ``replace()``: the memory is shared, because a database or cache is not
+        copied.
+        """
         return memo.setdefault(id(self), self.replace())  # type: ignore[return-value]
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickle the options. An in-process memory starts empty; SQLite and Redis use the same file or server."""
+        """Pickle the options. An in-process memory starts empty; SQLite and Redis use the same file
+        or server.
+        """
         usual = validated({})
         changed = {
-            name: value for name, value in self._given().items() if name == "memory" or value != getattr(usual, name)
+            name: value
+            for name, value in self._given().items()
+            if name == "memory" or value != getattr(usual, name)
         }
         return self._made, (changed,)
 
@@ -221,33 +269,44 @@ class Compacter:
 
     def _given(self) -> dict[str, Any]:
         state = self._state
-        hooks = {"on_compaction": tuple(state.compaction_hooks), "on_event": tuple(state.event_hooks)}
+        hooks = {
+            "on_compaction": tuple(state.compaction_hooks),
+            "on_event": tuple(state.event_hooks),
+        }
         return {**dict(state.options), **hooks}
 
-    # -- wrapping --------------------------------------------------------------------------------------------
+    # -- wrapping ----------------------------------------------------------------------------------
 
     @overload
     def wrap(self, target: F) -> F: ...
     @overload
-    def wrap(self, target: F, *, messages_param: str | None = ..., wire_format: str | None = ...) -> F: ...
-    def wrap(self, target: F, *, messages_param: str | None = None, wire_format: str | None = None) -> F:
-        """Return a wrapper of a function, or a wrapped copy of a client. ``target`` itself is not changed.
+    def wrap(
+        self, target: F, *, messages_param: str | None = ..., wire_format: str | None = ...
+    ) -> F: ...
+    def wrap(
+        self, target: F, *, messages_param: str | None = None, wire_format: str | None = None
+    ) -> F:
+        """Return a wrapper of a function, or a wrapped copy of a client. ``target`` itself is not
+        changed.
 
         Args:
             target: A completion function or method, sync or async, or a client.
-            messages_param: Name of the argument for the messages, if it is not ``messages``, ``input`` or
-                ``contents``.
-            wire_format: ``openai``, ``anthropic``, ``responses``, ``gemini`` or ``bedrock``, if the format cannot be
-                detected.
+            messages_param: Name of the argument for the messages, if it is not ``messages``,
+                ``input`` or ``contents``.
+            wire_format: ``openai``, ``anthropic``, ``responses``, ``gemini`` or ``bedrock``, if the
+                format cannot be detected.
 
         Raises:
             TypeError: ``target`` cannot be wrapped; the message says what can.
-            ConfigurationError: ``wire_format`` is unknown, or there is no argument ``messages_param``.
+            ConfigurationError: ``wire_format`` is unknown, or there is no argument
+            ``messages_param``.
         """
         from compacter.clients.wrapping import wrap
 
         if messages_param is not None and not isinstance(messages_param, str):
-            raise ConfigurationError(f"messages_param takes the name of an argument, not {messages_param!r}")
+            raise ConfigurationError(
+                f"messages_param takes the name of an argument, not {messages_param!r}"
+            )
         check_wire_format(wire_format)
         return wrap(self._state, target, messages_param=messages_param, wire_format=wire_format)
 
@@ -256,7 +315,8 @@ class Compacter:
         return self.wrap(function)
 
     def on_compaction(self, hook: EventHook) -> EventHook:
-        """Register a hook for each ``CompactionEvent``, called after the compaction and before the retry.
+        """Register a hook for each ``CompactionEvent``, called after the compaction and before the
+        retry.
 
         Also a decorator.
 
@@ -292,7 +352,11 @@ class Compacter:
         Raises:
             ConfigurationError: It is not registered.
         """
-        lists = [hooks for hooks in (self._state.compaction_hooks, self._state.event_hooks) if hook in hooks]
+        lists = [
+            hooks
+            for hooks in (self._state.compaction_hooks, self._state.event_hooks)
+            if hook in hooks
+        ]
         if not lists:
             raise ConfigurationError(f"{hook!r} is not registered as a hook")
         for hooks in lists:
@@ -303,7 +367,36 @@ class Compacter:
         """Totals of all calls so far: calls, rounds, summarizer tokens, cost."""
         return self._state.totals.snapshot()
 
-    # -- used by a History -----------------------------------------------------------------------------------
+    # -- compactions made ahead --------------------------------------------------------------------
+
+    def drain(self, timeout: float | None = None) -> bool:
+        """Wait until no compaction is being made ahead, and return whether that is so.
+
+        Those of an asyncio program are not waited for in the thread of its own loop: see
+        ``adrain``.
+
+        Args:
+            timeout: Longest wait in seconds; ``None`` for no limit.
+        """
+        return run(self._state.preparations.drain(SYNC, timeout))
+
+    async def adrain(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109 - as ``drain``
+        """As ``drain``, without blocking the event loop.
+
+        Args:
+            timeout: Longest wait in seconds; ``None`` for no limit.
+        """
+        return await self._state.preparations.drain(ASYNC, timeout)
+
+    def prepare_in(self, nursery: object) -> None:
+        """Have compactions of trio programs made ahead in this nursery. Without one, none are.
+
+        Args:
+            nursery: A nursery of trio that stays open; ``None`` to use none from now on.
+        """
+        self._state.preparations.nursery = nursery
+
+    # -- used by a History -------------------------------------------------------------------------
 
     @property
     def options(self) -> Options:
@@ -311,7 +404,8 @@ class Compacter:
         return self._state.options
 
     def window(self, model: str | None) -> int | None:
-        """Return a model's context window in tokens: from an error, else from litellm's table; ``None`` if unknown.
+        """Return a model's context window in tokens: from an error, else from litellm's table;
+        ``None`` if unknown.
 
         Args:
             model: Name of the model as it is passed to calls; ``None`` for calls without one.
@@ -320,9 +414,14 @@ class Compacter:
         return self._state.calibration(model).window
 
     def estimate_tokens(
-        self, messages: Sequence[Message], *, model: str | None = None, wire_format: str | None = None
+        self,
+        messages: Sequence[Message],
+        *,
+        model: str | None = None,
+        wire_format: str | None = None,
     ) -> int:
-        """Return the size of messages in tokens: by ``token_counter``, else an estimate calibrated by replies.
+        """Return the size of messages in tokens: by ``token_counter``, else an estimate calibrated
+        by replies.
 
         Args:
             messages: Messages in any of the five formats.
@@ -342,14 +441,15 @@ class Compacter:
         return self._state.calibration(model).tokens(sum(map(size, held)))
 
     def tell_history_changed(self, event: CompactionEvent | None) -> None:
-        """Send the event that a compaction was not installed because its ``History`` has changed meanwhile.
+        """Send the event that a compaction was not installed because its ``History`` has changed
+        meanwhile.
 
         Args:
             event: Event of that compaction.
         """
         self._state.history_changed(event)
 
-    # -- by hand ---------------------------------------------------------------------------------------------
+    # -- by hand -----------------------------------------------------------------------------------
 
     def plan(
         self,
@@ -359,7 +459,8 @@ class Compacter:
         wire_format: str | None = None,
         budget: int | None = None,
     ) -> CompactionPlan:
-        """Return what ``compact`` would fold, without calling a model. If its cut is 0, nothing can be folded.
+        """Return what ``compact`` would fold, without calling a model. If its cut is 0, nothing can
+        be folded.
 
         Args:
             messages: Messages in any of the five formats.
@@ -386,20 +487,27 @@ class Compacter:
 
         Args:
             messages: Messages in any of the five formats.
-            model: Name of the litellm model that writes the summary if the option ``summarizer`` is not set.
+            model: Name of the litellm model that writes the summary if the option ``summarizer`` is
+            not set.
             wire_format: Format of the messages, if it cannot be detected.
-            budget: Largest size of the result, in characters, the summary included; ``None`` to use the option
-                ``compact_ratio``. Messages that must stay may exceed it: see ``fits`` of the result.
+            budget: Largest size of the result, in characters, the summary included; ``None`` to use
+                the option ``compact_ratio``. Messages that must stay may exceed it: see ``fits`` of
+                the result.
             summary: A summary of your own, in place of a model's.
-            strict: Whether a tool call without its result, or a result without its call, is an error. Otherwise it is
-                passed through.
+            strict: Whether a tool call without its result, or a result without its call, is an
+                error. Otherwise it is passed through.
 
         Raises:
             CompactionError: There is no summary, and ``fallback`` is ``None``.
             InvalidHistoryError: ``strict`` is set, and a tool call or result lacks its partner.
-            ConfigurationError: An argument is invalid, the format is unknown, or there is no summarizer.
+            ConfigurationError: An argument is invalid, the format is unknown, or there is no
+            summarizer.
         """
-        return run(self._compact(SYNC, messages, model, wire_format, budget, summary=summary, strict=strict))
+        return run(
+            self._compact(
+                SYNC, messages, model, wire_format, budget, summary=summary, strict=strict
+            )
+        )
 
     async def acompact(
         self,
@@ -413,16 +521,25 @@ class Compacter:
     ) -> CompactionResult:
         """As ``compact``, without blocking the event loop.
 
-        ``messages``, ``model``, ``wire_format``, ``budget``, ``summary``, ``strict`` and the exceptions are the same.
+        ``messages``, ``model``, ``wire_format``, ``budget``, ``summary``, ``strict`` and the
+        exceptions are the same.
         """
-        return await self._compact(ASYNC, messages, model, wire_format, budget, summary=summary, strict=strict)
+        return await self._compact(
+            ASYNC, messages, model, wire_format, budget, summary=summary, strict=strict
+        )
 
     def search(
-        self, messages: Sequence[Message], query: str, limit: int = 5, *, wire_format: str | None = None
+        self,
+        messages: Sequence[Message],
+        query: str,
+        limit: int = 5,
+        *,
+        wire_format: str | None = None,
     ) -> list[Passage]:
         """Return the passages most relevant to a query, best first.
 
-        Searches the messages and those that a ``History`` has folded. The option ``redact`` is applied.
+        Searches the messages and those that a ``History`` has folded. The option ``redact`` is
+        applied.
 
         Args:
             messages: Messages in any of the five formats.
@@ -471,13 +588,16 @@ class Compacter:
         if summary is not None:
             if not isinstance(summary, str) or not summary.strip():
                 raise ConfigurationError(
-                    f"summary takes the text of a summary, not {summary!r}; leave it out to have one made"
+                    f"summary takes the text of a summary, not {summary!r}; leave it out to "
+                    f"have "
+                    f"one made"
                 )
             job = replace(job, summary=summary)
         elif self._state.options.summarizer is None and self._needs_model(job):
             if model is None:
                 raise ConfigurationError(
-                    'there is no summarizer: pass model="..." (a litellm model) or summary="...", or set '
+                    'there is no summarizer: pass model="..." (a litellm model) or summary="...", '
+                    "or set "
                     'Compacter(summarizer=...); summarizer="extractive" needs no model'
                 )
             models.check_installed(f"model={model!r}")
@@ -493,7 +613,13 @@ class Compacter:
         summarizes = any(isinstance(strategy, Summarize) for strategy in links_of(options.strategy))
         return summarizes and plan(options, job).cut > 0
 
-    def _job(self, messages: Sequence[Message], model: str | None, wire_format: str | None, budget: int | None) -> Job:
+    def _job(
+        self,
+        messages: Sequence[Message],
+        model: str | None,
+        wire_format: str | None,
+        budget: int | None,
+    ) -> Job:
         from compacter.recall.quotes import strip
 
         held = _check_messages(messages)
@@ -504,9 +630,15 @@ class Compacter:
         form = get_format(wire_format or recognise(held))
         held = tuple(strip(held, form)) or held
         calibration = self._state.calibration(model)
-        by_history, rules = _pinned_by(messages), (*self._state.options.rules, *getattr(messages, "rules", ()))
+        by_history = _pinned_by(messages)
+        rules = (*self._state.options.rules, *getattr(messages, "rules", ()))
         return Job(
-            conversation=Conversation.of(held, form, pinned=pinned(self._state.pin, held, by_history), rules=rules),
+            conversation=Conversation.of(
+                held,
+                form,
+                pinned=find_pinned(self._state.pin, held, form, by_history),
+                rules=rules,
+            ),
             trigger="manual",
             calibration=calibration,
             model=model,
@@ -519,7 +651,9 @@ class Compacter:
 
 
 def check_pairs(job: Job) -> None:
-    """Raise ``InvalidHistoryError`` for the first call or result without its partner; the last step may be open."""
+    """Raise ``InvalidHistoryError`` for the first call or result without its partner; the last step
+    may be open.
+    """
     for half in job.conversation.broken:
         raise InvalidHistoryError(
             f"{half.what} {half.call_id!r} at message {half.index}: its partner is missing",
@@ -536,7 +670,9 @@ def _pinned_by(messages: object) -> frozenset[int]:
 
 def _check_messages(messages: object) -> tuple[Message, ...]:
     if isinstance(messages, (str, bytes, bytearray)) or not isinstance(messages, Sequence):
-        raise ConfigurationError(f"messages takes a list of messages, not {type(messages).__name__}")
+        raise ConfigurationError(
+            f"messages takes a list of messages, not {type(messages).__name__}"
+        )
     held = tuple(messages)
     for kind in set(map(type, held)):
         if issubclass(kind, (type(None), int, float, bytes)):
@@ -558,7 +694,9 @@ def check_wire_format(name: str | None) -> None:
 
 
 def _signature() -> Signature:
-    """Return the signature of ``Compacter`` with every option and its default, for ``help()`` and notebooks."""
+    """Return the signature of ``Compacter`` with every option and its default, for ``help()`` and
+    notebooks.
+    """
     parameters = [Parameter("self", Parameter.POSITIONAL_ONLY)]
     for name, option in Options.model_fields.items():
         default = option.get_default(call_default_factory=True)
@@ -577,12 +715,21 @@ class _Decorator(Protocol):
 def compacted(function: F, /) -> F: ...
 @overload
 def compacted(
-    *, messages_param: str | None = None, wire_format: str | None = None, **options: Unpack[CompacterOptions]
+    *,
+    messages_param: str | None = None,
+    wire_format: str | None = None,
+    **options: Unpack[CompacterOptions],
 ) -> _Decorator: ...
 def compacted(
-    function: Any = None, /, *, messages_param: str | None = None, wire_format: str | None = None, **options: Any
+    function: Any = None,
+    /,
+    *,
+    messages_param: str | None = None,
+    wire_format: str | None = None,
+    **options: Any,
 ) -> Any:
-    """Decorate a function with a ``Compacter`` of its own: ``@compacted`` or ``@compacted(compact_ratio=0.5)``.
+    """Decorate a function with a ``Compacter`` of its own: ``@compacted`` or
+    ``@compacted(compact_ratio=0.5)``.
 
     Args:
         function: The function, if the decorator is used without parentheses.
@@ -593,5 +740,7 @@ def compacted(
     Raises:
         ConfigurationError: An option is unknown or invalid.
     """
-    decorate = partial(Compacter(**options).wrap, messages_param=messages_param, wire_format=wire_format)
+    decorate = partial(
+        Compacter(**options).wrap, messages_param=messages_param, wire_format=wire_format
+    )
     return decorate if function is None else decorate(function)

@@ -1,6 +1,7 @@
 """Effects: the actions that pure code requests, as data. ``call/perform.py`` performs them.
 
-A flow is a generator of effects: ``reply = yield from Call(...)`` requests one and continues with its outcome.
+A flow is a generator of effects: ``reply = yield from Call(...)`` requests one and continues with
+its outcome.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from compacter.messages.format import Message
-from compacter.overflow import TokenLimit
+from compacter.messages.replies import Reply
+from compacter.recall.weight import OF_PROSE
 
 if TYPE_CHECKING:
     from compacter.compaction.conversation import Conversation
@@ -33,30 +35,6 @@ Flow = Generator[Effect[Any], Any, T]
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
-    """Reply of the wrapped function or a summarizer."""
-
-    text: str = ""
-    """Text of a summarizer's reply; like the tokens, empty for the wrapped function."""
-    input_tokens: int = 0
-    """Input tokens in the reply's usage, cached ones included; 0 if it has none."""
-    output_tokens: int = 0
-    finish: str | None = None
-    """Finish reason in lower case, such as ``stop`` or ``length``."""
-    refused: bool = False
-    called_tool: bool = False
-    cost: float | None = None
-    """Cost in USD; ``None`` if the price is unknown."""
-    token_limit: TokenLimit | None = None
-    """Token limit, if the request was refused as too long."""
-    error: Exception | None = None
-    """Exception with the token limit; ``None`` if it was in a reply with HTTP 200. Without ``token_limit``, the
-    exception with which a Compacter inside the wrapped function has given up: to be raised as it is."""
-    raw: object = None
-    """The reply as the function returned it."""
-
-
-@dataclass(frozen=True, slots=True)
 class Call(Effect[Reply]):
     """Call the wrapped function with these messages. Raises its exceptions."""
 
@@ -67,20 +45,24 @@ class Call(Effect[Reply]):
 
 @dataclass(frozen=True, slots=True)
 class AskSummarizer(Effect[Reply]):
-    """Send a prompt to the summarizer. Raises its exceptions, and ``TimeoutError`` after the option ``timeout``."""
+    """Send a prompt to the summarizer. Raises its exceptions, and ``TimeoutError`` after the option
+    ``timeout``.
+    """
 
     messages: Sequence[Mapping[str, str]]
     """Prompt as OpenAI-style messages with ``role`` and ``content``."""
     max_tokens: int
     prefix: Sequence[Message] | None = None
-    """With ``summary_request="native"``: the conversation's own messages, to which the instruction is appended."""
+    """With ``summary_request="native"``: the conversation's own messages, to which the instruction
+    is appended."""
 
 
 @dataclass(frozen=True, slots=True)
 class Emit(Effect[T]):
     """Send an event to totals, log and hooks; the outcome is the event with its ``duration``.
 
-    A ``CompactionPlan`` is passed to ``before_compaction``; the outcome is the plan to carry out, ``None`` for a veto.
+    A ``CompactionPlan`` is passed to ``before_compaction``; the outcome is the plan to carry out,
+    ``None`` for a veto.
     """
 
     what: T
@@ -88,10 +70,11 @@ class Emit(Effect[T]):
 
 @dataclass(frozen=True, slots=True)
 class Remembered(Effect["Sequence[Message] | None"]):
-    """Read the compacted view of these messages from memory; the outcome is ``None`` if there is none.
+    """Read the compacted view of these messages from memory; the outcome is ``None`` if there is
+    none.
 
-    With a ``head`` that this call is about to fold, first wait for another call that is folding the same head. If there
-    is no such call, later ones wait for this one.
+    With a ``head`` that this call is about to fold, first wait for another call that is folding the
+    same head. If there is no such call, later ones wait for this one.
     """
 
     messages: Sequence[Message]
@@ -104,11 +87,15 @@ class Remember(Effect[None]):
 
     before: Sequence[Message]
     after: Sequence[Message]
+    origins: Sequence[int | None] | None = None
+    """For each message of ``after``, its index in ``before``, if that is known already."""
 
 
 @dataclass(frozen=True, slots=True)
 class Quote(Effect[str]):
-    """Find quotes of folded messages for the newest user message; the outcome is empty if there are none."""
+    """Find quotes of folded messages for the newest user message; the outcome is empty if there are
+    none.
+    """
 
     original: Sequence[Message]
     """The caller's own messages."""
@@ -120,3 +107,5 @@ class Quote(Effect[str]):
     """Archive of the folded messages of a ``History``."""
     digest: str
     """Digest of the conversation in events."""
+    tokens_of_one: float = OF_PROSE
+    """Estimated tokens of one of these characters."""

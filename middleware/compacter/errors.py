@@ -1,4 +1,5 @@
-"""Exceptions of compacter, two checks that raise one (of a number, of a function's result), and notes on others'.
+"""Exceptions of compacter, two checks that raise one (of a number, of a function's result), and
+notes on others'.
 
 CompacterError
  |-- ConfigurationError        an option or argument is invalid (also a ValueError)
@@ -28,7 +29,8 @@ class ConfigurationError(CompacterError, ValueError):
 
 
 class FunctionError(ConfigurationError):
-    """A function that was passed as an option raised an exception, which is ``__cause__``, or its result is unusable.
+    """A function that was passed as an option raised an exception, which is ``__cause__``, or its
+    result is unusable.
 
     The message names the option, and contains no text of messages.
     """
@@ -39,7 +41,8 @@ class CompactionError(CompacterError):
 
 
 class InvalidHistoryError(CompacterError, ValueError):
-    """A history has a tool call without its result or a result without its call, or a snapshot cannot be read.
+    """A history has a tool call without its result or a result without its call, or a snapshot
+    cannot be read.
 
     Args:
         message: Description of the fault.
@@ -56,7 +59,8 @@ class InvalidHistoryError(CompacterError, ValueError):
 
 
 def whole_number(name: str, value: object, *, least: int, of: str) -> int:
-    """Return ``value`` if it is a whole number of at least ``least``, else raise ``ConfigurationError``.
+    """Return ``value`` if it is a whole number of at least ``least``, else raise
+    ``ConfigurationError``.
 
     Args:
         name: Name of the argument.
@@ -65,7 +69,9 @@ def whole_number(name: str, value: object, *, least: int, of: str) -> int:
         of: What is counted, such as ``"tokens"``.
     """
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ConfigurationError(f"{name} takes a whole number of {of} of at least {least}, not {value!r}")
+        raise ConfigurationError(
+            f"{name} takes a whole number of {of} of at least {least}, not {value!r}"
+        )
     return value
 
 
@@ -75,8 +81,17 @@ def add_note(error: BaseException, note: str) -> None:
         error.add_note(note)
 
 
+def notes_of(error: BaseException) -> list[str]:
+    """Return the notes of an exception."""
+    return list(getattr(error, "__notes__", ()))
+
+
 def result_of(
-    option: str, function: Callable[..., object], *given: object, read: Callable[[Any], T], returns: str
+    option: str,
+    function: Callable[..., object],
+    *given: object,
+    read: Callable[[Any], T],
+    returns: str,
 ) -> T:
     """Return the result of a function that was passed as an option, or raise ``FunctionError``.
 
@@ -96,4 +111,6 @@ def result_of(
     except Exception:  # noqa: BLE001 - any exception says that it is unusable
         if inspect.iscoroutine(result):
             result.close()
-        raise FunctionError(f"{option} returned {type(result).__name__}, which is not {returns}") from None
+        raise FunctionError(
+            f"{option} returned {type(result).__name__}, which is not {returns}"
+        ) from None

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-Trigger = Literal["token_limit", "threshold", "manual"]
+Trigger = Literal["token_limit", "threshold", "manual", "prepared"]
 TEXTS = frozenset({"summary", "ledger", "unverified"})
 """Fields with text of messages: a file has them only if that is asked for."""
 UNTOLD = TEXTS | {"discarded", "cause"}
@@ -28,8 +28,8 @@ class Event(BaseModel):
     attempt: int = 0
     """Number of the round in this call, from 1; 0 outside a round."""
     conversation: str = ""
-    """Name of the conversation: the option ``conversation``, that of a ``History``, or a digest of the first three
-    messages, which is the same for every call of one conversation."""
+    """Name of the conversation: the option ``conversation``, that of a ``History``, or a digest of
+    the first three messages, which is the same for every call of one conversation."""
 
     @property
     def sentence(self) -> str:
@@ -44,17 +44,25 @@ class Event(BaseModel):
         for name, value in super().__repr_args__():
             field = type(self).model_fields.get(str(name))
             if field is None or value != field.default:
-                yield name, f"{value[:_SHOWN]}..." if isinstance(value, str) and len(value) > _SHOWN else value
+                yield (
+                    name,
+                    f"{value[:_SHOWN]}..."
+                    if isinstance(value, str) and len(value) > _SHOWN
+                    else value,
+                )
 
     def model_dump_json(self, **options: Any) -> str:
         """Return the event as JSON; ``options`` are those of pydantic's method.
 
-        A lone surrogate, with which a reply that was cut off may end, cannot be encoded and becomes ``U+FFFD``.
+        A lone surrogate, with which a reply that was cut off may end, cannot be encoded and becomes
+        ``U+FFFD``.
         """
         try:
             return super().model_dump_json(**options)
         except ValueError:
-            return BaseModel.model_dump_json(self.model_copy(update=_encodable(self.__dict__)), **options)
+            return BaseModel.model_dump_json(
+                self.model_copy(update=_encodable(self.__dict__)), **options
+            )
 
 
 def _listed(*parts: str | None) -> str:
@@ -88,12 +96,13 @@ class CompactionEvent(Event):
     output_tokens: int = 0
     """Output tokens of the summarizer, by the usage of its replies."""
     summary: str = ""
-    """Text that replaces the head: a model's summary, or lines quoted from the head; empty if the strategy makes
-    none."""
+    """Text that replaces the head: a model's summary, or lines quoted from the head; empty if the
+    strategy makes none."""
     ledger: str = ""
     """Rest of the summary message: rules of the user, notes and quoted lines."""
     trigger: Trigger
-    """``token_limit`` (the provider refused), ``threshold`` (``trigger_tokens``) or ``manual``."""
+    """``token_limit`` (the provider refused), ``threshold`` (``trigger_tokens``), ``manual``, or
+    ``prepared`` (``prepare_tokens``)."""
     strategy: str
     """Name of the strategy whose result is used; several are joined by ``+``."""
     fallback: bool = False
@@ -119,17 +128,28 @@ class CompactionEvent(Event):
     duration: float = 0.0
     """Seconds from the decision to compact until the compacted list was ready."""
     unverified: tuple[str, ...] = ()
-    """Lines that were removed from the summarizer's reply because the conversation does not contain their facts."""
+    """Lines that were removed from the summarizer's reply because the conversation does not contain
+    their facts."""
     discarded: tuple[Any, ...] = Field(default=(), exclude=True, repr=False)
     """Original messages that were removed from the request, in order; not serialised."""
 
     @property
     def sentence(self) -> str:
         """Such as "folded 38 of 52 messages, 9,752 to 2,605 characters, gpt-4o, 1.2 s"."""
-        before, after = self.messages_before, self.messages_after
-        verb, count = "folded", len(self.discarded) or before - after + 1
+        before = self.messages_before
+        after = self.messages_after
+        if not before:  # The history was kept by the server, which compacted it.
+            return _listed(
+                f"the server compacted its history ({self.strategy})",
+                f"{self.original_tokens:,} to {self.compacted_tokens:,} tokens",
+                self.model,
+                f"{self.duration:.1f} s",
+            )
+        verb = "folded"
+        count = len(self.discarded) or before - after + 1
         if after == before and self.strategy not in ("summarize", "truncate"):
-            verb, count = "shortened", len(self.discarded)
+            verb = "shortened"
+            count = len(self.discarded)
         return _listed(
             f"{verb} {count:,} of {before:,} messages",
             f"{self.original_data_size:,} to {self.compacted_data_size:,} characters",
@@ -143,7 +163,7 @@ class CompactionStarted(Event):
     """Sent before a compaction."""
 
     trigger: Trigger
-    """``token_limit``, ``threshold`` or ``manual``."""
+    """``token_limit``, ``threshold``, ``manual`` or ``prepared``."""
     original_data_size: int
     """Size of all messages, in characters."""
     head_size: int
@@ -155,7 +175,9 @@ class CompactionStarted(Event):
 
     @property
     def sentence(self) -> str:
-        """Such as "about to fold 6,800 of 9,752 characters, gpt-4o, 900 tokens allowed, 2,432 requested"."""
+        """Such as "about to fold 6,800 of 9,752 characters, gpt-4o, 900 tokens allowed, 2,432
+        requested".
+        """
         what = f"about to fold {self.head_size:,} of {self.original_data_size:,} characters"
         return _listed(what, self.model, _stated(self.limit, self.requested))
 
@@ -164,7 +186,7 @@ class CompactionFailed(Event):
     """Sent when a summary was refused or the summarizer failed, or a strategy failed."""
 
     trigger: Trigger
-    """``token_limit``, ``threshold`` or ``manual``."""
+    """``token_limit``, ``threshold``, ``manual`` or ``prepared``."""
     reason: str
     """Reason as a phrase, without text of messages."""
     error: str = ""
@@ -195,7 +217,7 @@ class CompactionSkipped(Event):
     """Sent when a compaction was due and did not take place."""
 
     trigger: Trigger
-    """``token_limit``, ``threshold`` or ``manual``."""
+    """``token_limit``, ``threshold``, ``manual`` or ``prepared``."""
     reason: Literal[
         "nothing_to_fold",
         "vetoed",
@@ -204,8 +226,9 @@ class CompactionSkipped(Event):
         "unknown_window",
         "history_changed",
     ]
-    """In this order: no message may be folded; vetoed by ``before_compaction``; too soon after the last compaction; the
-    last one did not help; ``trigger_tokens`` is a share of an unknown window; the ``History`` was changed meanwhile."""
+    """In this order: no message may be folded; vetoed by ``before_compaction``; too soon after the
+    last compaction; the last one did not help; ``trigger_tokens`` is a share of an unknown window;
+    the ``History`` was changed meanwhile."""
 
     @property
     def sentence(self) -> str:
@@ -213,19 +236,45 @@ class CompactionSkipped(Event):
         return f"no compaction: {self.reason.replace('_', ' ')}"
 
 
+class PreparationFailed(Event):
+    """Sent when no compaction could be made ahead; the call that is due makes one itself."""
+
+    reason: str
+    """Reason as a phrase, without text of messages."""
+    error: str = ""
+    """Type name of the exception, if one was raised."""
+    cause: Exception | None = Field(default=None, exclude=True, repr=False)
+    """The exception itself, which may quote messages; not serialised."""
+
+    def __getstate__(self) -> dict[Any, Any]:
+        # As above.
+        state = super().__getstate__()
+        return {**state, "__dict__": {**state["__dict__"], "cause": None}}
+
+    @property
+    def sentence(self) -> str:
+        """Such as "nothing was prepared: no summary could be had, TimeoutError"."""
+        return _listed(f"nothing was prepared: {self.reason}", self.error, self.model)
+
+
 class CompactionReused(Event):
-    """Sent when another call has just made the same compaction, which is used without another summary."""
+    """Sent when another call has just made the same compaction, or it was made ahead: it is used
+    without another summary.
+    """
 
     messages_before: int
     """Number of messages before."""
     messages_after: int
     """Number of messages after, the summary message included."""
+    prepared: bool = False
+    """Whether it was made ahead."""
 
     @property
     def sentence(self) -> str:
         """Such as "used a compaction that another call has made, 52 to 15 messages"."""
         counts = f"{self.messages_before:,} to {self.messages_after:,} messages"
-        return _listed("used a compaction that another call has made", counts, self.model)
+        which = "made ahead" if self.prepared else "that another call has made"
+        return _listed(f"used a compaction {which}", counts, self.model)
 
 
 class PassagesRecalled(Event):
@@ -238,7 +287,8 @@ class PassagesRecalled(Event):
     tokens: int
     """Estimated tokens of the quotes, calibrated by the provider's numbers for earlier requests."""
     duration: float = 0.0
-    """Seconds taken to find them; almost none if an earlier step of the turn had the same quotes."""
+    """Seconds taken to find them; almost none if an earlier step of the turn had the same quotes.
+    """
 
     @property
     def sentence(self) -> str:
@@ -260,11 +310,15 @@ class MaxTokensAdjusted(Event):
     @property
     def sentence(self) -> str:
         """Such as "lowered the output limit from 1,000 to 380 tokens"."""
-        return _listed(f"lowered the output limit from {self.before:,} to {self.after:,} tokens", self.model)
+        return _listed(
+            f"lowered the output limit from {self.before:,} to {self.after:,} tokens", self.model
+        )
 
 
 class MessageShortened(Event):
-    """Sent when retrieved text in the last user message was shortened, as the option ``retrieved`` allows."""
+    """Sent when retrieved text in the last user message was shortened, as the option ``retrieved``
+    allows.
+    """
 
     before: int
     """Size of the message, in characters."""
@@ -276,11 +330,16 @@ class MessageShortened(Event):
     @property
     def sentence(self) -> str:
         """Such as "shortened the last user message from 120,000 to 30,000 characters"."""
-        return _listed(f"shortened the last user message from {self.before:,} to {self.after:,} characters", self.model)
+        return _listed(
+            (f"shortened the last user message from {self.before:,} to {self.after:,} characters"),
+            self.model,
+        )
 
 
 class SilentTruncation(Event):
-    """Sent when the usage of a reply has too few prompt tokens for its request: the server has truncated the prompt."""
+    """Sent when the usage of a reply has too few prompt tokens for its request: the server has
+    truncated the prompt.
+    """
 
     expected_tokens: int
     """Estimated tokens of the request."""
@@ -291,7 +350,9 @@ class SilentTruncation(Event):
     def sentence(self) -> str:
         """Such as "the server has cut the prompt: about 5,000 tokens sent, 2,048 read"."""
         sent = f"about {self.expected_tokens:,} tokens sent"
-        return _listed(f"the server has cut the prompt: {sent}", f"{self.prompt_tokens:,} read", self.model)
+        return _listed(
+            f"the server has cut the prompt: {sent}", f"{self.prompt_tokens:,} read", self.model
+        )
 
 
 class RetriesExhausted(Event):
@@ -308,9 +369,15 @@ class RetriesExhausted(Event):
 
     @property
     def sentence(self) -> str:
-        """Such as "gave up after 3 rounds: no rounds are left, 900 tokens allowed, 2,432 requested"."""
+        """Such as "gave up after 3 rounds: no rounds are left, 900 tokens allowed, 2,432
+        requested".
+        """
         rounds = f"{self.rounds} round{'' if self.rounds == 1 else 's'}"
-        return _listed(f"gave up after {rounds}: {self.reason}", self.model, _stated(self.limit, self.requested))
+        return _listed(
+            f"gave up after {rounds}: {self.reason}",
+            self.model,
+            _stated(self.limit, self.requested),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,6 +390,10 @@ class Totals:
     """Number of compactions."""
     reused: int = 0
     """Number of times that another call's compaction was used."""
+    prepared: int = 0
+    """Number of compactions that were made ahead, used or not."""
+    prepared_used: int = 0
+    """Number of times that one of them was put in force."""
     recalled: int = 0
     """Number of requests with quotes of folded messages."""
     failures: int = 0

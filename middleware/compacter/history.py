@@ -9,14 +9,17 @@ from copy import deepcopy
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from compacter.call.io import ASYNC, IO, SYNC, is_large, run
 from compacter.compacter import CompactionResult, check_model, check_wire_format
-from compacter.compaction.conversation import Conversation, kept_and_discarded
+from compacter.compaction.change import Change
+from compacter.compaction.conversation import Conversation
+from compacter.compaction.trigger import due, threshold
 from compacter.errors import CompactionError, ConfigurationError, InvalidHistoryError, whole_number
+from compacter.io import ASYNC, IO, SYNC, is_large, run
 from compacter.locks import Lock
 from compacter.memory.record import conversation_digest
 from compacter.messages.fields import plain
-from compacter.messages.format import Message, UnknownFormatError, get_format, recognise
+from compacter.messages.format import Message, get_format
+from compacter.messages.recognise import UnknownFormatError, recognise
 from compacter.recall.index import Archive, Redact
 from compacter.recall.quotes import folded
 
@@ -29,13 +32,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _NOT_MESSAGES = (bool, int, float, complex, bytes, bytearray, list, tuple, set, frozenset, type)
 _CHANGES = Lock()
-"""Held during each change of a history, so that messages and pins are always consistent. Shared by all histories."""
+"""Held during each change of a history, so that messages and pins are always consistent. Shared by
+all histories."""
 SNAPSHOT_VERSION = 1
 _BYTES = "compacter:bytes"
-_TARGET_SHARE = 0.9
-"""Target of a compaction as a share of the threshold, so that the next message does not need another one."""
-_GROWN = 1.25
-"""Growth after which a history that stayed above its threshold is compacted again, as a multiple of its size."""
 _WINDOW_SHARE = 0.8
 """Default threshold, as a share of a known window."""
 
@@ -43,21 +43,24 @@ _WINDOW_SHARE = 0.8
 class History(MutableSequence[Message]):
     """A mutable sequence of messages, accepted wherever a message list is.
 
-    A pinned message is kept verbatim by every compaction, in its order, with its tool call or results. If a wrapped
-    call is passed a ``History`` and has to compact it, the compacted messages replace those of the history when the
-    call has succeeded. A call that fails, or a stream that is not read to its end, leaves it unchanged.
+    A pinned message is kept verbatim by every compaction, in its order, with its tool call or
+    results. If a wrapped call is passed a ``History`` and has to compact it, the compacted messages
+    replace those of the history when the call has succeeded. A call that fails, or a stream that is
+    not read to its end, leaves it unchanged.
 
     Args:
         messages: The first messages; the pins of another ``History`` are copied.
-        compacter: Used by ``compact`` and ``compact_if_needed``; ``None`` for one with default options.
-        model: Name of a litellm model, for its window and for summaries if ``compacter`` has no ``summarizer``.
+        compacter: Used by ``compact`` and ``compact_if_needed``; ``None`` for one with default
+        options.
+        model: Name of a litellm model, for its window and for summaries if ``compacter`` has no
+        ``summarizer``.
         wire_format: Format of the messages, if it cannot be detected.
-        max_tokens: Threshold for compaction, in tokens; ``None`` for the option ``trigger_tokens`` of ``compacter``,
-            else 80 % of a known window.
+        max_tokens: Threshold for compaction, in tokens; ``None`` for the option ``trigger_tokens``
+            of ``compacter``, else 80 % of a known window.
         reserve_tokens: Number of tokens to keep free below the threshold.
         archive: Whether to keep folded messages, up to some megabytes, for quotes and ``search``.
-        conversation: Name in events; ``None`` for a digest of the first three messages. It stays the same when they are
-            folded, copied or stored.
+        conversation: Name in events; ``None`` for a digest of the first three messages. It stays
+            the same when they are folded, copied or stored.
 
     Raises:
         ConfigurationError: An argument is invalid.
@@ -77,8 +80,12 @@ class History(MutableSequence[Message]):
     ) -> None:
         given: object = messages
         if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
-            raise ConfigurationError(f"messages takes a list of messages, not {type(messages).__name__}")
-        if compacter is not None and (isinstance(compacter, type) or not callable(getattr(compacter, "compact", None))):
+            raise ConfigurationError(
+                f"messages takes a list of messages, not {type(messages).__name__}"
+            )
+        if compacter is not None and (
+            isinstance(compacter, type) or not callable(getattr(compacter, "compact", None))
+        ):
             raise ConfigurationError(f"compacter takes a Compacter, not {compacter!r}")
         check_model(model)
         check_wire_format(wire_format)
@@ -106,7 +113,7 @@ class History(MutableSequence[Message]):
         self._max_tokens = max_tokens
         self._reserve_tokens = reserve_tokens
 
-    # -- the list --------------------------------------------------------------------------------------------
+    # -- the list ----------------------------------------------------------------------------------
 
     @property
     def messages(self) -> list[Message]:
@@ -164,7 +171,8 @@ class History(MutableSequence[Message]):
         clone = object.__new__(type(self))
         clone.__dict__.update(self.__dict__)
         with _CHANGES:
-            clone._messages, clone._pins = list(self._messages), list(self._pins)
+            clone._messages = list(self._messages)
+            clone._pins = list(self._pins)
             clone._archive = self._archive.copy() if self._archive is not None else None
         return clone
 
@@ -201,7 +209,8 @@ class History(MutableSequence[Message]):
         """Replace messages. A single replacement keeps the pin; those of a slice are not pinned."""
         value = _checked(value) if isinstance(index, slice) else _checked([value])[0]
         with _CHANGES:
-            messages, pins = list(self._messages), list(self._pins)
+            messages = list(self._messages)
+            pins = list(self._pins)
             if isinstance(index, slice):
                 pins[index] = [False] * len(value)
             messages[index] = value
@@ -209,7 +218,8 @@ class History(MutableSequence[Message]):
 
     def __delitem__(self, index: int | slice) -> None:
         with _CHANGES:
-            messages, pins = list(self._messages), list(self._pins)
+            messages = list(self._messages)
+            pins = list(self._pins)
             del messages[index], pins[index]
             self._set(messages, pins)
 
@@ -256,10 +266,12 @@ class History(MutableSequence[Message]):
         """Texts of the messages that were appended as rules, oldest first."""
         return self._rules
 
-    # -- pins ------------------------------------------------------------------------------------------------
+    # -- pins --------------------------------------------------------------------------------------
 
     def pin(self, index: int) -> None:
-        """Pin the message at ``index``: every compaction keeps it verbatim. Raises ``IndexError``."""
+        """Pin the message at ``index``: every compaction keeps it verbatim. Raises
+        ``IndexError``.
+        """
         with _CHANGES:
             self._pins[index] = True
             self._version += 1
@@ -278,28 +290,38 @@ class History(MutableSequence[Message]):
     def pinned_ids(self) -> frozenset[int]:
         """Return the ``id`` of each pinned message object."""
         with _CHANGES:
-            return frozenset(id(message) for message, pinned in zip(self._messages, self._pins, strict=True) if pinned)
+            return frozenset(
+                id(message)
+                for message, pinned in zip(self._messages, self._pins, strict=True)
+                if pinned
+            )
 
-    # -- compaction ------------------------------------------------------------------------------------------
+    # -- compaction --------------------------------------------------------------------------------
 
     def tokens(self) -> int:
-        """Return the size in tokens: by the Compacter's ``token_counter``, else an estimate calibrated by replies."""
-        return self._own().estimate_tokens(self._messages, model=self._model, wire_format=self._wire_format)
+        """Return the size in tokens: by the Compacter's ``token_counter``, else an estimate
+        calibrated by replies.
+        """
+        return self._own().estimate_tokens(
+            self._messages, model=self._model, wire_format=self._wire_format
+        )
 
     def needs_compaction(self) -> bool:
         """Return whether the threshold is reached; False if it is unknown.
 
-        The threshold is ``max_tokens``, else the Compacter's ``trigger_tokens``, else 80 % of the model's
-        window; less ``reserve_tokens``.
+        The threshold is ``max_tokens``, else the Compacter's ``trigger_tokens``, else 80 % of the
+        model's window; less ``reserve_tokens``.
         """
         threshold = self._threshold()
         return threshold is not None and bool(self._messages) and self.tokens() >= threshold
 
     def compact_if_needed(self) -> CompactionResult:
-        """Compact to below the threshold if it is reached, and return the result (see ``changed`` and ``fits``).
+        """Compact to below the threshold if it is reached, and return the result (see ``changed``
+        and ``fits``).
 
-        Messages that must stay are kept, even if they are too large; the history is then compacted again when it has
-        grown by a quarter. Raises ``CompactionError`` if there is no summary and the option ``fallback`` is ``None``.
+        Messages that must stay are kept, even if they are too large; the history is then compacted
+        again when it has grown by a quarter. Raises ``CompactionError`` if there is no summary and
+        the option ``fallback`` is ``None``.
         """
         return run(self._compact_if_needed(SYNC))
 
@@ -308,21 +330,26 @@ class History(MutableSequence[Message]):
         return await self._compact_if_needed(ASYNC)
 
     def compact(self, *, budget: int | None = None, summary: str | None = None) -> CompactionResult:
-        """Compact now, whether or not the threshold is reached (see ``Compacter.compact``), and return the result.
+        """Compact now, whether or not the threshold is reached (see ``Compacter.compact``), and
+        return the result.
 
         Args:
             budget: Largest size afterwards, in characters, the summary included.
             summary: A summary of your own, in place of a model's.
 
         Raises:
-            CompactionError: Nothing can be folded, or there is no summary and ``fallback`` is ``None``. The history is
-                then unchanged.
+            CompactionError: Nothing can be folded, or there is no summary and ``fallback`` is
+                ``None``. The history is then unchanged.
             ConfigurationError: An argument is invalid, or there is no summarizer.
         """
         return run(self._compact(SYNC, budget, summary, forced=True))
 
-    async def acompact(self, *, budget: int | None = None, summary: str | None = None) -> CompactionResult:
-        """As ``compact``, without blocking the event loop; ``budget`` and ``summary`` are the same."""
+    async def acompact(
+        self, *, budget: int | None = None, summary: str | None = None
+    ) -> CompactionResult:
+        """As ``compact``, without blocking the event loop; ``budget`` and ``summary`` are
+        the same.
+        """
         return await self._compact(ASYNC, budget, summary, forced=True)
 
     @property
@@ -336,7 +363,8 @@ class History(MutableSequence[Message]):
         return self._archive
 
     def search(self, query: str, limit: int = 5) -> list[Passage]:
-        """Return the passages of all messages, folded ones included, that are most relevant to a query, best first.
+        """Return the passages of all messages, folded ones included, that are most relevant to a
+        query, best first.
 
         Args:
             query: A question or search words.
@@ -347,8 +375,11 @@ class History(MutableSequence[Message]):
         """
         return self._own().search(self, query, limit, wire_format=self._wire_format)
 
-    def install(self, version: int, messages: Sequence[Message], redact: Redact | None = None) -> bool:
-        """Replace the messages by compacted ones, unless the history has changed since. Return whether they were.
+    def install(
+        self, version: int, messages: Sequence[Message], redact: Redact | None = None
+    ) -> bool:
+        """Replace the messages by compacted ones, unless the history has changed since. Return
+        whether they were.
 
         Args:
             version: ``version`` when the compaction began.
@@ -358,8 +389,8 @@ class History(MutableSequence[Message]):
         with _CHANGES:
             if version != self._version:
                 return False
-            positions, _ = kept_and_discarded(self._messages, messages)
-            pins = [position is not None and self._pins[position] for position in positions]
+            origins = Change.of(self._messages, messages).origins
+            pins = [origin is not None and self._pins[origin] for origin in origins]
             if self._archive is not None:
                 form = get_format(self._wire_format or recognise(self._messages))
                 fold = partial(folded, self._messages, messages, form)
@@ -371,8 +402,11 @@ class History(MutableSequence[Message]):
     async def _compact(
         self, io: IO, budget: int | None, summary: str | None = None, *, forced: bool = False
     ) -> CompactionResult:
-        """Compact, install the messages, and return the result; with ``forced``, raise if nothing could be folded."""
-        own, version = self._own(), self._version
+        """Compact, install the messages, and return the result; with ``forced``, raise if nothing
+        could be folded.
+        """
+        own = self._own()
+        version = self._version
         result: CompactionResult = await io.call(
             own.acompact if io.asynchronous else own.compact,
             self,
@@ -383,7 +417,9 @@ class History(MutableSequence[Message]):
         )
         if not result.changed:
             if forced and (budget is None or not result.fits):
-                raise CompactionError("the history is too short to compact: none of its messages can be folded")
+                raise CompactionError(
+                    "the history is too short to compact: none of its messages can be folded"
+                )
             return result
         if not self.install(version, result.messages, own.options.redaction):
             own.tell_history_changed(result.event)
@@ -398,7 +434,9 @@ class History(MutableSequence[Message]):
 
         budget = await computed(self._budget)
         if budget is None:
-            return CompactionResult(list(self._messages), fits=not await computed(self.needs_compaction))
+            return CompactionResult(
+                list(self._messages), fits=not await computed(self.needs_compaction)
+            )
         result = await self._compact(io, budget)
         self._stuck = self._size() if await computed(self.needs_compaction) else 0
         return result
@@ -408,12 +446,14 @@ class History(MutableSequence[Message]):
         return sum(map(form.size, self._messages))
 
     def _budget(self) -> int | None:
-        """Return the size to compact to, in characters; ``None`` if that is not needed, or did not help before."""
-        threshold, size = self._threshold(), self._size()
-        if threshold is None or not size or size <= self._stuck * _GROWN:
+        """Return the size to compact to, in characters; ``None`` if that is not needed, or did not
+        help before.
+        """
+        limit = self._threshold()
+        size = self._size()
+        if limit is None or not size:
             return None
-        tokens = self.tokens()
-        return max(1, int(size * threshold * _TARGET_SHARE / tokens)) if tokens >= threshold else None
+        return due(size=size, tokens=self.tokens(), limit=limit, stuck=self._stuck)
 
     def _own(self) -> Compacter:
         if self._compacter is None:
@@ -427,19 +467,17 @@ class History(MutableSequence[Message]):
         trigger = self._max_tokens if self._max_tokens is not None else own.options.trigger_tokens
         if trigger is None:
             trigger = _WINDOW_SHARE
-        if isinstance(trigger, float):
-            known = own.window(self._model)
-            if known is None:
-                return None
-            trigger = int(trigger * known)
-        return max(1, int(trigger) - self._reserve_tokens)
+        share = isinstance(trigger, float)
+        limit = threshold(trigger, own.window(self._model) if share else None)
+        return None if limit is None else max(1, limit - self._reserve_tokens)
 
-    # -- persistence -----------------------------------------------------------------------------------------
+    # -- persistence -------------------------------------------------------------------------------
 
     def snapshot(self) -> str:
         """Return messages, pins, rules and archive as versioned JSON; SDK objects become dicts."""
         with _CHANGES:
-            messages, pins = list(self._messages), list(self._pins)
+            messages = list(self._messages)
+            pins = list(self._pins)
         form = get_format(self._wire_format or recognise(messages))
         return json.dumps(
             {
@@ -462,7 +500,8 @@ class History(MutableSequence[Message]):
             snapshot: Result of ``snapshot()``.
 
         Raises:
-            InvalidHistoryError: It is not a snapshot, damaged, or of another version. The history is then unchanged.
+            InvalidHistoryError: It is not a snapshot, damaged, or of another version. The history
+            is then unchanged.
         """
         try:
             data = json.loads(snapshot, object_hook=_restored)
@@ -472,9 +511,11 @@ class History(MutableSequence[Message]):
             raise InvalidHistoryError('not a History snapshot: "version" is missing')
         if type(data["version"]) is not int or data["version"] != SNAPSHOT_VERSION:
             raise InvalidHistoryError(
-                f"the snapshot has version {data['version']!r}; this compacter reads {SNAPSHOT_VERSION}"
+                f"the snapshot has version {data['version']!r}; this compacter reads "
+                f"{SNAPSHOT_VERSION}"
             )
-        messages, pins = data.get("messages"), data.get("pins")
+        messages = data.get("messages")
+        pins = data.get("pins")
         if (
             not isinstance(messages, list)
             or not isinstance(pins, list)
@@ -482,18 +523,24 @@ class History(MutableSequence[Message]):
         ):
             raise InvalidHistoryError("the snapshot is damaged: messages and pins must be lists")
         if len(messages) != len(pins):
-            raise InvalidHistoryError(f"the snapshot is damaged: {len(messages)} messages but {len(pins)} pins")
+            raise InvalidHistoryError(
+                f"the snapshot is damaged: {len(messages)} messages but {len(pins)} pins"
+            )
         rules = data.get("rules", [])
         if not isinstance(rules, list) or not all(isinstance(rule, str) for rule in rules):
             raise InvalidHistoryError("the snapshot is damaged: rules must be a list of texts")
         if not all(isinstance(message, (dict, str)) for message in messages):
-            raise InvalidHistoryError("the snapshot is damaged: a message is neither an object nor text")
+            raise InvalidHistoryError(
+                "the snapshot is damaged: a message is neither an object nor text"
+            )
         self._check_fold(data, messages)
         if self._archive is not None:
             try:
                 self._archive = Archive.restored(data.get("archive"))
             except (ValueError, TypeError, LookupError):
-                raise InvalidHistoryError("the snapshot is damaged: its archive cannot be read") from None
+                raise InvalidHistoryError(
+                    "the snapshot is damaged: its archive cannot be read"
+                ) from None
         self._wire_format = data.get("wire_format") or self._wire_format
         self._rules = tuple(rules)
         self._conversation = str(data.get("conversation") or self._conversation)
@@ -508,31 +555,43 @@ class History(MutableSequence[Message]):
         except ValueError as error:
             raise InvalidHistoryError(f"the snapshot is damaged: {error}") from None
         if data.get("summary") != Conversation.of(messages, form).prior:
-            raise InvalidHistoryError("the snapshot is damaged: its summary message was moved or edited")
+            raise InvalidHistoryError(
+                "the snapshot is damaged: its summary message was moved or edited"
+            )
 
     def _set(self, messages: list[Message], pins: list[bool]) -> None:
         with _CHANGES:
-            self._messages, self._pins = messages, pins
+            self._messages = messages
+            self._pins = pins
             self._version += 1
 
 
 def _checked(messages: Iterable[Message]) -> list[Message]:
-    """Return a list of the messages. Raises ``ConfigurationError`` if one certainly is not a message."""
+    """Return a list of the messages. Raises ``ConfigurationError`` if one certainly is not a
+    message.
+    """
     held = list(messages)
     for index, message in enumerate(held):
         if message is None or isinstance(message, _NOT_MESSAGES):
             raise ConfigurationError(
-                f"messages[{index}] is not a message but {type(message).__name__}. A message is a dict such as "
+                f"messages[{index}] is not a message but {type(message).__name__}. A message is "
+                f"a dict such as "
                 '{"role": "user", "content": "..."}, or an object of a provider\'s SDK'
             )
     return held
 
 
 def _stored(value: bytes | bytearray) -> dict[str, str]:
-    """Return bytes, which some SDKs put into messages, in a form for JSON. ``plain`` leaves nothing else."""
+    """Return bytes, which some SDKs put into messages, in a form for JSON. ``plain`` leaves nothing
+    else.
+    """
     return {_BYTES: base64.b64encode(value).decode("ascii")}
 
 
 def _restored(value: dict[str, object]) -> object:
     held = value.get(_BYTES)
-    return base64.b64decode(held, validate=True) if len(value) == 1 and isinstance(held, str) else value
+    return (
+        base64.b64decode(held, validate=True)
+        if len(value) == 1 and isinstance(held, str)
+        else value
+    )

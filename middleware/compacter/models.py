@@ -1,4 +1,6 @@
-"""Models by name, through litellm: calls, windows and prices. The only module that imports litellm, and lazily."""
+"""Models by name, through litellm: calls, windows and prices. The only module that imports litellm,
+and lazily.
+"""
 
 from __future__ import annotations
 
@@ -28,19 +30,23 @@ async def acompletion(**options: Any) -> object:
 
 
 def check_installed(asked: str) -> None:
-    """Raise ``ConfigurationError`` if litellm is not installed; ``asked`` is the argument that needs it."""
+    """Raise ``ConfigurationError`` if litellm is not installed; ``asked`` is the argument that
+    needs it.
+    """
     if _spec() is None and sys.modules.get("litellm") is None:
         raise ConfigurationError(
-            f"{asked} names a model for litellm, which is not installed: pip install litellm, or pass a function as "
+            f"{asked} names a model for litellm, which is not installed: pip install "
+            f"litellm, or pass a function as "
             'summarizer, or summarizer="extractive", which needs no model'
         )
 
 
 def prepare(model: str) -> str:
-    """Begin to import litellm in a thread, so that the first call with ``model`` does not wait seconds for it.
+    """Begin to import litellm in a thread, so that the first call with ``model`` does not wait
+    seconds for it.
 
-    Returns a warning about the model's name, or an empty string. Raises ``ConfigurationError`` if litellm is not
-    installed.
+    Returns a warning about the model's name, or an empty string. Raises ``ConfigurationError`` if
+    litellm is not installed.
     """
     check_installed(f"summarizer={model!r}")
     if "litellm" not in sys.modules:
@@ -48,7 +54,11 @@ def prepare(model: str) -> str:
     if "/" in model or ":" in model or _facts(model):
         return ""  # With a provider, or known; a proxy's models may have any name.
     similar = get_close_matches(model, _shipped(), 1)
-    hint = f"did you mean {similar[0]!r}" if similar else 'name the provider too, as in "openai/my-model"'
+    hint = (
+        f"did you mean {similar[0]!r}"
+        if similar
+        else ('name the provider too, as in "openai/my-model"')
+    )
     return f"summarizer={model!r} is unknown to litellm; {hint}?"
 
 
@@ -80,18 +90,25 @@ def _imported() -> Any:
 def window(model: str | None) -> int | None:
     """Return a model's context window in tokens by litellm's table; ``None`` if it is unknown."""
     known = _facts(model)
-    found = known.get("max_input_tokens") or (known.get("max_tokens") if "max_output_tokens" not in known else None)
+    found = known.get("max_input_tokens") or (
+        known.get("max_tokens") if "max_output_tokens" not in known else None
+    )
     return found if isinstance(found, int) else None
 
 
-def cost(model: str | None, input_tokens: int, output_tokens: int, reply: object = None) -> float | None:
-    """Return the cost of a reply in USD: as litellm states it, else by its price table; ``None`` if unknown."""
+def cost(
+    model: str | None, input_tokens: int, output_tokens: int, reply: object = None
+) -> float | None:
+    """Return the cost of a reply in USD: as litellm states it, else by its price table; ``None`` if
+    unknown.
+    """
     hidden = getattr(reply, "_hidden_params", None)
     stated = hidden.get("response_cost") if isinstance(hidden, dict) else None
     if isinstance(stated, (int, float)):
         return float(stated)
     known = _facts(model)
-    read, written = known.get("input_cost_per_token"), known.get("output_cost_per_token")
+    read = known.get("input_cost_per_token")
+    written = known.get("output_cost_per_token")
     if not isinstance(read, (int, float)) or not isinstance(written, (int, float)):
         return None
     return float(read * input_tokens + written * output_tokens)
@@ -104,24 +121,31 @@ def known() -> int:
 
 
 def prices(model: str | None) -> tuple[float, float | None, float] | None:
-    """Return the prices of an input token, a cached one (``None`` if not stated) and an output token, in USD.
+    """Return the prices of an input token, a cached one (``None`` if not stated) and an output
+    token, in USD.
 
     By litellm's table; ``None`` for a model without prices in it.
     """
     known = _facts(model)
     read, cached, written = (
-        known.get(name) for name in ("input_cost_per_token", "cache_read_input_token_cost", "output_cost_per_token")
+        known.get(name)
+        for name in ("input_cost_per_token", "cache_read_input_token_cost", "output_cost_per_token")
     )
     if not isinstance(read, (int, float)) or not isinstance(written, (int, float)) or not read:
         return None
-    return float(read), float(cached) if isinstance(cached, (int, float)) and cached else None, float(written)
+    return (
+        float(read),
+        float(cached) if isinstance(cached, (int, float)) and cached else None,
+        float(written),
+    )
 
 
 def _facts(model: str | None) -> dict[str, Any]:
     if not model:
         return {}
     loaded = sys.modules.get("litellm")
-    # A program that uses litellm may have registered its own models; importing it for other programs takes seconds.
+    # A program that uses litellm may have registered its own models; importing it for other
+    # programs takes seconds.
     table = getattr(loaded, "model_cost", None) or _shipped()
     for name in (model, model.split("/", 1)[-1], model.rsplit("/", 1)[-1]):
         known = table.get(name)
@@ -131,7 +155,9 @@ def _facts(model: str | None) -> dict[str, Any]:
 
 
 def _spec() -> ModuleSpec | None:
-    """Return where the litellm package is; ``None`` if it is not installed, or a module made by hand stands for it."""
+    """Return where the litellm package is; ``None`` if it is not installed, or a module made by
+    hand stands for it.
+    """
     if sys.modules.get("litellm") is not None:
         return getattr(sys.modules["litellm"], "__spec__", None)
     return find_spec("litellm")

@@ -1,4 +1,6 @@
-"""Presets of options, options from ``COMPACTER_*`` environment variables, and memories by their addresses."""
+"""Presets of options, options from ``COMPACTER_*`` environment variables, and memories by their
+addresses.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +12,17 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
-from compacter.compaction.run import BUILT_IN
+from compacter.compaction.strategies import BUILT_IN
 from compacter.errors import ConfigurationError
 from compacter.memory import InProcessMemory, Memory
 from compacter.options import Options, validated
 
 PRESETS: Mapping[str, Mapping[str, Any]] = {
-    # No refused requests, and a sixth fewer uncached tokens. Clearing tool results first lost more of what later steps
-    # needed.
-    "agents": {"compact_ratio": 0.85, "trigger_tokens": 0.8},
-    # In a window of a tenth of the chat, .84 of 360 questions about it could be answered; .75 with the defaults.
+    # No refused requests, and a sixth fewer uncached tokens. Clearing tool results first lost more
+    # of what later steps needed.
+    "agents": {"compact_ratio": 0.85, "trigger_tokens": 0.8, "prepare_tokens": 0.7},
+    # In a window of a tenth of the chat, .84 of 360 questions about it could be answered; .75 with
+    # the defaults.
     "chat": {"recall": 0.35},
     # Summaries without a model; folding more at once keeps the prompt cache valid for longer.
     "frugal": {"summarizer": "extractive", "compact_ratio": 0.85},
@@ -27,23 +30,43 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
 """Options of each preset, as measured by ``benchmarks/presets.py``."""
 
 _FUNCTIONS = frozenset(
-    {"pin", "detect", "retrieved", "on_compaction", "on_event", "before_compaction", "logger", "token_counter"}
+    {
+        "pin",
+        "detect",
+        "retrieved",
+        "on_compaction",
+        "on_event",
+        "before_compaction",
+        "logger",
+        "token_counter",
+    }
 )
 """Options that cannot be given as text."""
-_TEXTS = frozenset(name for name, option in Options.model_fields.items() if option.annotation == (str | None))
+_TEXTS = frozenset(
+    name for name, option in Options.model_fields.items() if option.annotation == (str | None)
+)
 """Options that take any text, numbers and words among them."""
 _WORDS: Mapping[str, bool | None] = {
-    "true": True, "yes": True, "on": True, "false": False, "no": False, "off": False, "none": None,
-}  # fmt: skip
+    "true": True,
+    "yes": True,
+    "on": True,
+    "false": False,
+    "no": False,
+    "off": False,
+    "none": None,
+}
 _MISSPELT = 0.8
 """Least similarity to an option's name, from 0 to 1, of a variable that counts as misspelt."""
 
 
-def from_environment(environment: Mapping[str, str], names: frozenset[str], prefix: str) -> dict[str, Any]:
+def from_environment(
+    environment: Mapping[str, str], names: frozenset[str], prefix: str
+) -> dict[str, Any]:
     """Return the options that are set by environment variables.
 
-    Empty variables are ignored. Raises ``ConfigurationError`` for a variable with an invalid value, for an option that
-    takes a function, and for a misspelt option; warns of other unknown variables with the prefix.
+    Empty variables are ignored. Raises ``ConfigurationError`` for a variable with an invalid value,
+    for an option that takes a function, and for a misspelt option; warns of other unknown variables
+    with the prefix.
     """
     found: dict[str, Any] = {}
     for variable, text in environment.items():
@@ -55,7 +78,9 @@ def from_environment(environment: Mapping[str, str], names: frozenset[str], pref
             continue
         name = variable[len(prefix) :].lower()
         if name in _FUNCTIONS:
-            raise ConfigurationError(f"{variable}: the option {name} takes a function; set it in the program")
+            raise ConfigurationError(
+                f"{variable}: the option {name} takes a function; set it in the program"
+            )
         if name in names:
             found[name] = _checked(variable, name, text.strip())
             continue
@@ -80,7 +105,8 @@ def _checked(variable: str, name: str, text: str) -> object:
 
 
 def memory_of(text: str) -> Memory | None:
-    """Return the memory for a text: ``in-process``, ``none``, or an address such as ``sqlite:PATH``.
+    """Return the memory for a text: ``in-process``, ``none``, or an address such as
+    ``sqlite:PATH``.
 
     Raises ``ConfigurationError`` for any other text.
     """
@@ -101,7 +127,9 @@ def _read(variable: str, name: str, text: str) -> object:
         words = [word.strip().lower() for word in text.split(",")]
         unknown = [word for word in words if name == "strategy" and word not in BUILT_IN]
         if unknown:
-            raise ConfigurationError(f"{variable} takes names from {', '.join(BUILT_IN)}, not {unknown[0]!r}")
+            raise ConfigurationError(
+                f"{variable} takes names from {', '.join(BUILT_IN)}, not {unknown[0]!r}"
+            )
         return [BUILT_IN[word]() for word in words] if name == "strategy" else words
     if name in _TEXTS:
         return None if text.lower() == "none" else text
@@ -125,14 +153,18 @@ def _rules(variable: str, text: str) -> list[object]:
     except ValueError:
         rules = None
     if not isinstance(rules, list):
-        raise ConfigurationError(f'{variable} takes one rule a line, or a JSON list such as ["Answer in French."]')
+        raise ConfigurationError(
+            f'{variable} takes one rule a line, or a JSON list such as ["Answer in French."]'
+        )
     return rules
 
 
-# -- addresses of memories, for environment variables, ``compacter serve`` and ``compacter doctor`` --------------------
+# -- addresses of memories, for environment variables, ``compacter serve`` and ``compacter doctor``
 
 _REDIS = ("redis://", "rediss://", "unix://")
-_FILE = re.compile(r"(?![a-z]+://)(?:[./~].*|[A-Za-z]:[\\/].*|.*\.(?:db|sqlite3?)|:memory:)", re.DOTALL)
+_FILE = re.compile(
+    r"(?![a-z]+://)(?:[./~].*|[A-Za-z]:[\\/].*|.*\.(?:db|sqlite3?)|:memory:)", re.DOTALL
+)
 """Text that can only be a file name."""
 
 
@@ -148,7 +180,9 @@ def memory_at(address: str) -> Memory:
     path = sqlite_path(address)
     if path is None:
         # The message does not repeat the address, which may contain a password.
-        raise ConfigurationError("memory takes sqlite:PATH, redis://HOST:PORT/DB, rediss://... or unix:///SOCKET")
+        raise ConfigurationError(
+            "memory takes sqlite:PATH, redis://HOST:PORT/DB, rediss://... or unix:///SOCKET"
+        )
     from compacter.memory.sqlite import SQLiteMemory
 
     return SQLiteMemory(path)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pytest
 from tests import conversations
 
-from compacter.effects import AskSummarizer, Effect, Emit, Remember, Remembered, Reply
+from compacter.effects import AskSummarizer, Effect, Emit, Remember, Remembered
 from compacter.events import Event
+from compacter.messages.replies import Reply
 from compacter.options import Options
 
 if TYPE_CHECKING:
@@ -22,8 +23,8 @@ E = TypeVar("E", bound=Effect[Any])
 
 
 class Dialogue:
-    """A flow of a policy, and what it has said so far. What a test does not ask for is answered with "nothing there",
-    a further request for a summary with the summary before it.
+    """A flow of a policy, and what it has said so far. What a test does not ask for is answered
+    with "nothing there", a further request for a summary with the summary before it.
     """
 
     def __init__(self, flow: Flow[Any]) -> None:
@@ -70,7 +71,8 @@ class Dialogue:
         try:
             self._pending = action()
         except StopIteration as stop:
-            self.ended, self.result = True, stop.value
+            self.ended = True
+            self.result = stop.value
         else:
             self.effects.append(type(self._pending).__name__)
 

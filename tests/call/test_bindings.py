@@ -1,4 +1,6 @@
-"""The arguments of a call: what is read of them, and what is changed for a smaller request or for a summary."""
+"""The arguments of a call: what is read of them, and what is changed for a smaller request or for a
+summary.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ ANSWERED = [*ASKED, {"role": "assistant", "content": "So."}]
 def open_ended(**options: Any) -> None: ...
 
 
-def plain(messages: Any, /, model: str = "m", *, max_tokens: int = 9, tools: Any = None) -> None: ...
+def plain(
+    messages: Any, /, model: str = "m", *, max_tokens: int = 9, tools: Any = None
+) -> None: ...
 
 
 def bound(function: Callable[..., Any] = open_ended, **options: Any) -> Binding:
@@ -42,7 +46,9 @@ class TestWhatIsRead:
             ({}, None),
         ],
     )
-    def test_is_the_model_by_any_of_its_names(self, given: dict[str, Any], model: str | None) -> None:
+    def test_is_the_model_by_any_of_its_names(
+        self, given: dict[str, Any], model: str | None
+    ) -> None:
         assert bound().read((), given).model == model
 
     @pytest.mark.parametrize(
@@ -57,12 +63,20 @@ class TestWhatIsRead:
             ({}, "max_tokens", None),
         ],
     )
-    def test_is_the_output_limit_by_any_of_its_names(self, given: dict[str, Any], name: str, limit: int | None) -> None:
+    def test_is_the_output_limit_by_any_of_its_names(
+        self, given: dict[str, Any], name: str, limit: int | None
+    ) -> None:
         facts = bound().read((), given)
         assert (facts.output_option, facts.output_tokens) == (name, limit)
 
     def test_is_what_is_sent_beside_the_messages(self) -> None:
-        given = {"tools": [1], "system": "Be kind.", "functions": [], "temperature": 0.5, "instructions": None}
+        given = {
+            "tools": [1],
+            "system": "Be kind.",
+            "functions": [],
+            "temperature": 0.5,
+            "instructions": None,
+        }
         assert list(bound().read((), given).beside) == [[1], "Be kind."]
 
     @pytest.mark.parametrize("args", [(ASKED, "other", 1), (ASKED, "other")])
@@ -105,7 +119,13 @@ class TestAList:
 
     @pytest.mark.parametrize(
         ("given", "needed"),
-        [(ASKED, False), (tuple(ASKED), False), (iter(ASKED), True), (History(ASKED), True), (None, False)],
+        [
+            (ASKED, False),
+            (tuple(ASKED), False),
+            (iter(ASKED), True),
+            (History(ASKED), True),
+            (None, False),
+        ],
     )
     def test_is_needed(self, given: Any, needed: bool) -> None:
         assert bound().needs_list((), {"messages": given}) is needed
@@ -127,28 +147,40 @@ class TestAList:
 
 class TestASmallerRequest:
     def test_has_messages_and_options_where_the_call_had_them(self) -> None:
-        args, kwargs = bound(plain).replace((ASKED, "m"), {"max_tokens": 9}, ANSWERED, {"max_tokens": 5})
+        args, kwargs = bound(plain).replace(
+            (ASKED, "m"), {"max_tokens": 9}, ANSWERED, {"max_tokens": 5}
+        )
         assert (args, kwargs) == ((ANSWERED, "m"), {"max_tokens": 5})
 
     def test_has_an_option_that_was_passed_by_position_there(self) -> None:
         def ask(messages: Any, max_tokens: int) -> None: ...
 
-        assert bound(ask).replace((ASKED, 9), {}, ANSWERED, {"max_tokens": 5}) == ((ANSWERED, 5), {})
+        assert bound(ask).replace((ASKED, 9), {}, ANSWERED, {"max_tokens": 5}) == (
+            (ANSWERED, 5),
+            {},
+        )
         assert bound(ask).replace((ASKED,), {"max_tokens": 9}, ANSWERED, {"max_tokens": 5}) == (
             (ANSWERED,),
             {"max_tokens": 5},
         )
 
     def test_changes_neither_arguments_nor_options_of_the_caller(self) -> None:
-        given, options = {"messages": ASKED}, {"max_tokens": 5}
+        given = {"messages": ASKED}
+        options = {"max_tokens": 5}
         bound().replace((), given, ANSWERED, options)
         assert (given, options) == ({"messages": ASKED}, {"max_tokens": 5})
 
 
-def native(prefix: list[Any], form: str = "openai", *, binding: Binding | None = None, **given: Any) -> dict[str, Any]:
+def native(
+    prefix: list[Any], form: str = "openai", *, binding: Binding | None = None, **given: Any
+) -> dict[str, Any]:
     """The keywords of a request for a summary that continues the call's own messages."""
     own = binding or bound()
-    return dict(own.native_call((), {"messages": ANSWERED, **given}, get_format(form), prefix, "Sum up.", 100)[1])
+    return dict(
+        own.native_call(
+            (), {"messages": ANSWERED, **given}, get_format(form), prefix, "Sum up.", 100
+        )[1]
+    )
 
 
 class TestASummaryThatContinuesTheCall:
@@ -161,7 +193,9 @@ class TestASummaryThatContinuesTheCall:
             ("openai", ANSWERED, ["user", "assistant", "user"]),
         ],
     )
-    def test_ends_with_the_instruction(self, form: str, prefix: list[Any], roles: list[str]) -> None:
+    def test_ends_with_the_instruction(
+        self, form: str, prefix: list[Any], roles: list[str]
+    ) -> None:
         messages = native(prefix, form)["messages"]
         assert [message["role"] for message in messages] == roles
         assert messages[: len(prefix)] == prefix
@@ -176,7 +210,9 @@ class TestASummaryThatContinuesTheCall:
     def test_keeps_a_choice_of_tools_that_forces_none(self, choice: Any) -> None:
         assert native(ASKED, tool_choice=choice)["tool_choice"] == choice
 
-    @pytest.mark.parametrize("choice", ["required", "any", {"type": "any"}, {"type": "function", "function": {}}])
+    @pytest.mark.parametrize(
+        "choice", ["required", "any", {"type": "any"}, {"type": "function", "function": {}}]
+    )
     def test_leaves_out_one_that_forces_a_call(self, choice: Any) -> None:
         assert "tool_choice" not in native(ASKED, tool_choice=choice)
 
@@ -189,7 +225,9 @@ class TestASummaryThatContinuesTheCall:
     def test_is_not_stored_where_the_call_is_not(self, store: bool, sent: bool | None) -> None:
         assert native(ASKED, store=store).get("store") is sent
 
-    @pytest.mark.parametrize(("given", "stream"), [({}, None), ({"stream": True}, False), ({"stream": False}, False)])
+    @pytest.mark.parametrize(
+        ("given", "stream"), [({}, None), ({"stream": True}, False), ({"stream": False}, False)]
+    )
     def test_is_no_stream(self, given: dict[str, Any], stream: bool | None) -> None:
         assert native(ASKED, **given).get("stream") is stream
 
@@ -204,7 +242,9 @@ class TestASummaryThatContinuesTheCall:
             ({"type": "adaptive"}, 100),
         ],
     )
-    def test_may_be_as_long_as_a_summary_beside_what_is_thought(self, thinking: Any, limit: int) -> None:
+    def test_may_be_as_long_as_a_summary_beside_what_is_thought(
+        self, thinking: Any, limit: int
+    ) -> None:
         assert native(ASKED, thinking=thinking)["max_tokens"] == limit
 
     def test_states_its_limit_by_the_calls_own_name_for_it(self) -> None:
@@ -219,11 +259,16 @@ class TestASummaryThatContinuesTheCall:
 
 class TestASummaryOfTheTranscript:
     def sent(self, function: Callable[..., Any], *args: Any, **given: Any) -> tuple[Any, Any]:
-        prompt = [{"role": "system", "content": "Sum up."}, {"role": "user", "content": "The record."}]
+        prompt = [
+            {"role": "system", "content": "Sum up."},
+            {"role": "user", "content": "The record."},
+        ]
         return bound(function).summary_call(args, given, get_format("openai"), prompt, 100)
 
     def test_has_none_of_the_tools_and_the_calls_own_name_for_its_limit(self) -> None:
-        def ask(messages: Any, tools: Any = None, num_predict: int = 9, flavour: str = "") -> None: ...
+        def ask(
+            messages: Any, tools: Any = None, num_predict: int = 9, flavour: str = ""
+        ) -> None: ...
 
         _, sent = self.sent(ask, messages=ASKED, tools=[1], num_predict=5, flavour="mild")
         assert (sent["tools"], sent["num_predict"], sent["flavour"]) == (None, 100, "mild")
@@ -231,14 +276,18 @@ class TestASummaryOfTheTranscript:
         assert "The record." in str(sent["messages"])
 
     def test_gives_a_parameter_that_was_passed_by_position_its_default(self) -> None:
-        def ask(messages: Any, tools: Any = (), flavour: str = "", *, max_tokens: int = 9) -> None: ...
+        def ask(
+            messages: Any, tools: Any = (), flavour: str = "", *, max_tokens: int = 9
+        ) -> None: ...
 
         args, sent = self.sent(ask, ASKED, [1], "mild")
         assert args[1:] == ((), "mild")
         assert sent == {"max_tokens": 100}
 
     @pytest.mark.parametrize("given", [{}, {"stream": True}, {"stream": False}])
-    def test_is_no_stream_of_a_function_that_streams_by_default(self, given: dict[str, bool]) -> None:
+    def test_is_no_stream_of_a_function_that_streams_by_default(
+        self, given: dict[str, bool]
+    ) -> None:
         def ask(messages: Any, stream: bool = True) -> None: ...  # noqa: FBT002
 
         assert self.sent(ask, messages=ASKED, **given)[1]["stream"] is False
@@ -269,9 +318,17 @@ class TestAFunctionsOwnBinding:
         assert (own.accepts, own.positional, own.declared) == (None, ("model",), {"model": None})
 
     @pytest.mark.parametrize(
-        ("form", "name"), [("responses", "input"), ("gemini", "contents"), ("openai", "messages"), (None, "messages")]
+        ("form", "name"),
+        [
+            ("responses", "input"),
+            ("gemini", "contents"),
+            ("openai", "messages"),
+            (None, "messages"),
+        ],
     )
-    def test_of_such_a_one_looks_for_the_messages_by_the_formats_name(self, form: str | None, name: str) -> None:
+    def test_of_such_a_one_looks_for_the_messages_by_the_formats_name(
+        self, form: str | None, name: str
+    ) -> None:
         assert bound(wire_format=form).messages_param == name
 
     def test_prefers_the_name_that_the_function_has(self) -> None:
@@ -289,5 +346,11 @@ class TestAFunctionsOwnBinding:
 
         assert bound(ask, messages_param="question").messages_param == "question"
         assert bound(messages_param="question").messages_param == "question"
-        with pytest.raises(ConfigurationError, match=r"'prompt' is not a parameter of .*ask, which has: question"):
+        with pytest.raises(
+            ConfigurationError,
+            match=(
+                r"'prompt' is not a parameter of .*ask, "
+                r"which has: question"
+            ),
+        ):
             bind(ask, messages_param="prompt")

@@ -1,4 +1,6 @@
-"""The driver carries effects out and outcomes back, and closes the flow whatever happens, in sync and async alike."""
+"""The driver carries effects out and outcomes back, and closes the flow whatever happens, in sync
+and async alike.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
-from compacter.call.io import ASYNC, SYNC, run
 from compacter.call.perform import Performer
 from compacter.call.state import State
 from compacter.effects import Effect
+from compacter.io import ASYNC, SYNC, run
 from compacter.options import Options
 
 if TYPE_CHECKING:
@@ -29,7 +31,9 @@ class Sleep(Effect[None]):
 class Performs(Performer):
     """Carries effects out by a function."""
 
-    def __init__(self, perform: Callable[[Effect[Any]], Any], *, io: Any = SYNC, large: bool = False) -> None:
+    def __init__(
+        self, perform: Callable[[Effect[Any]], Any], *, io: Any = SYNC, large: bool = False
+    ) -> None:
         super().__init__(state=State(Options()), io=io, large=large)
         self._perform = perform
 
@@ -105,7 +109,9 @@ def test_what_is_no_effect_is_an_error_of_the_flow_that_yields_it() -> None:
     assert len(closed) == 1
 
 
-@pytest.mark.parametrize("interrupt", [KeyboardInterrupt, SystemExit, asyncio.CancelledError, GeneratorExit])
+@pytest.mark.parametrize(
+    "interrupt", [KeyboardInterrupt, SystemExit, asyncio.CancelledError, GeneratorExit]
+)
 def test_an_interrupt_is_not_shown_to_the_flow(interrupt: type[BaseException]) -> None:
     seen: list[BaseException] = []
 
@@ -143,8 +149,12 @@ async def test_a_cancelled_driver_closes_its_flow() -> None:
     assert len(closed) == 1
 
 
-async def test_a_driver_cancelled_while_its_flow_is_in_a_thread_ends_at_once_and_closes_the_flow_later() -> None:
-    entered, leave, closed = threading.Event(), threading.Event(), threading.Event()
+async def test_a_driver_cancelled_while_its_flow_is_in_a_thread_ends_now_and_closes_it_later() -> (
+    None
+):
+    entered = threading.Event()
+    leave = threading.Event()
+    closed = threading.Event()
 
     def busy() -> Generator[Effect[Any], Any, None]:
         try:

@@ -1,4 +1,6 @@
-"""Nothing that compacter does for itself may raise into a call; what the wrapped function raises stands."""
+"""Nothing that compacter does for itself may raise into a call; what the wrapped function raises
+stands.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +21,9 @@ from tests.conversations import Chat, talk
 import compacter as package
 from compacter import Compacter, CompactionEvent, History, InProcessMemory, Truncate
 from compacter.call import recover
-from compacter.call.io import SyncIO
-from compacter.call.perform import GiveUps, gave_up_since, mark_given_up
+from compacter.call.nested import GiveUps, gave_up_since, mark_given_up
 from compacter.events import RetriesExhausted
+from compacter.io import SyncIO
 from compacter.memory.record import prefix_digest
 from compacter.testing import ScriptedModel, ScriptedSummarizer, token_limit_error
 
@@ -59,7 +61,9 @@ class ProviderError(Exception):
 
 class TestStrangeMessages:
     @pytest.mark.parametrize("strange", STRANGE.values(), ids=STRANGE)
-    def test_a_call_that_works_goes_on_working_once_something_is_remembered(self, strange: Any) -> None:
+    def test_a_call_that_works_goes_on_working_once_something_is_remembered(
+        self, strange: Any
+    ) -> None:
         compacter = Compacter(summarizer=ScriptedSummarizer())
         compacter.wrap(ScriptedModel(window=2_000).completion)("m", talk(12, 400))
         assert compacter.totals.rounds == 1
@@ -71,7 +75,9 @@ class TestStrangeMessages:
 
     @pytest.mark.parametrize("strange", STRANGE.values(), ids=STRANGE)
     @pytest.mark.parametrize("trigger", [None, 500])
-    def test_the_providers_refusal_stands_or_the_call_succeeds(self, strange: Any, trigger: int | None) -> None:
+    def test_the_providers_refusal_stands_or_the_call_succeeds(
+        self, strange: Any, trigger: int | None
+    ) -> None:
         compacter = Compacter(summarizer=ScriptedSummarizer(), trigger_tokens=trigger)
         compacter.wrap(ScriptedModel(window=2_000).completion)("m", talk(12, 400))
         refusal = token_limit_error(limit=100, input_tokens=90_000)
@@ -89,10 +95,13 @@ class TestStrangeMessages:
             assert reply == "ok"
 
 
-def test_of_messages_of_no_known_format_the_refusal_says_which(caplog: pytest.LogCaptureFixture) -> None:
+def test_of_messages_of_no_known_format_the_refusal_says_which(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     class HumanMessage:
         def __init__(self, text: str) -> None:
-            self.type, self.content = "human", text
+            self.type = "human"
+            self.content = text
 
     def refusing(messages: list[Any]) -> str:
         raise ProviderError("context_length_exceeded: the prompt is too long")
@@ -121,7 +130,9 @@ class TestFaultsOfCompactersOwn:
         assert "ZeroDivisionError" in "".join(raised.value.__notes__)
         assert model.rejected == 1
 
-    def test_the_log_says_where_it_is(self, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    def test_the_log_says_where_it_is(
+        self, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
         monkeypatch.setattr(recover, "target_characters", None)
         with pytest.raises(Exception, match="context"):
             Compacter().wrap(ScriptedModel(window=2_000).completion)("m", talk(12, 400))
@@ -169,7 +180,9 @@ class TestTheTraceback:
         assert raised.traceback[-1].name == "completion"
 
     @pytest.mark.parametrize("asynchronous", [False, True])
-    def test_of_a_retry_that_failed_holds_at_most_four_frames_of_compacter(self, asynchronous: bool) -> None:
+    def test_of_a_retry_that_failed_holds_at_most_four_frames_of_compacter(
+        self, asynchronous: bool
+    ) -> None:
         calls: list[int] = []
 
         def completion(model: str, messages: list[Any]) -> Any:
@@ -189,7 +202,9 @@ class TestTheTraceback:
         with pytest.raises(ProviderError) as raised:
             chat("m", talk(12, 400))
 
-        frames = [Path(frame.filename) for frame in traceback.extract_tb(raised.value.__traceback__)]
+        frames = [
+            Path(frame.filename) for frame in traceback.extract_tb(raised.value.__traceback__)
+        ]
         assert len([frame for frame in frames if HOUSE in frame.parents]) <= 4
         assert frames[-1] == Path(__file__)
         assert raised.value.__context__ is None
@@ -214,7 +229,9 @@ class TestNestedCompacters:
             outer.wrap(chat)("m", talk(12, 400))
         assert len(sent) == len(set(sent))
 
-    @pytest.mark.parametrize("shape", ["generator", "async generator", "function that returns a generator"])
+    @pytest.mark.parametrize(
+        "shape", ["generator", "async generator", ("function that returns a generator")]
+    )
     def test_that_holds_for_streams_which_call_when_they_are_read(self, shape: str) -> None:
         sent: list[str] = []
 
@@ -239,8 +256,12 @@ class TestNestedCompacters:
         outer = Compacter(summarizer=ScriptedSummarizer("Short."))
         calls: dict[str, Callable[[], object]] = {
             "generator": lambda: list(outer.wrap(generator)("m", talk(12, 400))),
-            "async generator": lambda: asyncio.run(read(outer.wrap(async_generator)("m", talk(12, 400)))),
-            "function that returns a generator": lambda: list(outer.wrap(function)("m", talk(12, 400))),
+            "async generator": lambda: asyncio.run(
+                read(outer.wrap(async_generator)("m", talk(12, 400)))
+            ),
+            "function that returns a generator": lambda: list(
+                outer.wrap(function)("m", talk(12, 400))
+            ),
         }
         with pytest.raises(Exception, match="context"):
             calls[shape]()
@@ -249,7 +270,8 @@ class TestNestedCompacters:
 
     def test_the_outer_one_goes_on_where_the_inner_one_tries_nothing(self) -> None:
         model = ScriptedModel(window=2_000)
-        inner, outer = Compacter(max_retries=0), Compacter(summarizer=ScriptedSummarizer())
+        inner = Compacter(max_retries=0)
+        outer = Compacter(summarizer=ScriptedSummarizer())
         assert outer.wrap(inner.wrap(model.completion))("m", talk(12, 400))
         assert outer.totals.rounds == 1
 
@@ -265,10 +287,14 @@ class TestNestedCompacters:
         with pytest.raises(type(error)):
             Compacter(summarizer=ScriptedSummarizer("Short.")).wrap(completion)("m", talk(12, 400))
         failing[0] = False
-        assert Compacter(summarizer=ScriptedSummarizer("Short.")).wrap(completion)("m", talk(12, 400)) == "ok"
+        assert (
+            Compacter(summarizer=ScriptedSummarizer("Short.")).wrap(completion)("m", talk(12, 400))
+            == "ok"
+        )
 
     def test_what_an_earlier_call_gave_up_with_is_no_longer_given_up_in_a_later_one(self) -> None:
-        earlier, other = ValueError("too long"), ValueError("too long")
+        earlier = ValueError("too long")
+        other = ValueError("too long")
         mark_given_up(earlier)
         before = GiveUps.count
         assert not gave_up_since(before, earlier)
@@ -278,7 +304,8 @@ class TestNestedCompacters:
 
     @pytest.mark.parametrize("behind", ["__cause__", "__context__"])
     def test_an_error_behind_another_one_counts(self, behind: str) -> None:
-        before, chain = GiveUps.count, [Exception("too long")]
+        before = GiveUps.count
+        chain = [Exception("too long")]
         mark_given_up(chain[0])
         for _ in range(3):
             outer = RuntimeError("it failed")
@@ -294,7 +321,9 @@ class TestHooks:
         def emptying(event: CompactionEvent) -> None:
             vars(event).clear()
 
-        compacter = Compacter(summarizer=ScriptedSummarizer("Short."), on_compaction=[emptying, seen.append])
+        compacter = Compacter(
+            summarizer=ScriptedSummarizer("Short."), on_compaction=[emptying, seen.append]
+        )
         result = compacter.compact(talk(12, 400))
         assert result.event is not None
         assert result.event.summary == "Short."
@@ -302,7 +331,9 @@ class TestHooks:
 
     def test_an_event_with_half_a_surrogate_pair_is_json_all_the_same(self) -> None:
         told: list[CompactionEvent] = []
-        compacter = Compacter(on_compaction=told.append, summarizer=lambda messages, **_: "A half \ud83d of a smiley.")
+        compacter = Compacter(
+            on_compaction=told.append, summarizer=lambda messages, **_: "A half \ud83d of a smiley."
+        )
         compacter.compact(talk(12, 400))
         assert "A half \ufffd of a smiley." in told[0].model_dump_json()
         assert told[0].summary == "A half \ud83d of a smiley."
@@ -330,7 +361,8 @@ class TestMemory:
         class Message(dict[str, Any]):
             pass
 
-        compacter, message = Compacter(), Message(role="user", content="x")
+        compacter = Compacter()
+        message = Message(role="user", content="x")
 
         def completion(messages: list[Any]) -> Any:
             return {"usage": {"prompt_tokens": 100}}
@@ -346,8 +378,11 @@ class TestMemory:
 
 
 class TestTimeout:
-    def test_is_one_budget_for_all_that_a_call_spends_on_compacting(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        now, left = 0.0, []
+    def test_is_one_budget_for_all_that_a_call_spends_on_compacting(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        now = 0.0
+        left = []
         ask = SyncIO.ask
 
         async def watched(self: SyncIO, action: Any, seconds: float | None, **options: Any) -> Any:
@@ -398,7 +433,7 @@ class TestLargeHistories:
             threads.add(threading.current_thread().name)
             return prefix_digest(*given)
 
-        monkeypatch.setattr("compacter.call.perform.prefix_digest", watched)
+        monkeypatch.setattr("compacter.call.wrapped_call.prefix_digest", watched)
         compacter = Compacter(summarizer=ScriptedSummarizer())
         await compacter.wrap(ScriptedModel(window=20_000).acompletion)("m", talk(100, 2_000))
         assert threads == {"compacter"}
@@ -542,7 +577,9 @@ class TestTrio:
         assert trio.run(compacter.wrap(acompletion), "m", talk(12, 400))["choices"]
 
     def test_a_summarizer_that_blocks_is_left_behind(self) -> None:
-        release, ended, model = threading.Event(), list[str](), ScriptedModel(window=2_000)
+        release = threading.Event()
+        ended = list[str]()
+        model = ScriptedModel(window=2_000)
 
         def blocking(messages: list[Any]) -> str:
             release.wait(20)

@@ -1,4 +1,6 @@
-"""The numbers of a call: output limits that are lowered, replies without room, thresholds, and what giving up says."""
+"""The numbers of a call: output limits that are lowered, replies without room, thresholds, and what
+giving up says.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ class RefusedError(Exception):
 
 
 def refusing_once(text: str) -> tuple[Any, list[dict[str, Any]]]:
-    """A call that is refused with ``text`` and then answered, and the options that it was given each time."""
+    """A call that is refused with ``text`` and then answered, and the options that it was given
+    each time.
+    """
     asked: list[dict[str, Any]] = []
 
     def complete(messages: list[Any], **options: Any) -> str:
@@ -33,11 +37,16 @@ SUM = (
     "This model's maximum context length is {limit} tokens. However, you requested {total} tokens "
     "({input} in the messages, {output} in the completion)."
 )
-EXCEEDED = "The context window is exceeded: prompt {input} tokens, max_tokens {output}, limit {limit} tokens."
+EXCEEDED = (
+    "The context window is exceeded: prompt {input} tokens, max_tokens {output}, "
+    "limit {limit} tokens."
+)
 
 
 class TestTheOutputLimit:
-    def ask(self, *, limit: int, prompt: int, output: int, text: str = SUM) -> tuple[dict[str, Any], list[Any]]:
+    def ask(
+        self, *, limit: int, prompt: int, output: int, text: str = SUM
+    ) -> tuple[dict[str, Any], list[Any]]:
         told: list[Any] = []
         text = text.format(limit=limit, total=prompt + output, input=prompt, output=output)
         complete, asked = refusing_once(text)
@@ -56,7 +65,9 @@ class TestTheOutputLimit:
         assert (event.before, event.after, event.limit) == (output, 492, 2_000)
 
     @pytest.mark.parametrize(("prompt", "lowered"), [(1_928, True), (1_929, False)])
-    def test_below_64_tokens_is_no_answer_so_the_history_is_folded(self, prompt: int, *, lowered: bool) -> None:
+    def test_below_64_tokens_is_no_answer_so_the_history_is_folded(
+        self, prompt: int, *, lowered: bool
+    ) -> None:
         last, told = self.ask(limit=2_000, prompt=prompt, output=1_000)
 
         assert (last["max_tokens"] == 64) is lowered
@@ -101,9 +112,13 @@ class TestGivingUp:
     def give_up(self, **options: Any) -> tuple[TokenLimitError, RetriesExhausted]:
         told: list[Any] = []
         model = ScriptedModel(window=100)
-        compacter = Compacter(summarizer=ScriptedSummarizer("They talked."), on_event=told.append, **options)
+        compacter = Compacter(
+            summarizer=ScriptedSummarizer("They talked."), on_event=told.append, **options
+        )
         with pytest.raises(TokenLimitError) as caught:
-            compacter.wrap(model.completion)("m", [*talk(6)[:-1], {"role": "user", "content": "x" * 2_000}])
+            compacter.wrap(model.completion)(
+                "m", [*talk(6)[:-1], {"role": "user", "content": "x" * 2_000}]
+            )
         return caught.value, told[-1]
 
     def test_says_what_each_round_did(self) -> None:
@@ -133,7 +148,9 @@ class TestGivingUp:
 class TestTheTrigger:
     def conversation(self, window: int | None = None, **options: Any) -> tuple[Any, list[Any]]:
         told: list[Any] = []
-        compacter = Compacter(summarizer=ScriptedSummarizer("They talked."), on_event=told.append, **options)
+        compacter = Compacter(
+            summarizer=ScriptedSummarizer("They talked."), on_event=told.append, **options
+        )
         compacter._state.calibration("m").window = window
         return compacter.wrap(ScriptedModel(window=10**6, replies="ok").completion), told
 
@@ -173,6 +190,13 @@ class TestTheTrigger:
         messages = talk(6)
         for _ in range(4):
             completion("m", messages)
-            messages = [*messages, {"role": "assistant", "content": "y" * 400}, {"role": "user", "content": "x" * 400}]
+            messages = [
+                *messages,
+                {"role": "assistant", "content": "y" * 400},
+                {"role": "user", "content": "x" * 400},
+            ]
 
-        assert [event.reason for event in told if isinstance(event, CompactionSkipped)] == ["cool_down", "cool_down"]
+        assert [event.reason for event in told if isinstance(event, CompactionSkipped)] == [
+            "cool_down",
+            "cool_down",
+        ]

@@ -13,7 +13,7 @@ import trio
 from tests.conversations import Chat, talk
 
 from compacter import Compacter, InProcessMemory, models
-from compacter.call import perform
+from compacter.call import one_summary, perform, wrapped_call
 from compacter.testing import ScriptedModel, ScriptedSummarizer
 
 if TYPE_CHECKING:
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
 
 class HeldElsewhere(InProcessMemory):
-    """A memory in which another process makes the same summary at first; other claims are granted."""
+    """A memory in which another process makes the same summary at first; other claims are
+    granted.
+    """
 
     blocking = True
 
@@ -38,15 +40,21 @@ class HeldElsewhere(InProcessMemory):
     def claim(self, key: str, seconds: float) -> Any:
         self.first = self.first or key
         self.asked += key == self.first
-        return None if key == self.first and self.asked <= self.asked_in_vain else SimpleNamespace(release=self.release)
+        return (
+            None
+            if key == self.first and self.asked <= self.asked_in_vain
+            else SimpleNamespace(release=self.release)
+        )
 
     def release(self) -> None:
         self.released += 1
 
 
 @pytest.mark.parametrize("program", ["sync", "asyncio", "trio"])
-def test_a_summary_that_another_process_makes_is_waited_for(program: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(perform, "_CLAIM_POLL", 0)
+def test_a_summary_that_another_process_makes_is_waited_for(
+    program: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(one_summary, "_CLAIM_POLL", 0)
     memory = HeldElsewhere(asked_in_vain=3)
     asked_before_the_summary: list[int] = []
 
@@ -80,7 +88,9 @@ def test_it_is_waited_for_as_long_as_the_timeout_allows() -> None:
     assert middle.totals.rounds == 1
 
 
-def test_a_claim_that_fails_counts_as_granted_and_is_told_as_what_it_is(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_claim_that_fails_counts_as_granted_and_is_told_as_what_it_is(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     class Failing(HeldElsewhere):
         def claim(self, key: str, seconds: float) -> Any:
             raise OSError("disk full")
@@ -97,7 +107,7 @@ def test_a_claim_that_fails_counts_as_granted_and_is_told_as_what_it_is(caplog: 
 def test_other_processes_are_waited_for_again_once_a_memory_is_back(
     asynchronous: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(perform, "_CLAIM_POLL", 0)
+    monkeypatch.setattr(one_summary, "_CLAIM_POLL", 0)
 
     class Away(HeldElsewhere):
         away = True
@@ -142,9 +152,11 @@ def test_a_claim_that_is_no_claim_is_told(caplog: pytest.LogCaptureFixture) -> N
     assert "the memory failed (TypeError)" in caplog.text
 
 
-def test_what_a_memory_needs_to_find_something_is_not_taken_from_the_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_memory_needs_to_find_something_is_not_taken_from_the_timeout(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     clock = [0.0]
-    monkeypatch.setattr(perform, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    monkeypatch.setattr(one_summary, "time", SimpleNamespace(monotonic=lambda: clock[0]))
 
     class Slow(InProcessMemory):
         def empty(self) -> bool:
@@ -159,7 +171,9 @@ def test_what_a_memory_needs_to_find_something_is_not_taken_from_the_timeout(mon
         return "They talked of many things."
 
     events: list[CompactionEvent] = []
-    middle = Compacter(summarizer=summarizer, memory=Slow(), timeout=50, on_compaction=events.append)
+    middle = Compacter(
+        summarizer=summarizer, memory=Slow(), timeout=50, on_compaction=events.append
+    )
 
     asyncio.run(middle.wrap(ScriptedModel(window=900).acompletion)("m", talk()))
 
@@ -178,7 +192,8 @@ async def test_a_memory_that_blocks_is_used_beside_the_event_loop(blocking: bool
 
     memory = Watched()
     memory.blocking = blocking
-    middle, history = Compacter(summarizer="extractive", memory=memory), talk()
+    middle = Compacter(summarizer="extractive", memory=memory)
+    history = talk()
     completion = middle.wrap(ScriptedModel(window=900).acompletion)
     for _ in range(2):
         await completion("m", history)
@@ -208,7 +223,9 @@ def test_a_window_that_is_remembered_is_not_believed_where_one_is_known() -> Non
 
 
 @pytest.mark.parametrize("program", ["asyncio", "trio"])
-def test_a_summary_by_litellm_does_not_block_the_event_loop(program: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_summary_by_litellm_does_not_block_the_event_loop(
+    program: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked: list[tuple[str, bool]] = []
 
     def completion(**options: Any) -> str:
@@ -263,13 +280,16 @@ class Leading:
 
 
 class TestTheTimeout:
-    """One budget of 50 seconds for all rounds: the summary of the first takes 40, so the second waits for 10."""
+    """One budget of 50 seconds for all rounds: the summary of the first takes 40, so the second
+    waits for 10.
+    """
 
     @pytest.fixture
     def clock(self, monkeypatch: pytest.MonkeyPatch) -> list[float]:
         now = [0.0]
-        monkeypatch.setattr(perform, "time", SimpleNamespace(monotonic=lambda: now[0]))
-        monkeypatch.setattr(perform, "_CLAIM_POLL", 0)
+        for module in (one_summary, perform, wrapped_call):
+            monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now[0]))
+        monkeypatch.setattr(one_summary, "_CLAIM_POLL", 0)
         return now
 
     def fold_twice(self, clock: list[float], memory: InProcessMemory) -> None:
@@ -279,7 +299,8 @@ class TestTheTimeout:
             return "They asked."
 
         middle = Compacter(summarizer=summarizer, memory=memory, timeout=50, compact_ratio=0.5)
-        model = ScriptedModel(window=400, style="bedrock")  # It states no numbers, so the first round cannot aim.
+        # It states no numbers, so the first round cannot aim.
+        model = ScriptedModel(window=400, style="bedrock")
         asyncio.run(middle.wrap(model.acompletion)("m", talk()))
         assert middle.totals.rounds >= 2
 
@@ -297,7 +318,8 @@ class TestTheTimeout:
                 clock[0] += 3
                 return clock[0] > 1_000
 
-        memory, flights = InProcessMemory(), iter([Leading(), OfAnother()])
+        memory = InProcessMemory()
+        flights = iter([Leading(), OfAnother()])
         memory.flights = SimpleNamespace(join=lambda key, blocks: next(flights, Leading()))  # type: ignore[assignment]
         self.fold_twice(clock, memory)
         assert 50 <= clock[0] <= 53
@@ -335,7 +357,9 @@ class TestWhatASummaryCost:
             return scripted.completion(model, messages, **options)
 
         summarizer = (lambda messages: reply) if own else None
-        middle = Compacter(summarizer=summarizer, on_compaction=lambda event: costs.append(event.cost))
+        middle = Compacter(
+            summarizer=summarizer, on_compaction=lambda event: costs.append(event.cost)
+        )
         middle.wrap(completion)(model, talk())
         return costs[0]
 
@@ -354,19 +378,25 @@ class TestWhatASummaryCost:
         assert self.cost("gpt-4o", self.REPLY, own=True) is None
 
     def test_of_a_model_without_a_price_is_not_known(self) -> None:
-        assert self.cost("gpt-4o", {**self.REPLY, "model": "a-model-of-ones-own"}, own=False) is None
+        assert (
+            self.cost("gpt-4o", {**self.REPLY, "model": "a-model-of-ones-own"}, own=False) is None
+        )
 
 
 CHUNKS: dict[str, list[Any]] = {
     "texts": ["They asked ", "of walls."],
-    "deltas": [{"choices": [{"delta": {"content": text}}]} for text in ("They asked ", None, "of walls.")],
+    "deltas": [
+        {"choices": [{"delta": {"content": text}}]} for text in ("They asked ", None, "of walls.")
+    ],
     "older completions": [{"choices": [{"text": text}]} for text in ("They asked ", "of walls.")],
     "nothing to read": [{"choices": []}, {"choices": None}, "They asked of walls."],
 }
 
 
 class BothWays:
-    """A stream like litellm's, of the last kind of chunks, that can be read in two ways; here in the sync one alone."""
+    """A stream like litellm's, of the last kind of chunks, that can be read in two ways; here in
+    the sync one alone.
+    """
 
     def __init__(self) -> None:
         self.chunks = iter(CHUNKS["nothing to read"])
@@ -398,10 +428,16 @@ def test_a_summarizer_may_stream_its_answer(kind: str, program: str, shape: str)
     def both(messages: list[Chat]) -> Any:
         return BothWays()
 
-    kinds: dict[str, Any] = {"sync": synchronous, "async": asynchronous, "awaited": awaited, "both": both}
+    kinds: dict[str, Any] = {
+        "sync": synchronous,
+        "async": asynchronous,
+        "awaited": awaited,
+        "both": both,
+    }
     summarizer = kinds[shape]
 
-    model, summaries = ScriptedModel(window=900), list[str]()
+    model = ScriptedModel(window=900)
+    summaries = list[str]()
 
     def told(event: CompactionEvent) -> None:
         summaries.append(event.summary)
@@ -409,13 +445,18 @@ def test_a_summarizer_may_stream_its_answer(kind: str, program: str, shape: str)
     if program == "sync":
         Compacter(summarizer=summarizer, on_compaction=told).wrap(model.completion)("m", talk())
     else:
-        asyncio.run(Compacter(summarizer=summarizer, on_compaction=told).wrap(model.acompletion)("m", talk()))
+        asyncio.run(
+            Compacter(summarizer=summarizer, on_compaction=told).wrap(model.acompletion)(
+                "m", talk()
+            )
+        )
 
     assert ["They asked of walls." in summary for summary in summaries] == [True]
 
 
 def test_a_summarizer_may_make_the_very_call_that_it_works_for() -> None:
-    model, nested = ScriptedModel(window=900), list[Any]()
+    model = ScriptedModel(window=900)
+    nested = list[Any]()
 
     def summarizer(messages: Any) -> str:
         if not nested:
@@ -423,7 +464,8 @@ def test_a_summarizer_may_make_the_very_call_that_it_works_for() -> None:
             nested.append(completion("m", history))
         return "They talked of many things."
 
-    middle, history = Compacter(summarizer=summarizer), talk()
+    middle = Compacter(summarizer=summarizer)
+    history = talk()
     completion = middle.wrap(model.completion)
 
     assert completion("m", history)["choices"] == nested[1]["choices"]
@@ -440,7 +482,8 @@ class Halves:
     def compact(self, task: CompactionTask) -> list[Chat]:
         cut = task.plan.cut
         short = [
-            {**message, "content": message["content"][: len(message["content"]) // 2]} for message in task.messages
+            {**message, "content": message["content"][: len(message["content"]) // 2]}
+            for message in task.messages
         ]
         return [task.messages[0], *short[1:cut], *task.messages[cut:]]
 
@@ -458,9 +501,13 @@ def fails(text: str) -> str:
         (fails, False),
     ],
 )
-def test_an_edited_message_is_remembered_only_where_it_holds_nothing_to_redact(redact: Any, kept: bool) -> None:
+def test_an_edited_message_is_remembered_only_where_it_holds_nothing_to_redact(
+    redact: Any, kept: bool
+) -> None:
     memory = InProcessMemory()
-    middle = Compacter(strategy=Halves(), compact_ratio=1.0, redact=redact, memory=memory, recall=None)
+    middle = Compacter(
+        strategy=Halves(), compact_ratio=1.0, redact=redact, memory=memory, recall=None
+    )
 
     middle.wrap(ScriptedModel(window=900).completion)("m", talk())
 

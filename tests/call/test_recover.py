@@ -11,9 +11,10 @@ from compacter.call.recover import Policy
 from compacter.call.request import Request
 from compacter.compaction.plan import Calibration
 from compacter.compaction.strategies import Truncate
-from compacter.effects import AskSummarizer, Call, Remember, Remembered, Reply
+from compacter.effects import AskSummarizer, Call, Remember, Remembered
 from compacter.events import CompactionEvent, MaxTokensAdjusted, RetriesExhausted
 from compacter.messages.format import get_format
+from compacter.messages.replies import Reply
 from compacter.options import Options
 from compacter.overflow import TokenLimit
 from compacter.summary import message as summary_message
@@ -34,18 +35,27 @@ class TooLongError(Exception):
 
 
 def refusal(limit: int | None = None, requested: int | None = None, kind: Any = "input") -> Reply:
-    return Reply(token_limit=TokenLimit(limit=limit, requested=requested, kind=kind), error=TooLongError("too long"))
+    return Reply(
+        token_limit=TokenLimit(limit=limit, requested=requested, kind=kind),
+        error=TooLongError("too long"),
+    )
 
 
 def told(error: BaseException) -> TokenLimit | None:
-    return TokenLimit(limit=None, requested=None, kind="input") if isinstance(error, TooLongError) else None
+    return (
+        TokenLimit(limit=None, requested=None, kind="input")
+        if isinstance(error, TooLongError)
+        else None
+    )
 
 
 @pytest.fixture
 def recovery(
     begin: type[Dialogue], options: Callable[..., Options], talk: Callable[..., list[Chat]]
 ) -> Callable[..., Dialogue]:
-    """A dialogue with a recovery: first the refusal, then options of the Compacter and the request."""
+    """A dialogue with a recovery: first the refusal, then options of the Compacter and the
+    request.
+    """
 
     def make(
         first: Reply | None = None,
@@ -65,7 +75,9 @@ def recovery(
     return make
 
 
-def test_a_round_looks_folds_remembers_and_calls(recovery: Callable[..., Dialogue], summary: Reply) -> None:
+def test_a_round_looks_folds_remembers_and_calls(
+    recovery: Callable[..., Dialogue], summary: Reply
+) -> None:
     dialogue = recovery()
 
     dialogue.expect(AskSummarizer)
@@ -81,7 +93,9 @@ def test_a_round_looks_folds_remembers_and_calls(recovery: Callable[..., Dialogu
     assert dialogue.told() == ["CompactionStarted", "CompactionEvent"]
 
 
-def test_the_event_counts_what_the_summarizer_said(recovery: Callable[..., Dialogue], summary: Reply) -> None:
+def test_the_event_counts_what_the_summarizer_said(
+    recovery: Callable[..., Dialogue], summary: Reply
+) -> None:
     dialogue = recovery(refusal(limit=450, requested=500), model="m")
 
     dialogue.expect(AskSummarizer)
@@ -130,7 +144,9 @@ def test_a_view_that_another_call_has_just_made_is_used(
     assert dialogue.told() == ["CompactionReused"]
 
 
-def test_a_view_that_is_no_smaller_is_of_no_use(recovery: Callable[..., Dialogue], summary: Reply) -> None:
+def test_a_view_that_is_no_smaller_is_of_no_use(
+    recovery: Callable[..., Dialogue], summary: Reply
+) -> None:
     dialogue = recovery()
 
     remembered = dialogue.expect(Remembered)
@@ -138,7 +154,9 @@ def test_a_view_that_is_no_smaller_is_of_no_use(recovery: Callable[..., Dialogue
     dialogue.expect(AskSummarizer)
 
 
-def test_the_second_round_works_on_what_the_first_one_left(recovery: Callable[..., Dialogue], summary: Reply) -> None:
+def test_the_second_round_works_on_what_the_first_one_left(
+    recovery: Callable[..., Dialogue], summary: Reply
+) -> None:
     dialogue = recovery(compact_ratio=0.5)
 
     dialogue.expect(AskSummarizer)
@@ -152,12 +170,19 @@ def test_the_second_round_works_on_what_the_first_one_left(recovery: Callable[..
     assert summary.text in prompt.messages[0]["content"]
     assert "Question 0?" not in prompt.messages[0]["content"]
     assert len(second.messages) < len(first.messages)
-    summaries = [message for message in second.messages if message["content"].startswith(summary_message.TAG)]
+    summaries = [
+        message for message in second.messages if message["content"].startswith(summary_message.TAG)
+    ]
     assert len(summaries) == 1
-    assert [event.attempt for event in dialogue.events if isinstance(event, CompactionEvent)] == [1, 2]
+    assert [event.attempt for event in dialogue.events if isinstance(event, CompactionEvent)] == [
+        1,
+        2,
+    ]
 
 
-def test_another_error_of_the_retry_passes_through(recovery: Callable[..., Dialogue], summary: Reply) -> None:
+def test_another_error_of_the_retry_passes_through(
+    recovery: Callable[..., Dialogue], summary: Reply
+) -> None:
     dialogue = recovery()
     dialogue.expect(AskSummarizer)
     dialogue.answer(summary)
@@ -172,7 +197,9 @@ def test_another_error_of_the_retry_passes_through(recovery: Callable[..., Dialo
 
 
 @pytest.mark.parametrize("attempts", [1, 2, 3])
-def test_the_rounds_are_counted_by_tenacity(attempts: int, recovery: Callable[..., Dialogue]) -> None:
+def test_the_rounds_are_counted_by_tenacity(
+    attempts: int, recovery: Callable[..., Dialogue]
+) -> None:
     dialogue = recovery(attempts=attempts, compact_ratio=0.3, strategy=(Truncate(),))
     errors = [TooLongError("again") for _ in range(attempts - 1)]
 
@@ -193,7 +220,9 @@ def test_the_rounds_are_counted_by_tenacity(attempts: int, recovery: Callable[..
     assert "gave up" in caught.value.__notes__[0]
 
 
-def test_without_an_end_it_stops_where_nothing_can_be_reduced(recovery: Callable[..., Dialogue]) -> None:
+def test_without_an_end_it_stops_where_nothing_can_be_reduced(
+    recovery: Callable[..., Dialogue],
+) -> None:
     dialogue = recovery(max_retries=stop_never, strategy=(Truncate(),))
     sent: list[list[Chat]] = []
 
@@ -243,10 +272,18 @@ class TestOutput:
         assert 400 <= call.options["max_tokens"] < 500  # type: ignore[operator]
         (event,) = dialogue.events
         assert isinstance(event, MaxTokensAdjusted)
-        assert (event.before, event.after, event.limit) == (1_000, call.options["max_tokens"], 1_000)
+        assert (event.before, event.after, event.limit) == (
+            1_000,
+            call.options["max_tokens"],
+            1_000,
+        )
 
-    def test_the_event_says_at_which_refusal_it_was(self, recovery: Callable[..., Dialogue]) -> None:
-        dialogue = recovery(refusal(limit=1_000, requested=1_500, kind="input_plus_output"), output_tokens=1_000)
+    def test_the_event_says_at_which_refusal_it_was(
+        self, recovery: Callable[..., Dialogue]
+    ) -> None:
+        dialogue = recovery(
+            refusal(limit=1_000, requested=1_500, kind="input_plus_output"), output_tokens=1_000
+        )
 
         dialogue.expect(Call)
         dialogue.answer(refusal(limit=800, requested=900, kind="input_plus_output"))
@@ -284,8 +321,12 @@ class TestOutput:
 
         dialogue.expect(AskSummarizer)
 
-    def test_if_that_was_not_enough_the_history_is_folded_next(self, recovery: Callable[..., Dialogue]) -> None:
-        dialogue = recovery(refusal(limit=1_000, requested=1_500, kind="input_plus_output"), output_tokens=1_000)
+    def test_if_that_was_not_enough_the_history_is_folded_next(
+        self, recovery: Callable[..., Dialogue]
+    ) -> None:
+        dialogue = recovery(
+            refusal(limit=1_000, requested=1_500, kind="input_plus_output"), output_tokens=1_000
+        )
 
         first = dialogue.expect(Call)
         dialogue.fail(TooLongError())
@@ -301,7 +342,9 @@ class TestNumbers:
         # 2,000 characters in 1,000 tokens; 300 are allowed: far more than the ratio has to go.
         history = talk()
         size = sum(map(OPENAI.size, history))
-        dialogue = recovery(refusal(limit=300, requested=1_000), messages=history, compact_ratio=0.1)
+        dialogue = recovery(
+            refusal(limit=300, requested=1_000), messages=history, compact_ratio=0.1
+        )
 
         dialogue.expect(AskSummarizer)
         dialogue.answer(summary)
@@ -316,7 +359,10 @@ class TestNumbers:
         history = talk()
         size = sum(map(OPENAI.size, history))
         dialogue = recovery(
-            refusal(limit=600, requested=1_000), messages=history, calibration=calibration, overhead=500
+            refusal(limit=600, requested=1_000),
+            messages=history,
+            calibration=calibration,
+            overhead=500,
         )
 
         dialogue.expect(AskSummarizer)
@@ -326,7 +372,11 @@ class TestNumbers:
 
     @pytest.mark.parametrize("tokens", [2, 5])
     def test_more_tokens_than_the_texts_can_have_count_as_a_proportion_only(
-        self, tokens: int, recovery: Callable[..., Dialogue], talk: Callable[..., list[Chat]], summary: Reply
+        self,
+        tokens: int,
+        recovery: Callable[..., Dialogue],
+        talk: Callable[..., list[Chat]],
+        summary: Reply,
     ) -> None:
         # So many tokens a character count something that is not in the messages.
         calibration = Calibration()
@@ -346,27 +396,38 @@ class TestNumbers:
         assert not calibration.learnt
         assert sum(map(OPENAI.size, call.messages)) <= 0.3 * size
 
-    def test_a_script_that_takes_a_token_a_byte_is_believed(self, recovery: Callable[..., Dialogue]) -> None:
+    def test_a_script_that_takes_a_token_a_byte_is_believed(
+        self, recovery: Callable[..., Dialogue]
+    ) -> None:
         calibration = Calibration()
         history = [
             {"role": "user" if turn % 2 == 0 else "assistant", "content": "\u1000\u1039\u1019" * 60}
             for turn in range(9)
         ]
-        dialogue = recovery(refusal(limit=2_000, requested=4_000), messages=history, calibration=calibration)
+        dialogue = recovery(
+            refusal(limit=2_000, requested=4_000), messages=history, calibration=calibration
+        )
 
         dialogue.expect(AskSummarizer)
 
         assert calibration.chars_per_token == pytest.approx(9 * 180 / 4_000)
 
-    def test_numbers_that_contradict_the_refusal_are_not_trusted(self, recovery: Callable[..., Dialogue]) -> None:
+    def test_numbers_that_contradict_the_refusal_are_not_trusted(
+        self, recovery: Callable[..., Dialogue]
+    ) -> None:
         # By these the request fits: the provider says that it does not, so the ratio decides.
         dialogue = recovery(refusal(limit=9_000, requested=None), compact_ratio=0.6)
 
         dialogue.expect(AskSummarizer)
 
-    def test_a_size_without_a_limit_is_no_proportion(self, recovery: Callable[..., Dialogue]) -> None:
-        # The window is known from earlier, and by that the request fits: then, too, the ratio decides.
-        dialogue = recovery(refusal(limit=None, requested=500), calibration=Calibration(window=90_000))
+    def test_a_size_without_a_limit_is_no_proportion(
+        self, recovery: Callable[..., Dialogue]
+    ) -> None:
+        # The window is known from earlier, and by that the request fits: then, too, the ratio
+        # decides.
+        dialogue = recovery(
+            refusal(limit=None, requested=500), calibration=Calibration(window=90_000)
+        )
 
         dialogue.expect(AskSummarizer)
 
@@ -387,5 +448,7 @@ class TestTheUsersDetector:
         def broken(error: BaseException) -> Any:
             raise KeyError
 
-        assert Options(detect=broken).detect(token_limit_error(limit=10, input_tokens=20)) is not None
+        assert (
+            Options(detect=broken).detect(token_limit_error(limit=10, input_tokens=20)) is not None
+        )
         assert Options(detect=broken).detect(ValueError("no")) is None

@@ -1,4 +1,6 @@
-"""What is read of a reply, what is made of a provider's numbers, and what the calls of one Compacter share."""
+"""What is read of a reply, what is made of a provider's numbers, and what the calls of one
+Compacter share.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +11,19 @@ import pytest
 from tests.conversations import history, talk
 
 from compacter import Compacter, CompactionEvent
-from compacter.call.io import is_large, weight
 from compacter.call.recover import Policy
-from compacter.call.request import Request, pinned, read_reply, tokens_read, usage_of
+from compacter.call.request import Request
 from compacter.call.state import State
+from compacter.compaction.conversation import find_pinned
 from compacter.compaction.plan import MARGIN, Calibration
-from compacter.effects import Call, Remembered, Reply
+from compacter.effects import Call, Remembered
+from compacter.io import is_large, weight
 from compacter.messages.format import get_format
+from compacter.messages.refusals import NO_ROOM
+from compacter.messages.replies import Reply, read_reply
+from compacter.messages.usage import tokens_read, usage_of
 from compacter.options import Options
-from compacter.overflow import NO_ROOM, TokenLimit
+from compacter.overflow import TokenLimit
 from compacter.testing import ScriptedModel, ScriptedSummarizer, token_limit_error
 
 if TYPE_CHECKING:
@@ -28,7 +34,9 @@ if TYPE_CHECKING:
 
 def request(**options: Any) -> Request:
     messages = history()
-    return Request(**{"format": get_format("openai"), "original": messages, "messages": messages, **options})
+    return Request(
+        **{"format": get_format("openai"), "original": messages, "messages": messages, **options}
+    )
 
 
 def policy(calibration: Calibration | None = None, **asked: Any) -> Policy:
@@ -42,7 +50,14 @@ class TestUsage:
             ({"prompt_tokens": 100, "completion_tokens": 5}, 100),
             ({"prompt_tokens": 100, "prompt_tokens_details": {"cached_tokens": 80}}, 100),
             ({"input_tokens": 100, "input_tokens_details": {"cached_tokens": 80}}, 100),
-            ({"input_tokens": 10, "cache_read_input_tokens": 900, "cache_creation_input_tokens": 90}, 1_000),
+            (
+                {
+                    "input_tokens": 10,
+                    "cache_read_input_tokens": 900,
+                    "cache_creation_input_tokens": 90,
+                },
+                1_000,
+            ),
             ({"prompt_tokens": 100, "cache_read_input_tokens": 80}, 100),
             ({"input_tokens": 100, "input_tokens_details": {}, "cache_read_input_tokens": 80}, 100),
             ({"inputTokens": 10, "cacheReadInputTokens": 900, "cacheWriteInputTokens": 90}, 1_000),
@@ -57,14 +72,23 @@ class TestUsage:
         assert usage_of({"usage": usage}) == (read, (usage or {}).get("completion_tokens", 0))
 
     def test_gemini_states_it_elsewhere(self) -> None:
-        assert usage_of({"usage_metadata": {"prompt_token_count": 30, "candidates_token_count": 4}}) == (30, 4)
+        assert usage_of(
+            {"usage_metadata": {"prompt_token_count": 30, "candidates_token_count": 4}}
+        ) == (30, 4)
 
     def test_a_summarizers_reply_has_text_usage_and_reason(self) -> None:
-        reply = read_reply({
-            "choices": [{"message": {"content": "They spoke."}, "finish_reason": "length"}],
-            "usage": {"prompt_tokens": 9, "completion_tokens": 2},
-        })  # fmt: skip
-        assert (reply.text, reply.input_tokens, reply.output_tokens, reply.finish) == ("They spoke.", 9, 2, "length")
+        reply = read_reply(
+            {
+                "choices": [{"message": {"content": "They spoke."}, "finish_reason": "length"}],
+                "usage": {"prompt_tokens": 9, "completion_tokens": 2},
+            }
+        )
+        assert (reply.text, reply.input_tokens, reply.output_tokens, reply.finish) == (
+            "They spoke.",
+            9,
+            2,
+            "length",
+        )
 
     @pytest.mark.parametrize("unknown", [object(), 3, {"surprise": 1}, [], None])
     def test_an_unknown_reply_is_an_empty_text(self, unknown: Any) -> None:
@@ -75,12 +99,16 @@ class TestRepliesThatWereCutOff:
     """A reply cut off by its length is a token limit only where it was cut for want of room."""
 
     @pytest.mark.parametrize(("written", "means"), [(0, True), (1, True), (2, False)])
-    def test_with_no_window_known_only_if_not_even_a_second_token_had_room(self, written: int, means: bool) -> None:
+    def test_with_no_window_known_only_if_not_even_a_second_token_had_room(
+        self, written: int, means: bool
+    ) -> None:
         found = TokenLimit(source=NO_ROOM, output_tokens=written, input_tokens=500)
         assert policy().confirmed(found) is means
 
     @pytest.mark.parametrize(("read", "means"), [(969, False), (970, True), (990, True)])
-    def test_with_a_window_if_prompt_and_reply_fill_it_but_for_a_few_tokens(self, read: int, means: bool) -> None:
+    def test_with_a_window_if_prompt_and_reply_fill_it_but_for_a_few_tokens(
+        self, read: int, means: bool
+    ) -> None:
         found = TokenLimit(source=NO_ROOM, output_tokens=10, input_tokens=read)
         assert policy(Calibration(window=1_000)).confirmed(found) is means
 
@@ -95,7 +123,9 @@ class TestRepliesThatWereCutOff:
 
 class TestNumbers:
     @pytest.mark.parametrize("overhead", [0, 800])
-    def test_a_request_that_seems_to_fit_shrinks_in_proportion_with_a_margin(self, overhead: int) -> None:
+    def test_a_request_that_seems_to_fit_shrinks_in_proportion_with_a_margin(
+        self, overhead: int
+    ) -> None:
         asked = policy(overhead=overhead)
         found = TokenLimit(limit=10_000, input_tokens=12_500, kind="input")
         job = asked.job(asked.target(found), found)
@@ -104,7 +134,13 @@ class TestNumbers:
 
     @pytest.mark.parametrize(
         ("allowed", "requested", "lowered"),
-        [(500, 1_100, 392), (500, 1_427, 65), (500, 1_428, 64), (500, 1_429, None), (63, 1_050, None)],
+        [
+            (500, 1_100, 392),
+            (500, 1_427, 65),
+            (500, 1_428, 64),
+            (500, 1_429, None),
+            (63, 1_050, None),
+        ],
     )
     def test_an_output_limit_is_lowered_as_long_as_an_answer_has_room(
         self, allowed: int, requested: int, lowered: int | None
@@ -117,7 +153,8 @@ class TestNumbers:
 class TestWhatIsLearntOfUsage:
     def test_what_quotes_took_is_not_expected_of_the_next_request(self) -> None:
         asked = policy(Calibration(chars_per_token=4.0), quotes="q" * 400)
-        flow, usage = asked.complete(), {"usage": {"prompt_tokens": 1_000}}
+        flow = asked.complete()
+        usage = {"usage": {"prompt_tokens": 1_000}}
         assert isinstance(next(flow), Remembered)
         assert isinstance(flow.send(None), Call)
         with pytest.raises(StopIteration):
@@ -138,7 +175,12 @@ class TestTheProactiveTarget:
                 targets.append(task.target)
                 return task.keep(range(len(task.messages) - 4, len(task.messages)))
 
-        tools = [{"type": "function", "function": {"name": "look", "description": "d" * 6_000, "parameters": {}}}]
+        tools = [
+            {
+                "type": "function",
+                "function": {"name": "look", "description": "d" * 6_000, "parameters": {}},
+            }
+        ]
         compacter = Compacter(trigger_tokens=2_500, strategy=Watching(), memory=None)
         model = ScriptedModel(window=10**6, usage=False)
         chat = compacter.wrap(model.completion)
@@ -159,7 +201,8 @@ class TestCalibration:
         ],
     )
     def test_the_last_replys_usage_tells_the_characters_per_token(self, reply: Any) -> None:
-        compacter, messages = Compacter(summarizer=ScriptedSummarizer()), history()
+        compacter = Compacter(summarizer=ScriptedSummarizer())
+        messages = history()
         replies: list[Any] = [reply]
 
         def completion(model: str, messages: list[Any]) -> Any:
@@ -175,9 +218,14 @@ class TestCalibration:
         assert compacter._state.calibration("m").chars_per_token == pytest.approx(4.0, rel=0.1)
         assert compacter._state.calibration("m").learnt
 
-    @pytest.mark.parametrize(("tokens", "other"), [(1_000, True), (100, False)], ids=["another history", "cut"])
-    def test_of_another_history_or_of_a_prompt_that_was_cut_it_tells_nothing(self, tokens: int, other: bool) -> None:
-        compacter, messages = Compacter(summarizer=ScriptedSummarizer()), history()
+    @pytest.mark.parametrize(
+        ("tokens", "other"), [(1_000, True), (100, False)], ids=["another history", "cut"]
+    )
+    def test_of_another_history_or_of_a_prompt_that_was_cut_it_tells_nothing(
+        self, tokens: int, other: bool
+    ) -> None:
+        compacter = Compacter(summarizer=ScriptedSummarizer())
+        messages = history()
         replies: list[Any] = [{"usage": {"prompt_tokens": tokens}}]
 
         def completion(model: str, messages: list[Any]) -> Any:
@@ -199,8 +247,13 @@ class TestCalibration:
     def test_counts_what_is_sent_beside_the_messages_and_no_longer_history(
         self, answered: int, refused: int, learnt: float | None
     ) -> None:
-        messages, system = history(), "s" * 500
-        answers: list[Any] = [{"usage": {"prompt_tokens": 1_000}}, ValueError("context_length_exceeded"), KeyError()]
+        messages = history()
+        system = "s" * 500
+        answers: list[Any] = [
+            {"usage": {"prompt_tokens": 1_000}},
+            ValueError("context_length_exceeded"),
+            KeyError(),
+        ]
 
         def completion(model: str, messages: list[Any], system: str) -> Any:
             answer = answers.pop(0)
@@ -237,7 +290,11 @@ class TestCalibration:
             def completion(model: str, messages: list[Any], known: Any = first) -> Any:
                 if messages is known:
                     return {"usage": {"prompt_tokens": 1_000}}
-                raise ValueError("context_length_exceeded") if len(messages) > 19 else KeyError("stop")
+                raise (
+                    ValueError("context_length_exceeded")
+                    if len(messages) > 19
+                    else KeyError("stop")
+                )
 
             chat = compacter.wrap(completion)
             chat("m", first)
@@ -351,13 +408,22 @@ class TestWhatASummarizerAnswered:
         "reply",
         [
             WORDS,
-            {"choices": [{"message": {"content": WORDS}}, {"message": {"content": "Another choice."}}]},
+            {
+                "choices": [
+                    {"message": {"content": WORDS}},
+                    {"message": {"content": "Another choice."}},
+                ]
+            },
             {"choices": [{"message": {"content": [PART]}}]},
             {"choices": [{"text": WORDS}]},
             {"content": [{"type": "thinking", "thinking": "Hm."}, PART]},
             {"content": WORDS},
             {"text": WORDS},
-            {"candidates": [{"content": {"parts": [{"text": "Hm.", "thought": True}, {"text": WORDS}]}}]},
+            {
+                "candidates": [
+                    {"content": {"parts": [{"text": "Hm.", "thought": True}, {"text": WORDS}]}}
+                ]
+            },
             {
                 "output": [
                     {"type": "reasoning"},
@@ -377,7 +443,11 @@ class TestWhatASummarizerAnswered:
         [
             {"choices": [{"message": {"content": WORDS, "refusal": "I cannot."}}]},
             {"content": [PART], "stop_reason": "refusal"},
-            {"output": [{"type": "message", "content": [{"type": "refusal", "refusal": "I cannot."}]}]},
+            {
+                "output": [
+                    {"type": "message", "content": [{"type": "refusal", "refusal": "I cannot."}]}
+                ]
+            },
             {"candidates": []},
         ],
     )
@@ -391,8 +461,16 @@ class TestWhatASummarizerAnswered:
             {"choices": [{"message": {"content": WORDS, "tool_calls": [{"id": "1"}]}}]},
             {"choices": [{"message": {"content": WORDS, "function_call": {"name": "look"}}}]},
             {"content": [PART, {"type": "tool_use", "name": "look"}]},
-            {"candidates": [{"content": {"parts": [{"text": WORDS}, {"functionCall": {"name": "look"}}]}}]},
-            {"candidates": [{"content": {"parts": [{"text": WORDS}, {"function_call": {"name": "look"}}]}}]},
+            {
+                "candidates": [
+                    {"content": {"parts": [{"text": WORDS}, {"functionCall": {"name": "look"}}]}}
+                ]
+            },
+            {
+                "candidates": [
+                    {"content": {"parts": [{"text": WORDS}, {"function_call": {"name": "look"}}]}}
+                ]
+            },
             {"output": [{"type": "function_call", "name": "look"}]},
             {"output": {"message": {"content": [{"toolUse": {"name": "look"}}]}}},
         ],
@@ -407,14 +485,37 @@ class TestWhatASummarizerAnswered:
             ({"choices": [{"message": {"content": WORDS}, "finish_reason": "STOP"}]}, "stop"),
             ({"content": [PART], "stop_reason": "max_tokens"}, "max_tokens"),
             ({"candidates": [{"content": {}, "finishReason": "MAX_TOKENS"}]}, "length"),
-            ({"candidates": [{"content": {}, "finish_reason": SimpleNamespace(name="MAX_TOKENS")}]}, "length"),
-            ({"candidates": [{"content": {}, "finish_reason": SimpleNamespace(name="STOP")}]}, "stop"),
-            ({"output": [], "status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}},
-             "max_output_tokens"),
-            ({"output": [], "status": "completed", "incomplete_details": {"reason": "max_output_tokens"}}, None),
+            (
+                {
+                    "candidates": [
+                        {"content": {}, "finish_reason": SimpleNamespace(name="MAX_TOKENS")}
+                    ]
+                },
+                "length",
+            ),
+            (
+                {"candidates": [{"content": {}, "finish_reason": SimpleNamespace(name="STOP")}]},
+                "stop",
+            ),
+            (
+                {
+                    "output": [],
+                    "status": "incomplete",
+                    "incomplete_details": {"reason": "max_output_tokens"},
+                },
+                "max_output_tokens",
+            ),
+            (
+                {
+                    "output": [],
+                    "status": "completed",
+                    "incomplete_details": {"reason": "max_output_tokens"},
+                },
+                None,
+            ),
             ({"output": {"message": {}}, "stopReason": "max_tokens"}, "max_tokens"),
         ],
-    )  # fmt: skip
+    )
     def test_says_why_it_ends(self, reply: Any, finish: str | None) -> None:
         assert read_reply(reply).finish == finish
 
@@ -424,20 +525,38 @@ class TestTheUsageOfAReply:
         "edited",
         [
             {"context_management": {"applied_edits": [{"type": "clear"}]}},
-            {"provider_specific_fields": {"context_management": {"applied_edits": [{"type": "clear"}]}}},
-            {"choices": [{"message": {"provider_specific_fields": {"compaction_blocks": [{"content": "So far."}]}}}]},
+            {
+                "provider_specific_fields": {
+                    "context_management": {"applied_edits": [{"type": "clear"}]}
+                }
+            },
+            {
+                "choices": [
+                    {
+                        "message": {
+                            "provider_specific_fields": {
+                                "compaction_blocks": [{"content": "So far."}]
+                            }
+                        }
+                    }
+                ]
+            },
             {"stop_reason": "compaction"},
             {"content": [{"type": "compaction", "content": "So far."}]},
             {"output": [{"type": "message"}, {"type": "compaction"}]},
         ],
     )
-    def test_says_nothing_of_a_request_that_the_provider_has_edited(self, edited: dict[str, Any]) -> None:
+    def test_says_nothing_of_a_request_that_the_provider_has_edited(
+        self, edited: dict[str, Any]
+    ) -> None:
         usage = {"input_tokens": 100}
         assert tokens_read({"usage": usage, "content": [PART], "stop_reason": "end_turn"}) == 100
         assert tokens_read({"usage": usage, **edited}) == 0
         assert tokens_read({"usage": {**usage, "iterations": [{"input_tokens": 9}]}}) == 0
 
-    @pytest.mark.parametrize("reply", [None, "words", iter(()), {"usage": {"prompt_tokens": -5}}, {"usage": 7}])
+    @pytest.mark.parametrize(
+        "reply", [None, "words", iter(()), {"usage": {"prompt_tokens": -5}}, {"usage": 7}]
+    )
     def test_is_nothing_where_none_is_stated(self, reply: Any) -> None:
         assert tokens_read(reply) == 0
 
@@ -456,29 +575,48 @@ class TestTheUsageOfAReply:
 
     def test_counts_what_was_written(self) -> None:
         assert usage_of({"usage": {"input_tokens": 9, "output_tokens": 4}}) == (9, 4)
-        assert usage_of({"usageMetadata": {"promptTokenCount": 9, "candidatesTokenCount": 4}}) == (9, 4)
+        assert usage_of({"usageMetadata": {"promptTokenCount": 9, "candidatesTokenCount": 4}}) == (
+            9,
+            4,
+        )
         assert usage_of({"usage": {"prompt_tokens": 1, "completion_tokens": 1}}) == (1, 1)
-        assert usage_of({"usage": {"prompt_tokens": 0, "input_tokens": 9, "completion_tokens": 0}}) == (9, 0)
+        assert usage_of(
+            {"usage": {"prompt_tokens": 0, "input_tokens": 9, "completion_tokens": 0}}
+        ) == (9, 0)
 
 
 class TestWhatIsSent:
-    """Beside the messages as they are: a shortened one in its place, and quotes right before the last user message."""
+    """Beside the messages as they are: a shortened one in its place, and quotes right before the
+    last user message.
+    """
 
     def test_is_the_list_itself_where_nothing_was_changed(self) -> None:
         asked = request()
         assert asked.sent is asked.messages
 
     def test_has_a_shortened_message_in_the_place_of_the_whole_one(self) -> None:
-        messages = [*history(2), {"role": "user", "content": "Long."}, {"role": "assistant", "content": "So?"}]
+        messages = [
+            *history(2),
+            {"role": "user", "content": "Long."},
+            {"role": "assistant", "content": "So?"},
+        ]
         short = {"role": "user", "content": "L."}
         asked = request(messages=messages, shortened=short, saved=3)
         assert asked.sent == [*messages[:4], short, messages[5]]
         assert asked.size == sum(len(message["content"]) for message in asked.sent)
 
     def test_has_quotes_right_before_the_last_user_message(self) -> None:
-        messages = [*history(2), {"role": "user", "content": "Why?"}, {"role": "assistant", "content": "So?"}]
+        messages = [
+            *history(2),
+            {"role": "user", "content": "Why?"},
+            {"role": "assistant", "content": "So?"},
+        ]
         asked = request(messages=messages, quotes="User, message 0: yes", overhead=70)
-        assert [message["content"] for message in asked.sent[4:]] == ["User, message 0: yes", "Why?", "So?"]
+        assert [message["content"] for message in asked.sent[4:]] == [
+            "User, message 0: yes",
+            "Why?",
+            "So?",
+        ]
         assert asked.size == sum(len(message["content"]) for message in asked.sent) + 70
 
     def test_is_read_once_for_all_that_is_asked_of_it(self) -> None:
@@ -496,6 +634,7 @@ class TestPins:
         def pin(message: Any) -> bool:
             return {"keep": True, "go": False, "held": False}[message["content"]]
 
-        assert pinned(pin, messages, frozenset({id(messages[3])})) == (0, 2, 3)
-        assert pinned(None, messages, frozenset({id(messages[3])})) == (3,)
-        assert pinned(None, messages) == ()
+        form = get_format("openai")
+        assert find_pinned(pin, messages, form, frozenset({id(messages[3])})) == (0, 2, 3)
+        assert find_pinned(None, messages, form, frozenset({id(messages[3])})) == (3,)
+        assert find_pinned(None, messages, form) == ()

@@ -9,7 +9,7 @@ import pytest
 from tests.conversations import Chat, talk
 
 from compacter import Compacter, CompactionEvent, History
-from compacter.call.recover import expected_tokens
+from compacter.call.sizes import expected_tokens
 from compacter.compaction.plan import Calibration
 from compacter.events import SilentTruncation
 from compacter.messages.openai import OpenAIFormat
@@ -22,7 +22,9 @@ def told(events: list[Any], kind: type) -> list[Any]:
 
 def listening(**options: Any) -> tuple[Compacter, list[Any]]:
     events: list[Any] = []
-    return Compacter(summarizer=ScriptedSummarizer("They talked."), on_event=events.append, **options), events
+    return Compacter(
+        summarizer=ScriptedSummarizer("They talked."), on_event=events.append, **options
+    ), events
 
 
 def test_a_cut_prompt_is_told_without_a_trigger_and_the_reply_is_handed_out() -> None:
@@ -70,7 +72,10 @@ def test_without_a_summary_it_is_not_sent_again() -> None:
     model = ScriptedModel(window=1_000, truncates=True)
     events: list[Any] = []
     compacter = Compacter(
-        trigger_tokens=10**6, summarizer=ScriptedSummarizer(fail="raises"), fallback=None, on_event=events.append
+        trigger_tokens=10**6,
+        summarizer=ScriptedSummarizer(fail="raises"),
+        fallback=None,
+        on_event=events.append,
     )
     compacter.wrap(model.completion)("m", talk(20, 400))
     assert len(model.requests) == 1
@@ -85,7 +90,9 @@ def test_without_rounds_it_is_not_sent_again() -> None:
     assert len(told(events, SilentTruncation)) == 1
 
 
-@pytest.mark.parametrize("failure", [RuntimeError("server is gone"), token_limit_error(limit=500, input_tokens=900)])
+@pytest.mark.parametrize(
+    "failure", [RuntimeError("server is gone"), token_limit_error(limit=500, input_tokens=900)]
+)
 def test_if_the_second_call_fails_the_first_reply_is_handed_out(failure: Exception) -> None:
     answers: list[Any] = ["one", failure]
 
@@ -114,8 +121,13 @@ def test_a_prompt_that_was_read_whole_is_no_news(options: dict[str, Any]) -> Non
 
 
 def test_images_and_reasoning_are_not_held_against_the_server() -> None:
-    model = ScriptedModel(window=10**6, usage={"prompt_tokens": 60, "completion_tokens": 1}, strict=False)
-    picture = {"type": "image_url", "image_url": {"url": "https://pictures.test/1.png", "detail": "high"}}
+    model = ScriptedModel(
+        window=10**6, usage={"prompt_tokens": 60, "completion_tokens": 1}, strict=False
+    )
+    picture = {
+        "type": "image_url",
+        "image_url": {"url": "https://pictures.test/1.png", "detail": "high"},
+    }
     history: list[Chat] = [
         {"role": "user", "content": [{"type": "text", "text": "What is this?"}, picture]},
         {"role": "assistant", "reasoning_content": "hm " * 2_000, "content": "A harbour."},
@@ -137,7 +149,9 @@ def test_images_and_reasoning_are_not_held_against_the_server() -> None:
         (14_000, 1_000, 8.0, True),
     ],
 )
-def test_only_what_no_text_can_be_is_a_cut(characters: int, tokens: int, learnt: float | None, cut: bool) -> None:
+def test_only_what_no_text_can_be_is_a_cut(
+    characters: int, tokens: int, learnt: float | None, cut: bool
+) -> None:
     calibration = Calibration()
     if learnt:
         calibration.learn(int(learnt * 1_000), 1_000)
@@ -178,7 +192,9 @@ class TestNoRoomForAnAnswer:
         assert events == []
 
     def test_a_reason_to_stop_that_says_so_is_enough(self) -> None:
-        answers: Iterator[Any] = iter([{"content": "", "finish_reason": "model_context_window_exceeded"}, "fine"])
+        answers: Iterator[Any] = iter(
+            [{"content": "", "finish_reason": "model_context_window_exceeded"}, "fine"]
+        )
         model = ScriptedModel(window=10**6, replies=lambda _: next(answers))
         compacter, events = listening()
         reply: Any = compacter.wrap(model.completion)("m", talk(20, 400))
@@ -189,12 +205,16 @@ class TestNoRoomForAnAnswer:
         model = ScriptedModel(window=1_010, replies="word " * 200)
         compacter, _ = listening()
         compacter._state.calibration("m").window = 1_010
-        reply: Any = compacter.wrap(model.completion)("m", [{"role": "user", "content": "x" * 4_000}])
+        reply: Any = compacter.wrap(model.completion)(
+            "m", [{"role": "user", "content": "x" * 4_000}]
+        )
         assert reply["choices"][0]["finish_reason"] == "length"
         assert len(model.requests) == 1
 
 
-def test_looking_for_it_does_not_read_plain_messages_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_looking_for_it_does_not_read_plain_messages_one_by_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     read: list[Any] = []
     whole = OpenAIFormat.read
 
@@ -214,7 +234,10 @@ def test_looking_for_it_does_not_read_plain_messages_one_by_one(monkeypatch: pyt
 
 
 def test_a_conversation_that_the_provider_has_compacted_since_does_not_calibrate() -> None:
-    block = {"role": "assistant", "content": [{"type": "compaction", "content": "They talked of boats."}]}
+    block = {
+        "role": "assistant",
+        "content": [{"type": "compaction", "content": "They talked of boats."}],
+    }
 
     def provider(messages: list[Any], tools: Any, model: str = "m") -> dict[str, Any]:
         if block in messages and len(messages) - messages.index(block) > 30:
@@ -223,7 +246,8 @@ def test_a_conversation_that_the_provider_has_compacted_since_does_not_calibrate
 
     compacter, events = listening(recall=None)
     completion = compacter.wrap(provider, wire_format="anthropic")
-    messages, tools = talk(20, 5_000), [{"name": "look", "description": "x" * 40_000}]
+    messages = talk(20, 5_000)
+    tools = [{"name": "look", "description": "x" * 40_000}]
     completion(messages, tools)
     completion([*messages, block, *talk(20, 400)], tools)
     (event,) = told(events, CompactionEvent)

@@ -1,4 +1,6 @@
-"""What a call works out of sizes and limits: the room for quotes, when and how far to fold ahead, what usage tells."""
+"""What a call works out of sizes and limits: the room for quotes, when and how far to fold ahead,
+what usage tells.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from compacter.call.io import is_large
 from compacter.call.recover import Policy
 from compacter.call.request import ConversationState, Request
 from compacter.compaction.plan import Calibration
-from compacter.effects import AskSummarizer, Call, Quote, Reply
+from compacter.effects import AskSummarizer, Call, Quote
 from compacter.events import CompactionFailed, CompactionSkipped, SilentTruncation
+from compacter.io import is_large
 from compacter.messages.format import get_format
+from compacter.messages.replies import Reply
 from compacter.overflow import TokenLimit
 
 if TYPE_CHECKING:
@@ -30,7 +33,8 @@ OPENAI = get_format("openai")
 def messages_of(size: int, count: int = 10) -> list[dict[str, Any]]:
     """So many messages of together so many characters, the last one the user's."""
     found = [
-        {"role": "user" if (count - at) % 2 else "assistant", "content": "x" * (size // count)} for at in range(count)
+        {"role": "user" if (count - at) % 2 else "assistant", "content": "x" * (size // count)}
+        for at in range(count)
     ]
     found[0]["content"] += "y" * (size - sum(map(OPENAI.size, found)))
     return found
@@ -38,17 +42,31 @@ def messages_of(size: int, count: int = 10) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def policy(options: Callable[..., Options]) -> Callable[..., Policy]:
-    """The policy of a call: what was learnt of the model and of the conversation, the request, and the options."""
+    """The policy of a call: what was learnt of the model and of the conversation, the request, and
+    the options.
+    """
 
     def make(
-        size: int, *, known: ConversationState | None = None, chars_per_token: float = 4.0, window: int | None = None,
-        overhead: int = 0, output: int | None = None, folded: bool = False, learnt: bool = True, **settings: Any,
-    ) -> Policy:  # fmt: skip
+        size: int,
+        *,
+        known: ConversationState | None = None,
+        chars_per_token: float = 4.0,
+        window: int | None = None,
+        overhead: int = 0,
+        output: int | None = None,
+        folded: bool = False,
+        learnt: bool = True,
+        **settings: Any,
+    ) -> Policy:
         messages = messages_of(size)
         request = Request(
-            format=OPENAI, original=list(messages) if folded else messages, messages=messages, overhead=overhead,
-            output_tokens=output, pin=settings.get("pin"),
-        )  # fmt: skip
+            format=OPENAI,
+            original=list(messages) if folded else messages,
+            messages=messages,
+            overhead=overhead,
+            output_tokens=output,
+            pin=settings.get("pin"),
+        )
         calibration = Calibration(chars_per_token=chars_per_token, window=window, learnt=learnt)
         return Policy(options(**settings), request, calibration, known or ConversationState())
 
@@ -56,7 +74,9 @@ def policy(options: Callable[..., Options]) -> Callable[..., Policy]:
 
 
 class TestTheRoomForQuotes:
-    """They may have their share of the window, and only what the request leaves free of 97 % of it."""
+    """They may have their share of the window, and only what the request leaves free of 97
+    % of it.
+    """
 
     @pytest.mark.parametrize(
         ("window", "output", "overhead", "room"),
@@ -74,9 +94,17 @@ class TestTheRoomForQuotes:
         ],
     )
     def test_is_their_share_of_the_window_or_what_is_free(
-        self, policy: Any, begin: Any, window: int, output: int | None, overhead: int, room: int | None
+        self,
+        policy: Any,
+        begin: Any,
+        window: int,
+        output: int | None,
+        overhead: int,
+        room: int | None,
     ) -> None:
-        made = policy(2_000, window=window, output=output, overhead=overhead, folded=True, recall=0.15)
+        made = policy(
+            2_000, window=window, output=output, overhead=overhead, folded=True, recall=0.15
+        )
         assert self.room(begin(made.complete())) == room
 
     @pytest.mark.parametrize(("tokens", "room"), [(75, 300), (74, None), (2_000, 8_000)])
@@ -88,7 +116,9 @@ class TestTheRoomForQuotes:
     def test_is_none_where_nothing_was_folded(self, policy: Any, begin: Any) -> None:
         assert self.room(begin(policy(2_000, window=10_000, recall=0.15).complete())) is None
 
-    def test_is_that_of_a_history_whose_folded_messages_are_kept(self, policy: Any, begin: Any) -> None:
+    def test_is_that_of_a_history_whose_folded_messages_are_kept(
+        self, policy: Any, begin: Any
+    ) -> None:
         made = policy(2_000, window=10_000, recall=0.15)
         made.request = replace(made.request, archive=object())
         assert self.room(begin(made.complete())) == 6_000
@@ -146,11 +176,17 @@ class TestTheRoomForQuotes:
 
 
 class TestTheTrigger:
-    """The threshold is 1,000 tokens; a request of 8,000 characters and 2,000 beside them has 2,500."""
+    """The threshold is 1,000 tokens; a request of 8,000 characters and 2,000 beside them
+    has 2,500.
+    """
 
-    def ahead(self, policy: Any, begin: Any, *, size: int = 8_000, overhead: int = 2_000, **settings: Any) -> Dialogue:
+    def ahead(
+        self, policy: Any, begin: Any, *, size: int = 8_000, overhead: int = 2_000, **settings: Any
+    ) -> Dialogue:
         """The dialogue of a call, at its first request for a summary or at its call."""
-        dialogue: Dialogue = begin(policy(size, overhead=overhead, trigger_tokens=1_000, **settings).complete())
+        dialogue: Dialogue = begin(
+            policy(size, overhead=overhead, trigger_tokens=1_000, **settings).complete()
+        )
         dialogue.expect((AskSummarizer, Call))  # type: ignore[arg-type]
         return dialogue
 
@@ -178,11 +214,20 @@ class TestTheTrigger:
         self, policy: Any, begin: Any, counted: int, fires: bool
     ) -> None:
         known = ConversationState(calls=4, tokens=9_000)
-        assert self.fires(self.ahead(policy, begin, known=known, token_counter=lambda _: counted)) is fires
+        assert (
+            self.fires(self.ahead(policy, begin, known=known, token_counter=lambda _: counted))
+            is fires
+        )
 
     @pytest.mark.parametrize(
         ("since", "between", "tokens", "fires"),
-        [(2, 2, 1_200, False), (3, 2, 1_200, True), (2, 2, 1_499, False), (2, 2, 1_500, True), (1, 0, 1_200, True)],
+        [
+            (2, 2, 1_200, False),
+            (3, 2, 1_200, True),
+            (2, 2, 1_499, False),
+            (2, 2, 1_500, True),
+            (1, 0, 1_200, True),
+        ],
     )
     def test_is_held_back_for_as_many_calls_unless_it_is_half_as_much_again(
         self, policy: Any, begin: Any, since: int, between: int, tokens: int, fires: bool
@@ -190,9 +235,9 @@ class TestTheTrigger:
         known = ConversationState(calls=10, tried=11 - since, tokens=tokens, characters=10_000)
         dialogue = self.ahead(policy, begin, known=known, min_calls_between=between)
         assert self.fires(dialogue) is fires
-        assert [event.reason for event in dialogue.events if isinstance(event, CompactionSkipped)] == (
-            [] if fires else ["cool_down"]
-        )
+        assert [
+            event.reason for event in dialogue.events if isinstance(event, CompactionSkipped)
+        ] == ([] if fires else ["cool_down"])
 
     @pytest.mark.parametrize(("stuck", "fires"), [(8_000, False), (7_999, True), (0, True)])
     def test_waits_until_a_history_that_could_not_shrink_has_grown_by_a_quarter(
@@ -212,7 +257,9 @@ class TestTheTrigger:
         dialogue.expect(AskSummarizer)
         assert (known.calls, known.tried) == (5, 5)
 
-    def test_aims_at_nine_tenths_of_the_threshold_with_all_that_is_sent(self, policy: Any, begin: Any) -> None:
+    def test_aims_at_nine_tenths_of_the_threshold_with_all_that_is_sent(
+        self, policy: Any, begin: Any
+    ) -> None:
         targets: list[int | None] = []
 
         def watching(task: CompactionTask) -> Any:
@@ -222,16 +269,23 @@ class TestTheTrigger:
         known = ConversationState(calls=4, tokens=2_000, characters=10_000)
         made = policy(8_000, overhead=2_000, trigger_tokens=1_000, known=known, strategy=watching)
         begin(made.complete()).expect(Call)
-        assert targets == [2_500]  # 10,000 characters are 2,000 tokens: 900 tokens are 4,500, 2,000 of them taken.
+        # 10,000 characters are 2,000 tokens: 900 tokens are 4,500, 2,000 of them taken.
+        assert targets == [2_500]
         assert (known.tried, known.stuck, known.tokens) == (5, 0, 0)
 
-    def test_remembers_the_size_of_a_history_that_could_not_shrink(self, policy: Any, begin: Any) -> None:
+    def test_remembers_the_size_of_a_history_that_could_not_shrink(
+        self, policy: Any, begin: Any
+    ) -> None:
         known = ConversationState(calls=4)
-        made = policy(8_000, overhead=2_000, trigger_tokens=1_000, known=known, pin=lambda message: True)
+        made = policy(
+            8_000, overhead=2_000, trigger_tokens=1_000, known=known, pin=lambda message: True
+        )
         begin(made.complete()).expect(Call)
         assert (known.tried, known.stuck) == (5, 10_000)
 
-    @pytest.mark.parametrize(("failure", "error"), [(Reply(""), ""), (TimeoutError(), "TimeoutError")])
+    @pytest.mark.parametrize(
+        ("failure", "error"), [(Reply(""), ""), (TimeoutError(), "TimeoutError")]
+    )
     def test_forgets_the_size_of_one_that_got_no_summary(
         self, policy: Any, begin: Any, failure: Any, error: str
     ) -> None:
@@ -245,9 +299,17 @@ class TestTheTrigger:
         assert isinstance(failed, CompactionFailed)
         assert (failed.trigger, failed.error) == ("threshold", error)
 
-    def test_remembers_the_size_of_a_history_whose_rest_is_above_the_threshold(self, policy: Any, begin: Any) -> None:
+    def test_remembers_the_size_of_a_history_whose_rest_is_above_the_threshold(
+        self, policy: Any, begin: Any
+    ) -> None:
         known = ConversationState(calls=4)
-        made = policy(8_000, overhead=6_000, trigger_tokens=1_000, known=known, strategy=lambda task: task.keep([8, 9]))
+        made = policy(
+            8_000,
+            overhead=6_000,
+            trigger_tokens=1_000,
+            known=known,
+            strategy=lambda task: task.keep([8, 9]),
+        )
         begin(made.complete()).expect(Call)
         assert known.stuck == made.request.size > 6_000
 
@@ -270,7 +332,8 @@ class TestUsage:
         [
             (4.0, False, 1_428, True),  # Seven characters a token are more than any text has.
             (4.0, False, 1_429, False),
-            (6.0, True, 999, True),  # Known to have six: a server that read less than 60 % has cut it.
+            # Known to have six: a server that read less than 60 % has cut it.
+            (6.0, True, 999, True),
             (6.0, True, 1_000, False),
         ],
     )
@@ -298,10 +361,13 @@ class TestUsage:
         assert len(dialogue.expect(Call).messages) == 2
         dialogue.answer(Reply(raw={"usage": {"prompt_tokens": 1_000}}))
         assert dialogue.end() == {"usage": {"prompt_tokens": 1_000}}
-        assert targets == [6_700]  # Nine tenths of 2,000 tokens are 7,200 characters, 500 of them taken.
+        # Nine tenths of 2,000 tokens are 7,200 characters, 500 of them taken.
+        assert targets == [6_700]
         assert made.state.tokens == 1_000
 
-    def test_of_a_cut_prompt_with_quotes_takes_none_of_them_into_the_next(self, policy: Any, begin: Any) -> None:
+    def test_of_a_cut_prompt_with_quotes_takes_none_of_them_into_the_next(
+        self, policy: Any, begin: Any
+    ) -> None:
         made = policy(
             16_000,
             window=9_000,
@@ -319,7 +385,9 @@ class TestUsage:
         dialogue.answer("")
         assert len(dialogue.expect(Call).messages) == 2
 
-    def test_of_the_second_reply_that_was_cut_too_is_not_learnt(self, policy: Any, begin: Any) -> None:
+    def test_of_the_second_reply_that_was_cut_too_is_not_learnt(
+        self, policy: Any, begin: Any
+    ) -> None:
         made = policy(16_000, trigger_tokens=10**6, strategy=lambda task: task.keep([8, 9]))
         dialogue = self.ask(made, begin, 2_000)
         dialogue.expect(Call)
@@ -336,7 +404,13 @@ class TestARefusal:
         [
             (TokenLimit(limit=1_000, requested=2_500, kind="input"), 2_500, 4.0),
             (TokenLimit(limit=1_000, requested=2_500, kind="input_plus_output"), 2_000, 5.0),
-            (TokenLimit(limit=1_000, requested=9_000, input_tokens=2_000, kind="input_plus_output"), 2_000, 5.0),
+            (
+                TokenLimit(
+                    limit=1_000, requested=9_000, input_tokens=2_000, kind="input_plus_output"
+                ),
+                2_000,
+                5.0,
+            ),
             (TokenLimit(limit=1_000, kind="input"), None, 3.0),
             (TokenLimit(limit=1_000, requested=500, kind="input_plus_output"), 0, 3.0),
         ],
@@ -346,7 +420,10 @@ class TestARefusal:
     ) -> None:
         made = policy(8_000, overhead=2_000, output=500, chars_per_token=3.0)
         assert (made.calibrate(found).input_tokens or 0) == (used or 0)
-        assert (made.calibration.window, made.calibration.chars_per_token) == (1_000, chars_per_token)
+        assert (made.calibration.window, made.calibration.chars_per_token) == (
+            1_000,
+            chars_per_token,
+        )
 
     def test_that_names_no_limit_leaves_the_known_one(self, policy: Any) -> None:
         made = policy(8_000, window=5_000)
@@ -358,8 +435,12 @@ class TestARefusal:
         self, begin: Any, options: Any, used: int, learnt: bool
     ) -> None:
         picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
-        messages: list[Any] = [{"role": "user", "content": [{"type": "text", "text": "What is this? " * 200}, picture]}]
-        asked = Policy(options(), Request(format=OPENAI, original=messages, messages=messages), Calibration())
+        messages: list[Any] = [
+            {"role": "user", "content": [{"type": "text", "text": "What is this? " * 200}, picture]}
+        ]
+        asked = Policy(
+            options(), Request(format=OPENAI, original=messages, messages=messages), Calibration()
+        )
         size = asked.request.size
         assert size < 2.5 * used  # Otherwise it is believed in any case.
         asked.calibrate(TokenLimit(limit=4_000, input_tokens=used, kind="input"))
@@ -370,7 +451,9 @@ class TestARefusal:
         self, options: Any, used: int, learnt: bool
     ) -> None:
         table: list[Any] = [{"role": "user", "content": "         |" * 800}]
-        asked = Policy(options(), Request(format=OPENAI, original=table, messages=table), Calibration())
+        asked = Policy(
+            options(), Request(format=OPENAI, original=table, messages=table), Calibration()
+        )
         asked.calibrate(TokenLimit(limit=1_000, input_tokens=used, kind="input"))
         assert asked.calibration.learnt is learnt
 
@@ -383,13 +466,17 @@ class TestARefusal:
             (None, "input", 9_640),
         ],
     )
-    def test_tells_what_the_messages_may_weigh(self, policy: Any, limit: int | None, kind: Any, target: int) -> None:
+    def test_tells_what_the_messages_may_weigh(
+        self, policy: Any, limit: int | None, kind: Any, target: int
+    ) -> None:
         made = policy(8_000, overhead=2_000, output=500, window=3_000)
         assert made.target(TokenLimit(limit=limit, kind=kind)) == target
 
     def test_leaves_the_messages_what_a_shorter_one_of_them_has_saved(self, policy: Any) -> None:
         made = policy(8_000)
-        made.request = replace(made.request, shortened={"role": "user", "content": "x" * 300}, saved=500)
+        made.request = replace(
+            made.request, shortened={"role": "user", "content": "x" * 300}, saved=500
+        )
         assert made.job(4_000, TokenLimit(limit=1_000, kind="input")).target == 4_500
 
     @pytest.mark.parametrize(
@@ -399,8 +486,10 @@ class TestARefusal:
             (TokenLimit(limit=8_500, input_tokens=10_000, kind="input_plus_output"), 5_760),
             (TokenLimit(limit=8_000, kind="input"), None),
             (TokenLimit(input_tokens=10_000, kind="input"), None),
-            (TokenLimit(limit=1_000, input_tokens=10_000, kind="input"), None),  # Less than what is beside them.
-            (TokenLimit(limit=20_000, input_tokens=10_000, kind="input"), None),  # By its numbers it fits.
+            # Less than what is beside them.
+            (TokenLimit(limit=1_000, input_tokens=10_000, kind="input"), None),
+            # By its numbers it fits.
+            (TokenLimit(limit=20_000, input_tokens=10_000, kind="input"), None),
         ],
     )
     def test_by_whose_characters_it_fits_tells_the_proportion(
@@ -411,8 +500,11 @@ class TestARefusal:
 
 
 @pytest.mark.parametrize(
-    ("size", "count", "large"), [(200_000, 10, True), (199_990, 10, False), (4_000, 4_000, True), (3_999, 3_999, False)]
+    ("size", "count", "large"),
+    [(200_000, 10, True), (199_990, 10, False), (4_000, 4_000, True), (3_999, 3_999, False)],
 )
-def test_a_history_is_large_by_its_characters_or_its_messages(size: int, count: int, *, large: bool) -> None:
+def test_a_history_is_large_by_its_characters_or_its_messages(
+    size: int, count: int, *, large: bool
+) -> None:
     messages = [{"content": "x" * (size // count)}] * count
     assert is_large(messages) is large

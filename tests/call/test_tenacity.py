@@ -1,4 +1,6 @@
-"""What the flow relies on in tenacity, and tenacity does not document: a state that stops are asked with."""
+"""What the flow relies on in tenacity, and tenacity does not document: a state that stops are asked
+with.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ def failed(state: RetryCallState) -> None:
 
 def test_a_state_counts_the_attempts() -> None:
     state = RetryCallState(Retrying(), fn=None, args=(), kwargs={})
-    stop, answers = stop_after_attempt(2), []
+    stop = stop_after_attempt(2)
+    answers = []
 
     for _ in range(2):
         failed(state)
@@ -59,15 +62,22 @@ def test_a_stop_that_raises_is_named_in_the_note_on_the_providers_error() -> Non
 
     with pytest.raises(TokenLimitError) as refused:
         Compacter(max_retries=stop).wrap(ScriptedModel(window=100).completion)("m", talk())
-    assert refused.value.__notes__ == ["compacter could not compact: max_retries raised ZeroDivisionError"]
+    assert refused.value.__notes__ == [
+        ("compacter could not compact: max_retries raised ZeroDivisionError")
+    ]
 
 
-async def test_a_large_history_gets_all_its_rounds_though_each_step_has_a_thread_of_its_own() -> None:
+async def test_a_large_history_gets_all_its_rounds_though_each_step_has_a_thread_of_its_own() -> (
+    None
+):
     history = [
-        {"role": ("user", "assistant")[turn % 2], "content": f"{turn} " + "so it goes " * 700} for turn in range(41)
+        {"role": ("user", "assistant")[turn % 2], "content": f"{turn} " + "so it goes " * 700}
+        for turn in range(41)
     ]
     model = ScriptedModel(replies="fine", window=30_000, style="bedrock")
-    compacter = Compacter(summarizer=ScriptedSummarizer("They talked."), compact_ratio=0.4, max_retries=5, recall=None)
+    compacter = Compacter(
+        summarizer=ScriptedSummarizer("They talked."), compact_ratio=0.4, max_retries=5, recall=None
+    )
     reply = await compacter.wrap(model.acompletion)("a-model", history)
     assert reply["choices"][0]["message"]["content"] == "fine"
     assert compacter.totals.rounds > 1

@@ -16,7 +16,9 @@ Chat = dict[str, Any]
 
 
 class Talk:
-    """A program that keeps its whole history and resends it; each turn adds about ``2 * size`` characters."""
+    """A program that keeps its whole history and resends it; each turn adds about ``2 * size``
+    characters.
+    """
 
     def __init__(self, model: ScriptedModel | None = None, **options: Any) -> None:
         self.model = model or ScriptedModel(window=1_000_000, replies=lambda _: "a" * 400)
@@ -42,21 +44,23 @@ def reasons(events: list[Any]) -> list[str]:
     return [event.reason for event in events if isinstance(event, CompactionSkipped)]
 
 
-def test_m1_the_first_call_never_triggers_whatever_its_size() -> None:
+def test_the_first_call_never_triggers_whatever_its_size() -> None:
     talk = Talk(trigger_tokens=100)
     talk.history += [{"role": role, "content": "x" * 4_000} for role in ("user", "assistant") * 3]
     assert not talk.compacted()
     assert talk.compacted()
 
 
-def test_m1_a_conversation_with_a_name_has_a_first_call_of_its_own() -> None:
+def test_a_conversation_with_a_name_has_a_first_call_of_its_own() -> None:
     talk = Talk(trigger_tokens=100)
-    compacted = [talk.compacted(compacter_options={"conversation": name}) for name in ("one", "other", "one")]
+    compacted = [
+        talk.compacted(compacter_options={"conversation": name}) for name in ("one", "other", "one")
+    ]
     assert compacted == [False, False, True]
 
 
 @pytest.mark.parametrize("between", [0, 1, 3, 5])
-def test_m2_the_cool_down_blocks_as_many_calls_as_it_says(between: int) -> None:
+def test_the_cool_down_blocks_as_many_calls_as_it_says(between: int) -> None:
     talk = Talk(trigger_tokens=1_000, min_calls_between=between, token_counter=lambda _: 1_000)
     fired = [number for number in range(1, 31) if talk.compacted(4_000)]
     gaps = {later - earlier - 1 for earlier, later in pairwise(fired)}
@@ -64,7 +68,7 @@ def test_m2_the_cool_down_blocks_as_many_calls_as_it_says(between: int) -> None:
     assert gaps == {between}
 
 
-def test_m2_a_failed_try_counts() -> None:
+def test_a_failed_try_counts() -> None:
     asked = ScriptedSummarizer(fail="raises")
     talk = Talk(trigger_tokens=1_000, fallback=None, summarizer=asked)
     for _ in range(5):
@@ -74,7 +78,7 @@ def test_m2_a_failed_try_counts() -> None:
 
 
 @pytest.mark.parametrize(("more", "fires"), [(0, True), (-1, False)])
-def test_m3_the_threshold_itself_fires_and_one_less_does_not(more: int, fires: bool) -> None:
+def test_the_threshold_itself_fires_and_one_less_does_not(more: int, fires: bool) -> None:
     counted = [500]
     talk = Talk(trigger_tokens=1_000, token_counter=lambda _: counted[0])
     talk.turn()
@@ -83,7 +87,7 @@ def test_m3_the_threshold_itself_fires_and_one_less_does_not(more: int, fires: b
     assert talk.compacted() is fires
 
 
-def test_m3_the_estimate_alone_fires_where_no_usage_is_known() -> None:
+def test_the_estimate_alone_fires_where_no_usage_is_known() -> None:
     talk = Talk(ScriptedModel(window=10**6, usage=False, replies="a" * 400), trigger_tokens=1_000)
     assert [number for number in range(1, 8) if talk.compacted()] == [6]
 
@@ -96,17 +100,28 @@ def test_usage_with_cache_reads_counts() -> None:
     assert talk.compacted(800)
 
 
-def test_m4_tools_count() -> None:
-    tools = [{"type": "function", "function": {"name": "look", "description": "d" * 3_000, "parameters": {}}}]
-    bare, loaded = Talk(trigger_tokens=1_000), Talk(trigger_tokens=1_000)
+def test_tools_count() -> None:
+    tools = [
+        {
+            "type": "function",
+            "function": {"name": "look", "description": "d" * 3_000, "parameters": {}},
+        }
+    ]
+    bare = Talk(trigger_tokens=1_000)
+    loaded = Talk(trigger_tokens=1_000)
     bare.turn()
     loaded.turn(tools=tools)
     assert not bare.compacted()
     assert loaded.compacted(tools=tools)
 
 
-def test_m4_tools_count_beside_a_counter_of_the_users_own() -> None:
-    tools = [{"type": "function", "function": {"name": "look", "description": "d" * 3_000, "parameters": {}}}]
+def test_tools_count_beside_a_counter_of_the_users_own() -> None:
+    tools = [
+        {
+            "type": "function",
+            "function": {"name": "look", "description": "d" * 3_000, "parameters": {}},
+        }
+    ]
     talk = Talk(trigger_tokens=1_000, token_counter=lambda messages: 600)
     talk.turn(tools=tools)
     assert talk.compacted(tools=tools)
@@ -119,7 +134,7 @@ def test_max_tokens_lowers_the_threshold_of_a_known_window() -> None:
     assert fired.index(True) == 5  # 1,000 tokens, not 1,800
 
 
-def test_m5_far_over_the_limit_is_not_held_back() -> None:
+def test_far_over_the_limit_is_not_held_back() -> None:
     talk = Talk(trigger_tokens=600, min_calls_between=50)
     while not talk.compacted():
         pass
@@ -127,7 +142,7 @@ def test_m5_far_over_the_limit_is_not_held_back() -> None:
     assert talk.compacted(6_000)
 
 
-def test_a7_the_users_counter_is_used_not_characters() -> None:
+def test_the_users_counter_is_used_not_characters() -> None:
     talk = Talk(trigger_tokens=4, token_counter=len, min_calls_between=0)
     assert [number for number in range(1, 5) if talk.compacted(2_000)] == [2, 3, 4]
     silent = Talk(trigger_tokens=100, token_counter=len)
@@ -141,11 +156,13 @@ def test_a_counter_that_raises_breaks_nothing() -> None:
     talk = Talk(trigger_tokens=1_000, token_counter=broken)
     events = [event for _ in range(7) for event in talk.turn()]
     assert any(isinstance(event, CompactionEvent) for event in events)
-    failed = {(event.reason, event.error) for event in events if isinstance(event, CompactionFailed)}
+    failed = {
+        (event.reason, event.error) for event in events if isinstance(event, CompactionFailed)
+    }
     assert failed == {("token_counter raised RuntimeError", "RuntimeError")}
 
 
-def test_a8_an_output_limit_above_the_window_does_not_fold_everything_away() -> None:
+def test_an_output_limit_above_the_window_does_not_fold_everything_away() -> None:
     talk = Talk(trigger_tokens=0.8)
     talk.compacter._state.calibration("m").window = 2_000
     fired = [talk.compacted(max_tokens=100_000) for _ in range(6)]
@@ -164,7 +181,9 @@ def test_a_share_of_an_unknown_window_is_told_once_and_learnt_from_an_error() ->
 
 
 def test_a_real_token_limit_ignores_the_cool_down() -> None:
-    talk = Talk(ScriptedModel(window=900, replies="a" * 400), trigger_tokens=800, min_calls_between=100)
+    talk = Talk(
+        ScriptedModel(window=900, replies="a" * 400), trigger_tokens=800, min_calls_between=100
+    )
     for _ in range(30):
         talk.turn()
     assert talk.model.rejected > 1
@@ -173,7 +192,9 @@ def test_a_real_token_limit_ignores_the_cool_down() -> None:
 
 def test_a_history_that_cannot_shrink_is_not_tried_on_every_call() -> None:
     asked = ScriptedSummarizer("They talked.")
-    talk = Talk(trigger_tokens=1_000, min_calls_between=0, summarizer=asked, pin=lambda message: True)
+    talk = Talk(
+        trigger_tokens=1_000, min_calls_between=0, summarizer=asked, pin=lambda message: True
+    )
     kinds = [type(event).__name__ for _ in range(30) for event in talk.turn(100)]
     assert not asked.requests
     assert 0 < kinds.count("CompactionSkipped") < 12
@@ -200,7 +221,11 @@ def test_a_trigger_that_fails_is_not_in_the_way_of_the_call() -> None:
     events = [event for _ in range(6) for event in talk.turn()]
     assert len(talk.model.requests) == 6
     last = [event for event in events if isinstance(event, CompactionFailed)][-1]
-    assert (last.reason, last.trigger, last.error) == ("no summary could be had", "threshold", "InternalServerError")
+    assert (last.reason, last.trigger, last.error) == (
+        "no summary could be had",
+        "threshold",
+        "InternalServerError",
+    )
 
 
 async def test_two_calls_at_once_make_one_summary() -> None:
@@ -214,7 +239,10 @@ async def test_two_calls_at_once_make_one_summary() -> None:
 
     model = ScriptedModel(window=10**6, replies="ok")
     completion = Compacter(trigger_tokens=500, summarizer=slowly).wrap(model.acompletion)
-    history = [{"role": "user", "content": "x" * 900}, {"role": "assistant", "content": "y" * 900}] * 3
+    history = [
+        {"role": "user", "content": "x" * 900},
+        {"role": "assistant", "content": "y" * 900},
+    ] * 3
     history.append({"role": "user", "content": "And now?"})
     await completion("m", history[:1])
     await asyncio.gather(*(completion("m", history) for _ in range(4)))
@@ -231,7 +259,9 @@ def test_streaming_calls_trigger_too() -> None:
         talk.told.clear()
         talk.history.append({"role": "user", "content": f"{number} ".ljust(400, "q")})
         chunks: Any = talk.completion("m", talk.history, stream=True)
-        text = "".join(c["choices"][0]["delta"].get("content") or "" for c in chunks if c["choices"])
+        text = "".join(
+            c["choices"][0]["delta"].get("content") or "" for c in chunks if c["choices"]
+        )
         talk.history.append({"role": "assistant", "content": text})
         fired.append(any(isinstance(event, CompactionEvent) for event in talk.told))
     assert fired.count(True) == 1
@@ -243,4 +273,6 @@ def test_without_a_trigger_nothing_is_done_ahead() -> None:
     events = [event for _ in range(5) for event in talk.turn()]
     assert events == []
     with pytest.raises(TokenLimitError):
-        Compacter(max_retries=0).wrap(talk.model.completion)("m", [{"role": "user", "content": "x" * 9_000}])
+        Compacter(max_retries=0).wrap(talk.model.completion)(
+            "m", [{"role": "user", "content": "x" * 9_000}]
+        )

@@ -1,4 +1,6 @@
-"""What may not be folded and is too long: retrieved text is shortened where that is allowed, else a note says why."""
+"""What may not be folded and is too long: retrieved text is shortened where that is allowed, else a
+note says why.
+"""
 
 from __future__ import annotations
 
@@ -27,13 +29,17 @@ ASKED = f"Answer by this:\n<context>{PAGES}</context>\nWhich harbour is the olde
 
 def talk(turns: int) -> list[dict[str, Any]]:
     roles = ("user", "assistant")
-    return [{"role": roles[n % 2], "content": f"Message {n} says a little about the sea. " * 3} for n in range(turns)]
+    return [
+        {"role": roles[n % 2], "content": f"Message {n} says a little about the sea. " * 3}
+        for n in range(turns)
+    ]
 
 
 def ask(
     asked: str = ASKED, turns: int = 0, window: int = 1_000, **options: Any
 ) -> tuple[ScriptedModel, list[Event], list[Any]]:
-    model, told = ScriptedModel(window=window), list[Event]()
+    model = ScriptedModel(window=window)
+    told = list[Event]()
     history = [*talk(turns), {"role": "user", "content": asked}]
     options.setdefault("summarizer", "extractive")
     Compacter(on_event=told.append, **options).wrap(model.completion)("m", history)
@@ -59,7 +65,10 @@ class TestRetrievedText:
         model, told, _ = ask(retrieved=MARKS)
         event = told[0]
         assert isinstance(event, MessageShortened)
-        assert (event.before, event.after) == (len(ASKED), len(model.requests[-1].messages[0]["content"]))
+        assert (event.before, event.after) == (
+            len(ASKED),
+            len(model.requests[-1].messages[0]["content"]),
+        )
         assert (event.limit, event.attempt, event.model) == (1_000, 1, "m")
         assert "from 19,044 to 3," in str(event)
 
@@ -73,7 +82,9 @@ class TestRetrievedText:
         model, _, _ = ask(retrieved=first)
         (sent,) = model.requests[-1].messages
         assert len(sent["content"]) <= 4_000
-        assert sent["content"].endswith(f"[shortened from {len(ASKED):,} to {asked[-1]:,} characters]")
+        assert sent["content"].endswith(
+            f"[shortened from {len(ASKED):,} to {asked[-1]:,} characters]"
+        )
 
     def test_it_may_have_half_of_the_room_beside_a_history_that_has_all_of_it(self) -> None:
         history = [*talk(60), {"role": "user", "content": ASKED}]
@@ -86,7 +97,10 @@ class TestRetrievedText:
     def test_where_no_limit_is_known_it_is_shortened_if_it_is_more_than_half(
         self, others: float, is_shortened: bool
     ) -> None:
-        history = [{"role": "user", "content": "o" * int(len(ASKED) * others)}, {"role": "user", "content": ASKED}]
+        history = [
+            {"role": "user", "content": "o" * int(len(ASKED) * others)},
+            {"role": "user", "content": ASKED},
+        ]
         asked = Request(format=get_format("openai"), original=history, messages=history)
         assert (with_less_retrieved(asked, MARKS, target=None) is not None) is is_shortened
 
@@ -106,7 +120,9 @@ class TestRetrievedText:
         assert folded.messages_after > 2
 
     def test_a_short_last_message_beside_a_long_history_stays(self) -> None:
-        model, told, history = ask("<context>One harbour.</context> Which?", turns=60, retrieved=MARKS)
+        model, told, history = ask(
+            "<context>One harbour.</context> Which?", turns=60, retrieved=MARKS
+        )
         assert model.requests[-1].messages[-1] == history[-1]
         assert "MessageShortened" not in [type(event).__name__ for event in told]
 
@@ -130,7 +146,9 @@ class TestRetrievedText:
         Compacter(summarizer="extractive", retrieved=MARKS).wrap(model.completion)("m", history)
         assert history[-1]["content"] == ASKED
 
-    @pytest.mark.parametrize("asked", [PAGES, f"<context>{PAGES}", f"{PAGES}</context>", f"</context>{PAGES}<context>"])
+    @pytest.mark.parametrize(
+        "asked", [PAGES, f"<context>{PAGES}", f"{PAGES}</context>", f"</context>{PAGES}<context>"]
+    )
     def test_without_both_marks_nothing_is_changed(self, asked: str) -> None:
         with pytest.raises(TokenLimitError):
             ask(asked, retrieved=MARKS)
@@ -196,23 +214,34 @@ class TestAToolResultBesideTheUsersWords:
         numbers: bool = True,
         **options: Any,
     ) -> tuple[list[list[Part]], list[type[Event]]]:
-        """Ask a model with a window of 1,000 tokens; return the parts of what was sent at last, and the events."""
+        """Ask a model with a window of 1,000 tokens; return the parts of what was sent at last, and
+        the events.
+        """
         assert dialect.mixed is not None
-        form, said = dialect.format, [text["content"] for text in talk(turns)]
+        form = dialect.format
+        said = [text["content"] for text in talk(turns)]
         history = [
             *((dialect.answer if n % 2 else dialect.user)(text) for n, text in enumerate(said)),
             dialect.user("Look at the pages."),
             *dialect.calls([("c1", "read", {"path": "pages"})]),
             dialect.mixed([("c1", "read", pages)], asked),
         ]
-        before, requests, told = json.dumps(history), list[list[Any]](), list[Event]()
+        before = json.dumps(history)
+        requests = list[list[Any]]()
+        told = list[Event]()
 
         def complete(model: str, messages: list[Any]) -> Any:
             requests.append(messages)
             tokens = sum(map(form.size, messages)) // 4
             if tokens > 1_000:
-                raise token_limit_error("openai" if numbers else "bedrock", limit=1_000, input_tokens=tokens)
-            return {"choices": [{"message": {"role": "assistant", "content": "ok"}, "finish_reason": "stop"}]}
+                raise token_limit_error(
+                    "openai" if numbers else "bedrock", limit=1_000, input_tokens=tokens
+                )
+            return {
+                "choices": [
+                    {"message": {"role": "assistant", "content": "ok"}, "finish_reason": "stop"}
+                ]
+            }
 
         options = {"summarizer": "extractive", "retrieved": MARKS, **options}
         compacter = Compacter(on_event=told.append, **options)
@@ -221,10 +250,14 @@ class TestAToolResultBesideTheUsersWords:
         finally:
             assert json.dumps(history) == before
         assert not dialect.broken(requests[-1])
-        return [list(form.parts(message, 0)) for message in requests[-1]], [type(event) for event in told]
+        return [list(form.parts(message, 0)) for message in requests[-1]], [
+            type(event) for event in told
+        ]
 
     @pytest.mark.parametrize("turns", [0, 20])
-    def test_is_shortened_where_it_is_too_long_by_itself(self, dialect: Dialect, turns: int) -> None:
+    def test_is_shortened_where_it_is_too_long_by_itself(
+        self, dialect: Dialect, turns: int
+    ) -> None:
         sent, told = self.ask(dialect, turns)
         result, text = (part.text for part in sent[-1])
         assert result.startswith("Page 0 tells")
@@ -283,13 +316,17 @@ class TestTheNoteOnGivingUp:
         assert "a system prompt" in note
 
     def test_a_pinned_message(self) -> None:
-        note = self.note([*talk(5), {"role": "assistant", "content": PAGES}, *talk(1)], settings={
-            "pin": lambda message: len(message["content"]) > 1_000
-        })  # fmt: skip
+        note = self.note(
+            [*talk(5), {"role": "assistant", "content": PAGES}, *talk(1)],
+            settings={"pin": lambda message: len(message["content"]) > 1_000},
+        )
         assert "remove its pin" in note
 
     def test_tools(self) -> None:
-        tool = {"type": "function", "function": {"name": "look", "description": PAGES, "parameters": {}}}
+        tool = {
+            "type": "function",
+            "function": {"name": "look", "description": PAGES, "parameters": {}},
+        }
         assert "send fewer tools" in self.note(talk(3), tools=[tool])
 
     def test_a_tool_result(self) -> None:
@@ -316,7 +353,10 @@ def first(text: str, characters: int) -> str:
 
 def beside(others: int, size: int = 6_000, **asked: Any) -> Request:
     """A request with so many characters before a last user message of so many."""
-    history = [{"role": "assistant", "content": "o" * others}, {"role": "user", "content": "p" * size}]
+    history = [
+        {"role": "assistant", "content": "o" * others},
+        {"role": "user", "content": "p" * size},
+    ]
     return Request(format=OPENAI, original=history, messages=history, **asked)
 
 
@@ -337,7 +377,9 @@ class TestHowMuchIsKept:
             (6_001, None, None),  # unless the others are more.
         ],
     )
-    def test_is_what_the_other_messages_leave(self, others: int, target: int | None, kept: int | None) -> None:
+    def test_is_what_the_other_messages_leave(
+        self, others: int, target: int | None, kept: int | None
+    ) -> None:
         shorter = with_less_retrieved(beside(others), first, target)
         assert (shorter is None) is (kept is None)
         if shorter is not None and kept is not None:
@@ -366,21 +408,33 @@ class TestHowMuchIsKept:
         assert 3_450 <= twice.size <= 3_500
         assert with_less_retrieved(twice, first, None) is None
 
-    @pytest.mark.parametrize(("excess", "sizes"), [(2_500, (2_000, 500)), (4_000, (800, 200)), (4_900, (100, 100))])
+    @pytest.mark.parametrize(
+        ("excess", "sizes"), [(2_500, (2_000, 500)), (4_000, (800, 200)), (4_900, (100, 100))]
+    )
     def test_is_shared_out_by_the_sizes_of_the_texts_between_the_marks(
         self, excess: int, sizes: tuple[int, int]
     ) -> None:
         texts = ["".join(f"{name} {n} tells. " for n in range(1_000)) for name in ("Page", "Note")]
-        asked = f"A<context>{texts[0][:4_000]}</context>B<context>{texts[1][:1_000]}</context>C</context><context>D"
+        asked = (
+            f"A<context>{texts[0][:4_000]}</context>B<context>{texts[1][:1_000]}</context>"
+            "C</context><context>D"
+        )
         short = shortened(OPENAI, {"role": "user", "content": asked}, MARKS, excess)["content"]
-        found = re.fullmatch("A<context>(.*)</context>B<context>(.*)</context>C</context><context>D", short, re.DOTALL)
+        found = re.fullmatch(
+            "A<context>(.*)</context>B<context>(.*)</context>C</context><context>D",
+            short,
+            re.DOTALL,
+        )
         assert found is not None
         for text, size in zip(found.groups(), sizes, strict=True):
             assert size * 0.8 <= len(text) <= size
 
     @pytest.mark.parametrize("size", [90, 100])
     def test_is_all_of_a_text_of_at_most_a_hundred_characters(self, size: int) -> None:
-        asked = {"role": "user", "content": [{"type": "text", "text": text} for text in (PAGES[:size], PAGES)]}
+        asked = {
+            "role": "user",
+            "content": [{"type": "text", "text": text} for text in (PAGES[:size], PAGES)],
+        }
         short = shortened(OPENAI, asked, first, 15_000)["content"]
         assert short[0]["text"] == PAGES[:size]
         assert len(short[1]["text"]) < len(PAGES)
@@ -396,8 +450,14 @@ class TestHowMuchIsKept:
 
     def test_is_a_part_of_each_of_two_texts_that_stand_side_by_side(self) -> None:
         asked = f"<retrieved>{PAGES[:4_000]}#<retrieved>{PAGES[4_000:8_000]}#Which?"
-        short = shortened(OPENAI, {"role": "user", "content": asked}, ("<retrieved>", "#"), 4_000)["content"]
-        assert [len(text) < 2_100 for text in short.removesuffix("Which?").split("#")] == [True, True, True]
+        short = shortened(OPENAI, {"role": "user", "content": asked}, ("<retrieved>", "#"), 4_000)[
+            "content"
+        ]
+        assert [len(text) < 2_100 for text in short.removesuffix("Which?").split("#")] == [
+            True,
+            True,
+            True,
+        ]
 
 
 class TestTheAdvice:
@@ -412,16 +472,23 @@ class TestTheAdvice:
             ({"saved": 100}, None, "message 1 of 2, which may be folded", 900),
         ],
     )
-    def test_names_the_largest_part(self, asked: dict[str, int], limit: int | None, part: str, size: int) -> None:
+    def test_names_the_largest_part(
+        self, asked: dict[str, int], limit: int | None, part: str, size: int
+    ) -> None:
         said = advice(beside(900, 200, **asked), Calibration(), limit)
         allowed = " of 1,000 allowed" if limit else ""
         assert said.startswith(
-            f" The largest part is {part}: {size} characters, about 225 tokens{allowed}. What helps: "
+            f" The largest part is {part}: {size} characters, about 225 tokens{allowed}. "
+            f"What helps: "
         )
         assert said.endswith("; or a larger window.")
 
-    @pytest.mark.parametrize(("room", "named"), [(0, False), (1, True), (6_006, True), (6_007, False)])
-    def test_names_the_rules_where_what_must_stay_leaves_room_but_not_for_them(self, room: int, named: bool) -> None:
+    @pytest.mark.parametrize(
+        ("room", "named"), [(0, False), (1, True), (6_006, True), (6_007, False)]
+    )
+    def test_names_the_rules_where_what_must_stay_leaves_room_but_not_for_them(
+        self, room: int, named: bool
+    ) -> None:
         asked = beside(900, 200, rules=("r" * 6_000,))  # 6,007 characters as a line of a summary.
         kept = asked.conversation.size - asked.conversation.free + FRAME
         said = advice(replace(asked, overhead=40_000 - kept - room), Calibration(), 10_000)
@@ -430,7 +497,9 @@ class TestTheAdvice:
 
     def test_counts_what_is_sent_of_a_message_that_was_shortened(self) -> None:
         said = advice(beside(900, 6_000, saved=2_000), Calibration(), None)
-        assert "message 2 of 2, the last user message: 4,000 characters, about 1,000 tokens. " in said
+        assert (
+            "message 2 of 2, the last user message: 4,000 characters, about 1,000 tokens. " in said
+        )
         assert said.endswith("What helps: send less of it; or a larger window.")
 
     def test_is_nothing_where_there_is_nothing(self) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from compacter.cli import main
+from compacter.tools.cli import main
 
 Line = dict[str, Any]
 
@@ -67,23 +67,36 @@ def chat() -> list[Line]:
     """A plain conversation about the harbours of a coast."""
     talk: list[Line] = [{"role": "system", "content": "You keep the register of harbours."}]
     for number in range(12):
-        talk.append({"role": "user", "content": f"How deep is harbour {number}, and who runs the quay there? " * 3})
         talk.append(
-            {"role": "assistant", "content": f"Harbour {number} has {number + 4} metres; berth B-{number}. " * 4}
+            {
+                "role": "user",
+                "content": (f"How deep is harbour {number}, and who runs the quay there? ") * 3,
+            }
+        )
+        talk.append(
+            {
+                "role": "assistant",
+                "content": (f"Harbour {number} has {number + 4} metres; berth B-{number}. ") * 4,
+            }
         )
     return [*talk, {"role": "user", "content": "Which of them is the deepest?"}]
 
 
 @pytest.fixture
 def write(folder: Path) -> Callable[..., Path]:
-    """Writes a file into the folder: a text as it is, a list as JSON lines where the name says so, else JSON."""
+    """Writes a file into the folder: a text as it is, a list as JSON lines where the name says so,
+    else JSON.
+    """
 
     def write(name: str, value: Any) -> Path:
         path = folder / name
         if isinstance(value, str):
             path.write_text(value, encoding="utf-8")
         elif name.endswith(".jsonl"):
-            path.write_text("".join(json.dumps(each, ensure_ascii=False) + "\n" for each in value), encoding="utf-8")
+            path.write_text(
+                "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in value),
+                encoding="utf-8",
+            )
         else:
             path.write_text(json.dumps(value, ensure_ascii=False, indent=2), encoding="utf-8")
         return path

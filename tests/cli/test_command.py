@@ -16,19 +16,23 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from compacter import cli
+from compacter.tools import cli
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Line, Run
 
 COMMANDS = ("explain", "plan", "compact", "search", "report", "watch", "eval", "doctor", "serve")
-PROGRAM = "from compacter.cli import main; main()"
+PROGRAM = "from compacter.tools.cli import main; main()"
 
 
 def process(*words: str, program: str = PROGRAM, **more: Any) -> subprocess.CompletedProcess[str]:
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, sys.path))} | more.pop("env", {})
+    environment = (
+        os.environ | {"PYTHONPATH": os.pathsep.join(map(str, sys.path))} | more.pop("env", {})
+    )
     command = [sys.executable, "-c", program, *words]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, **more)
+    return subprocess.run(
+        command, env=environment, capture_output=True, text=True, check=False, **more
+    )
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -50,7 +54,13 @@ def test_the_version_is_told(run: Run) -> None:
 
 @pytest.mark.parametrize(
     "words",
-    [("fly",), ("plan",), ("plan", "--window", "x", "f"), ("compact", "f", "--budget", "0"), ("plan", "--what")],
+    [
+        ("fly",),
+        ("plan",),
+        ("plan", "--window", "x", "f"),
+        ("compact", "f", "--budget", "0"),
+        ("plan", "--what"),
+    ],
 )
 def test_a_wrong_word_is_a_mistake_without_a_traceback(run: Run, words: tuple[str, ...]) -> None:
     told = run(*words)
@@ -62,23 +72,49 @@ def test_a_wrong_word_is_a_mistake_without_a_traceback(run: Run, words: tuple[st
 @pytest.mark.parametrize(
     "line",
     [
-        "explain x --status 9999", "explain x --status -4", "explain x --status many", "explain nofile.txt",
-        "plan nofile", "plan chat.json --window 3", "plan chat.json --ratio nan", "plan chat.json --conversation 0",
-        "compact chat.json --budget 0", "compact chat.json --ratio 3", "compact chat.json --model m --extractive",
-        "compact chat.json -o no/folder", "search chat.json x --limit 0", "search chat.json x --conversation 3",
-        "report nofile -o x.html", "report chat.json -o no/folder", "watch chat.json --window 3",
-        "watch chat.json --once", "eval chat.json --window 3", "eval chat.json --cuts 0", "eval chat.json --ratio 7",
+        "explain x --status 9999",
+        "explain x --status -4",
+        "explain x --status many",
+        "explain nofile.txt",
+        "plan nofile",
+        "plan chat.json --window 3",
+        "plan chat.json --ratio nan",
+        "plan chat.json --conversation 0",
+        "compact chat.json --budget 0",
+        "compact chat.json --ratio 3",
+        "compact chat.json --model m --extractive",
+        "compact chat.json -o no/folder",
+        "search chat.json x --limit 0",
+        "search chat.json x --conversation 3",
+        "report nofile -o x.html",
+        "report chat.json -o no/folder",
+        "watch chat.json --window 3",
+        "watch chat.json --once",
+        "eval chat.json --window 3",
+        "eval chat.json --cuts 0",
+        "eval chat.json --ratio 7",
         "eval chat.json --recall -1",
-        "eval chat.json --strategy foo", "eval chat.json --fail-under 3", "eval chat.json --probes nofile",
-        "eval chat.json --prompt nofile --model m", "eval nofile",
-        "doctor --memory foo", "doctor --memory sqlite:", "doctor --memory redis://x:bad", "doctor --memory ftp://x",
-        "serve --upstream x", "serve --upstream http://x --memory foo",
+        "eval chat.json --strategy foo",
+        "eval chat.json --fail-under 3",
+        "eval chat.json --probes nofile",
+        "eval chat.json --prompt nofile --model m",
+        "eval nofile",
+        "doctor --memory foo",
+        "doctor --memory sqlite:",
+        "doctor --memory redis://x:bad",
+        "doctor --memory ftp://x",
+        "serve --upstream x",
+        "serve --upstream http://x --memory foo",
         "serve --upstream http://x --memory redis://x:bad",
-        "serve --upstream http://x --port -1", "serve --upstream http://x --port many",
-        "serve --upstream http://x --ratio 7", "serve --upstream http://127.0.0.1:9 --host no.such.invalid",
+        "serve --upstream http://x --port -1",
+        "serve --upstream http://x --port many",
+        "serve --upstream http://x --ratio 7",
+        "serve --upstream http://127.0.0.1:9 --host no.such.invalid",
     ],
-)  # fmt: skip
-def test_a_bad_value_is_a_mistake_in_every_command(run: Run, folder: Path, chat: list[Line], line: str) -> None:
+)
+def test_a_bad_value_is_a_mistake_in_every_command(
+    run: Run, folder: Path, chat: list[Line], line: str
+) -> None:
     for extra in {"doctor --memory redis": "redis", "serve": "starlette"}.items():
         if line.startswith(extra[0]):
             pytest.importorskip(extra[1])
@@ -94,7 +130,7 @@ def test_a_fault_of_the_program_keeps_its_traceback(monkeypatch: pytest.MonkeyPa
     def broken(*_: object, **__: object) -> int:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("compacter.cli.explain.run", broken)
+    monkeypatch.setattr("compacter.tools.cli.explain.run", broken)
     with pytest.raises(ZeroDivisionError):
         cli.main(["explain", "x"])
 
@@ -103,11 +139,13 @@ def test_an_interrupt_has_its_exit_code(run: Run, monkeypatch: pytest.MonkeyPatc
     def interrupted(*_: object, **__: object) -> int:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("compacter.cli.explain.run", interrupted)
+    monkeypatch.setattr("compacter.tools.cli.explain.run", interrupted)
     assert run("explain", "x").code == 130
 
 
-def test_colours_are_for_terminals_that_want_them(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_colours_are_for_terminals_that_want_them(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     words = ("explain", "prompt is too long: 205668 tokens > 200000 maximum")
     assert "\x1b[" not in run(*words).out
     monkeypatch.setenv("FORCE_COLOR", "1")
@@ -121,29 +159,74 @@ def test_colours_are_for_terminals_that_want_them(run: Run, monkeypatch: pytest.
 def test_a_narrow_terminal_cuts_nothing_off(
     run: Run, folder: Path, chat: list[Line], width: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import json
-
     (folder / "chat.json").write_text(json.dumps(chat))
     words = ("explain", "prompt is too long: 205668 tokens > 200000 maximum")
     monkeypatch.setattr("shutil.get_terminal_size", lambda *_: os.terminal_size((width, 40)))
     monkeypatch.setenv("COLUMNS", str(width))
-    explained, planned = run(*words), run("plan", "chat.json")
-    assert {"200,000", "requested", "tokens", "messages", "compacter"} <= set(re.findall(r"[\w,]+", explained.out))
+    explained = run(*words)
+    planned = run("plan", "chat.json")
+    assert {"200,000", "request", "tokens", "history", "compacter"} <= set(
+        re.findall(r"[\w,]+", explained.out)
+    )
     assert {"assistant", "characters", "folded", "kept"} <= set(re.findall(r"\w+", planned.out))
     assert planned.code == 0
     assert max(map(len, explained.out.splitlines())) <= 100
 
 
+def test_in_a_pipe_lines_are_neither_wrapped_nor_padded(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COLUMNS")
+    explained = run("explain", "-v", "prompt is too long: 205668 tokens > 200000 maximum")
+    lines = explained.out.splitlines()
+    assert [line for line in lines if line != line.rstrip()] == []
+    assert max(map(len, lines)) > 100
+    assert [line for line in lines if line.startswith(" ")] == []
+
+
+def test_the_version_needs_no_extra(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    version = run("--version").out
+    monkeypatch.setitem(sys.modules, "typer", None)
+    monkeypatch.delitem(sys.modules, "compacter.tools.cli.app", raising=False)
+    without = run("--version")
+    assert (without.code, without.out) == (0, version)
+
+
+def test_a_plan_without_a_window_does_not_say_that_it_fits(
+    run: Run, folder: Path, chat: list[Line]
+) -> None:
+    (folder / "chat.json").write_text(json.dumps(chat))
+    assert run("plan", "chat.json", "--json").data["fits"] is None
+    assert run("plan", "chat.json", "--json", "--window", "64").data["fits"] is False
+
+
+def test_compact_tells_what_it_did_as_json(run: Run, folder: Path, chat: list[Line]) -> None:
+    (folder / "chat.json").write_text(json.dumps(chat))
+    told = run("compact", "chat.json", "-o", "shorter.json", "--json")
+    assert told.code == 0
+    assert told.data["changed"] is True
+    assert told.data["event"]["messages_before"] == len(chat)
+    assert run("compact", "chat.json", "--json").code == 2
+
+
 def test_the_help_comes_quickly_and_loads_nothing_heavy() -> None:
     pytest.importorskip("typer")
-    heavy = ("litellm", "openai", "anthropic", "pydantic_core.core_schema", "compacter.compacter", "compacter.overflow")
+    heavy = (
+        "litellm",
+        "openai",
+        "anthropic",
+        "pydantic_core.core_schema",
+        "compacter.compacter",
+        "compacter.overflow",
+    )
     program = f"""
 import sys
-from compacter.cli import main
+from compacter.tools.cli import main
 try:
     main(["--help"])
 finally:
-    sys.stderr.write(" ".join(name for name in {heavy!r} if name in sys.modules and not name.startswith("pydantic")))
+    loaded = [name for name in {heavy!r} if name in sys.modules and not name.startswith("pydantic")]
+    sys.stderr.write(" ".join(loaded))
 """
     told = process(program=program)
     assert told.returncode == 0
@@ -163,7 +246,9 @@ def test_without_the_extra_the_word_is_clear(tmp_path: Path) -> None:
 EXPLAIN = ("explain", "context_length_exceeded")
 
 
-@pytest.mark.parametrize("words", [(*EXPLAIN, "--json"), EXPLAIN, ("--help",), ("--version",), ("plan", "--help")])
+@pytest.mark.parametrize(
+    "words", [(*EXPLAIN, "--json"), EXPLAIN, ("--help",), ("--version",), ("plan", "--help")]
+)
 def test_a_reader_that_has_enough_is_no_error(words: tuple[str, ...]) -> None:
     pytest.importorskip("typer")
     command = [sys.executable, "-c", PROGRAM, *words]
@@ -186,9 +271,16 @@ def test_a_full_disk_gets_one_line(words: tuple[str, ...]) -> None:
     with Path("/dev/full").open("w") as full:
         told = subprocess.run(
             [sys.executable, "-c", PROGRAM, *words],
-            env=environment, stdout=full, stderr=subprocess.PIPE, text=True, check=False,
-        )  # fmt: skip
-    assert (told.returncode, told.stderr) == (2, "compacter: standard output: No space left on device\n")
+            env=environment,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert (told.returncode, told.stderr) == (
+        2,
+        ("compacter: standard output: No space left on device\n"),
+    )
 
 
 def test_output_that_is_no_stream_of_bytes_is_written_to() -> None:
@@ -198,9 +290,9 @@ def test_output_that_is_no_stream_of_bytes_is_written_to() -> None:
     assert "token limit" in out.getvalue()
 
 
-def test_a_path_with_brackets_and_backslashes_is_a_path(run: Run, folder: Path, chat: list[Line]) -> None:
-    import json
-
+def test_a_path_with_brackets_and_backslashes_is_a_path(
+    run: Run, folder: Path, chat: list[Line]
+) -> None:
     name = "[red]C:\\Users\\me\\chat [1].json"
     (folder / name).write_text(json.dumps(chat))
     assert run("plan", name).code == 0
@@ -208,15 +300,19 @@ def test_a_path_with_brackets_and_backslashes_is_a_path(run: Run, folder: Path, 
     assert f"{name}.missing: there is no such file" in told.err
 
 
-def test_the_server_gets_the_words_after_its_name(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_server_gets_the_words_after_its_name(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     started: list[Sequence[str]] = []
     module = SimpleNamespace(main=started.append)
-    monkeypatch.setitem(sys.modules, "compacter.serve", module)
+    monkeypatch.setitem(sys.modules, "compacter.gateway.serve", module)
     assert run("serve", "--upstream", "http://127.0.0.1:1/v1", "--dry-run").code == 0
     assert started == [["--upstream", "http://127.0.0.1:1/v1", "--dry-run"]]
 
 
 def test_python_m_compacter_is_the_command() -> None:
     pytest.importorskip("typer")
-    told = process("--version", program="import runpy; runpy.run_module('compacter', run_name='__main__')")
+    told = process(
+        "--version", program=("import runpy; runpy.run_module('compacter', run_name='__main__')")
+    )
     assert told.stdout.startswith("compacter ")

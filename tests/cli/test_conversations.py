@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from compacter import models
-from compacter.cli.files import read_transcripts
 from compacter.messages.format import get_format
 from compacter.messages.parts import Kind
+from compacter.tools.cli.files import read_transcripts
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Line, Run
@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 
 def anthropic(chat: list[Line]) -> dict[str, Any]:
     """Anthropic's shape, with one call and its result."""
-    talk = [{"role": each["role"], "content": [{"type": "text", "text": each["content"]}]} for each in chat[1:-1]]
+    talk = [
+        {"role": each["role"], "content": [{"type": "text", "text": each["content"]}]}
+        for each in chat[1:-1]
+    ]
     call = {"type": "tool_use", "id": "t1", "name": "depth", "input": {"harbour": 3}}
     result = {"type": "tool_result", "tool_use_id": "t1", "content": "7 metres " * 40}
     asked: Line = {"role": "user", "content": "Look harbour 3 up."}
@@ -45,18 +48,30 @@ def anthropic(chat: list[Line]) -> dict[str, Any]:
 def responses(chat: list[Line]) -> dict[str, Any]:
     def item(each: Line) -> Line:
         kind = "output_text" if each["role"] == "assistant" else "input_text"
-        return {"type": "message", "role": each["role"], "content": [{"type": kind, "text": each["content"]}]}
+        return {
+            "type": "message",
+            "role": each["role"],
+            "content": [{"type": kind, "text": each["content"]}],
+        }
 
     return {"input": list(map(item, chat)), "model": "gpt"}
 
 
 def gemini(chat: list[Line]) -> dict[str, Any]:
     roles = {"user": "user", "assistant": "model"}
-    return {"contents": [{"role": roles[each["role"]], "parts": [{"text": each["content"]}]} for each in chat[1:]]}
+    return {
+        "contents": [
+            {"role": roles[each["role"]], "parts": [{"text": each["content"]}]} for each in chat[1:]
+        ]
+    }
 
 
 def bedrock(chat: list[Line]) -> dict[str, Any]:
-    return {"messages": [{"role": each["role"], "content": [{"text": each["content"]}]} for each in chat[1:]]}
+    return {
+        "messages": [
+            {"role": each["role"], "content": [{"text": each["content"]}]} for each in chat[1:]
+        ]
+    }
 
 
 SHAPES: dict[str, Callable[[list[Line]], Any]] = {
@@ -69,7 +84,9 @@ SHAPES: dict[str, Callable[[list[Line]], Any]] = {
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_compact_writes_the_format_that_it_read(run: Run, write: Write, chat: list[Line], name: str) -> None:
+def test_compact_writes_the_format_that_it_read(
+    run: Run, write: Write, chat: list[Line], name: str
+) -> None:
     before = SHAPES[name](chat)
     write("in.json", before)
 
@@ -94,18 +111,26 @@ def test_plan_and_search_read_it(run: Run, write: Write, chat: list[Line], name:
     planned = run("plan", "in.json", "--json", "--window", "800")
     found = run("search", "in.json", "how deep is harbour 7", "--json")
     assert planned.data["wire_format"] == name
-    assert planned.data["folded_characters"] + planned.data["kept_characters"] == planned.data["characters"]
+    assert (
+        planned.data["folded_characters"] + planned.data["kept_characters"]
+        == planned.data["characters"]
+    )
     assert not planned.data["fits"]
     assert any("Harbour 7 has 11 metres" in passage["text"] for passage in found.data)
 
 
-def test_a_list_a_line_a_message_and_a_line_a_conversation_are_read(run: Run, write: Write, chat: list[Line]) -> None:
+def test_a_list_a_line_a_message_and_a_line_a_conversation_are_read(
+    run: Run, write: Write, chat: list[Line]
+) -> None:
     write("list.json", chat)
     write("messages.jsonl", chat)
     write("several.jsonl", [{"id": "a", "messages": chat}, {"request": {"messages": chat[:5]}}])
     assert [len(each.messages) for each in read_transcripts("list.json")] == [26]
     assert [len(each.messages) for each in read_transcripts("messages.jsonl")] == [26]
-    assert [(each.id, len(each.messages)) for each in read_transcripts("several.jsonl")] == [("a", 26), ("", 5)]
+    assert [(each.id, len(each.messages)) for each in read_transcripts("several.jsonl")] == [
+        ("a", 26),
+        ("", 5),
+    ]
     assert run("plan", "several.jsonl", "--conversation", "2", "--json").data["messages"] == 5
 
 
@@ -121,13 +146,17 @@ def test_json_lines_come_out_as_json_lines(run: Run, write: Write, chat: list[Li
 FULL = pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")
 
 
-def test_a_list_of_requests_is_read_as_several_conversations(run: Run, write: Write, chat: list[Line]) -> None:
+def test_a_list_of_requests_is_read_as_several_conversations(
+    run: Run, write: Write, chat: list[Line]
+) -> None:
     write("chats.json", [{"id": "a", "messages": chat}, {"body": {"messages": chat[:5]}}])
     assert [len(each.messages) for each in read_transcripts("chats.json")] == [26, 5]
     assert run("plan", "chats.json", "--conversation", "2", "--json").data["messages"] == 5
 
 
-def test_plan_of_what_must_stay_says_that_nothing_can_be_folded(run: Run, write: Write, chat: list[Line]) -> None:
+def test_plan_of_what_must_stay_says_that_nothing_can_be_folded(
+    run: Run, write: Write, chat: list[Line]
+) -> None:
     write("chat.json", [chat[0], chat[-1]])
     told = run("plan", "chat.json")
     assert (told.code, "Nothing can be folded" in told.out) == (0, True)
@@ -152,7 +181,9 @@ def test_plan_shows_roles_and_a_bar(run: Run, write: Write, chat: list[Line]) ->
 
 def test_plan_looks_up_the_window_of_a_model(run: Run, write: Write, chat: list[Line]) -> None:
     write("chat.json", chat)
-    assert run("plan", "chat.json", "--model", "gpt-4o", "--json").data["window"] == models.window("gpt-4o")
+    assert run("plan", "chat.json", "--model", "gpt-4o", "--json").data["window"] == models.window(
+        "gpt-4o"
+    )
     told = run("plan", "chat.json", "--model", "nobody/nothing-7")
     assert told.code == 2
     assert "--window" in told.err
@@ -202,14 +233,18 @@ def test_a_file_that_is_written_over_keeps_its_permissions_and_its_links(
     assert (folder / "link.json").is_symlink()
 
 
-def test_a_name_may_be_as_long_as_the_system_allows(run: Run, write: Write, chat: list[Line], folder: Path) -> None:
+def test_a_name_may_be_as_long_as_the_system_allows(
+    run: Run, write: Write, chat: list[Line], folder: Path
+) -> None:
     write("chat.json", chat)
     assert run("compact", "chat.json", "-o", "a" * 250 + ".json").code == 0
     assert sorted(len(path.name) for path in folder.iterdir()) == [9, 255]
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
-def test_a_pipe_is_written_to_and_stays(run: Run, write: Write, chat: list[Line], folder: Path) -> None:
+def test_a_pipe_is_written_to_and_stays(
+    run: Run, write: Write, chat: list[Line], folder: Path
+) -> None:
     write("chat.json", chat)
     os.mkfifo(folder / "pipe")
     reader = os.open(folder / "pipe", os.O_RDONLY | os.O_NONBLOCK)
@@ -247,19 +282,31 @@ def test_even_the_file_itself_needs_force(run: Run, write: Write, chat: list[Lin
 
 
 def test_a_budget_that_cannot_be_reached_is_told(run: Run, write: Write, chat: list[Line]) -> None:
-    write("chat.json", [*chat, {"role": "assistant", "content": "ok"}, {"role": "user", "content": "why? " * 2_000}])
+    write(
+        "chat.json",
+        [
+            *chat,
+            {"role": "assistant", "content": "ok"},
+            {"role": "user", "content": "why? " * 2_000},
+        ],
+    )
     told = run("compact", "chat.json", "-o", "out.json", "--budget", "900")
     assert told.code == 1
     assert "budget of 900" in told.err
     assert Path("out.json").exists()
 
 
-def test_a_model_writes_the_summary(run: Run, write: Write, chat: list[Line], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_writes_the_summary(
+    run: Run, write: Write, chat: list[Line], monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked: list[dict[str, Any]] = []
 
     def completion(**options: Any) -> dict[str, Any]:
         asked.append(options)
-        said = {"role": "assistant", "content": "They went through the harbours one by one; the deepest is not named."}
+        said = {
+            "role": "assistant",
+            "content": ("They went through the harbours one by one; the deepest is not named."),
+        }
         usage = {"prompt_tokens": 900, "completion_tokens": 20}
         return {"choices": [{"message": said, "finish_reason": "stop"}], "usage": usage}
 
@@ -289,9 +336,17 @@ def test_a_model_that_fails_is_told_and_nothing_is_written(
 @pytest.mark.parametrize(
     ("kind", "text", "helps"),
     [
-        ("InternalServerError", "Missing credentials. Please pass an `api_key`.", "a valid API key"),
+        (
+            "InternalServerError",
+            "Missing credentials. Please pass an `api_key`.",
+            "a valid API key",
+        ),
         ("AuthenticationError", "refused", "a valid API key"),
-        ("BadRequestError", "Provider NOT provided", "check the model's name 'gpt-9' and its provider"),
+        (
+            "BadRequestError",
+            "Provider NOT provided",
+            ("check the model's name 'gpt-9' and its provider"),
+        ),
         ("RateLimitError", "slow down", "try again later"),
     ],
 )
@@ -316,13 +371,18 @@ def test_what_helps_against_a_models_failure_is_told_once(
 
 def test_a_passage_gives_the_terminal_no_orders(run: Run, write: Write) -> None:
     hostile = "The lighthouse \x1b]0;owned\x07\x1b[2J\x9b31m\u202e is white."
-    write("chat.json", [{"role": "user", "content": hostile}, {"role": "assistant", "content": "Yes."}])
+    write(
+        "chat.json",
+        [{"role": "user", "content": hostile}, {"role": "assistant", "content": "Yes."}],
+    )
     told = run("search", "chat.json", "which colour has the lighthouse")
     assert told.code == 0
     assert not set(told.out) & set("\x1b\x07\x9b\u202e")
 
 
-def test_half_a_surrogate_pair_goes_through_every_command(run: Run, folder: Path, chat: list[Line]) -> None:
+def test_half_a_surrogate_pair_goes_through_every_command(
+    run: Run, folder: Path, chat: list[Line]
+) -> None:
     cut = [
         *chat[:-1],
         {"role": "user", "content": "The lighthouse \ud83d"},
@@ -346,7 +406,9 @@ def test_declared_rules_stand_in_the_summary(run: Run, write: Write, chat: list[
     assert "Answer in metres." in run("compact", "chat.json", "--rule", "Answer in metres.").out
 
 
-def test_search_tells_where_and_fails_where_nothing_is(run: Run, write: Write, chat: list[Line]) -> None:
+def test_search_tells_where_and_fails_where_nothing_is(
+    run: Run, write: Write, chat: list[Line]
+) -> None:
     write("chat.json", chat)
     told = run("search", "chat.json", "berth B-9", "--limit", "1")
     assert told.code == 0
@@ -373,13 +435,18 @@ BAD = {
     "number.json": ("3", "contains no conversation"),
     "numbers.jsonl": ("1\n2\n", "contains no conversation"),
     "nul\0.json": (None, "null"),
-    "mixed.jsonl": ('{"messages": [{"role": "user", "content": "a"}]}\n{"x": 1}\n', "conversation 2"),
+    "mixed.jsonl": (
+        '{"messages": [{"role": "user", "content": "a"}]}\n{"x": 1}\n',
+        "conversation 2",
+    ),
 }
 
 
 @pytest.mark.parametrize("name", BAD)
 @pytest.mark.parametrize("command", ["plan", "compact"])
-def test_a_file_that_is_none_gets_one_line_and_no_traceback(run: Run, folder: Path, name: str, command: str) -> None:
+def test_a_file_that_is_none_gets_one_line_and_no_traceback(
+    run: Run, folder: Path, name: str, command: str
+) -> None:
     text, words = BAD[name]
     if text is not None:
         (folder / name).write_text(text)
@@ -397,7 +464,9 @@ def test_bytes_that_are_no_text_are_named(run: Run, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
-def test_files_of_windows_programs_are_read(run: Run, folder: Path, chat: list[Line], encoding: str) -> None:
+def test_files_of_windows_programs_are_read(
+    run: Run, folder: Path, chat: list[Line], encoding: str
+) -> None:
     (folder / "chat.json").write_text(json.dumps(chat), encoding=encoding)
     assert run("plan", "chat.json", "--json").data["messages"] == 26
 
@@ -407,7 +476,9 @@ def test_a_directory_is_no_file(run: Run, folder: Path) -> None:
     assert "is a directory" in run("plan", "sub").err
 
 
-def test_a_last_line_that_is_still_being_written_is_left_out(folder: Path, chat: list[Line]) -> None:
+def test_a_last_line_that_is_still_being_written_is_left_out(
+    folder: Path, chat: list[Line]
+) -> None:
     text = "".join(json.dumps(each) + "\n" for each in chat) + '{"role": "us'
     (folder / "chat.jsonl").write_text(text)
     assert [len(each.messages) for each in read_transcripts("chat.jsonl")] == [26]

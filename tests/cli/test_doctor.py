@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from compacter import SQLiteMemory, models
-from compacter.cli import doctor
-from compacter.cli.doctor import KNOWN
+from compacter.tools.cli import doctor
+from compacter.tools.cli.doctor import KNOWN
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Run
@@ -62,8 +62,13 @@ def test_a_memory_is_read_and_written_and_left_as_it_was(run: Run, folder: Path)
     memory = SQLiteMemory(folder / "m.db")
     memory.find(["0"])
     assert findings(run, "--memory", "m.db")["m.db"]["state"] == "ok"
-    assert findings(run, "--memory", f"sqlite://{folder}/m.db")[f"sqlite://{folder}/m.db"]["state"] == "ok"
-    assert findings(run, "--memory", "sqlite:new.db")["sqlite:new.db"]["text"].startswith("will be created")
+    assert (
+        findings(run, "--memory", f"sqlite://{folder}/m.db")[f"sqlite://{folder}/m.db"]["state"]
+        == "ok"
+    )
+    assert findings(run, "--memory", "sqlite:new.db")["sqlite:new.db"]["text"].startswith(
+        "will be created"
+    )
     assert not (folder / "new.db").exists()
 
 
@@ -83,7 +88,9 @@ def test_an_address_that_nobody_listens_at_is_told_without_its_password(run: Run
     assert "***@127.0.0.1" in told.out
 
 
-def test_proxies_and_addresses_are_told_without_passwords(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_proxies_and_addresses_are_told_without_passwords(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HTTPS_PROXY", "http://me:hunter2@proxy.test:3128")
     monkeypatch.setenv("OPENAI_BASE_URL", "https://gateway.test/v1")
     monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://[")
@@ -95,7 +102,9 @@ def test_proxies_and_addresses_are_told_without_passwords(run: Run, monkeypatch:
 
 def test_a_bad_release_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     real = doctor._installed
-    monkeypatch.setattr(doctor, "_installed", lambda name: "1.82.7" if name == "litellm" else real(name))
+    monkeypatch.setattr(
+        doctor, "_installed", lambda name: "1.82.7" if name == "litellm" else real(name)
+    )
     assert findings(run)["litellm"]["state"] == "bad"
 
 
@@ -105,7 +114,9 @@ def test_a_method_that_is_new_is_named(run: Run, monkeypatch: pytest.MonkeyPatch
     assert "responses.create" in findings(run)["openai methods"]["text"]
 
 
-def test_without_litellm_and_sdks_the_rest_is_checked(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_litellm_and_sdks_the_rest_is_checked(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def version(package: str) -> str:
         raise PackageNotFoundError(package)
 
@@ -121,7 +132,9 @@ def test_without_litellm_and_sdks_the_rest_is_checked(run: Run, monkeypatch: pyt
     assert run("doctor", "--model", "gpt-4o").code == 1
 
 
-def test_a_sdk_whose_methods_cannot_be_looked_at_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sdk_whose_methods_cannot_be_looked_at_is_named(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "openai", None)
     told = run("doctor", "--json")
     assert told.code == 1
@@ -140,19 +153,25 @@ def test_an_attribute_that_cannot_be_read_hides_no_method() -> None:
     assert list(doctor.methods_of(Client(), "sdk.resources")) == ["send"]
 
 
-def test_a_sqlite_without_full_text_search_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sqlite_without_full_text_search_is_named(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     class Old(sqlite3.Connection):
         def execute(self, sql: str, *parameters: object) -> sqlite3.Cursor:
             raise sqlite3.OperationalError("no such module: fts5")
 
     connect = sqlite3.connect
-    monkeypatch.setattr("compacter.cli.doctor.sqlite3.connect", lambda *a, **k: connect(*a, **k, factory=Old))
+    monkeypatch.setattr(
+        "compacter.tools.cli.doctor.sqlite3.connect", lambda *a, **k: connect(*a, **k, factory=Old)
+    )
     told = run("doctor", "--json")
     assert told.code == 1
     assert "lacks FTS5" in next(each["text"] for each in told.data if each["name"] == "recall")
 
 
-def test_a_price_list_that_would_be_fetched_is_told(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_price_list_that_would_be_fetched_is_told(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delitem(sys.modules, "litellm", raising=False)
     monkeypatch.delenv("LITELLM_LOCAL_MODEL_COST_MAP", raising=False)
     assert "fetches" in findings(run)["LITELLM_LOCAL_MODEL_COST_MAP"]["text"]

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from compacter import models
-from compacter.cli.files import read_transcript
-from compacter.cli.replay import Score, replay, settings, telling, traced
-from compacter.cli.terminal import MistakeError
+from compacter.tools.cli import evaluate
+from compacter.tools.cli.files import read_transcript
+from compacter.tools.cli.replay import Score, Setting, replay, settings, telling, traced
+from compacter.tools.cli.terminal import MistakeError
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Line, Run
@@ -25,12 +26,19 @@ FILLER = "The crew talks about the weather, the tide and the price of rope for a
 
 def session() -> list[Line]:
     """An agent learns a ticket and a path early, and uses both at the end."""
-    call = {"id": "c", "type": "function", "function": {"name": "open", "arguments": '{"path": "logs/berth_9.txt"}'}}
+    call = {
+        "id": "c",
+        "type": "function",
+        "function": {"name": "open", "arguments": '{"path": "logs/berth_9.txt"}'},
+    }
     talk: list[Line] = [
         {"role": "system", "content": "You keep the harbour's books."},
         {
             "role": "user",
-            "content": "Always answer in knots. The ticket of the crane is KX-4471-B, mind logs/berth_9.txt.",
+            "content": (
+                "Always answer in knots. The ticket of the crane is KX-4471-B, mind "
+                "logs/berth_9.txt."
+            ),
         },
         {"role": "assistant", "content": "Noted."},
     ]
@@ -48,7 +56,10 @@ def session() -> list[Line]:
         ("see logs/berth_9.txt.", {"logs/berth_9.txt": "path"}),
         ("C:\\work\\plan.md", {"C:\\work\\plan.md": "path"}),
         ("main.py and https://x.test/a?b=1", {"main.py": "path", "https://x.test/a?b": "path"}),
-        ("ticket KX-4471-B, order_id, userName", dict.fromkeys(("KX-4471-B", "order_id", "userName"), "identifier")),
+        (
+            "ticket KX-4471-B, order_id, userName",
+            dict.fromkeys(("KX-4471-B", "order_id", "userName"), "identifier"),
+        ),
         ("paid 1,240.50 for 12 at 250", {"1,240.50": "number", "250": "number"}),
         ("plain words, a well-kept one, and 7", {}),
     ],
@@ -57,7 +68,9 @@ def test_what_tells_is_found(text: str, found: dict[str, str]) -> None:
     assert telling(text) == found
 
 
-@pytest.mark.parametrize("text", ["a" * 200_000, "a_" * 100_000, "1." * 100_000, "/" * 200_000, "aA1-" * 50_000])
+@pytest.mark.parametrize(
+    "text", ["a" * 200_000, "a_" * 100_000, "1." * 100_000, "/" * 200_000, "aA1-" * 50_000]
+)
 def test_hostile_texts_are_read_in_linear_time(text: str) -> None:
     telling(text)
 
@@ -82,7 +95,8 @@ def score(strategy: str, write: Write, **options: Any) -> Score:
 
 
 def test_a_summary_keeps_what_truncation_loses(write: Write) -> None:
-    lost, kept = score("truncate", write), score("extractive", write)
+    lost = score("truncate", write)
+    kept = score("extractive", write)
     assert lost.used_later == 0
     assert kept.used_later == 1
     assert kept.rules_kept == 1
@@ -103,7 +117,10 @@ def test_a_model_is_asked_and_paid_for(write: Write, monkeypatch: pytest.MonkeyP
 
     def completion(**options: Any) -> dict[str, Any]:
         asked.append(options["messages"])
-        said = {"role": "assistant", "content": "The crane has the ticket KX-4471-B; its log is logs/berth_9.txt."}
+        said = {
+            "role": "assistant",
+            "content": ("The crane has the ticket KX-4471-B; its log is logs/berth_9.txt."),
+        }
         usage = {"prompt_tokens": 500, "completion_tokens": 20}
         return {"choices": [{"message": said, "finish_reason": "stop"}], "usage": usage}
 
@@ -133,7 +150,10 @@ def idle() -> list[Line]:
     """A conversation in which nothing is used again."""
     talk: list[Line] = []
     for _ in range(20):
-        talk += [{"role": "user", "content": FILLER}, {"role": "assistant", "content": "That is so."}]
+        talk += [
+            {"role": "user", "content": FILLER},
+            {"role": "assistant", "content": "That is so."},
+        ]
     return [*talk, {"role": "user", "content": "Thanks."}]
 
 
@@ -161,7 +181,9 @@ def test_where_all_settings_keep_the_same_none_is_the_best(run: Run, write: Writ
 def test_of_settings_that_tie_the_one_that_holds_more_comes_first(run: Run, write: Write) -> None:
     write("s.json", session())
     data = run("eval", "s.json", "--window", "1000", "--json").data
-    tied = [setting for setting in data["settings"] if setting["kept"] == data["settings"][0]["kept"]]
+    tied = [
+        setting for setting in data["settings"] if setting["kept"] == data["settings"][0]["kept"]
+    ]
     sizes = [setting["size"] for setting in tied]
     assert len(tied) > 1
     assert sizes == sorted(sizes, reverse=True)
@@ -169,7 +191,9 @@ def test_of_settings_that_tie_the_one_that_holds_more_comes_first(run: Run, writ
 
 
 @pytest.mark.parametrize("width", [20, 40, 60])
-def test_a_narrow_terminal_breaks_no_word(run: Run, write: Write, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_narrow_terminal_breaks_no_word(
+    run: Run, write: Write, width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write("s.json", session())
     monkeypatch.setenv("COLUMNS", str(width))
     told = run("eval", "s.json", "--window", "1000")
@@ -177,14 +201,25 @@ def test_a_narrow_terminal_breaks_no_word(run: Run, write: Write, width: int, mo
 
 
 def test_the_shell_completes_strategies() -> None:
-    from compacter.cli.app import _strategies
+    from compacter.tools.cli.app import _strategies
 
     assert _strategies("e") == ["extractive"]
 
 
 def test_fail_under_is_for_continuous_integration(run: Run, write: Write) -> None:
     write("s.json", session())
-    words = ("eval", "s.json", "--window", "1000", "--strategy", "truncate", "--ratio", "0.9", "--recall", "0")
+    words = (
+        "eval",
+        "s.json",
+        "--window",
+        "1000",
+        "--strategy",
+        "truncate",
+        "--ratio",
+        "0.9",
+        "--recall",
+        "0",
+    )
     assert run(*words, "--fail-under", "0.0").code == 0
     told = run(*words, "--fail-under", "0.9")
     assert told.code == 1
@@ -195,18 +230,44 @@ def test_probes_ask_at_the_end(run: Run, write: Write) -> None:
     write("s.json", session())
     rows = [
         {"conversation": "s", "question": "Which ticket has the crane?", "answer": "KX-4471-B"},
-        {"conversation": "s", "question": "What is the moon made of?", "answer": ["green", "cheese"]},
+        {
+            "conversation": "s",
+            "question": "What is the moon made of?",
+            "answer": ["green", "cheese"],
+        },
     ]
     write("probes.jsonl", rows)
-    words = ("--window", "1000", "--strategy", "extractive", "--ratio", "0.7", "--recall", "0", "--json")
+    words = (
+        "--window",
+        "1000",
+        "--strategy",
+        "extractive",
+        "--ratio",
+        "0.7",
+        "--recall",
+        "0",
+        "--json",
+    )
     data = run("eval", "s.json", "--probes", "probes.jsonl", *words).data
     assert data["settings"][0]["probes"] == 0.5
 
 
-def test_more_settings_than_fit_on_a_page_are_counted_and_written_as_code(run: Run, write: Write) -> None:
+def test_more_settings_than_fit_on_a_page_are_counted_and_written_as_code(
+    run: Run, write: Write
+) -> None:
     write("s.json", session())
     words = [word for ratio in ("0.5", "0.6", "0.7", "0.8", "0.9") for word in ("--ratio", ratio)]
-    told = run("eval", "s.json", "--window", "1000", "--strategy", "clear", "--strategy", "truncate", *words)
+    told = run(
+        "eval",
+        "s.json",
+        "--window",
+        "1000",
+        "--strategy",
+        "clear",
+        "--strategy",
+        "truncate",
+        *words,
+    )
     assert told.code == 0, told.err
     assert "and 8 more; --json has them all" in told.out
     assert "Best: Compacter(compact_ratio=" in told.out
@@ -223,9 +284,23 @@ def test_a_call_that_no_setting_saves_is_counted_as_lost(run: Run, write: Write)
 
 def test_a_word_of_the_question_is_no_answer(run: Run, write: Write) -> None:
     write("s.json", session())
-    write("probes.jsonl", [{"question": "Is the harbour master called Zebulon?", "answer": "Zebulon"}])
-    words = ("--window", "1000", "--strategy", "extractive", "--ratio", "0.7", "--recall", "0", "--json")
-    assert run("eval", "s.json", "--probes", "probes.jsonl", *words).data["settings"][0]["probes"] == 0
+    write(
+        "probes.jsonl", [{"question": "Is the harbour master called Zebulon?", "answer": "Zebulon"}]
+    )
+    words = (
+        "--window",
+        "1000",
+        "--strategy",
+        "extractive",
+        "--ratio",
+        "0.7",
+        "--recall",
+        "0",
+        "--json",
+    )
+    assert (
+        run("eval", "s.json", "--probes", "probes.jsonl", *words).data["settings"][0]["probes"] == 0
+    )
 
 
 def test_several_files_and_a_window_of_their_own(run: Run, write: Write) -> None:
@@ -266,3 +341,23 @@ def test_the_settings_to_compare_know_their_strategies() -> None:
     with pytest.raises(MistakeError, match="unknown"):
         settings(strategies=["none"])
     assert len(settings(model="m")) == 16
+
+
+def scores(*kept: list[float]) -> list[Score]:
+    setting = Setting(strategy="truncate", ratio=0.7, recall=None)
+    return [Score(setting, needles=list(needles)) for needles in kept]
+
+
+def test_a_difference_that_may_be_chance_is_called_a_tie() -> None:
+    close = scores([1.0, 0.0, 1.0, 0.2], [0.9, 0.1, 0.2, 0.9])
+    assert "That is a tie" in evaluate._certainty(close)
+
+
+def test_a_difference_at_each_cut_is_told_with_its_doubt() -> None:
+    clear = scores([0.9, 0.8, 0.9, 0.8, 0.9], [0.4, 0.3, 0.4, 0.3, 0.5])
+    told = evaluate._certainty(clear)
+    assert "It keeps 48.0 points more than the next one, plus or minus" in told
+
+
+def test_a_difference_at_two_cuts_says_nothing() -> None:
+    assert "That is a tie" in evaluate._certainty(scores([1.0, 1.0], [0.0, 0.0]))

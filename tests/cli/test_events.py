@@ -16,11 +16,11 @@ import pytest
 from rich.console import Console
 
 from compacter import Compacter
-from compacter.cli.events import Tail, line, picture
 from compacter.events import Event
-from compacter.observe import JsonLines
-from compacter.report import read_lines, stories
 from compacter.testing import ScriptedModel
+from compacter.tools.cli.events import Tail, line, picture
+from compacter.tools.observe import JsonLines
+from compacter.tools.report import read_lines, stories
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Line, Run
@@ -30,20 +30,28 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def events(folder: Path) -> Path:
-    """What a hook writes while a conversation overflows again and again; half by hand, half with type and time."""
+    """What a hook writes while a conversation overflows again and again; half by hand, half with
+    type and time.
+    """
     path = folder / "events.jsonl"
 
     def hook(event: Event) -> None:
         with path.open("a") as file:
             fields = json.loads(event.model_dump_json())
-            head = {"event": type(event).__name__, "time": 1_790_000_000.5} if event.attempt == 1 else {}
+            head = (
+                {"event": type(event).__name__, "time": 1_790_000_000.5}
+                if event.attempt == 1
+                else {}
+            )
             file.write(json.dumps({**head, **fields}) + "\n")
 
     model = ScriptedModel(window=1_000, replies="It is noted. " * 20)
     call = Compacter(summarizer="extractive", on_event=hook).wrap(model.completion)
     talk: list[Line] = []
     for number in range(24):
-        talk.append({"role": "user", "content": f"Berth {number} takes the ferry on day {number}. " * 6})
+        talk.append(
+            {"role": "user", "content": (f"Berth {number} takes the ferry on day {number}. ") * 6}
+        )
         talk.append(call(model="gpt-4o", messages=talk)["choices"][0]["message"])
     return path
 
@@ -58,7 +66,9 @@ def test_report_writes_a_page_of_real_events(run: Run, events: Path) -> None:
 
 
 @pytest.mark.parametrize("texts", [True, False])
-def test_report_reads_what_the_sink_writes(run: Run, folder: Path, chat: list[Line], texts: bool) -> None:
+def test_report_reads_what_the_sink_writes(
+    run: Run, folder: Path, chat: list[Line], texts: bool
+) -> None:
     sink = JsonLines(folder / "sink.jsonl", texts=texts)
     Compacter(summarizer="extractive", on_event=sink).compact(chat)
     told = run("report", "sink.jsonl", "-o", "-")
@@ -93,7 +103,9 @@ def test_watch_wants_events_too(run: Run, write: Write) -> None:
     assert (told.code, "contains no events" in told.err) == (2, True)
 
 
-def test_watch_says_what_it_waits_for(run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_watch_says_what_it_waits_for(
+    run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def interrupted(_: float) -> None:
         raise KeyboardInterrupt
 
@@ -113,9 +125,15 @@ runpy.run_module("compacter", run_name="__main__")
 @contextlib.contextmanager
 def watching(path: Path, output: int) -> Generator[subprocess.Popen[bytes]]:
     """The program, which has to end well once the test has interrupted it."""
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, sys.path)), "TERM": "xterm", "COLUMNS": "80"}
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join(map(str, sys.path)),
+        "TERM": "xterm",
+        "COLUMNS": "80",
+    }
     command = [sys.executable, "-c", INTERRUPTIBLE, "watch", str(path)]
-    with subprocess.Popen(command, env=environment, stdout=output, stderr=subprocess.PIPE) as process:
+    with subprocess.Popen(
+        command, env=environment, stdout=output, stderr=subprocess.PIPE
+    ) as process:
         try:
             yield process
             assert process.wait(300) == 0

@@ -1,4 +1,6 @@
-"""``compacter explain``: on what people paste, and on every error of a collection where one is at hand."""
+"""``compacter explain``: on what people paste, and on every error of a collection where one is at
+hand.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from compacter.cli.explain import judge
+from compacter.tools.cli.explain import judge
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Run
 
 DATA = (
-    Path(os.environ.get("COMPACTER_DATA") or Path(__file__).parents[3] / "shared" / "data") / "token_limit_errors.jsonl"
+    Path(os.environ.get("COMPACTER_DATA") or Path(__file__).parents[3] / "shared" / "data")
+    / "token_limit_errors.jsonl"
 )
 TOO_LONG = "prompt is too long: 205668 tokens > 200000 maximum"
 RATE_LIMIT = "Rate limit reached: 30000 tokens per minute. Please try again in 6 s."
@@ -25,16 +28,23 @@ def test_a_token_limit_is_told_with_its_numbers_and_what_would_be_done(run: Run)
     told = run("explain", TOO_LONG)
     assert told.code == 0
     assert "This is a token limit" in told.out
-    assert "200,000 tokens" in told.out
+    assert "205,668 tokens" in told.out
+    assert "200,000 are allowed" in told.out
     assert "5,668 tokens (3%)" in told.out
     assert "docs/detector.md" in told.out
 
 
 def test_another_error_is_told_with_the_row_that_decided(run: Run) -> None:
-    told = run("explain", RATE_LIMIT)
+    told = run("explain", "--verbose", RATE_LIMIT)
     assert told.code == 1
     assert "not a token limit" in told.out
     assert "other error: " in told.out
+
+
+def test_without_verbose_there_are_no_rows(run: Run) -> None:
+    told = run("explain", TOO_LONG)
+    assert "too long in tokens" not in told.out
+    assert "too long in tokens" in run("explain", "-v", TOO_LONG).out
 
 
 def test_a_text_that_no_rule_knows_names_the_way_out(run: Run) -> None:
@@ -45,7 +55,11 @@ def test_a_text_that_no_rule_knows_names_the_way_out(run: Run) -> None:
 
 def test_json_has_the_same(run: Run) -> None:
     told = run("explain", "--json", TOO_LONG)
-    assert (told.data["token_limit"], told.data["limit"], told.data["requested"]) == (True, 200_000, 205_668)
+    assert (told.data["token_limit"], told.data["limit"], told.data["requested"]) == (
+        True,
+        200_000,
+        205_668,
+    )
 
 
 def test_a_text_comes_from_a_file_or_from_standard_input(run: Run, folder: Path) -> None:
@@ -55,8 +69,12 @@ def test_a_text_comes_from_a_file_or_from_standard_input(run: Run, folder: Path)
     assert run("explain", "-", stdin=TOO_LONG).code == 0
 
 
-@pytest.mark.parametrize("name", ["nofile.txt", "logs/nofile", "C:\\logs\\error.txt", "~/nofile", "../nofile.json"])
-def test_the_name_of_a_missing_file_is_not_taken_for_an_error(run: Run, folder: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    "name", ["nofile.txt", "logs/nofile", "C:\\logs\\error.txt", "~/nofile", "../nofile.json"]
+)
+def test_the_name_of_a_missing_file_is_not_taken_for_an_error(
+    run: Run, folder: Path, name: str
+) -> None:
     told = run("explain", name)
     assert (told.code, told.err) == (2, f"compacter: {name}: there is no such file\n")
     (folder / "logs").mkdir()
@@ -91,10 +109,25 @@ def test_the_status_that_came_with_it_counts(run: Run) -> None:
     "body",
     [
         {"error": {"message": TOO_LONG, "type": "invalid_request_error"}},
-        {"error": {"code": 400, "type": "exceed_context_size_error", "n_prompt_tokens": 4030, "n_ctx": 2048}},
-        {"name": "AI_RetryError", "message": "Failed after 2 attempts.", "errors": [{"message": TOO_LONG}]},
+        {
+            "error": {
+                "code": 400,
+                "type": "exceed_context_size_error",
+                "n_prompt_tokens": 4030,
+                "n_ctx": 2048,
+            }
+        },
+        {
+            "name": "AI_RetryError",
+            "message": "Failed after 2 attempts.",
+            "errors": [{"message": TOO_LONG}],
+        },
         {"name": "LLMError", "message": "The provider failed.", "cause": {"message": TOO_LONG}},
-        {"name": "LLMError", "message": "The provider failed.", "errors": ["timeout", {"message": TOO_LONG}]},
+        {
+            "name": "LLMError",
+            "message": "The provider failed.",
+            "errors": ["timeout", {"message": TOO_LONG}],
+        },
     ],
 )
 def test_json_bodies_and_serialised_errors_are_read(body: dict[str, Any]) -> None:
@@ -103,7 +136,10 @@ def test_json_bodies_and_serialised_errors_are_read(body: dict[str, Any]) -> Non
 
 def test_of_several_tries_the_last_one_decides() -> None:
     tries = [{"message": TOO_LONG}, {"message": RATE_LIMIT}]
-    assert judge(json.dumps({"message": "Failed after 2 attempts.", "errors": tries})).kind == "other error"
+    assert (
+        judge(json.dumps({"message": "Failed after 2 attempts.", "errors": tries})).kind
+        == "other error"
+    )
 
 
 def test_a_traceback_is_read_down_to_the_exception_that_caused_the_last() -> None:
@@ -150,7 +186,7 @@ def test_an_output_limit_that_does_not_fit_is_lowered_first(run: Run) -> None:
 
 
 def test_a_text_that_looks_like_markup_is_printed_as_it_is(run: Run) -> None:
-    told = run("explain", "[red]the prompt[/red] exceeds the context window [/]")
+    told = run("explain", "-v", "[red]the prompt[/red] exceeds the context window [/]")
     assert told.code == 0
     assert "[/red]" in told.out
 
@@ -159,12 +195,16 @@ def deep(levels: int) -> str:
     return '{"cause":' * levels + "{}" + "}" * levels
 
 
-@pytest.mark.parametrize("text", ["{" * 100_000, deep(5_000), deep(500), "a.b" * 50_000, "Traceback" * 9_000, "\0"])
+@pytest.mark.parametrize(
+    "text", ["{" * 100_000, deep(5_000), deep(500), "a.b" * 50_000, "Traceback" * 9_000, "\0"]
+)
 def test_hostile_texts_get_an_answer(run: Run, text: str) -> None:
     assert run("explain", stdin=text).code in {0, 1}
 
 
-@pytest.mark.skipif(not DATA.exists(), reason=f"no collection of errors at {DATA} (set COMPACTER_DATA)")
+@pytest.mark.skipif(
+    not DATA.exists(), reason=(f"no collection of errors at {DATA} (set COMPACTER_DATA)")
+)
 def test_every_collected_error_is_judged_rightly_with_its_numbers() -> None:
     wrong: list[object] = []
     with DATA.open(encoding="utf-8") as collected:
@@ -174,7 +214,11 @@ def test_every_collected_error_is_judged_rightly_with_its_numbers() -> None:
         if (verdict.kind == "token limit") is not (row["kind"] == "overflow"):
             wrong.append((row["id"], verdict.kind))
         for name in ("limit", "requested") if verdict.limit is not None else ():
-            stated = row[name] if not (name == "requested" and row["requested_is"] == "sum_not_literal") else None
+            stated = (
+                row[name]
+                if not (name == "requested" and row["requested_is"] == "sum_not_literal")
+                else None
+            )
             if stated is not None and getattr(verdict.limit, name) != stated:
                 wrong.append((row["id"], name, getattr(verdict.limit, name)))
     assert wrong == []

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from compacter import Compacter
-from compacter.cli import doctor
+from compacter.tools.cli import doctor
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Line, Run
@@ -24,19 +24,32 @@ def test_the_commands_of_the_manual_run(
     run: Run, write: Write, chat: list[Line], root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page = (root / "docs" / "cli.md").read_text()
-    shown = re.findall(r"^compacter .+$", "\n".join(re.findall(r"```sh\n(.*?)```", page, re.DOTALL)), re.MULTILINE)
+    shown = re.findall(
+        r"^compacter .+$", "\n".join(re.findall(r"```sh\n(.*?)```", page, re.DOTALL)), re.MULTILINE
+    )
     monkeypatch.setattr(doctor, "_methods", lambda: iter(()))
     write("chat.json", chat)
-    write("error.txt", "This model's maximum context length is 8192 tokens, but you sent 9001 tokens.")
+    write(
+        "error.txt",
+        ("This model's maximum context length is 8192 tokens, but you sent 9001 tokens."),
+    )
     entries = [
-        {"type": "message", "id": str(at), "parentId": str(at - 1) if at else None, "message": message}
+        {
+            "type": "message",
+            "id": str(at),
+            "parentId": str(at - 1) if at else None,
+            "message": message,
+        }
         for at, message in enumerate(chat[1:])
     ]
     write("session.jsonl", [{"type": "session", "version": 3, "id": "s"}, *entries])
     event = Compacter(summarizer="extractive").compact(chat).event
     assert event
     write("events.jsonl", [json.loads(event.model_dump_json())])
-    write("probes.jsonl", [{"conversation": "chat", "question": "How deep is harbour 3?", "answer": "7 metres"}])
+    write(
+        "probes.jsonl",
+        [{"conversation": "chat", "question": "How deep is harbour 3?", "answer": "7 metres"}],
+    )
 
     assert len(shown) >= 12
     for command in shown:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from compacter.cli.files import Transcript, read_transcript
 from compacter.messages.format import get_format
+from compacter.tools.cli.files import Transcript, read_transcript
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Line, Run
@@ -25,23 +25,32 @@ def told(step: int) -> str:
     return f"The lamp of buoy {step} was replaced, it now shines {step + 2} miles far. " * 4
 
 
-# -- Claude Code -------------------------------------------------------------------------------------------------
+# -- Claude Code -----------------------------------------------------------------------------------
 
 
 def claude(kind: str, key: str, parent: str | None, content: Any, **more: Any) -> Line:
-    message = {"role": kind, "content": content, **({"id": more.pop("answer")} if "answer" in more else {})}
+    message = {
+        "role": kind,
+        "content": content,
+        **({"id": more.pop("answer")} if "answer" in more else {}),
+    }
     ids = {"uuid": key, "parentUuid": parent, "sessionId": "s-1", "isSidechain": False}
     return {"type": kind, "message": message, "timestamp": "2026-01-01T00:00:00Z", **ids, **more}
 
 
 def claude_session() -> list[Line]:
-    """Steps with two calls at a time, whose blocks and results come in a line each, between one another."""
+    """Steps with two calls at a time, whose blocks and results come in a line each, between one
+    another.
+    """
     lines: list[Line] = [{"type": "summary", "summary": "Buoys", "leafUuid": "x"}]
     before: str | None = None
     for step in range(STEPS):
         lines.append(claude("user", f"q{step}", before, f"Check buoy {step}, please."))
         answer = f"msg_{step}"
-        uses = [{"type": "tool_use", "id": f"t{step}{part}", "name": "look", "input": {"part": part}} for part in "ab"]
+        uses = [
+            {"type": "tool_use", "id": f"t{step}{part}", "name": "look", "input": {"part": part}}
+            for part in "ab"
+        ]
         for part, use in zip("ab", uses, strict=True):
             lines.append(claude("assistant", f"u{step}{part}", f"q{step}", [use], answer=answer))
             result = {"type": "tool_result", "tool_use_id": use["id"], "content": told(step)}
@@ -64,21 +73,41 @@ def test_claude_code_joins_the_blocks_of_one_answer(write: Write) -> None:
 
 def test_what_claude_code_reads_of_a_compacted_turn_are_blocks(run: Run, write: Write) -> None:
     header, asked, *rest = claude_session()
-    steps = [line for line in rest if not isinstance(line["message"]["content"], str)]  # What the user said once.
+    # What the user said once.
+    steps = [line for line in rest if not isinstance(line["message"]["content"], str)]
     write("s.jsonl", [header, asked, *steps])
     run("compact", "s.jsonl", "-o", "new.jsonl")
     lines = [json.loads(line) for line in Path("new.jsonl").read_text().splitlines()]
     said = [line["message"] for line in lines if line["type"] == "assistant"]
-    assert any("compacter" in json.dumps(message) for message in said)  # Between the summary and the user's message.
+    # Between the summary and the user's message.
+    assert any("compacter" in json.dumps(message) for message in said)
     assert all(isinstance(message["content"], list) for message in said)
 
 
 def test_claude_code_begins_at_its_own_compaction(write: Write) -> None:
-    boundary = {"type": "system", "subtype": "compact_boundary", "uuid": "b", "parentUuid": None, "sessionId": "s-1"}
-    summary = claude("user", "sum", "b", "This session is continued: all buoys were checked.", isCompactSummary=True)
-    write("s.jsonl", [*claude_session(), boundary, summary, claude("assistant", "z", "sum", "Understood.")])
+    boundary = {
+        "type": "system",
+        "subtype": "compact_boundary",
+        "uuid": "b",
+        "parentUuid": None,
+        "sessionId": "s-1",
+    }
+    summary = claude(
+        "user",
+        "sum",
+        "b",
+        "This session is continued: all buoys were checked.",
+        isCompactSummary=True,
+    )
+    write(
+        "s.jsonl",
+        [*claude_session(), boundary, summary, claude("assistant", "z", "sum", "Understood.")],
+    )
     read = read_transcript("s.jsonl")
-    assert [each["content"] for each in read.messages] == [summary["message"]["content"], "Understood."]
+    assert [each["content"] for each in read.messages] == [
+        summary["message"]["content"],
+        "Understood.",
+    ]
 
 
 def test_claude_code_leaves_out_sidechains_errors_and_branches_that_were_left(write: Write) -> None:
@@ -97,7 +126,7 @@ def test_claude_code_leaves_out_sidechains_errors_and_branches_that_were_left(wr
     assert said == ["Look at the mast.", "It is straight.", "Paint it blue.", "It is blue."]
 
 
-# -- Codex -------------------------------------------------------------------------------------------------------
+# -- Codex -----------------------------------------------------------------------------------------
 
 
 def item(payload: Line) -> Line:
@@ -110,13 +139,25 @@ def spoken(role: str, text: str) -> Line:
 
 
 def codex_session() -> list[Line]:
-    meta = {"timestamp": "2026-01-01T00:00:00Z", "type": "session_meta", "payload": {"id": "c-1", "cwd": "/work"}}
+    meta = {
+        "timestamp": "2026-01-01T00:00:00Z",
+        "type": "session_meta",
+        "payload": {"id": "c-1", "cwd": "/work"},
+    }
     lines: list[Line] = [meta, {"type": "turn_context", "payload": {"model": "gpt"}}]
     for step in range(STEPS):
         lines.append(item(spoken("user", f"Check buoy {step}, please.")))
-        lines.append({"type": "event_msg", "payload": {"type": "user_message", "message": f"Check buoy {step}"}})
+        lines.append(
+            {
+                "type": "event_msg",
+                "payload": {"type": "user_message", "message": f"Check buoy {step}"},
+            }
+        )
         call = {"type": "function_call", "call_id": f"c{step}", "name": "look", "arguments": "{}"}
-        lines += [item(call), item({"type": "function_call_output", "call_id": f"c{step}", "output": told(step)})]
+        lines += [
+            item(call),
+            item({"type": "function_call_output", "call_id": f"c{step}", "output": told(step)}),
+        ]
         lines.append(item(spoken("assistant", f"Buoy {step} is fine.")))
     return [*lines, item(spoken("user", "Which buoy shines the farthest?"))]
 
@@ -131,8 +172,13 @@ def test_codex_is_read_as_items_of_the_responses_api(write: Write) -> None:
 @pytest.mark.parametrize("replaced", [True, False])
 def test_codex_begins_at_its_own_compaction(write: Write, replaced: bool) -> None:
     history = [spoken("user", "All buoys were checked.")]
-    payload = {"message": "All buoys were checked."} | ({"replacement_history": history} if replaced else {})
-    write("rollout.jsonl", [*codex_session(), {"type": "compacted", "payload": payload}, item(spoken("user", "And?"))])
+    payload = {"message": "All buoys were checked."} | (
+        {"replacement_history": history} if replaced else {}
+    )
+    write(
+        "rollout.jsonl",
+        [*codex_session(), {"type": "compacted", "payload": payload}, item(spoken("user", "And?"))],
+    )
     read = read_transcript("rollout.jsonl")
     assert read.messages[-1] == spoken("user", "And?")
     assert "All buoys were checked." in json.dumps(read.messages[-2])
@@ -151,26 +197,47 @@ def test_what_codex_reads_of_a_compacted_session_is_whole(run: Run, write: Write
     assert "Check buoy 0" not in told
 
 
-# -- pi ----------------------------------------------------------------------------------------------------------
+# -- pi --------------------------------------------------------------------------------------------
 
 
 def entry(key: str, parent: str | None, message: Line) -> Line:
-    return {"type": "message", "id": key, "parentId": parent, "timestamp": "2026-01-01T00:00:00Z", "message": message}
+    return {
+        "type": "message",
+        "id": key,
+        "parentId": parent,
+        "timestamp": "2026-01-01T00:00:00Z",
+        "message": message,
+    }
 
 
 def pi_session() -> list[Line]:
-    lines: list[Line] = [{"type": "session", "version": 3, "id": "p-1", "timestamp": "t", "cwd": "/work"}]
+    lines: list[Line] = [
+        {"type": "session", "version": 3, "id": "p-1", "timestamp": "t", "cwd": "/work"}
+    ]
     before: str | None = None
     for step in range(STEPS):
-        lines.append(entry(f"q{step}", before, {"role": "user", "content": f"Check buoy {step}, please."}))
+        lines.append(
+            entry(f"q{step}", before, {"role": "user", "content": f"Check buoy {step}, please."})
+        )
         call = {"type": "toolCall", "id": f"c{step}", "name": "look", "arguments": {"buoy": step}}
-        lines.append(entry(f"u{step}", f"q{step}", {"role": "assistant", "content": [call], "model": "m"}))
+        lines.append(
+            entry(f"u{step}", f"q{step}", {"role": "assistant", "content": [call], "model": "m"})
+        )
         result = {"role": "toolResult", "toolCallId": f"c{step}", "toolName": "look"}
-        lines.append(entry(f"r{step}", f"u{step}", {**result, "content": [{"type": "text", "text": told(step)}]}))
+        lines.append(
+            entry(
+                f"r{step}",
+                f"u{step}",
+                {**result, "content": [{"type": "text", "text": told(step)}]},
+            )
+        )
         before = f"a{step}"
         text = {"role": "assistant", "content": [{"type": "text", "text": f"Buoy {step} is fine."}]}
         lines.append(entry(before, f"r{step}", text))
-    return [*lines, entry("last", before, {"role": "user", "content": "Which buoy shines the farthest?"})]
+    return [
+        *lines,
+        entry("last", before, {"role": "user", "content": ("Which buoy shines the farthest?")}),
+    ]
 
 
 def test_pi_is_read_as_chat_messages(write: Write) -> None:
@@ -182,17 +249,28 @@ def test_pi_is_read_as_chat_messages(write: Write) -> None:
     assert get_format("openai").outline(read.messages).broken == ()
 
 
-def test_the_summary_of_pis_only_turn_is_on_the_way_to_its_newest_entry(run: Run, write: Write) -> None:
+def test_the_summary_of_pis_only_turn_is_on_the_way_to_its_newest_entry(
+    run: Run, write: Write
+) -> None:
     first, *rest = pi_session()
-    chosen = {"type": "model_change", "id": "mc", "parentId": None, "timestamp": "t", "modelId": "m"}
+    chosen = {
+        "type": "model_change",
+        "id": "mc",
+        "parentId": None,
+        "timestamp": "t",
+        "modelId": "m",
+    }
     steps = [line for line in rest if line["message"]["role"] != "user"]
     asked = entry("q", "mc", {"role": "user", "content": "Check all buoys, please."})
     before = "q"
     for line in steps:
-        line["parentId"], before = before, line["id"]
+        line["parentId"] = before
+        before = line["id"]
     write("s.jsonl", [first, chosen, asked, *steps])
     assert run("compact", "s.jsonl", "-o", "new.jsonl").code == 0
-    lines = {line["id"]: line for line in map(json.loads, Path("new.jsonl").read_text().splitlines())}
+    lines = {
+        line["id"]: line for line in map(json.loads, Path("new.jsonl").read_text().splitlines())
+    }
     at: Any = list(lines)[-1]
     way = []
     while at is not None:
@@ -204,15 +282,28 @@ def test_the_summary_of_pis_only_turn_is_on_the_way_to_its_newest_entry(run: Run
 def test_pi_follows_the_newest_branch_and_its_own_compaction(write: Write) -> None:
     lines = [
         *pi_session(),
-        {"type": "compaction", "id": "k", "parentId": "a7", "summary": "Seven buoys.", "firstKeptEntryId": "q7"},
+        {
+            "type": "compaction",
+            "id": "k",
+            "parentId": "a7",
+            "summary": "Seven buoys.",
+            "firstKeptEntryId": "q7",
+        },
         entry("new", "k", {"role": "user", "content": "Go on."}),
     ]
     write("s.jsonl", lines)
     said = [each["content"] for each in read_transcript("s.jsonl").messages]
-    assert said == ["Seven buoys.", "Check buoy 7, please.", None, told(7), "Buoy 7 is fine.", "Go on."]
+    assert said == [
+        "Seven buoys.",
+        "Check buoy 7, please.",
+        None,
+        told(7),
+        "Buoy 7 is fine.",
+        "Go on.",
+    ]
 
 
-# -- opencode ----------------------------------------------------------------------------------------------------
+# -- opencode --------------------------------------------------------------------------------------
 
 
 def stored(key: str, role: str, *parts: Line, **more: Any) -> Line:
@@ -249,7 +340,10 @@ def test_the_summary_of_a_session_of_opencode_has_what_opencode_wants_and_stands
 ) -> None:
     session = opencode_session()
     for number, each in enumerate(session["messages"]):
-        each["info"] |= {"id": f"msg_{0x203AC0000000 + number * 4096:012x}abcdefghijklmn", "time": {"created": number}}
+        each["info"] |= {
+            "id": f"msg_{0x203AC0000000 + number * 4096:012x}abcdefghijklmn",
+            "time": {"created": number},
+        }
         each["info"] |= {"agent": "build", "model": {"providerID": "p", "modelID": "m"}}
     write("s.json", session)
     run("compact", "s.json", "-o", "new.json", "--budget", "2000")
@@ -270,7 +364,7 @@ def test_opencode_begins_at_its_own_compaction(write: Write) -> None:
     assert said == ["What did we do so far?", "All buoys were checked."]
 
 
-# -- all of them -------------------------------------------------------------------------------------------------
+# -- all of them -----------------------------------------------------------------------------------
 
 SESSIONS = {
     "claude.jsonl": claude_session,
@@ -287,7 +381,9 @@ def shown(read: Transcript) -> list[str]:
 
 
 @pytest.mark.parametrize("name", SESSIONS)
-def test_a_compacted_session_is_a_session_of_the_same_agent(run: Run, write: Write, name: str) -> None:
+def test_a_compacted_session_is_a_session_of_the_same_agent(
+    run: Run, write: Write, name: str
+) -> None:
     before = SESSIONS[name]()
     write(name, before)
     read = read_transcript(name)
@@ -309,21 +405,31 @@ LOG = "The log of the lamp says nothing new, line by line. " * 400
 
 
 def unfinished(name: str) -> list[Line]:
-    """The session in the midst of two calls: much was said before them, one result is long, the other is awaited."""
+    """The session in the midst of two calls: much was said before them, one result is long, the
+    other is awaited.
+    """
     uses: list[Line]
     result: Line
     if name == "claude.jsonl":
-        uses = [{"type": "tool_use", "id": key, "name": "look", "input": {}} for key in ("long", "open")]
+        uses = [
+            {"type": "tool_use", "id": key, "name": "look", "input": {}} for key in ("long", "open")
+        ]
         result = {"type": "tool_result", "tool_use_id": "long", "content": LOG}
         said = [{"type": "text", "text": LOG}, *uses]
-        return [claude("assistant", "u9", "last", said, answer="m9"), claude("user", "r9", "u9", [result])]
+        return [
+            claude("assistant", "u9", "last", said, answer="m9"),
+            claude("user", "r9", "u9", [result]),
+        ]
     if name == "codex.jsonl":
         calls = [
-            {"type": "function_call", "call_id": key, "name": "look", "arguments": "{}"} for key in ("long", "open")
+            {"type": "function_call", "call_id": key, "name": "look", "arguments": "{}"}
+            for key in ("long", "open")
         ]
         output = {"type": "function_call_output", "call_id": "long", "output": LOG}
         return [item(each) for each in (spoken("assistant", LOG), *calls, output)]
-    uses = [{"type": "toolCall", "id": key, "name": "look", "arguments": {}} for key in ("long", "open")]
+    uses = [
+        {"type": "toolCall", "id": key, "name": "look", "arguments": {}} for key in ("long", "open")
+    ]
     result = {
         "role": "toolResult",
         "toolCallId": "long",
@@ -345,7 +451,11 @@ def test_a_call_that_is_awaited_stays_with_what_was_said_and_found_made_shorter(
     again = read_transcript(f"new-{name}")
     wire = get_format(again.format)
     parts = [part for message in again.messages for part in wire.parts(message, 0)]
-    assert [part.kind for part in parts if part.kind in ("call", "result")] == ["call", "call", "result"]
+    assert [part.kind for part in parts if part.kind in ("call", "result")] == [
+        "call",
+        "call",
+        "result",
+    ]
     assert "characters left out" in parts[-1].text
     shortened = [part.role for part in parts if "characters left out" in part.text]
     # What the assistant said is an item of its own for Codex, and could be folded.
@@ -353,7 +463,9 @@ def test_a_call_that_is_awaited_stays_with_what_was_said_and_found_made_shorter(
     assert again.kind == read_transcript(name).kind
 
 
-def test_a_session_of_pi_without_links_is_read_in_order_with_all_that_the_model_saw(write: Write) -> None:
+def test_a_session_of_pi_without_links_is_read_in_order_with_all_that_the_model_saw(
+    write: Write,
+) -> None:
     image = {"type": "image", "data": "AAAA", "mimeType": "image/png"}
     said: list[Line] = [
         {
@@ -362,8 +474,16 @@ def test_a_session_of_pi_without_links_is_read_in_order_with_all_that_the_model_
             "message": {"role": "user", "content": [{"type": "text", "text": "Look:"}, image]},
         },
         {"type": "custom_message", "id": "2", "content": "The tide is low."},
-        {"type": "message", "id": "3", "message": {"role": "bashExecution", "command": "ls", "output": "a.txt"}},
-        {"type": "message", "id": "4", "message": {"role": "branchSummary", "summary": "Another way was tried."}},
+        {
+            "type": "message",
+            "id": "3",
+            "message": {"role": "bashExecution", "command": "ls", "output": "a.txt"},
+        },
+        {
+            "type": "message",
+            "id": "4",
+            "message": {"role": "branchSummary", "summary": "Another way was tried."},
+        },
         {
             "type": "message",
             "id": "5",
@@ -380,7 +500,9 @@ def test_a_result_that_opencode_has_cleared_is_shown_as_it_shows_it(write: Write
     session = opencode_session()
     session["messages"][1]["parts"][1]["state"]["time"] = {"compacted": 1}
     write("s.json", session)
-    results = [each["content"] for each in read_transcript("s.json").messages if each["role"] == "tool"]
+    results = [
+        each["content"] for each in read_transcript("s.json").messages if each["role"] == "tool"
+    ]
     assert results == ["[Old tool result content cleared]", *map(told, range(1, STEPS))]
 
 
@@ -390,9 +512,12 @@ def test_a_session_in_a_json_list_is_read(write: Write) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "key", "parent"), [("claude.jsonl", "uuid", "parentUuid"), ("pi.jsonl", "id", "parentId")]
+    ("name", "key", "parent"),
+    [("claude.jsonl", "uuid", "parentUuid"), ("pi.jsonl", "id", "parentId")],
 )
-def test_the_links_of_a_compacted_session_are_whole(run: Run, write: Write, name: str, key: str, parent: str) -> None:
+def test_the_links_of_a_compacted_session_are_whole(
+    run: Run, write: Write, name: str, key: str, parent: str
+) -> None:
     write(name, SESSIONS[name]())
     run("compact", name, "-o", "new.jsonl", "--budget", "2000")
     lines = [json.loads(line) for line in Path("new.jsonl").read_text().splitlines()]
@@ -432,7 +557,10 @@ def test_a_spoilt_session_is_read_or_refused_and_never_a_traceback(
     chance = random.Random(seed)
     whole = isinstance(session, dict)
     write(
-        name, {key: spoilt(session[key], chance) for key in session} if whole else [spoilt(e, chance) for e in session]
+        name,
+        {key: spoilt(session[key], chance) for key in session}
+        if whole
+        else [spoilt(e, chance) for e in session],
     )
     told = run("compact", name, "-o", "out", "--budget", "2000", "--force")
     assert told.code in {0, 1, 2}
@@ -443,7 +571,9 @@ def test_a_spoilt_session_is_read_or_refused_and_never_a_traceback(
 @pytest.mark.parametrize("name", SESSIONS)
 def test_a_session_can_be_replayed(run: Run, write: Write, name: str) -> None:
     write(name, SESSIONS[name]())
-    told = run("eval", name, "--strategy", "extractive", "--ratio", "0.7", "--recall", "0", "--json")
+    told = run(
+        "eval", name, "--strategy", "extractive", "--ratio", "0.7", "--recall", "0", "--json"
+    )
     assert told.code == 0, told.err
     assert told.data["settings"][0]["folds"] > 0
     assert told.data["settings"][0]["lost"] == 0

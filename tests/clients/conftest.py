@@ -43,8 +43,14 @@ def bedrock_server() -> Iterator[loopback.Provider]:
 
 def said(number: int) -> tuple[str, str]:
     return (
-        f"Part {number}: what do you know about pier {number}? " + "Look it up in the book of the harbour. ",
-        f"Pier {number} was built in {1800 + number}. " + "It has been painted many times since then. ",
+        (
+            f"Part {number}: what do you know about pier {number}? "
+            "Look it up in the book of the harbour. "
+        ),
+        (
+            f"Pier {number} was built in {1800 + number}. "
+            "It has been painted many times since then. "
+        ),
     )
 
 
@@ -87,14 +93,18 @@ def items() -> list[Any]:
                     "arguments": f'{{"pier": {number}}}',
                 }
             )
-            history.append({"type": "function_call_output", "call_id": call, "output": f"{1800 + number}"})
+            history.append(
+                {"type": "function_call_output", "call_id": call, "output": f"{1800 + number}"}
+            )
         history.append({"role": "assistant", "content": answer})
     return [*history, {"role": "user", "content": "Which colour has the harbour?"}]
 
 
 @pytest.fixture
 def blocks() -> list[Any]:
-    """The same, as Anthropic's messages, with thinking beside each call and a cache mark at the end."""
+    """The same, as Anthropic's messages, with thinking beside each call and a cache mark at the
+    end.
+    """
     history: list[Any] = []
     for number in range(TURNS):
         question, answer = said(number)
@@ -105,12 +115,25 @@ def blocks() -> list[Any]:
                 {
                     "role": "assistant",
                     "content": [
-                        {"type": "thinking", "thinking": "The book knows.", "signature": "c2lnbmVk"},
-                        {"type": "tool_use", "id": call, "name": "look_up", "input": {"pier": number}},
+                        {
+                            "type": "thinking",
+                            "thinking": "The book knows.",
+                            "signature": "c2lnbmVk",
+                        },
+                        {
+                            "type": "tool_use",
+                            "id": call,
+                            "name": "look_up",
+                            "input": {"pier": number},
+                        },
                     ],
                 }
             )
-            result = {"type": "tool_result", "tool_use_id": call, "content": f"built: {1800 + number}"}
+            result = {
+                "type": "tool_result",
+                "tool_use_id": call,
+                "content": f"built: {1800 + number}",
+            }
             history.append({"role": "user", "content": [result]})
         history.append({"role": "assistant", "content": [{"type": "text", "text": answer}]})
     question = "Which colour has the harbour?"
@@ -173,7 +196,9 @@ class Vendor:
 
     def method(self, client: Any, name: str = "create") -> Callable[..., Any]:
         """The client's method; ``name`` may lead there by way of ``with_raw_response``."""
-        found: Callable[..., Any] = functools.reduce(getattr, (*self.path.split("."), *name.split(".")), client)
+        found: Callable[..., Any] = functools.reduce(
+            getattr, (*self.path.split("."), *name.split(".")), client
+        )
         return found
 
     def options(self, history: list[Any] | None = None, **more: Any) -> dict[str, Any]:
@@ -191,7 +216,11 @@ class Vendor:
         """The words of one event, which has a delta or choices that have one."""
         choices = getattr(event, "choices", None)
         delta = choices[0].delta if choices else getattr(event, "delta", None)
-        found = delta if isinstance(delta, str) else getattr(delta, "text", None) or getattr(delta, "content", None)
+        found = (
+            delta
+            if isinstance(delta, str)
+            else getattr(delta, "text", None) or getattr(delta, "content", None)
+        )
         return found if isinstance(found, str) else ""
 
 

@@ -1,4 +1,5 @@
-"""Providers on a loopback address: they speak the documented wire bytes and refuse what is too long.
+"""Providers on a loopback address: they speak the documented wire bytes and refuse what is too
+long.
 
 Every answer is the same few words, a summary's too: what is tested is the way there and back.
 """
@@ -19,6 +20,8 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
 
+    from compacter.testing import Refusal
+
 Body = dict[str, Any]
 PIECES = ("The harbour ", "was painted ", "blue last year.")
 WORDS = "".join(PIECES)
@@ -27,14 +30,16 @@ WINDOW = 1_500
 
 
 class Provider(ThreadingHTTPServer):
-    """One vendor's server. ``refuse`` is where it says "too long": by status, or as first event."""
+    """One vendor's server. ``refuse`` is where it says "too long": by status, as first event, or in
+    one of the forms of ``compacter.testing``.
+    """
 
     daemon_threads = True
 
     def __init__(self, vendor: Callable[[Provider, str, Body], Answer]) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.vendor = vendor
-        self.refuse: Literal["status", "event"] = "status"
+        self.refuse: Literal["status", "event"] | Refusal = "status"
         self.paths: list[str] = []
         self.bodies: list[Body] = []
         self.headers: list[dict[str, str]] = []
@@ -52,8 +57,13 @@ class Provider(ThreadingHTTPServer):
 class Answer:
     """A status, a content type and bytes."""
 
-    def __init__(self, body: bytes, kind: str, status: int = 200, headers: Sequence[tuple[str, str]] = ()) -> None:
-        self.body, self.kind, self.status, self.headers = body, kind, status, headers
+    def __init__(
+        self, body: bytes, kind: str, status: int = 200, headers: Sequence[tuple[str, str]] = ()
+    ) -> None:
+        self.body = body
+        self.kind = kind
+        self.status = status
+        self.headers = headers
 
 
 def json_answer(body: object, status: int = 200, headers: Sequence[tuple[str, str]] = ()) -> Answer:
@@ -62,8 +72,13 @@ def json_answer(body: object, status: int = 200, headers: Sequence[tuple[str, st
 
 def sse(events: Sequence[tuple[str | None, object]], *, done: bool = False) -> Answer:
     """Server-sent events, each with or without a name."""
-    lines = [(f"event: {name}\n" if name else "") + f"data: {json.dumps(data)}\n\n" for name, data in events]
-    return Answer("".join([*lines, "data: [DONE]\n\n" if done else ""]).encode(), "text/event-stream")
+    lines = [
+        (f"event: {name}\n" if name else "") + f"data: {json.dumps(data)}\n\n"
+        for name, data in events
+    ]
+    return Answer(
+        "".join([*lines, "data: [DONE]\n\n" if done else ""]).encode(), "text/event-stream"
+    )
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -76,7 +91,8 @@ class _Handler(BaseHTTPRequestHandler):
         length = int(self.headers["Content-Length"])
         text = self.rfile.read(length)
         if len(text) < length:
-            self.close_connection = True  # The caller went away before the end: the request was never made.
+            # The caller went away before the end: the request was never made.
+            self.close_connection = True
             return
         try:
             self._answer(json.loads(text))
@@ -88,7 +104,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.server.paths.append(self.path)
         self.server.bodies.append(body)
         self.server.headers.append({name.lower(): value for name, value in self.headers.items()})
-        answer = self.server.vendor(self.server, self.path.partition("?")[0], body)
+        path = self.path.partition("?")[0]
+        answer = _refused(self.server, path, body) or self.server.vendor(self.server, path, body)
         self.send_response(answer.status)
         self.send_header("Content-Type", answer.kind)
         self.send_header("Content-Length", str(len(answer.body)))
@@ -101,10 +118,24 @@ class _Handler(BaseHTTPRequestHandler):
         """Quiet: a test tells what went wrong."""
 
 
+def _refused(server: Provider, path: str, body: Body) -> Answer | None:
+    """The refusal that a test has chosen, where this request gets it."""
+    refusal = server.refuse
+    if isinstance(refusal, str):
+        return None
+    messages = next((body[name] for name in ("messages", "input", "contents") if name in body), "")
+    streamed = bool(body.get("stream")) or "stream" in path.rpartition("/")[2].lower()
+    if refusal.streamed != streamed or not server.too_long(messages):
+        return None
+    return Answer(refusal.body, refusal.content_type)
+
+
 @contextmanager
 def serving(vendor: Callable[[Provider, str, Body], Answer]) -> Generator[Provider]:
     server = Provider(vendor)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread = threading.Thread(
+        target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+    )
     thread.start()
     try:
         yield server
@@ -114,7 +145,9 @@ def serving(vendor: Callable[[Provider, str, Body], Answer]) -> Generator[Provid
 
 
 def free_port() -> int:
-    """A port that is free, and that no program is given which asks for any port: those begin at 32768."""
+    """A port that is free, and that no program is given which asks for any port: those begin at
+    32768.
+    """
     while True:
         port = secrets.randbelow(12_000) + 20_000
         with suppress(OSError), socket.create_server(("127.0.0.1", port)):
@@ -127,22 +160,48 @@ def free_port() -> int:
 def openai(server: Provider, path: str, body: Body) -> Answer:
     if path.endswith("/responses/compact"):
         if body["previous_response_id"] == "resp_lost":
-            return json_answer({"error": {"message": "No such response.", "type": "not_found_error"}}, 404)
-        return json_answer({"id": "cmp_1", "object": "response.compaction", "created_at": 1, "output": [
-            {"id": "cmp_item", "type": "compaction", "encrypted_content": "opaque"},
-        ], "usage": _RESPONSES_USAGE})  # fmt: skip
+            return json_answer(
+                {"error": {"message": "No such response.", "type": "not_found_error"}}, 404
+            )
+        return json_answer(
+            {
+                "id": "cmp_1",
+                "object": "response.compaction",
+                "created_at": 1,
+                "output": [
+                    {"id": "cmp_item", "type": "compaction", "encrypted_content": "opaque"},
+                ],
+                "usage": _RESPONSES_USAGE,
+            }
+        )
     if path.endswith("/responses"):
         return _responses(server, body)
     if "/responses/" in path:
-        return json_answer({**_RESPONSE, "id": path.rpartition("/")[2], "status": "completed", "output": [
-            {"id": "rs_1", "type": "reasoning", "summary": []},
-            *({"id": f"fc_{call}", "type": "function_call", "call_id": call, "name": "look_up", "arguments": "{}"}
-              for call in ("call_1", "call_2")),
-        ]})  # fmt: skip
+        return json_answer(
+            {
+                **_RESPONSE,
+                "id": path.rpartition("/")[2],
+                "status": "completed",
+                "output": [
+                    {"id": "rs_1", "type": "reasoning", "summary": []},
+                    *(
+                        {
+                            "id": f"fc_{call}",
+                            "type": "function_call",
+                            "call_id": call,
+                            "name": "look_up",
+                            "arguments": "{}",
+                        }
+                        for call in ("call_1", "call_2")
+                    ),
+                ],
+            }
+        )
     tokens = server.too_long(body["messages"])
     if tokens is not None:
         error = {
-            "message": f"This model's maximum context length is {WINDOW} tokens. However, your messages "
+            "message": f"This model's maximum context length is {WINDOW} tokens. However, your "
+            f"messages "
             f"resulted in {tokens} tokens. Please reduce the length of the messages.",
             "type": "invalid_request_error",
             "param": "messages",
@@ -161,33 +220,57 @@ def openai(server: Provider, path: str, body: Body) -> Answer:
         content = '{"colour": "blue"}' if body.get("response_format") else WORDS
         message = {"role": "assistant", "content": content}
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
-        return json_answer({**shared, "object": "chat.completion", "choices": [choice], "usage": usage})
+        return json_answer(
+            {**shared, "object": "chat.completion", "choices": [choice], "usage": usage}
+        )
     deltas: list[Body] = [{"role": "assistant"}, *({"content": piece} for piece in PIECES)]
     chunks: list[Body] = [{"delta": delta, "finish_reason": None} for delta in deltas]
     chunks.append({"delta": {}, "finish_reason": "stop"})
     return sse(
-        [(None, {**shared, "object": "chat.completion.chunk", "choices": [{"index": 0, **chunk}]}) for chunk in chunks],
+        [
+            (
+                None,
+                {**shared, "object": "chat.completion.chunk", "choices": [{"index": 0, **chunk}]},
+            )
+            for chunk in chunks
+        ],
         done=True,
     )
 
 
 _RESPONSES_USAGE = {
-    "input_tokens": 90, "output_tokens": 9, "total_tokens": 99,
-    "input_tokens_details": {"cached_tokens": 0}, "output_tokens_details": {"reasoning_tokens": 0},
-}  # fmt: skip
+    "input_tokens": 90,
+    "output_tokens": 9,
+    "total_tokens": 99,
+    "input_tokens_details": {"cached_tokens": 0},
+    "output_tokens_details": {"reasoning_tokens": 0},
+}
 
 
 _RESPONSE: Body = {
-    "id": "resp_1", "object": "response", "created_at": 1, "model": "gpt-test",
-    "parallel_tool_calls": True, "tool_choice": "auto", "tools": [],
-}  # fmt: skip
+    "id": "resp_1",
+    "object": "response",
+    "created_at": 1,
+    "model": "gpt-test",
+    "parallel_tool_calls": True,
+    "tool_choice": "auto",
+    "tools": [],
+}
 
 
 def _responses(server: Provider, body: Body) -> Answer:
     shared = {**_RESPONSE, "model": body["model"]}
-    # What a chained call asks about lies with the server, and this server's past is always too long.
-    if server.too_long(body["input"]) or body.get("previous_response_id") or body.get("conversation"):
-        text = "Your input exceeds the context window of this model. Please adjust your input and try again."
+    # What a chained call asks about lies with the server, and this server's past is always too
+    # long.
+    if (
+        server.too_long(body["input"])
+        or body.get("previous_response_id")
+        or body.get("conversation")
+    ):
+        text = (
+            "Your input exceeds the context window of this model. Please adjust your input "
+            "and try again."
+        )
         error = {"message": text, "code": "context_length_exceeded"}
         if body.get("stream") and server.refuse == "event":
             failed = {**shared, "output": [], "status": "failed", "error": error}
@@ -203,7 +286,9 @@ def _responses(server: Provider, body: Body) -> Answer:
                     )
                 ]
             )
-        return json_answer({"error": {**error, "type": "invalid_request_error", "param": "input"}}, 400)
+        return json_answer(
+            {"error": {**error, "type": "invalid_request_error", "param": "input"}}, 400
+        )
     text = '{"colour": "blue"}' if "format" in body.get("text", {}) else WORDS
     part = {"type": "output_text", "text": text, "annotations": []}
     item = {
@@ -225,13 +310,21 @@ def _responses(server: Provider, body: Body) -> Answer:
             "item": {**item, "content": [], "status": "in_progress"},
         },
         {"type": "response.content_part.added", **place, "part": {**part, "text": ""}},
-        *({"type": "response.output_text.delta", **place, "delta": piece, "logprobs": []} for piece in PIECES),
+        *(
+            {"type": "response.output_text.delta", **place, "delta": piece, "logprobs": []}
+            for piece in PIECES
+        ),
         {"type": "response.output_text.done", **place, "text": WORDS, "logprobs": []},
         {"type": "response.content_part.done", **place, "part": part},
         {"type": "response.output_item.done", "output_index": 0, "item": item},
         {"type": "response.completed", "response": whole},
     ]
-    return sse([(event["type"], {**event, "sequence_number": number}) for number, event in enumerate(events)])
+    return sse(
+        [
+            (event["type"], {**event, "sequence_number": number})
+            for number, event in enumerate(events)
+        ]
+    )
 
 
 # -- Anthropic -------------------------------------------------------------------------------------
@@ -246,10 +339,15 @@ def anthropic(server: Provider, path: str, body: Body) -> Answer:
             return sse([("error", error)])
         return json_answer(error, 400)
     message = {
-        "id": "msg_1", "type": "message", "role": "assistant", "model": body["model"],
-        "stop_reason": "end_turn", "stop_sequence": None, "content": [{"type": "text", "text": WORDS}],
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": body["model"],
+        "stop_reason": "end_turn",
+        "stop_sequence": None,
+        "content": [{"type": "text", "text": WORDS}],
         "usage": {"input_tokens": 90, "output_tokens": 9},
-    }  # fmt: skip
+    }
     if body.get("output_config"):
         message["content"] = [{"type": "text", "text": '{"colour": "blue"}'}]
     if not body.get("stream"):
@@ -259,7 +357,11 @@ def anthropic(server: Provider, path: str, body: Body) -> Answer:
         {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
         {"type": "ping"},
         *(
-            {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": piece}}
+            {
+                "type": "content_block_delta",
+                "index": 0,
+                "delta": {"type": "text_delta", "text": piece},
+            }
             for piece in PIECES
         ),
         {"type": "content_block_stop", "index": 0},
@@ -279,7 +381,10 @@ def anthropic(server: Provider, path: str, body: Body) -> Answer:
 def gemini(server: Provider, path: str, body: Body) -> Answer:
     tokens = server.too_long(body["contents"])
     if tokens is not None:
-        text = f"The input token count ({tokens}) exceeds the maximum number of tokens allowed ({WINDOW})."
+        text = (
+            f"The input token count ({tokens}) exceeds the maximum number of tokens allowed "
+            f"({WINDOW})."
+        )
         error = {"error": {"code": 400, "message": text, "status": "INVALID_ARGUMENT"}}
         if "stream" in path and server.refuse == "event":
             return sse([(None, error)])
@@ -297,8 +402,13 @@ def gemini(server: Provider, path: str, body: Body) -> Answer:
     if "stream" not in path:
         asked = json.dumps(body["contents"][-1])
         if body.get("tools") and "functionResponse" not in asked:
-            call = {"role": "model", "parts": [{"functionCall": {"name": "count_ships", "args": {}}}]}
-            return json_answer({"candidates": [{"content": call, "index": 0, "finishReason": "STOP"}]})
+            call = {
+                "role": "model",
+                "parts": [{"functionCall": {"name": "count_ships", "args": {}}}],
+            }
+            return json_answer(
+                {"candidates": [{"content": call, "index": 0, "finishReason": "STOP"}]}
+            )
         return json_answer(reply(WORDS, finishReason="STOP"))
     return sse(
         [
@@ -323,7 +433,11 @@ def bedrock(server: Provider, path: str, body: Body) -> Answer:
         answer = anthropic(server, path, {**body, "model": "claude-test", "stream": streaming})
         if not streaming:
             return answer
-        lines = (line.removeprefix(b"data: ") for line in answer.body.splitlines() if line.startswith(b"data: "))
+        lines = (
+            line.removeprefix(b"data: ")
+            for line in answer.body.splitlines()
+            if line.startswith(b"data: ")
+        )
         chunks = ({"bytes": b64encode(line).decode()} for line in lines)
         body_bytes = b"".join(event_bytes("event", "chunk", chunk) for chunk in chunks)
         return Answer(body_bytes, "application/vnd.amazon.eventstream")
@@ -340,7 +454,10 @@ def bedrock(server: Provider, path: str, body: Body) -> Answer:
         )
     events: list[tuple[str, Body]] = [
         ("messageStart", {"role": "assistant"}),
-        *(("contentBlockDelta", {"contentBlockIndex": 0, "delta": {"text": piece}}) for piece in PIECES),
+        *(
+            ("contentBlockDelta", {"contentBlockIndex": 0, "delta": {"text": piece}})
+            for piece in PIECES
+        ),
         ("contentBlockStop", {"contentBlockIndex": 0}),
         ("messageStop", {"stopReason": "end_turn"}),
         ("metadata", {"usage": usage, "metrics": {"latencyMs": 1}}),
@@ -350,7 +467,9 @@ def bedrock(server: Provider, path: str, body: Body) -> Answer:
 
 
 def event_bytes(kind: Literal["event", "exception"], name: str, data: Body) -> bytes:
-    """One message of the ``vnd.amazon.eventstream`` encoding: prelude, headers, payload, two checksums."""
+    """One message of the ``vnd.amazon.eventstream`` encoding: prelude, headers, payload, two
+    checksums.
+    """
     headers = b"".join(
         bytes([len(key)]) + key.encode() + b"\x07" + struct.pack(">H", len(value)) + value.encode()
         for key, value in (

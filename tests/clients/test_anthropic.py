@@ -41,12 +41,16 @@ def client(anthropic_server: Provider) -> Iterator[anthropic.Anthropic]:
 
 @pytest.fixture
 async def aclient(anthropic_server: Provider) -> AsyncIterator[anthropic.AsyncAnthropic]:
-    async with anthropic.AsyncAnthropic(base_url=anthropic_server.url, api_key="none", max_retries=0) as made:
+    async with anthropic.AsyncAnthropic(
+        base_url=anthropic_server.url, api_key="none", max_retries=0
+    ) as made:
         yield made
 
 
 def check(server: Provider, history: list[Any], events: list[CompactionEvent]) -> None:
-    """Refused, summarised by the same model, sent again: a list Anthropic takes, its tail byte for byte."""
+    """Refused, summarised by the same model, sent again: a list Anthropic takes, its tail byte for
+    byte.
+    """
     refused, *summaries, answered = server.bodies
     sent = answered["messages"]
     assert refused["messages"] == history
@@ -72,7 +76,9 @@ def test_create(
     words: str,
 ) -> None:
     before = copy.deepcopy(blocks)
-    reply = compacter.wrap(client).messages.create(messages=blocks, tools=TOOLS, system="You are terse.", **OPTIONS)
+    reply = compacter.wrap(client).messages.create(
+        messages=blocks, tools=TOOLS, system="You are terse.", **OPTIONS
+    )
     assert reply.content[0].type == "text"
     assert reply.content[0].text == words
     assert blocks == before
@@ -96,7 +102,9 @@ def test_thinking_stays_only_where_it_is_valid_and_the_cache_mark_where_it_was(
         if "thinking" in kinds:
             assert kinds[0] == "thinking"
             assert "tool_use" in kinds
-    assert anthropic_server.bodies[-1]["messages"][-1]["content"][0]["cache_control"] == {"type": "ephemeral"}
+    assert anthropic_server.bodies[-1]["messages"][-1]["content"][0]["cache_control"] == {
+        "type": "ephemeral"
+    }
 
 
 def test_the_stream_helper(

@@ -1,4 +1,6 @@
-"""Reading a call: messages of any kind, the server it goes to, and replies that the provider has edited."""
+"""Reading a call: messages of any kind, the server it goes to, and replies that the provider has
+edited.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from litellm.router import Router
 
 from compacter import Compacter, CompactionEvent, History
 from compacter.call.arguments import Binding, bind, is_mere_iterable
-from compacter.call.request import edited_by_provider, tokens_read
+from compacter.messages.usage import edited_by_provider, tokens_read
 from compacter.testing import ScriptedModel
 
 if TYPE_CHECKING:
@@ -55,7 +57,7 @@ def test_a_callable_whose_signature_cannot_be_read_may_take_any_keyword() -> Non
     assert (found.messages_param, found.accepts) == ("messages", None)
 
 
-# -- messages as any iterable ------------------------------------------------------------------------------------------
+# -- messages as any iterable ----------------------------------------------------------------------
 
 ITERABLES: dict[str, Callable[[], Iterable[Any]]] = {
     "generator": lambda: (message for message in TALK),
@@ -97,10 +99,16 @@ async def test_the_sdks_take_one_too(
     chat: list[Any],
     words: str,
 ) -> None:
-    options: dict[str, Any] = {"base_url": openai_server.url + "/v1", "api_key": "none", "max_retries": 0}
+    options: dict[str, Any] = {
+        "base_url": openai_server.url + "/v1",
+        "api_key": "none",
+        "max_retries": 0,
+    }
     if asynchronous:
         async with openai.AsyncOpenAI(**options) as client:
-            reply = await compacter.wrap(client).chat.completions.create(model="m", messages=iter(chat))
+            reply = await compacter.wrap(client).chat.completions.create(
+                model="m", messages=iter(chat)
+            )
     else:
         with openai.OpenAI(**options) as other:
             reply = compacter.wrap(other).chat.completions.create(model="m", messages=iter(chat))
@@ -110,9 +118,15 @@ async def test_the_sdks_take_one_too(
 
 
 def test_so_does_anthropics_stream_helper(
-    anthropic_server: Provider, compacter: Compacter, events: list[CompactionEvent], blocks: list[Any], words: str
+    anthropic_server: Provider,
+    compacter: Compacter,
+    events: list[CompactionEvent],
+    blocks: list[Any],
+    words: str,
 ) -> None:
-    with anthropic.Anthropic(base_url=anthropic_server.url, api_key="none", max_retries=0) as client:
+    with anthropic.Anthropic(
+        base_url=anthropic_server.url, api_key="none", max_retries=0
+    ) as client:
         wrapped = compacter.wrap(client)
         with wrapped.messages.stream(model="m", max_tokens=50, messages=iter(blocks)) as stream:
             assert stream.get_final_text() == words
@@ -120,13 +134,24 @@ def test_so_does_anthropics_stream_helper(
 
 
 @pytest.mark.parametrize(
-    "value", [None, "text", b"bytes", [], (), {"role": "user"}, History([]), genai.types.Content(role="user"), 7]
+    "value",
+    [
+        None,
+        "text",
+        b"bytes",
+        [],
+        (),
+        {"role": "user"},
+        History([]),
+        genai.types.Content(role="user"),
+        7,
+    ],
 )
 def test_what_is_no_mere_iterable_stays_as_it_is(value: Any) -> None:
     assert not is_mere_iterable(value)
 
 
-# -- where a call goes -------------------------------------------------------------------------------------------------
+# -- where a call goes -----------------------------------------------------------------------------
 
 
 def endpoint(client: Any, *path: str) -> str:
@@ -173,30 +198,51 @@ def test_the_endpoint_tells_kinds_of_clients_and_servers_apart() -> None:
 
 def test_the_endpoint_of_a_copy_is_the_copys_own() -> None:
     wrapped = Compacter().wrap(openai.OpenAI(api_key="none", base_url="http://a/v1"))
-    assert "http://b/v1" in endpoint_of(wrapped.with_options(base_url="http://b/v1").chat.completions.create)
+    assert "http://b/v1" in endpoint_of(
+        wrapped.with_options(base_url="http://b/v1").chat.completions.create
+    )
 
 
 def test_a_call_may_say_itself_where_it_goes() -> None:
     binding = bind(lambda messages, **options: None)
     assert binding is not None
     nowhere, there, elsewhere = (
-        binding.read((), said).endpoint for said in ({}, {"base_url": "http://a"}, {"api_base": "http://b"})
+        binding.read((), said).endpoint
+        for said in ({}, {"base_url": "http://a"}, {"api_base": "http://b"})
     )
     assert nowhere == ""
     assert there != elsewhere != ""
 
 
-# -- what the provider has edited --------------------------------------------------------------------------------------
+# -- what the provider has edited ------------------------------------------------------------------
 
 EDITED: dict[str, Any] = {
-    "context editing": {"context_management": {"applied_edits": [{"type": "clear_tool_uses_20250919"}]}},
-    "a step of its own": {"usage": {"input_tokens": 5, "iterations": [{"type": "compaction", "input_tokens": 90}]}},
-    "a compaction block": {"content": [{"type": "compaction", "content": "They talked."}, {"type": "text"}]},
+    "context editing": {
+        "context_management": {"applied_edits": [{"type": "clear_tool_uses_20250919"}]}
+    },
+    "a step of its own": {
+        "usage": {"input_tokens": 5, "iterations": [{"type": "compaction", "input_tokens": 90}]}
+    },
+    "a compaction block": {
+        "content": [{"type": "compaction", "content": "They talked."}, {"type": "text"}]
+    },
     "the answer of a compaction": {"stop_reason": "compaction", "content": []},
-    "a compaction item": {"output": [{"type": "compaction", "encrypted_content": "opaque"}, {"type": "message"}]},
-    "litellm's blocks": {"choices": [{"message": {"provider_specific_fields": {"compaction_blocks": [{"a": 1}]}}}]},
+    "a compaction item": {
+        "output": [{"type": "compaction", "encrypted_content": "opaque"}, {"type": "message"}]
+    },
+    "litellm's blocks": {
+        "choices": [{"message": {"provider_specific_fields": {"compaction_blocks": [{"a": 1}]}}}]
+    },
     "litellm's edits": {
-        "choices": [{"message": {"provider_specific_fields": {"context_management": {"applied_edits": [{"a": 1}]}}}}]
+        "choices": [
+            {
+                "message": {
+                    "provider_specific_fields": {
+                        "context_management": {"applied_edits": [{"a": 1}]}
+                    }
+                }
+            }
+        ]
     },
 }
 UNTOUCHED: dict[str, Any] = {

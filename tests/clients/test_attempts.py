@@ -10,8 +10,8 @@ import pytest
 
 from compacter.call.arguments import Binding
 from compacter.call.state import State
-from compacter.clients.litellm_proxy.attempts import SteppedCall
 from compacter.errors import CompactionError
+from compacter.gateway.litellm_proxy.attempts import SteppedCall
 from compacter.memory import InProcessMemory
 from compacter.memory.record import Record
 from compacter.options import validated
@@ -60,7 +60,9 @@ async def test_the_first_attempt_sends_what_the_caller_sends() -> None:
     assert not call.changed
 
 
-async def test_after_a_refusal_the_next_attempt_sends_less_and_the_callers_list_is_as_it_was() -> None:
+async def test_after_a_refusal_the_next_attempt_sends_less_and_the_callers_list_is_as_it_was() -> (
+    None
+):
     messages = talk()
     before = [dict(message) for message in messages]
     call = SteppedCall(state(Writer()), BINDING)
@@ -109,13 +111,18 @@ async def test_what_cannot_be_folded_raises_the_providers_own_error() -> None:
 
 
 async def test_a_later_call_of_the_conversation_starts_from_what_was_folded() -> None:
-    writer, messages = Writer(), talk()
+    writer = Writer()
+    messages = talk()
     shared = state(writer)
     first = SteppedCall(shared, BINDING)
     await first.first({"model": "m", "messages": messages})
     await first.again({"model": "m", "messages": messages}, refusal(), TOO_LONG)
     calls = writer.calls
-    later = [*messages, {"role": "assistant", "content": "Fine."}, {"role": "user", "content": "Good."}]
+    later = [
+        *messages,
+        {"role": "assistant", "content": "Fine."},
+        {"role": "user", "content": "Good."},
+    ]
     second = SteppedCall(shared, BINDING)
     sent = await second.first({"model": "m", "messages": later})
     assert len(sent["messages"]) < len(later)
@@ -144,7 +151,9 @@ async def test_a_summarizer_that_fails_leaves_the_fallback() -> None:
 
 async def test_a_plan_asks_no_model() -> None:
     writer = Writer()
-    plan = await SteppedCall(state(writer), BINDING).planned({"model": "m", "messages": talk()}, TOO_LONG)
+    plan = await SteppedCall(state(writer), BINDING).planned(
+        {"model": "m", "messages": talk()}, TOO_LONG
+    )
     assert plan is not None
     assert plan.head
     assert writer.calls == 0
@@ -288,7 +297,9 @@ async def test_where_compacter_itself_fails_the_providers_error_is_raised(
     assert error.__notes__ == ["compacter could not compact: it raised AttributeError"]
 
 
-async def test_what_the_provider_says_in_the_end_is_no_fault_of_compacters(caplog: pytest.LogCaptureFixture) -> None:
+async def test_what_the_provider_says_in_the_end_is_no_fault_of_compacters(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     kwargs = {"model": "m", "messages": [{"role": "user", "content": "wall " * 500}]}
     call = SteppedCall(state(Writer()), BINDING)
     await call.first(kwargs)

@@ -1,4 +1,6 @@
-"""A plain function may return an awaitable: a lambda around a coroutine function, a decorated method."""
+"""A plain function may return an awaitable: a lambda around a coroutine function, a decorated
+method.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,10 @@ WINDOW = 4_000
 
 
 def history(word: str) -> list[dict[str, str]]:
-    return [{"role": "assistant" if number % 2 else "user", "content": f"{word}{number} " * 50} for number in range(41)]
+    return [
+        {"role": "assistant" if number % 2 else "user", "content": f"{word}{number} " * 50}
+        for number in range(41)
+    ]
 
 
 class Model:
@@ -34,7 +39,11 @@ class Model:
 
     async def answer(self, size: int) -> dict[str, Any]:
         self.check(size)
-        return {"choices": [{"message": {"role": "assistant", "content": "yes"}, "finish_reason": "stop"}]}
+        return {
+            "choices": [
+                {"message": {"role": "assistant", "content": "yes"}, "finish_reason": "stop"}
+            ]
+        }
 
     @staticmethod
     def check(size: int) -> None:
@@ -50,7 +59,9 @@ async def test_each_call_of_a_plain_function_that_returns_an_awaitable_recovers(
 ) -> None:
     events: list[CompactionEvent] = []
     model = Model(at_once=at_once)
-    chat = Compacter(summarizer="extractive", trigger_tokens=trigger, on_compaction=events.append).wrap(model)
+    chat = Compacter(
+        summarizer="extractive", trigger_tokens=trigger, on_compaction=events.append
+    ).wrap(model)
     for word in ("a", "b"):
         reply = await chat(messages=history(word))
         assert reply["choices"][0]["message"]["content"] == "yes"

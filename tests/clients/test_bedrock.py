@@ -1,4 +1,6 @@
-"""boto3's bedrock-runtime client, wrapped whole: against botocore's own stubber, and against its wire format."""
+"""boto3's bedrock-runtime client, wrapped whole: against botocore's own stubber, and against its
+wire format.
+"""
 
 from __future__ import annotations
 
@@ -30,15 +32,21 @@ OPTIONS: dict[str, Any] = {
     "modelId": MODEL,
     "system": [{"text": "Be terse."}],
     "inferenceConfig": {"maxTokens": 50, "temperature": 0.5, "stopSequences": ["END"]},
-    "toolConfig": {"tools": [{"toolSpec": {"name": "look_up", "inputSchema": {"json": {"type": "object"}}}}]},
+    "toolConfig": {
+        "tools": [{"toolSpec": {"name": "look_up", "inputSchema": {"json": {"type": "object"}}}}]
+    },
 }
 
 
 def made(**options: Any) -> Any:
     return boto3.client(
-        "bedrock-runtime", region_name="us-east-1", aws_access_key_id="none", aws_secret_access_key="none",
-        config=Config(retries={"total_max_attempts": 1}), **options,
-    )  # fmt: skip
+        "bedrock-runtime",
+        region_name="us-east-1",
+        aws_access_key_id="none",
+        aws_secret_access_key="none",
+        config=Config(retries={"total_max_attempts": 1}),
+        **options,
+    )
 
 
 @pytest.fixture
@@ -53,8 +61,12 @@ def test_a_method_that_sends_no_messages_is_refused(client: Any, compacter: Comp
         compacter.wrap(client.list_async_invokes)
 
 
-def test_a_body_that_is_a_stream_is_passed_on_as_it_is(client: Any, bedrock_server: Provider, chat: list[Any]) -> None:
-    body = json.dumps({"anthropic_version": "bedrock-2023-05-31", "max_tokens": 9, "messages": chat}).encode()
+def test_a_body_that_is_a_stream_is_passed_on_as_it_is(
+    client: Any, bedrock_server: Provider, chat: list[Any]
+) -> None:
+    body = json.dumps(
+        {"anthropic_version": "bedrock-2023-05-31", "max_tokens": 9, "messages": chat}
+    ).encode()
     with pytest.raises(ClientError, match="too long"):
         Compacter().wrap(client).invoke_model(modelId=MODEL, body=io.BytesIO(body))
     assert len(bedrock_server.bodies) == 1
@@ -70,7 +82,10 @@ def check(server: Provider, history: list[Any], events: list[CompactionEvent]) -
     }
     assert [event.trigger for event in events] == ["token_limit"]
     assert (events[0].fallback, events[0].summarizer_calls) == (False, len(summaries))
-    assert (events[0].input_tokens, events[0].output_tokens) == (90 * len(summaries), 9 * len(summaries))
+    assert (events[0].input_tokens, events[0].output_tokens) == (
+        90 * len(summaries),
+        9 * len(summaries),
+    )
     for body in summaries:
         assert body["inferenceConfig"] == {"temperature": 0.5, "maxTokens": 200}
         assert "toolConfig" not in body
@@ -106,16 +121,24 @@ def test_converse_stream(
     assert isinstance(reply["stream"], EventStream)
     seen = list(reply["stream"])
     assert [next(iter(event)) for event in (seen[0], seen[-1])] == ["messageStart", "metadata"]
-    deltas = [event["contentBlockDelta"]["delta"]["text"] for event in seen if "contentBlockDelta" in event]
+    deltas = [
+        event["contentBlockDelta"]["delta"]["text"]
+        for event in seen
+        if "contentBlockDelta" in event
+    ]
     assert "".join(deltas) == words
     reply["stream"].close()
     check(bedrock_server, converse, events)
 
 
 BODY: dict[str, Any] = {
-    "anthropic_version": "bedrock-2023-05-31", "max_tokens": 50, "system": "Be terse.", "temperature": 0.5,
-    "stop_sequences": ["END"], "tools": [{"name": "look_up", "input_schema": {"type": "object"}}],
-}  # fmt: skip
+    "anthropic_version": "bedrock-2023-05-31",
+    "max_tokens": 50,
+    "system": "Be terse.",
+    "temperature": 0.5,
+    "stop_sequences": ["END"],
+    "tools": [{"name": "look_up", "input_schema": {"type": "object"}}],
+}
 
 
 def check_body(server: Provider, history: list[Any], events: list[CompactionEvent]) -> None:
@@ -149,12 +172,16 @@ def test_a_body_that_fits_is_sent_byte_for_byte_when_a_compaction_is_remembered(
     client: Any, compacter: Compacter, blocks: list[Any]
 ) -> None:
     sent: list[Any] = []
-    client.meta.events.register("before-send.bedrock-runtime.*", lambda request, **_: sent.append(request.body))
+    client.meta.events.register(
+        "before-send.bedrock-runtime.*", lambda request, **_: sent.append(request.body)
+    )
     wrapped = compacter.wrap(client)
-    wrapped.invoke_model(modelId=MODEL, body=json.dumps({**BODY, "messages": blocks}))
+    wrapped.invoke_model(modelId=MODEL, body=json.dumps({**BODY, "messages": blocks}))[
+        "body"
+    ].read()
     assert compacter.totals.rounds == 1
     body = json.dumps({"messages": blocks[-1:], **BODY}, indent=3).encode()
-    wrapped.invoke_model(modelId=MODEL, body=body)
+    wrapped.invoke_model(modelId=MODEL, body=body)["body"].read()
     assert sent[-1] == body
 
 
@@ -181,10 +208,12 @@ def test_invoke_model_with_response_stream(
 def test_its_summary_may_be_asked_for_natively(
     client: Any, bedrock_server: Provider, events: list[CompactionEvent], blocks: list[Any]
 ) -> None:
-    native = Compacter(max_summary_tokens=100, summary_request="native", on_compaction=events.append)
+    native = Compacter(
+        max_summary_tokens=100, summary_request="native", on_compaction=events.append
+    )
     body = json.dumps({**BODY, "messages": blocks[-60:]})
     bedrock_server.too_long = lambda messages: 9 if len(messages) > 58 else None  # type: ignore[method-assign, arg-type]
-    native.wrap(client).invoke_model(modelId=MODEL, body=body)
+    native.wrap(client).invoke_model(modelId=MODEL, body=body)["body"].read()
     asked = bedrock_server.bodies[1]
     assert asked["tools"] == BODY["tools"]
     assert "stop_sequences" not in asked
@@ -192,8 +221,12 @@ def test_its_summary_may_be_asked_for_natively(
     assert events
 
 
-@pytest.mark.parametrize("body", ["no JSON", b"[1]", '{"prompt": "What?"}', '{"messages": [], "anthropic_version": 1}'])
-def test_any_other_body_is_left_alone(body: Any, client: Any, bedrock_server: Provider, compacter: Compacter) -> None:
+@pytest.mark.parametrize(
+    "body", ["no JSON", b"[1]", '{"prompt": "What?"}', ('{"messages": [], "anthropic_version": 1}')]
+)
+def test_any_other_body_is_left_alone(
+    body: Any, client: Any, bedrock_server: Provider, compacter: Compacter
+) -> None:
     bedrock_server.vendor = lambda *_: refusal()
     with pytest.raises(ClientError, match="Input is too long") as caught:
         compacter.wrap(client).invoke_model(modelId=MODEL, body=body)
@@ -205,9 +238,11 @@ def refusal() -> Any:
     from types import SimpleNamespace
 
     return SimpleNamespace(
-        body=b'{"message": "Input is too long for requested model."}', kind="application/json", status=400,
+        body=b'{"message": "Input is too long for requested model."}',
+        kind="application/json",
+        status=400,
         headers=[("x-amzn-ErrorType", "ValidationException")],
-    )  # fmt: skip
+    )
 
 
 def test_aiobotocores_clients_are_refused_with_a_remedy(client: Any, compacter: Compacter) -> None:
@@ -240,7 +275,9 @@ def test_a_single_method_can_be_wrapped(
     check(bedrock_server, converse, events)
 
 
-def test_a_stubbed_client_stays_stubbed(compacter: Compacter, converse: list[Any], words: str) -> None:
+def test_a_stubbed_client_stays_stubbed(
+    compacter: Compacter, converse: list[Any], words: str
+) -> None:
     client = made()
     usage = {"inputTokens": 1, "outputTokens": 1, "totalTokens": 2}
     message = {"role": "assistant", "content": [{"text": words}]}
@@ -251,7 +288,9 @@ def test_a_stubbed_client_stays_stubbed(compacter: Compacter, converse: list[Any
         "metrics": {"latencyMs": 1},
     }
     with Stubber(client) as stubber:
-        stubber.add_client_error("converse", "ValidationException", "Input is too long for requested model.", 400)
+        stubber.add_client_error(
+            "converse", "ValidationException", ("Input is too long for requested model."), 400
+        )
         stubber.add_response("converse", reply)
         stubber.add_response("converse", reply)
         wrapped = compacter.wrap(client)
@@ -260,6 +299,8 @@ def test_a_stubbed_client_stays_stubbed(compacter: Compacter, converse: list[Any
 
 
 def test_clients_of_other_services_are_refused(compacter: Compacter) -> None:
-    other = boto3.client("s3", region_name="us-east-1", aws_access_key_id="none", aws_secret_access_key="none")
+    other = boto3.client(
+        "s3", region_name="us-east-1", aws_access_key_id="none", aws_secret_access_key="none"
+    )
     with pytest.raises(TypeError, match="bedrock-runtime"):
         compacter.wrap(other)

@@ -64,7 +64,9 @@ def test_generate_content(
     contents: list[Any],
     words: str,
 ) -> None:
-    reply = compacter.wrap(client).models.generate_content(model=MODEL, contents=contents, config=config)
+    reply = compacter.wrap(client).models.generate_content(
+        model=MODEL, contents=contents, config=config
+    )
     assert reply.text == words
     check(gemini_server, contents, events)
     refused, summary, answered = (gemini_server.bodies[at] for at in (0, 1, -1))
@@ -77,15 +79,25 @@ def test_generate_content(
 @pytest.mark.parametrize(
     ("config", "sent"),
     [
-        ({"maxOutputTokens": 900, "temperature": 0.5}, {"max_output_tokens": 90, "temperature": 0.5}),
+        (
+            {"maxOutputTokens": 900, "temperature": 0.5},
+            {"max_output_tokens": 90, "temperature": 0.5},
+        ),
         ({"max_output_tokens": 900}, {"max_output_tokens": 90}),
-        (types.GenerateContentConfig(max_output_tokens=900), types.GenerateContentConfig(max_output_tokens=90)),
+        (
+            types.GenerateContentConfig(max_output_tokens=900),
+            types.GenerateContentConfig(max_output_tokens=90),
+        ),
         (None, {"max_output_tokens": 90}),
     ],
 )
 def test_an_option_of_the_config_is_changed_however_it_is_spelt(config: Any, sent: Any) -> None:
-    binding = Contents(messages_param="contents", wire_format="gemini", output_param="max_output_tokens")
-    _, changed = binding.replace((), {"contents": [], "config": config}, [], {"max_output_tokens": 90})
+    binding = Contents(
+        messages_param="contents", wire_format="gemini", output_param="max_output_tokens"
+    )
+    _, changed = binding.replace(
+        (), {"contents": [], "config": config}, [], {"max_output_tokens": 90}
+    )
     assert changed["config"] == sent
 
 
@@ -115,7 +127,9 @@ def test_a_history_with_pins(
 ) -> None:
     history: Any = History(contents, wire_format="gemini")
     history.pin(2)
-    assert compacter.wrap(client).models.generate_content(model=MODEL, contents=history).text == words
+    assert (
+        compacter.wrap(client).models.generate_content(model=MODEL, contents=history).text == words
+    )
     assert contents[2] in list(history)
     assert len(history) < len(contents)
     assert len(events) == 1
@@ -211,7 +225,9 @@ def test_functions_that_the_sdk_calls_are_called_once(
     # The first request fits; with the function's result it does not.
     fitting = contents[-41:]
     config = types.GenerateContentConfig(tools=[count_ships])
-    reply = compacter.wrap(client).models.generate_content(model=MODEL, contents=fitting, config=config)
+    reply = compacter.wrap(client).models.generate_content(
+        model=MODEL, contents=fitting, config=config
+    )
     assert reply.text == words
     assert (len(calls), len(events)) == (1, 1)
     assert "functionResponse" in str(gemini_server.bodies[-1]["contents"][-1])
@@ -220,11 +236,15 @@ def test_functions_that_the_sdk_calls_are_called_once(
 PART = types.Part(text="What?")
 
 
-@pytest.mark.parametrize("contents", ["What?", [PART], ["What?", "And why?"], types.Content(role="user", parts=[PART])])
+@pytest.mark.parametrize(
+    "contents", ["What?", [PART], ["What?", "And why?"], types.Content(role="user", parts=[PART])]
+)
 def test_contents_in_every_form(
     contents: Any, client: genai.Client, compacter: Compacter, gemini_server: Provider, words: str
 ) -> None:
-    assert compacter.wrap(client).models.generate_content(model=MODEL, contents=contents).text == words
+    assert (
+        compacter.wrap(client).models.generate_content(model=MODEL, contents=contents).text == words
+    )
     assert len(gemini_server.bodies) == 1
 
 
@@ -268,7 +288,9 @@ def test_a_single_method_can_be_wrapped(
     check(gemini_server, contents, events)
 
 
-def test_a_method_that_sends_no_messages_is_refused(client: genai.Client, compacter: Compacter) -> None:
+def test_a_method_that_sends_no_messages_is_refused(
+    client: genai.Client, compacter: Compacter
+) -> None:
     with pytest.raises(TypeError, match="sends no messages"):
         compacter.wrap(client.models.list)
 

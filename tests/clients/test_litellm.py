@@ -50,7 +50,11 @@ def test_completion(
 
 
 async def test_acompletion(
-    options: dict[str, Any], compacter: Compacter, events: list[CompactionEvent], chat: list[Any], words: str
+    options: dict[str, Any],
+    compacter: Compacter,
+    events: list[CompactionEvent],
+    chat: list[Any],
+    words: str,
 ) -> None:
     reply: Any = await compacter.wrap(litellm.acompletion)(messages=chat, **options)
     assert reply.choices[0].message.content == words
@@ -65,7 +69,11 @@ async def test_a_model_by_name_writes_the_summary(
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     model = ScriptedModel(window=600, replies="It is noted.")
     made = Compacter(summarizer="openai/gpt-summary")
-    talk = [{"role": role, "content": f"Lamp {at}. " * 30} for at in range(6) for role in ("user", "assistant")]
+    talk = [
+        {"role": role, "content": f"Lamp {at}. " * 30}
+        for at in range(6)
+        for role in ("user", "assistant")
+    ]
     talk.append({"role": "user", "content": "Which lamp is lit?"})
     if asynchronous:
         await made.wrap(model.acompletion)("m", talk)
@@ -78,7 +86,12 @@ async def test_a_model_by_name_writes_the_summary(
 
 @pytest.mark.parametrize("name", ["completion_with_retries", "acompletion_with_retries"])
 async def test_the_functions_that_retry(
-    name: str, options: dict[str, Any], compacter: Compacter, events: list[CompactionEvent], chat: list[Any], words: str
+    name: str,
+    options: dict[str, Any],
+    compacter: Compacter,
+    events: list[CompactionEvent],
+    chat: list[Any],
+    words: str,
 ) -> None:
     reply: Any = compacter.wrap(getattr(litellm, name))(messages=chat, num_retries=1, **options)
     reply = await reply if inspect.isawaitable(reply) else reply
@@ -87,7 +100,11 @@ async def test_the_functions_that_retry(
 
 
 async def test_responses(
-    options: dict[str, Any], compacter: Compacter, events: list[CompactionEvent], items: list[Any], words: str
+    options: dict[str, Any],
+    compacter: Compacter,
+    events: list[CompactionEvent],
+    items: list[Any],
+    words: str,
 ) -> None:
     pytest.importorskip("mcp", reason="litellm.responses needs it")
     reply: Any = compacter.wrap(litellm.responses)(input=items, **options)
@@ -112,7 +129,9 @@ async def test_anthropic_messages(
         "api_key": "none",
         "max_tokens": 100,
     }
-    reply: Any = await compacter.wrap(anthropic_interface.messages.acreate)(messages=blocks, **options)
+    reply: Any = await compacter.wrap(anthropic_interface.messages.acreate)(
+        messages=blocks, **options
+    )
     assert reply["content"][0]["text"] == words
     assert len(events) == 1
 
@@ -122,7 +141,9 @@ def test_the_module_is_refused_with_the_remedy(compacter: Compacter) -> None:
         compacter.wrap(litellm)
 
 
-@pytest.mark.parametrize("name", ["batch_completion", "batch_completion_models", "text_completion", "run_tool_loop"])
+@pytest.mark.parametrize(
+    "name", ["batch_completion", "batch_completion_models", "text_completion", "run_tool_loop"]
+)
 def test_functions_with_several_conversations_or_none_are_refused_with_a_reason(
     name: str, compacter: Compacter
 ) -> None:
@@ -161,7 +182,11 @@ async def test_the_routers_async_side(
 
 
 async def test_the_routers_responses(
-    router: Router, compacter: Compacter, events: list[CompactionEvent], items: list[Any], words: str
+    router: Router,
+    compacter: Compacter,
+    events: list[CompactionEvent],
+    items: list[Any],
+    words: str,
 ) -> None:
     pytest.importorskip("mcp", reason="litellm.responses needs it")
     wrapped: Any = compacter.wrap(router)

@@ -1,4 +1,6 @@
-"""The manual lists every method of each installed SDK that takes messages; a vendor's new one fails here."""
+"""The manual lists every method of each installed SDK that takes messages; a vendor's new one fails
+here.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,8 @@ from google import genai
 from litellm.router import Router
 
 from compacter import Compacter
-from compacter.cli.doctor import NAMES, methods_of
 from compacter.clients.litellm import REFUSED
+from compacter.tools.cli.doctor import NAMES, methods_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -38,14 +40,19 @@ def functions() -> Iterator[str]:
 
 def bedrock() -> Any:
     return import_module("boto3").client(
-        "bedrock-runtime", region_name="us-east-1", aws_access_key_id="none", aws_secret_access_key="none"
+        "bedrock-runtime",
+        region_name="us-east-1",
+        aws_access_key_id="none",
+        aws_secret_access_key="none",
     )
 
 
 def operations() -> Iterator[str]:
     client = bedrock()
     for name, operation in client.meta.method_to_api_mapping.items():
-        if OPERATIONS & set(client.meta.service_model.operation_model(operation).input_shape.members):
+        if OPERATIONS & set(
+            client.meta.service_model.operation_model(operation).input_shape.members
+        ):
             yield name
 
 
@@ -53,7 +60,9 @@ def gemini() -> Iterator[str]:
     """As ``methods``; what an interaction is made of is passed on as keywords."""
     client = genai.Client(api_key="none")
     yield from methods_of(client, "google.genai")
-    yield from (f"{path}interactions.create" for path in ("", "aio.") if hasattr(client, "interactions"))
+    yield from (
+        f"{path}interactions.create" for path in ("", "aio.") if hasattr(client, "interactions")
+    )
 
 
 SDKS: dict[str, Callable[[], Iterator[str]]] = {
@@ -79,7 +88,9 @@ def listed(root: Path) -> dict[str, dict[str, str]]:
     for line in (root / "docs" / "clients.md").read_text().splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
         if len(cells) == 3 and cells[0] in SDKS:
-            found.setdefault(cells[0], {}).update(dict.fromkeys(re.findall(r"`([^`]+)`", cells[2]), cells[1]))
+            found.setdefault(cells[0], {}).update(
+                dict.fromkeys(re.findall(r"`([^`]+)`", cells[2]), cells[1])
+            )
     return found
 
 
@@ -95,12 +106,15 @@ def test_what_is_listed_as_compacting_is_wrapped_and_all_else_is_not(
     client = CLIENTS[sdk]()
     wrapped = Compacter().wrap(client)
     for path, outcome in listed[sdk].items():
-        mine, theirs = member(wrapped, path), member(client, path)
+        mine = member(wrapped, path)
+        theirs = member(client, path)
         compacts = outcome.startswith("compacts")
         if theirs is None:  # Of a newer SDK, or without a method.
             assert not compacts, path
             continue
-        built_on_create = path.endswith("completions.stream") or path == "responses.stream" or "schedule" in path
+        built_on_create = (
+            path.endswith("completions.stream") or path == "responses.stream" or "schedule" in path
+        )
         expected = compacts and "by the wrapped" not in outcome and not built_on_create
         assert (mine.__func__ is not theirs.__func__) == expected, path
 

@@ -1,4 +1,6 @@
-"""``summary_request="native"``: a summary is asked for at the end of the call itself, as its cache holds it."""
+"""``summary_request="native"``: a summary is asked for at the end of the call itself, as its cache
+holds it.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,11 @@ Config: Any = import_module("botocore.config").Config
 pytestmark = pytest.mark.filterwarnings("ignore:Inheritance class:DeprecationWarning")
 
 ASKED = "Call no tool."
-TOOL = {"name": "look_up", "description": "The book.", "parameters": {"type": "object", "properties": {}}}
+TOOL = {
+    "name": "look_up",
+    "description": "The book.",
+    "parameters": {"type": "object", "properties": {}},
+}
 
 
 class Colour(BaseModel):
@@ -44,17 +50,25 @@ def native(events: list[CompactionEvent]) -> Compacter:
 
 @pytest.fixture
 def tight(monkeypatch: pytest.MonkeyPatch) -> Callable[[list[Any]], list[Any]]:
-    """Makes the servers' window a little too small for a history, so that all but a little fits into one request."""
+    """Makes the servers' window a little too small for a history, so that all but a little fits
+    into one request.
+    """
 
     def narrowed(history: list[Any]) -> list[Any]:
-        monkeypatch.setattr(sys.modules["tests.clients.loopback"], "WINDOW", len(json.dumps(history)) // 4 - 10)
+        monkeypatch.setattr(
+            sys.modules["tests.clients.loopback"], "WINDOW", len(json.dumps(history)) // 4 - 10
+        )
         return history
 
     return narrowed
 
 
-def check(server: Provider, events: list[CompactionEvent], key: str, *, same: tuple[str, ...]) -> Body:
-    """One request for a summary: the call's own beginning and options, the instruction behind it."""
+def check(
+    server: Provider, events: list[CompactionEvent], key: str, *, same: tuple[str, ...]
+) -> Body:
+    """One request for a summary: the call's own beginning and options, the instruction
+    behind it.
+    """
     refused, asked, answered = server.bodies
     prefix = [message for message in asked[key] if ASKED not in json.dumps(message)]
     filled = prefix and "Understood." in json.dumps(prefix[-1])
@@ -92,7 +106,12 @@ def test_chat_completions(
     history = tight(chat)
 
     native.wrap(openai_client).chat.completions.create(
-        model="m", messages=history, tools=tools, tool_choice="required", temperature=0.3, stop=["\n\n"]
+        model="m",
+        messages=history,
+        tools=tools,
+        tool_choice="required",
+        temperature=0.3,
+        stop=["\n\n"],
     )
 
     asked = check(openai_server, events, "messages", same=("model", "tools", "temperature"))
@@ -143,7 +162,9 @@ def test_responses(
 async def test_an_async_client(
     openai_server: Provider, native: Compacter, events: list[CompactionEvent], chat: Any, tight: Any
 ) -> None:
-    async with openai.AsyncOpenAI(base_url=openai_server.url, api_key="none", max_retries=0) as client:
+    async with openai.AsyncOpenAI(
+        base_url=openai_server.url, api_key="none", max_retries=0
+    ) as client:
         await native.wrap(client).chat.completions.create(model="m", messages=tight(chat))
     check(openai_server, events, "messages", same=("model",))
 
@@ -163,15 +184,23 @@ def test_anthropic(
     thinking: Any = {"type": "enabled", "budget_tokens": 1024}
 
     native.wrap(anthropic_client).messages.create(
-        model="m", max_tokens=2000, messages=tight(blocks), tools=tools, system="Be terse.", thinking=thinking,
+        model="m",
+        max_tokens=2000,
+        messages=tight(blocks),
+        tools=tools,
+        system="Be terse.",
+        thinking=thinking,
         stop_sequences=["END"],
-    )  # fmt: skip
+    )
 
-    asked = check(anthropic_server, events, "messages", same=("model", "tools", "system", "thinking"))
+    asked = check(
+        anthropic_server, events, "messages", same=("model", "tools", "system", "thinking")
+    )
     assert "stop_sequences" not in asked
     # The limit must be above what thinking may take, or Anthropic refuses the request.
     assert asked["max_tokens"] == 1024 + 100
-    # The caller marks the newest message for the cache, which the prefix ends before: so the instruction is marked.
+    # The caller marks the newest message for the cache, which the prefix ends before: so the
+    # instruction is marked.
     assert asked["messages"][-1]["content"][0]["cache_control"] == {"type": "ephemeral"}
     assert [message["role"] for message in asked["messages"][-2:]] == ["assistant", "user"]
 
@@ -200,7 +229,12 @@ def test_anthropic_gets_no_mark_where_the_caller_uses_none_or_all(
 
 @pytest.mark.parametrize("kind", ["dict", "camel", "object"])
 def test_gemini(
-    kind: str, gemini_server: Provider, native: Compacter, events: list[CompactionEvent], contents: Any, tight: Any
+    kind: str,
+    gemini_server: Provider,
+    native: Compacter,
+    events: list[CompactionEvent],
+    contents: Any,
+    tight: Any,
 ) -> None:
     given: dict[str, Any] = {
         "system_instruction": "Be terse.",
@@ -214,8 +248,12 @@ def test_gemini(
         del given["response_mime_type"]
         given["responseMimeType"] = "application/json"
     config: Any = types.GenerateContentConfig(**given) if kind == "object" else given
-    with genai.Client(api_key="none", http_options=types.HttpOptions(base_url=gemini_server.url)) as client:
-        native.wrap(client).models.generate_content(model="m", contents=tight(contents), config=config)
+    with genai.Client(
+        api_key="none", http_options=types.HttpOptions(base_url=gemini_server.url)
+    ) as client:
+        native.wrap(client).models.generate_content(
+            model="m", contents=tight(contents), config=config
+        )
 
     asked = check(gemini_server, events, "contents", same=("systemInstruction",))
     assert asked["generationConfig"] == {"maxOutputTokens": 100}
@@ -225,19 +263,31 @@ def test_gemini(
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_bedrock(
-    stream: bool, bedrock_server: Provider, native: Compacter, events: list[CompactionEvent], converse: Any, tight: Any
+    stream: bool,
+    bedrock_server: Provider,
+    native: Compacter,
+    events: list[CompactionEvent],
+    converse: Any,
+    tight: Any,
 ) -> None:
     client = boto3.client(
-        "bedrock-runtime", region_name="us-east-1", endpoint_url=bedrock_server.url, aws_access_key_id="a",
-        aws_secret_access_key="b", config=Config(retries={"max_attempts": 0}),
-    )  # fmt: skip
+        "bedrock-runtime",
+        region_name="us-east-1",
+        endpoint_url=bedrock_server.url,
+        aws_access_key_id="a",
+        aws_secret_access_key="b",
+        config=Config(retries={"max_attempts": 0}),
+    )
     schema = {"json": {"type": "object", "properties": {}}}
     options = {
         "modelId": "m",
         "system": [{"text": "Be terse."}],
         "messages": tight(converse),
         "inferenceConfig": {"maxTokens": 70, "stopSequences": ["END"], "temperature": 0.3},
-        "toolConfig": {"tools": [{"toolSpec": {"name": "look_up", "inputSchema": schema}}], "toolChoice": {"any": {}}},
+        "toolConfig": {
+            "tools": [{"toolSpec": {"name": "look_up", "inputSchema": schema}}],
+            "toolChoice": {"any": {}},
+        },
     }
 
     wrapped = native.wrap(client)
@@ -249,7 +299,9 @@ def test_bedrock(
 
 
 @pytest.mark.parametrize("unusable", ["tool", "refusal", "error"])
-def test_where_that_gives_no_summary_the_transcript_is_sent(unusable: str, events: list[CompactionEvent]) -> None:
+def test_where_that_gives_no_summary_the_transcript_is_sent(
+    unusable: str, events: list[CompactionEvent]
+) -> None:
     asked: list[str] = []
 
     def speak(messages: Any) -> Any:
@@ -271,10 +323,16 @@ def test_where_that_gives_no_summary_the_transcript_is_sent(unusable: str, event
         reply: Any = model.completion(model_name, messages, **options)
         if unusable == "tool" and ASKED in str(messages[-1]):
             call = {"id": "c", "type": "function", "function": {"name": "count", "arguments": "{}"}}
-            reply["choices"][0]["message"] = {"role": "assistant", "content": None, "tool_calls": [call]}
+            reply["choices"][0]["message"] = {
+                "role": "assistant",
+                "content": None,
+                "tool_calls": [call],
+            }
         return reply
 
-    compacter = Compacter(summary_request="native", max_summary_tokens=60, on_compaction=events.append)
+    compacter = Compacter(
+        summary_request="native", max_summary_tokens=60, on_compaction=events.append
+    )
     compacter.wrap(completion)("m", history)
 
     assert asked == ["native", "transcript"]
@@ -285,14 +343,18 @@ def test_where_that_gives_no_summary_the_transcript_is_sent(unusable: str, event
 @pytest.mark.parametrize("option", ["redact", "summarizer"])
 def test_with_a_redaction_or_a_summarizer_of_its_own_it_is_the_transcript(option: str) -> None:
     secret = "hunter2-and-more"
-    history = [{"role": "user", "content": f"Part {n}: the password is {secret}. " * 6} for n in range(60)]
+    history = [
+        {"role": "user", "content": f"Part {n}: the password is {secret}. " * 6} for n in range(60)
+    ]
     requests: list[str] = []
 
     def summarizer(messages: Any) -> str:
         requests.append(str(messages))
         return "They keep passwords."
 
-    options: dict[str, Any] = {"redact": "secrets"} if option == "redact" else {"summarizer": summarizer}
+    options: dict[str, Any] = (
+        {"redact": "secrets"} if option == "redact" else {"summarizer": summarizer}
+    )
     model = ScriptedModel(window=3500)
     Compacter(summary_request="native", **options).wrap(model.completion)("m", history)
 
@@ -309,7 +371,9 @@ def test_roles_alternate_where_they_must(cut: int) -> None:
     history = [{"role": roles[n % 2], "content": f"Part {n} of the story. " * 3} for n in range(31)]
 
     def reply(messages: Any) -> str:
-        return "They told one another a story in many parts." if ASKED in str(messages[-1]) else "ok"
+        return (
+            "They told one another a story in many parts." if ASKED in str(messages[-1]) else "ok"
+        )
 
     model = ScriptedModel(window=10_000, alternate_roles=True, user_first=True, replies=reply)
     native = Compacter(
@@ -321,7 +385,9 @@ def test_roles_alternate_where_they_must(cut: int) -> None:
     completion = native.wrap(model.completion)
     completion("m", history[:29])
     completion("m", history)
-    (asked,) = (request.messages for request in model.requests if ASKED in str(request.messages[-1]))
+    (asked,) = (
+        request.messages for request in model.requests if ASKED in str(request.messages[-1])
+    )
     assert list(asked[:cut]) == history[:cut]
     assert asked[-2]["role"] == "assistant"
     assert model.invalid == 0
@@ -334,7 +400,11 @@ def test_by_hand_the_model_reads_the_messages_themselves_and_then_the_instructio
 
     def completion(**options: Any) -> Any:
         asked.append(options)
-        return {"choices": [{"message": {"content": "They talked of many things."}, "finish_reason": "stop"}]}
+        return {
+            "choices": [
+                {"message": {"content": "They talked of many things."}, "finish_reason": "stop"}
+            ]
+        }
 
     monkeypatch.setattr("compacter.models.completion", completion)
     messages = talk()

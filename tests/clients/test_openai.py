@@ -31,11 +31,15 @@ def client(openai_server: Provider) -> Iterator[openai.OpenAI]:
 
 @pytest.fixture
 async def aclient(openai_server: Provider) -> AsyncIterator[openai.AsyncOpenAI]:
-    async with openai.AsyncOpenAI(base_url=openai_server.url + "/v1", api_key="none", max_retries=0) as made:
+    async with openai.AsyncOpenAI(
+        base_url=openai_server.url + "/v1", api_key="none", max_retries=0
+    ) as made:
         yield made
 
 
-def check(server: Provider, history: list[Any], events: list[CompactionEvent], param: str = "messages") -> None:
+def check(
+    server: Provider, history: list[Any], events: list[CompactionEvent], param: str = "messages"
+) -> None:
     """Refused, summarised by the same model, sent again with the same end."""
     refused, *summaries, answered = server.bodies
     assert len(refused[param]) == len(history)
@@ -135,7 +139,9 @@ def test_responses(
     items: list[Any],
     words: str,
 ) -> None:
-    reply = compacter.wrap(client).responses.create(model=MODEL, input=items, instructions="Be terse.")
+    reply = compacter.wrap(client).responses.create(
+        model=MODEL, input=items, instructions="Be terse."
+    )
     assert reply.output_text == words
     check(openai_server, items, events, "input")
     assert "Be terse." not in str(openai_server.bodies[1])
@@ -155,7 +161,10 @@ def test_responses_streaming(
     openai_server.refuse = refusing
     wrapped = compacter.wrap(client)
     stream = wrapped.responses.create(model=MODEL, input=items, stream=True)
-    assert "".join(event.delta for event in stream if event.type == "response.output_text.delta") == words
+    assert (
+        "".join(event.delta for event in stream if event.type == "response.output_text.delta")
+        == words
+    )
     check(openai_server, items, events, "input")
     with wrapped.responses.stream(model=MODEL, input=items) as helper:
         assert helper.get_final_response().output_text == words
@@ -178,7 +187,9 @@ async def test_async_responses(
     assert (await wrapped.responses.create(model=MODEL, input=items)).output_text == words
 
 
-def test_other_errors_come_as_they_are(client: openai.OpenAI, openai_server: Provider, compacter: Compacter) -> None:
+def test_other_errors_come_as_they_are(
+    client: openai.OpenAI, openai_server: Provider, compacter: Compacter
+) -> None:
     with pytest.raises(TypeError, match="model"):
         compacter.wrap(client).chat.completions.create(messages=[])  # type: ignore[call-overload]
     assert openai_server.bodies == []
@@ -194,14 +205,25 @@ def test_two_compacters_may_wrap_one_client(
 ) -> None:
     outer: list[CompactionEvent] = []
     wrapped = Compacter(on_compaction=outer.append).wrap(compacter.wrap(client))
-    assert wrapped.chat.completions.create(model=MODEL, messages=chat).choices[0].message.content == words
+    assert (
+        wrapped.chat.completions.create(model=MODEL, messages=chat).choices[0].message.content
+        == words
+    )
     assert (len(events), outer) == (1, [])
 
 
-def test_openais_own_models_get_the_output_limit_by_its_new_name(compacter: Compacter, openai_server: Provider) -> None:
+def test_openais_own_models_get_the_output_limit_by_its_new_name(
+    compacter: Compacter, openai_server: Provider
+) -> None:
     from compacter.clients.openai import output_param
 
-    azure = openai.AzureOpenAI(azure_endpoint="https://here.openai.azure.com", api_key="none", api_version="2025-01-01")
-    assert output_param(openai.OpenAI(api_key="none")) == output_param(azure) == "max_completion_tokens"
+    azure = openai.AzureOpenAI(
+        azure_endpoint="https://here.openai.azure.com", api_key="none", api_version="2025-01-01"
+    )
+    assert (
+        output_param(openai.OpenAI(api_key="none"))
+        == output_param(azure)
+        == "max_completion_tokens"
+    )
     assert output_param(openai.OpenAI(api_key="none", base_url=openai_server.url)) == "max_tokens"
     assert type(compacter.wrap(azure)) is openai.AzureOpenAI

@@ -7,10 +7,18 @@ from typing import Any
 
 import pytest
 
-from compacter import Shorten
+from compacter import Compacter, Shorten
 from compacter.call.state import State
 from compacter.call.wrap import wrap_function
-from compacter.clients.own_types import Adapter, OwnTypes, back, each, mixed, unmixed
+from compacter.frameworks.own_types import (
+    Adapter,
+    OwnTypes,
+    back,
+    each,
+    mixed,
+    saved_options,
+    unmixed,
+)
 from compacter.memory.record import Record, StoredMessage
 from compacter.messages.fields import Unencodable
 from compacter.messages.openai import OPENAI
@@ -55,7 +63,9 @@ class Model:
 
     def ask(self, messages: list[Said]) -> str:
         if sum(len(str(message.content)) for message in messages) > 4_000:
-            raise ValueError("This model's maximum context length is 1000 tokens. You requested 2000 tokens.")
+            raise ValueError(
+                "This model's maximum context length is 1000 tokens. You requested 2000 tokens."
+            )
         self.sent.append(messages)
         return "A harbour."
 
@@ -72,7 +82,9 @@ def test_a_medium_without_its_object_is_left_out() -> None:
 
 
 def test_messages_that_differ_in_a_medium_have_different_contents() -> None:
-    one, other, same = (OPENAI.content(read(Said("user", ["Look.", Picture(url)]))) for url in "aba")
+    one, other, same = (
+        OPENAI.content(read(Said("user", ["Look.", Picture(url)]))) for url in "aba"
+    )
     assert one != other
     assert one == same
 
@@ -92,11 +104,37 @@ def test_a_record_with_a_medium_is_not_saved_as_text() -> None:
 
 @pytest.mark.parametrize("kind", [Picture, Closed])
 def test_no_conversation_gets_a_picture_of_another_one(kind: type[Any]) -> None:
-    binding = OwnTypes("openai", positional=("self", "messages"), adapter=Adapter(read=each(read), write=back(write)))
+    binding = OwnTypes(
+        "openai",
+        positional=("self", "messages"),
+        adapter=Adapter(read=each(read), write=back(write)),
+    )
     model = Model()
     ask = wrap_function(State(validated({"strategy": Shorten()})), Model.ask, binding)
     pictures = [kind("a"), kind("b")]
     for picture in pictures:
         asked = Said("user", ["What is on this picture? " * 400, picture])
         ask(model, [asked, Said("assistant", "Ships."), Said("user", "Why?")])
-    assert [vars(messages[0].content[1]) for messages in model.sent] == [vars(picture) for picture in pictures]
+    assert [vars(messages[0].content[1]) for messages in model.sent] == [
+        vars(picture) for picture in pictures
+    ]
+
+
+@pytest.mark.parametrize("option", ["on_compaction", "on_event"])
+@pytest.mark.parametrize("later", [False, True])
+def test_options_that_cannot_be_saved_are_named_hooks_among_them(
+    option: str, *, later: bool
+) -> None:
+    given: dict[str, Any] = {} if later else {option: [print]}
+    compacter = Compacter(**given)
+    if later:
+        getattr(compacter, option)(print)
+
+    with pytest.raises(TypeError, match=option):
+        saved_options(compacter._state)
+
+
+def test_options_that_are_data_are_saved() -> None:
+    compacter = Compacter(compact_ratio=0.5, rules=["Be brief."])
+
+    assert saved_options(compacter._state) == {"compact_ratio": 0.5, "rules": ["Be brief."]}

@@ -15,12 +15,19 @@ from tests.serve import scripted
 from compacter import Compacter
 
 ROLE = b'data: {"choices": [{"index": 0, "delta": {"role": "assistant", "content": ""}}]}\n\n'
-PIECES = [b'data: {"choices": [{"index": 0, "delta": {"content": "%d"}}]}\n\n' % number for number in range(3)]
+PIECES = [
+    b'data: {"choices": [{"index": 0, "delta": {"content": "%d"}}]}\n\n' % number
+    for number in range(3)
+]
 ASK: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "Hello"}]}
 
 
-async def read_raw(url: str, go_on: Callable[[], object], *, asynchronous: bool, stream: bool = True) -> bytes:
-    """The body of a wrapped client's raw response, as the client leaves it; ``go_on`` is called before it is read."""
+async def read_raw(
+    url: str, go_on: Callable[[], object], *, asynchronous: bool, stream: bool = True
+) -> bytes:
+    """The body of a wrapped client's raw response, as the client leaves it; ``go_on`` is called
+    before it is read.
+    """
     options: dict[str, Any] = {"base_url": f"{url}/v1", "api_key": "none", "max_retries": 0}
     async with AsyncExitStack() as stack:
         if asynchronous:
@@ -37,7 +44,9 @@ async def read_raw(url: str, go_on: Callable[[], object], *, asynchronous: bool,
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
-async def test_pieces_that_come_after_the_first_are_read_when_they_come(*, asynchronous: bool) -> None:
+async def test_pieces_that_come_after_the_first_are_read_when_they_come(
+    *, asynchronous: bool
+) -> None:
     begun = threading.Event()
 
     def answer(_: object, write: Callable[[bytes], object]) -> None:
@@ -46,12 +55,18 @@ async def test_pieces_that_come_after_the_first_are_read_when_they_come(*, async
         write(b"".join(map(scripted.chunk, [*PIECES[1:], b""])))
 
     with scripted.scripted(answer) as server:
-        assert await read_raw(server.url, begun.set, asynchronous=asynchronous) == b"".join([ROLE, *PIECES])
+        assert await read_raw(server.url, begun.set, asynchronous=asynchronous) == b"".join(
+            [ROLE, *PIECES]
+        )
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
-async def test_a_body_that_breaks_off_before_its_first_content_fails_where_it_is_read(*, asynchronous: bool) -> None:
-    with scripted.scripted(lambda _, write: write(scripted.STREAM + scripted.chunk(ROLE))) as server:
+async def test_a_body_that_breaks_off_before_its_first_content_fails_where_it_is_read(
+    *, asynchronous: bool
+) -> None:
+    with scripted.scripted(
+        lambda _, write: write(scripted.STREAM + scripted.chunk(ROLE))
+    ) as server:
         reached = threading.Event()
         with pytest.raises(httpx.RemoteProtocolError):
             await read_raw(server.url, reached.set, asynchronous=asynchronous)

@@ -1,4 +1,6 @@
-"""Streams read through ``with_raw_response`` and ``with_streaming_response``, refused inside HTTP 200."""
+"""Streams read through ``with_raw_response`` and ``with_streaming_response``, refused inside HTTP
+200.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ def said(text: str) -> str:
         if line.startswith("data: {"):
             data = json.loads(line.removeprefix("data: "))
             delta = data.get("delta") or (data.get("choices") or [{}])[0].get("delta") or {}
-            words += delta if isinstance(delta, str) else delta.get("text") or delta.get("content") or ""
+            words += (
+                delta if isinstance(delta, str) else delta.get("text") or delta.get("content") or ""
+            )
     return words
 
 
@@ -59,7 +63,12 @@ async def aread(vendor: Vendor, raw: Any, reading: str) -> str:
 @pytest.mark.parametrize("reading", READINGS)
 @pytest.mark.parametrize("way", WAYS)
 def test_a_refusal_as_first_event_is_compacted_and_nothing_of_the_answer_is_missing(
-    way: str, reading: str, vendor: Vendor, compacter: Compacter, events: list[CompactionEvent], words: str
+    way: str,
+    reading: str,
+    vendor: Vendor,
+    compacter: Compacter,
+    events: list[CompactionEvent],
+    words: str,
 ) -> None:
     with ExitStack() as stack:
         client = stack.enter_context(vendor.client())
@@ -74,7 +83,12 @@ def test_a_refusal_as_first_event_is_compacted_and_nothing_of_the_answer_is_miss
 @pytest.mark.parametrize("reading", READINGS)
 @pytest.mark.parametrize("way", WAYS)
 async def test_so_it_is_with_the_async_clients(
-    way: str, reading: str, vendor: Vendor, compacter: Compacter, events: list[CompactionEvent], words: str
+    way: str,
+    reading: str,
+    vendor: Vendor,
+    compacter: Compacter,
+    events: list[CompactionEvent],
+    words: str,
 ) -> None:
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(vendor.client(asynchronous=True))
@@ -88,11 +102,18 @@ async def test_so_it_is_with_the_async_clients(
 def test_giving_up_hands_the_refused_response_out_whole(way: str, vendor: Vendor) -> None:
     with ExitStack() as stack:
         client = stack.enter_context(vendor.client())
-        raw = vendor.method(Compacter(max_retries=0).wrap(client), f"{way}.create")(**vendor.options(stream=True))
+        raw = vendor.method(Compacter(max_retries=0).wrap(client), f"{way}.create")(
+            **vendor.options(stream=True)
+        )
         raw = stack.enter_context(raw) if way == "with_streaming_response" else raw
         body = b"".join(raw.http_response.iter_bytes()).decode()
     assert "error" in body
-    assert body == vendor.server.vendor(vendor.server, path_of(vendor), vendor.server.bodies[0]).body.decode()
+    assert (
+        body
+        == vendor.server.vendor(
+            vendor.server, path_of(vendor), vendor.server.bodies[0]
+        ).body.decode()
+    )
 
 
 def path_of(vendor: Vendor) -> str:
@@ -112,7 +133,9 @@ def test_a_refusal_in_a_packed_body_is_found(
 
     vendor.server.vendor = packed
     with vendor.client() as client:
-        raw = vendor.method(compacter.wrap(client), "with_raw_response.create")(**vendor.options(stream=True))
+        raw = vendor.method(compacter.wrap(client), "with_raw_response.create")(
+            **vendor.options(stream=True)
+        )
         assert "".join(map(vendor.text_of, raw.parse())) == words
     assert len(events) == 1
 
@@ -133,7 +156,9 @@ def test_a_document_with_an_error_inside_http_200_is_compacted(
     vendor.server.vendor = quiet
     with ExitStack() as stack:
         client = stack.enter_context(vendor.client())
-        raw = vendor.method(compacter.wrap(client), f"{way}.create")(**vendor.options(stream=stream))
+        raw = vendor.method(compacter.wrap(client), f"{way}.create")(
+            **vendor.options(stream=stream)
+        )
         raw = stack.enter_context(raw) if way == "with_streaming_response" else raw
         assert "The harbour was painted" in raw.http_response.read().decode()
     assert len(events) == 1
@@ -142,6 +167,8 @@ def test_a_document_with_an_error_inside_http_200_is_compacted(
 def test_what_is_not_asked_for_raw_is_not_marked(vendor: Vendor, compacter: Compacter) -> None:
     with vendor.client() as client:
         short = [{"role": "user", "content": "What?"}]
-        raw = vendor.method(compacter.wrap(client), "with_raw_response.create")(**vendor.options(short, stream=True))
+        raw = vendor.method(compacter.wrap(client), "with_raw_response.create")(
+            **vendor.options(short, stream=True)
+        )
         assert not hasattr(raw, "error")
         assert not hasattr(raw, "close") or "close" not in vars(raw)

@@ -1,6 +1,7 @@
 """A request for a summary is built from what it needs, whatever the call carries.
 
-Every parameter of each installed SDK's method is fed in, found by introspection; the tables say which come through.
+Every parameter of each installed SDK's method is fed in, found by introspection; the tables say
+which come through.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from google.genai import types
 from pydantic import BaseModel
 
 from compacter import Compacter
-from compacter.call.arguments import CARRIED, LEFT_OUT, OUTPUT_PARAMS, bind
+from compacter.call.arguments import bind
+from compacter.call.option_names import CARRIED, LEFT_OUT, OUTPUT_PARAMS
 from compacter.clients.bedrock import Converse, Invoke
 from compacter.clients.google import Contents
 from compacter.messages.format import get_format
@@ -37,19 +39,36 @@ class Colour(BaseModel):
 
 
 SPECIAL: dict[str, Any] = {
-    "stream": True, "max_tokens": 2000, "max_completion_tokens": 2000, "max_output_tokens": 2000, "timeout": 30.0,
-    "thinking": {"type": "enabled", "budget_tokens": 1024}, "tools": [], "n": 1, "temperature": 0.5, "top_p": 0.5,
-    "betas": ["sentinel-betas."], "extra_headers": {"x-mine": "sentinel-extra_headers."},
-    "extra_query": {"mine": "sentinel-extra_query."}, "extra_body": {"mine": "sentinel-extra_body."},
-    "output_format": Colour, "text_format": Colour, "text": {"verbosity": "sentinel-text."},
+    "stream": True,
+    "max_tokens": 2000,
+    "max_completion_tokens": 2000,
+    "max_output_tokens": 2000,
+    "timeout": 30.0,
+    "thinking": {"type": "enabled", "budget_tokens": 1024},
+    "tools": [],
+    "n": 1,
+    "temperature": 0.5,
+    "top_p": 0.5,
+    "betas": ["sentinel-betas."],
+    "extra_headers": {"x-mine": "sentinel-extra_headers."},
+    "extra_query": {"mine": "sentinel-extra_query."},
+    "extra_body": {"mine": "sentinel-extra_body."},
+    "output_format": Colour,
+    "text_format": Colour,
+    "text": {"verbosity": "sentinel-text."},
     "output_config": {"effort": "sentinel-output_config."},
-}  # fmt: skip
+}
 """Values for parameters that the SDKs look into; the others get a text that tells them apart."""
 SAMPLING = {"temperature", "top_p"}
 OPENAI = {
-    "model", "service_tier", "prompt_cache_key", "prompt_cache_options", "prompt_cache_retention", "extra_headers",
+    "model",
+    "service_tier",
+    "prompt_cache_key",
+    "prompt_cache_options",
+    "prompt_cache_retention",
+    "extra_headers",
     "extra_query",
-}  # fmt: skip
+}
 ANTHROPIC = {
     "model",
     "service_tier",
@@ -72,9 +91,11 @@ METHODS: dict[str, tuple[str, str, set[str]]] = {
     "beta.messages.parse": ("anthropic", "messages", {*ANTHROPIC, "betas", "billing_policy"}),
     "beta.messages.stream": ("anthropic", "messages", {*ANTHROPIC, "betas", "billing_policy"}),
 }
-"""Method -> its vendor, its messages argument, and the parameters that a request for a summary takes over."""
+"""Method -> its vendor, its messages argument, and the parameters that a request for a summary
+takes over."""
 NOT_FED = {"previous_response_id", "conversation", "parse_as"}
-"""With the first two there is nothing to summarise in the call; the last says how to read the others."""
+"""With the first two there is nothing to summarise in the call; the last says how to read the
+others."""
 BODY = {
     "model",
     "messages",
@@ -85,7 +106,11 @@ BODY = {
     "system",
     "instructions",
 }
-HISTORIES = {("openai", "messages"): "chat", ("openai", "input"): "items", ("anthropic", "messages"): "blocks"}
+HISTORIES = {
+    ("openai", "messages"): "chat",
+    ("openai", "input"): "items",
+    ("anthropic", "messages"): "blocks",
+}
 
 
 def parameters(method: str) -> list[str]:
@@ -101,9 +126,17 @@ def test_each_sdk_method_passes_on_what_the_table_says_and_nothing_else(
 ) -> None:
     vendor, param, carried = METHODS[method]
     server: Provider = request.getfixturevalue(f"{vendor}_server")
-    fed = {name: SPECIAL.get(name, f"sentinel-{name}.") for name in parameters(method) if name not in NOT_FED}
+    fed = {
+        name: SPECIAL.get(name, f"sentinel-{name}.")
+        for name in parameters(method)
+        if name not in NOT_FED
+    }
     if method.endswith("parse"):
-        fed |= {name: value for name, value in {"response_format": Colour, "stream": False}.items() if name in fed}
+        fed |= {
+            name: value
+            for name, value in {"response_format": Colour, "stream": False}.items()
+            if name in fed
+        }
     fed[param] = request.getfixturevalue(HISTORIES[vendor, param])
     base = server.url + ("/v1" if vendor == "openai" else "")
     with (openai.OpenAI if vendor == "openai" else anthropic.Anthropic)(
@@ -113,7 +146,9 @@ def test_each_sdk_method_passes_on_what_the_table_says_and_nothing_else(
         reply = call(**fed)
         if hasattr(reply, "__enter__"):
             with reply:
-                pass  # The answer is no JSON, which a stream with a format could not be read to its end with.
+                # The answer is no JSON, which a stream with a format could not be read to its end
+                # with.
+                pass
 
     summaries = range(1, len(server.bodies) - 1)
     assert summaries
@@ -121,7 +156,11 @@ def test_each_sdk_method_passes_on_what_the_table_says_and_nothing_else(
         body = server.bodies[index]
         sent = json.dumps(body) + server.paths[index] + json.dumps(server.headers[index])
         assert not body.get("stream")
-        seen = {name for name in fed if f"sentinel-{name}." in sent or (name in SAMPLING and name in body)}
+        seen = {
+            name
+            for name in fed
+            if f"sentinel-{name}." in sent or (name in SAMPLING and name in body)
+        }
         assert seen == carried & set(fed)
         assert set(body) <= {*BODY, *carried}
 
@@ -150,18 +189,41 @@ def test_litellms_functions_pass_on_their_credentials_and_places() -> None:
 
 def test_a_wrapped_litellm_function_carries_nothing_else() -> None:
     given: dict[str, Any] = {
-        name: f"sentinel-{name}." for name in inspect.signature(litellm.completion).parameters if name != "kwargs"
+        name: f"sentinel-{name}."
+        for name in inspect.signature(litellm.completion).parameters
+        if name != "kwargs"
     }
-    given |= {"metadata": {}, "fallbacks": [], "aws_region_name": "here", "vertex_project": "mine", "my_own": 1}
+    given |= {
+        "metadata": {},
+        "fallbacks": [],
+        "aws_region_name": "here",
+        "vertex_project": "mine",
+        "my_own": 1,
+    }
     given["messages"] = []
     found = bind(litellm.completion, messages_param="messages")
     assert found is not None
     sent = kept(dataclasses.replace(found, vendors=True), given, "openai")
     assert set(sent) == {
-        "model", "messages", "timeout", "temperature", "top_p", "seed", "deployment_id", "extra_headers",
-        "service_tier", "prompt_cache_key", "base_url", "api_version", "api_key", "model_list", "shared_session",
-        "max_tokens", "aws_region_name", "vertex_project",
-    }  # fmt: skip
+        "model",
+        "messages",
+        "timeout",
+        "temperature",
+        "top_p",
+        "seed",
+        "deployment_id",
+        "extra_headers",
+        "service_tier",
+        "prompt_cache_key",
+        "base_url",
+        "api_version",
+        "api_key",
+        "model_list",
+        "shared_session",
+        "max_tokens",
+        "aws_region_name",
+        "vertex_project",
+    }
 
 
 @pytest.mark.parametrize("as_object", [False, True])
@@ -170,38 +232,74 @@ def test_geminis_config_is_built_anew(as_object: bool) -> None:
     config["thinking_config"] = {"thinking_budget": 0}
     if as_object:
         config = types.GenerateContentConfig.model_construct(**config)
-    sent = kept(Contents(messages_param="contents"), {"model": "m", "contents": [], "config": config}, "gemini")
+    sent = kept(
+        Contents(messages_param="contents"),
+        {"model": "m", "contents": [], "config": config},
+        "gemini",
+    )
     assert set(sent) == {"model", "contents", "config"}
     assert set(sent["config"]) == {
-        "http_options", "temperature", "top_p", "top_k", "seed", "safety_settings", "service_tier",
-        "model_armor_config", "thinking_config", "system_instruction", "max_output_tokens",
-    }  # fmt: skip
+        "http_options",
+        "temperature",
+        "top_p",
+        "top_k",
+        "seed",
+        "safety_settings",
+        "service_tier",
+        "model_armor_config",
+        "thinking_config",
+        "system_instruction",
+        "max_output_tokens",
+    }
     assert "sentinel" not in sent["config"]["system_instruction"]
     assert sent["config"]["max_output_tokens"] == 200
 
 
 def test_bedrocks_converse_is_built_anew() -> None:
     client: Any = import_module("boto3").client(
-        "bedrock-runtime", region_name="us-east-1", aws_access_key_id="none", aws_secret_access_key="none"
+        "bedrock-runtime",
+        region_name="us-east-1",
+        aws_access_key_id="none",
+        aws_secret_access_key="none",
     )
     shape = client.meta.service_model.operation_model("Converse").input_shape
     given: dict[str, Any] = {name: f"sentinel-{name}." for name in shape.members}
     given["messages"] = []
-    given["inferenceConfig"] = {"maxTokens": 9, "temperature": 0.5, "topP": 0.9, "stopSequences": ["END"]}
+    given["inferenceConfig"] = {
+        "maxTokens": 9,
+        "temperature": 0.5,
+        "topP": 0.9,
+        "stopSequences": ["END"],
+    }
     sent = kept(Converse(), given, "bedrock")
     assert set(sent) == {
-        "modelId", "guardrailConfig", "performanceConfig", "serviceTier", "messages", "system", "inferenceConfig",
-    }  # fmt: skip
+        "modelId",
+        "guardrailConfig",
+        "performanceConfig",
+        "serviceTier",
+        "messages",
+        "system",
+        "inferenceConfig",
+    }
     assert sent["inferenceConfig"] == {"maxTokens": 200, "temperature": 0.5, "topP": 0.9}
 
 
 def test_so_is_the_body_of_invoke_model() -> None:
-    names = set(inspect.signature(anthropic.Anthropic(api_key="none").beta.messages.create).parameters)
-    body: dict[str, Any] = {name: f"sentinel-{name}." for name in names} | {"anthropic_version": "bedrock-2023-05-31"}
+    names = set(
+        inspect.signature(anthropic.Anthropic(api_key="none").beta.messages.create).parameters
+    )
+    body: dict[str, Any] = {name: f"sentinel-{name}." for name in names} | {
+        "anthropic_version": "bedrock-2023-05-31"
+    }
     given = {"modelId": "m", "body": json.dumps({**body, "messages": []}), "trace": "ENABLED"}
     sent = kept(Invoke(messages_param="body"), given, "anthropic")
     assert set(sent) == {"modelId", "body"}
-    assert set(json.loads(sent["body"])) == {"anthropic_version", "messages", "max_tokens", "system"}
+    assert set(json.loads(sent["body"])) == {
+        "anthropic_version",
+        "messages",
+        "max_tokens",
+        "system",
+    }
 
 
 @pytest.mark.parametrize(
@@ -237,15 +335,19 @@ def test_what_is_switched_on_is_left_out(option: str, value: Any) -> None:
     assert option not in kept(found, {"messages": [], option: value}, "openai")
 
 
-# -- functions of the user's own ---------------------------------------------------------------------------------------
+# -- functions of the user's own -------------------------------------------------------------------
 
 
 def summaries_of(model: ScriptedModel) -> list[Any]:
-    return [request for request in model.requests if "record of a conversation" in str(request.messages)]
+    return [
+        request for request in model.requests if "record of a conversation" in str(request.messages)
+    ]
 
 
 def talk() -> list[Any]:
-    history: list[Any] = [{"role": "user", "content": f"Question {number}? ".ljust(160, "q")} for number in range(30)]
+    history: list[Any] = [
+        {"role": "user", "content": f"Question {number}? ".ljust(160, "q")} for number in range(30)
+    ]
     return [*history, {"role": "user", "content": "And now?"}]
 
 
@@ -257,7 +359,9 @@ def talk() -> list[Any]:
         {"response_format": {"type": "json_object"}, "metadata": {"id": 1}},
     ],
 )
-def test_what_a_partial_has_bound_reaches_the_summarizer_as_little_as_what_is_passed(bound: dict[str, Any]) -> None:
+def test_what_a_partial_has_bound_reaches_the_summarizer_as_little_as_what_is_passed(
+    bound: dict[str, Any],
+) -> None:
     model = ScriptedModel(window=900)
     chat = Compacter(max_summary_tokens=100).wrap(functools.partial(model.completion, "m", **bound))
     chat(messages=talk())
@@ -299,7 +403,10 @@ def test_a_function_that_knows_neither_is_asked_neither_about_streams_nor_about_
 
     found = bind(chat)
     assert found is not None
-    assert set(kept(found, {"messages": [], "session": "mine"}, "openai")) == {"messages", "session"}
+    assert set(kept(found, {"messages": [], "session": "mine"}, "openai")) == {
+        "messages",
+        "session",
+    }
 
 
 def test_arguments_that_no_vendor_has_are_the_functions_own() -> None:
@@ -321,10 +428,19 @@ def test_options_are_known_by_position_as_by_name(summary_request: Any) -> None:
         model = ScriptedModel(window=4_000)
 
         def chat(
-            messages: Any, max_tokens: int = 9, tools: Any = None, stop: Any = None, temperature: float = 1.0
+            messages: Any,
+            max_tokens: int = 9,
+            tools: Any = None,
+            stop: Any = None,
+            temperature: float = 1.0,
         ) -> Any:
             return model.completion(
-                "m", messages, max_tokens=max_tokens, tools=tools, stop=stop, temperature=temperature
+                "m",
+                messages,
+                max_tokens=max_tokens,
+                tools=tools,
+                stop=stop,
+                temperature=temperature,
             )
 
         middle = Compacter(summary_request=summary_request)
@@ -332,9 +448,12 @@ def test_options_are_known_by_position_as_by_name(summary_request: Any) -> None:
         assert middle.totals.failures == 0
         return [(request.messages, request.options) for request in model.requests]
 
-    messages, tools = [*talk()[:-1] * 4, talk()[-1]], [{"type": "function", "function": {"name": "look"}}]
+    messages = [*talk()[:-1] * 4, talk()[-1]]
+    tools = [{"type": "function", "function": {"name": "look"}}]
     by_position = requests(messages, 50, tools, ["END"], 0.3)
-    assert by_position == requests(messages, max_tokens=50, tools=tools, stop=["END"], temperature=0.3)
+    assert by_position == requests(
+        messages, max_tokens=50, tools=tools, stop=["END"], temperature=0.3
+    )
     assert len(by_position) > 2
 
 

@@ -42,13 +42,19 @@ CLIENTS: dict[str, Callable[[], Any]] = {
     ),
     "genai.Client": lambda: genai.Client(api_key="none"),
     "bedrock-runtime": lambda: import_module("boto3").client(
-        "bedrock-runtime", region_name="us-east-1", aws_access_key_id="none", aws_secret_access_key="none"
+        "bedrock-runtime",
+        region_name="us-east-1",
+        aws_access_key_id="none",
+        aws_secret_access_key="none",
     ),
     "litellm.Router": lambda: router.Router(model_list=[]),
 }
 PARTS: dict[str, tuple[str, ...]] = {
     "OpenAI": (
-        "chat", "chat.completions", "responses", "chat.completions.with_raw_response",
+        "chat",
+        "chat.completions",
+        "responses",
+        "chat.completions.with_raw_response",
         "with_streaming_response.responses",
     ),
     "AsyncOpenAI": ("chat.completions", "responses", "responses.with_streaming_response"),
@@ -57,7 +63,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "AnthropicBedrock": ("messages", "beta.messages"),
     "AnthropicVertex": ("messages", "beta.messages"),
     "genai.Client": ("models", "aio", "aio.models", "chats"),
-}  # fmt: skip
+}
 ALL = pytest.mark.parametrize("name", CLIENTS)
 
 
@@ -91,7 +97,10 @@ def test_each_public_member_is_still_there_and_of_the_same_kind(name: str) -> No
     assert type(wrapped) is type(client)
     assert wrapped is not client
     for part in ("", *PARTS.get(name, ())):
-        mine, theirs = (functools.reduce(getattr, part.split(".") if part else (), one) for one in (wrapped, client))
+        mine, theirs = (
+            functools.reduce(getattr, part.split(".") if part else (), one)
+            for one in (wrapped, client)
+        )
         assert type(mine) is type(theirs)
         assert surface(mine) == surface(theirs), part
 
@@ -101,9 +110,15 @@ def test_the_original_and_its_parts_are_untouched(name: str) -> None:
     client = CLIENTS[name]()
     for part in PARTS.get(name, ()):
         functools.reduce(getattr, part.split("."), client)
-    before = {key: (id(value), dict(getattr(value, "__dict__", {}))) for key, value in vars(client).items()}
+    before = {
+        key: (id(value), dict(getattr(value, "__dict__", {})))
+        for key, value in vars(client).items()
+    }
     Compacter().wrap(client)
-    after = {key: (id(value), dict(getattr(value, "__dict__", {}))) for key, value in vars(client).items()}
+    after = {
+        key: (id(value), dict(getattr(value, "__dict__", {})))
+        for key, value in vars(client).items()
+    }
     assert before == after
 
 
@@ -144,7 +159,7 @@ def test_a_stranger_gets_an_error_that_tells_what_is_supported(stranger: Any) ->
         "messages_param",
         "wire_format",
     ):
-        assert word in str(caught.value)  # fmt: skip
+        assert word in str(caught.value)
 
 
 def test_so_does_a_vendors_method_that_sends_no_messages() -> None:
@@ -162,5 +177,7 @@ def test_wrapping_a_function_imports_no_sdk(root: Path) -> None:
         "print([name for name in sdks if name in sys.modules])"
     )
     path = {**os.environ, "PYTHONPATH": str(root / "middleware")}
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=path)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=path
+    )
     assert done.stdout.strip() == "[]"

@@ -1,4 +1,6 @@
-"""Anthropic's message threads: the server keeps the conversation, and a call holds only what is new."""
+"""Anthropic's message threads: the server keeps the conversation, and a call holds only what is
+new.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ BOOK = "It has been painted many times since then. " * 30
 
 
 class Harbour:
-    """A server with threads: it adds up what was sent, calls a tool a few times, and then answers."""
+    """A server with threads: it adds up what was sent, calls a tool a few times, and then
+    answers.
+    """
 
     def __init__(self, serve: Any, calls: int) -> None:
         self.serve = serve
@@ -40,10 +44,22 @@ class Harbour:
             return answered
         self.sizes.append(len(json.dumps(messages)))
         name = f"msg_{len(self.sizes)}"
-        results = [part for message in messages for part in parts(message) if part.get("type") == "tool_result"]
+        results = [
+            part
+            for message in messages
+            for part in parts(message)
+            if part.get("type") == "tool_result"
+        ]
         content: list[Any] = [{"type": "text", "text": "The harbour is blue."}]
         if len(self.sizes) <= self.calls:
-            content = [{"type": "tool_use", "id": f"toolu_{name}", "name": "look_up", "input": {"pier": len(results)}}]
+            content = [
+                {
+                    "type": "tool_use",
+                    "id": f"toolu_{name}",
+                    "name": "look_up",
+                    "input": {"pier": len(results)},
+                }
+            ]
         reason = "tool_use" if content[0]["type"] == "tool_use" else "end_turn"
         self.threads[name] = [*messages, {"role": "assistant", "content": content}]
         text = answered.body.decode()
@@ -55,10 +71,18 @@ class Harbour:
 
 def streamed(name: str, content: list[Any], reason: str) -> bytes:
     message: dict[str, Any] = {
-        "id": name, "type": "message", "role": "assistant", "model": "claude-test", "content": [],
-        "stop_reason": None, "stop_sequence": None, "usage": {"input_tokens": 90, "output_tokens": 1},
-    }  # fmt: skip
-    block = {**content[0], "text": ""} if content[0]["type"] == "text" else {**content[0], "input": {}}
+        "id": name,
+        "type": "message",
+        "role": "assistant",
+        "model": "claude-test",
+        "content": [],
+        "stop_reason": None,
+        "stop_sequence": None,
+        "usage": {"input_tokens": 90, "output_tokens": 1},
+    }
+    block = (
+        {**content[0], "text": ""} if content[0]["type"] == "text" else {**content[0], "input": {}}
+    )
     delta = (
         {"type": "text_delta", "text": content[0]["text"]}
         if content[0]["type"] == "text"
@@ -72,11 +96,17 @@ def streamed(name: str, content: list[Any], reason: str) -> bytes:
         {"type": "message_delta", "delta": {"stop_reason": reason}, "usage": {"output_tokens": 9}},
         {"type": "message_stop"},
     ]
-    return "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events).encode()
+    return "".join(
+        f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events
+    ).encode()
 
 
 def parts(message: Any) -> list[Any]:
-    return [part for part in message["content"] if isinstance(part, dict)] if message["content"] else []
+    return (
+        [part for part in message["content"] if isinstance(part, dict)]
+        if message["content"]
+        else []
+    )
 
 
 @pytest.fixture
@@ -102,7 +132,9 @@ def look_up(pier: int) -> str:
 
 
 def check(server: Provider, events: list[CompactionEvent]) -> None:
-    """Each turn before the window is full continues the thread; a summary is asked for outside of it."""
+    """Each turn before the window is full continues the thread; a summary is asked for outside of
+    it.
+    """
     assert events
     assert all(event.trigger == "token_limit" and not event.fallback for event in events)
     threads = [(body.get("thread") or {}).get("type") for body in server.bodies]
@@ -112,10 +144,14 @@ def check(server: Provider, events: list[CompactionEvent]) -> None:
     assert len(summaries) == sum(event.summarizer_calls for event in events)
     for body in summaries:
         assert set(body) == {"model", "max_tokens", "messages", "system"} or set(body) == {
-            "model", "max_tokens", "messages",
-        }  # fmt: skip
+            "model",
+            "max_tokens",
+            "messages",
+        }
     refused_again = [
-        json.dumps(body["messages"]) for body in server.bodies if (body.get("thread") or {}).get("type") == "create"
+        json.dumps(body["messages"])
+        for body in server.bodies
+        if (body.get("thread") or {}).get("type") == "create"
     ]
     assert len(refused_again) == len(set(refused_again))
 
@@ -142,15 +178,22 @@ def test_the_tool_runner_goes_on_in_a_new_thread(
 
 
 async def test_so_does_the_async_one(
-    harbour: Harbour, anthropic_server: Provider, compacter: Compacter, events: list[CompactionEvent]
+    harbour: Harbour,
+    anthropic_server: Provider,
+    compacter: Compacter,
+    events: list[CompactionEvent],
 ) -> None:
     async def alook_up(pier: int) -> str:
         return look_up(pier)
 
     tool: Any = beta_async_tool(alook_up, name="look_up", description=inspect.getdoc(look_up))
-    async with anthropic.AsyncAnthropic(base_url=anthropic_server.url, api_key="none", max_retries=0) as client:
+    async with anthropic.AsyncAnthropic(
+        base_url=anthropic_server.url, api_key="none", max_retries=0
+    ) as client:
         runner = compacter.wrap(client).beta.messages.tool_runner(
-            messages=[{"role": "user", "content": "Which colour has the harbour?"}], tools=[tool], **OPTIONS
+            messages=[{"role": "user", "content": "Which colour has the harbour?"}],
+            tools=[tool],
+            **OPTIONS,
         )
         assert (await runner.until_done()).content[0].text == "The harbour is blue."
     check(anthropic_server, events)
@@ -180,7 +223,9 @@ def test_a_turn_that_the_program_continues_itself_is_left_whole_and_says_why(
     events: list[CompactionEvent],
 ) -> None:
     create = compacter.wrap(client).beta.messages.create
-    first = create(messages=[{"role": "user", "content": "What?"}], thread={"type": "create"}, **OPTIONS)
+    first = create(
+        messages=[{"role": "user", "content": "What?"}], thread={"type": "create"}, **OPTIONS
+    )
     new: Any = [{"role": "user", "content": BOOK * 6}]
     follow: Any = {"type": "continue", "previous_message_id": first.id}
     with pytest.raises(anthropic.BadRequestError) as caught:
@@ -198,7 +243,9 @@ def test_a_whole_history_that_begins_a_thread_is_compacted(
     blocks: list[Any],
     words: str,
 ) -> None:
-    reply: Any = compacter.wrap(client).beta.messages.create(messages=blocks, thread={"type": "create"}, **OPTIONS)
+    reply: Any = compacter.wrap(client).beta.messages.create(
+        messages=blocks, thread={"type": "create"}, **OPTIONS
+    )
     assert reply.content[0].text == words
     refused, *summaries, answered = anthropic_server.bodies
     assert refused["thread"] == answered["thread"] == {"type": "create"}
@@ -212,8 +259,12 @@ def test_other_errors_of_a_thread_come_as_they_are(
     harbour.calls = 0
     thread = compacter.wrap(client).beta.messages.thread(**OPTIONS)
     thread.send({"role": "user", "content": "What?"})
-    anthropic_server.vendor = lambda *_: type(harbour.serve(anthropic_server, "", {"messages": [], "model": "m"}))(
-        b'{"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}', "application/json", 529
+    anthropic_server.vendor = lambda *_: type(
+        harbour.serve(anthropic_server, "", {"messages": [], "model": "m"})
+    )(
+        b'{"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}',
+        "application/json",
+        529,
     )
     with pytest.raises(anthropic.APIStatusError, match="Overloaded"):
         thread.send({"role": "user", "content": "And now?"})

@@ -1,4 +1,6 @@
-"""What every vendor's client does alike: each way to call it survives a token limit, as if nothing had happened."""
+"""What every vendor's client does alike: each way to call it survives a token limit, as if nothing
+had happened.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,9 @@ async def all_of(stream: Any) -> list[Any]:
 
 
 def check(vendor: Vendor, events: list[CompactionEvent]) -> None:
-    """Refused, summarised by the same model, sent again with the same end: a list that the vendor takes."""
+    """Refused, summarised by the same model, sent again with the same end: a list that the vendor
+    takes.
+    """
     refused, *summaries, answered = (body for body in vendor.server.bodies)
     sent = answered[vendor.param]
     assert refused[vendor.param] == vendor.history
@@ -58,7 +62,10 @@ def check(vendor: Vendor, events: list[CompactionEvent]) -> None:
     assert [event.trigger for event in events] == ["token_limit"]
     assert (events[0].fallback, events[0].summarizer_calls) == (False, len(summaries))
     for body in summaries:
-        assert not any(body.get(name) for name in ("stream", "tools", "thinking", "response_format", "output_config"))
+        assert not any(
+            body.get(name)
+            for name in ("stream", "tools", "thinking", "response_format", "output_config")
+        )
     if vendor.is_anthropic:
         assert sent[0]["role"] == "user"
         assert all(one["role"] != other["role"] for one, other in pairwise(sent))
@@ -79,22 +86,35 @@ async def test_a_call(
 
 
 async def test_a_stream(
-    vendor: Vendor, client: Any, compacter: Compacter, events: list[CompactionEvent], words: str, refusing: Any
+    vendor: Vendor,
+    client: Any,
+    compacter: Compacter,
+    events: list[CompactionEvent],
+    words: str,
+    refusing: Any,
 ) -> None:
     vendor.server.refuse = refusing
     stream = await settled(vendor.method(compacter.wrap(client))(**vendor.options(stream=True)))
     assert isinstance(stream, STREAMS)
     seen = await all_of(stream)
     assert "".join(map(vendor.text_of, seen)) == words
-    assert [event.type for event in seen if hasattr(event, "type")].count("message_start") == vendor.is_anthropic
+    assert [event.type for event in seen if hasattr(event, "type")].count(
+        "message_start"
+    ) == vendor.is_anthropic
     check(vendor, events)
 
 
-async def test_a_parsed_reply(vendor: Vendor, client: Any, compacter: Compacter, events: list[CompactionEvent]) -> None:
-    option = {"chat.completions": "response_format", "responses": "text_format"}.get(vendor.path, "output_format")
+async def test_a_parsed_reply(
+    vendor: Vendor, client: Any, compacter: Compacter, events: list[CompactionEvent]
+) -> None:
+    option = {"chat.completions": "response_format", "responses": "text_format"}.get(
+        vendor.path, "output_format"
+    )
     given = vendor.options() | {option: Colour}
     reply = await settled(vendor.method(compacter.wrap(client), "parse")(**given))
-    parsed = {"chat.completions": "choices", "responses": "output_parsed"}.get(vendor.path, "parsed_output")
+    parsed = {"chat.completions": "choices", "responses": "output_parsed"}.get(
+        vendor.path, "parsed_output"
+    )
     found = getattr(reply, parsed)
     assert (found[0].message.parsed if parsed == "choices" else found) == Colour(colour="blue")
     check(vendor, events)
@@ -102,7 +122,12 @@ async def test_a_parsed_reply(vendor: Vendor, client: Any, compacter: Compacter,
 
 @pytest.mark.parametrize("way", ["with_raw_response", "with_streaming_response"])
 async def test_a_raw_response(
-    way: str, vendor: Vendor, client: Any, compacter: Compacter, events: list[CompactionEvent], words: str
+    way: str,
+    vendor: Vendor,
+    client: Any,
+    compacter: Compacter,
+    events: list[CompactionEvent],
+    words: str,
 ) -> None:
     async with AsyncExitStack() as stack:
         raw = vendor.method(compacter.wrap(client), f"{way}.create")(**vendor.options())
@@ -118,7 +143,12 @@ async def test_a_raw_response(
 
 @pytest.mark.parametrize("copying", ["copy", "with_options"])
 async def test_a_copy_of_a_wrapped_client(
-    copying: str, vendor: Vendor, client: Any, compacter: Compacter, events: list[CompactionEvent], words: str
+    copying: str,
+    vendor: Vendor,
+    client: Any,
+    compacter: Compacter,
+    events: list[CompactionEvent],
+    words: str,
 ) -> None:
     again = getattr(getattr(compacter.wrap(client), copying)(timeout=30), copying)(max_retries=1)
     assert type(again) is type(client)

@@ -6,22 +6,28 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from compacter.clients.raw import DocumentWatch, EventWatch
+from compacter.messages.bodies import DocumentWatch, EventWatch
+from compacter.testing import Refusal, refusals
 
 if TYPE_CHECKING:
     from tests.clients.loopback import Provider
 
 
 @pytest.mark.parametrize("size", [1, 7, 64])
-def test_bodies_in_pieces_of_any_size_are_read_alike(size: int, openai_server: Provider, chat: list[Any]) -> None:
+def test_bodies_in_pieces_of_any_size_are_read_alike(
+    size: int, openai_server: Provider, chat: list[Any]
+) -> None:
     openai_server.refuse = "event"
-    refused = openai_server.vendor(openai_server, "/v1/chat", {"model": "m", "messages": chat, "stream": True})
+    refused = openai_server.vendor(
+        openai_server, "/v1/chat", {"model": "m", "messages": chat, "stream": True}
+    )
     body = refused.body.replace(b"\n", b"\r\n") if size == 7 else refused.body
     watch = EventWatch("")
     seen = [watch.read(body[at : at + size]) for at in range(0, len(body), size)]
     watch.end()
     assert any(seen)
-    assert "maximum context length" in watch.refusal["message"]  # type: ignore[index]
+    assert watch.found is not None
+    assert watch.found.limit is not None
 
 
 @pytest.mark.parametrize("ending", [b"", b"\n", b"\r\n\r\n"])
@@ -32,7 +38,7 @@ def test_a_refusal_at_the_very_end_is_found_and_one_after_content_is_not(ending:
         watch = EventWatch("")
         watch.read(body)
         watch.end()
-        assert (watch.refusal is not None) == found
+        assert (watch.found is not None) == found
 
 
 def test_a_body_without_end_is_looked_into_no_further_than_a_megabyte() -> None:
@@ -40,4 +46,57 @@ def test_a_body_without_end_is_looked_into_no_further_than_a_megabyte() -> None:
         chunk = b": keep waiting\n" * 1000
         assert any(watch.read(chunk) for _ in range(100))
         watch.end()
-        assert watch.refusal is None
+        assert watch.found is None
+
+
+BODIES = [
+    each
+    for each in refusals(limit=8192, requested=9000)
+    if each.content_type in ("application/json", "text/event-stream")
+]
+
+
+@pytest.mark.parametrize("size", [1, 50, 10_000])
+@pytest.mark.parametrize("refusal", BODIES, ids=str)
+def test_every_form_of_refusal_is_read_in_pieces_of_any_size(refusal: Refusal, size: int) -> None:
+    watch = EventWatch() if "event-stream" in refusal.content_type else DocumentWatch()
+
+    for at in range(0, len(refusal.body), size):
+        if watch.read(refusal.body[at : at + size]):
+            break
+    watch.end()
+
+    assert watch.found is not None
+    if refusal.states_numbers:
+        assert (watch.found.limit, watch.found.requested) == (8192, 9000)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_events_end_with_any_end_of_line(end: str) -> None:
+    text = next(each.body for each in BODIES if each.name == "flat, after 1 events").decode()
+    watch = EventWatch()
+
+    watch.read(text.replace("\n", end).encode())
+    watch.end()
+
+    assert watch.found is not None
+
+
+@pytest.mark.parametrize("text", ["prompt is too long: 9 tokens > 5 maximum", "[]", "null", "7"])
+def test_an_event_named_error_may_have_any_data(text: str) -> None:
+    watch = EventWatch()
+
+    enough = watch.read(f"event: error\ndata: {text}\n\n".encode())
+
+    assert enough
+    assert (watch.found is not None) == text.startswith("prompt")
+
+
+def test_content_that_speaks_of_a_limit_is_no_refusal() -> None:
+    said = "maximum context length is 5 tokens, however you requested 9 tokens"
+    watch = EventWatch()
+
+    watch.read(b'data: {"choices": [{"delta": {"content": "%b"}}]}\n\n' % said.encode())
+    watch.end()
+
+    assert watch.found is None

@@ -1,4 +1,6 @@
-"""One conversation with tools, in each message format, and one compaction carried out step by step."""
+"""One conversation with tools, in each message format, and one compaction carried out step
+by step.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +11,9 @@ import pytest
 from tests.dialects import DIALECTS
 
 from compacter.compaction.run import compact
-from compacter.effects import AskSummarizer, Emit, Reply
+from compacter.effects import AskSummarizer, Emit
 from compacter.messages.format import FORMATS, FormatName, MessageFormat, get_format
+from compacter.messages.replies import Reply
 
 if TYPE_CHECKING:
     from compacter.compaction.plan import Job
@@ -35,7 +38,8 @@ class Form:
 
     def look(self, number: int, text: str, tool: str = "look") -> list[Item]:
         """A call and its result; ids come again."""
-        name, dialect = f"call_{number % 2}", DIALECTS[self.name]
+        name = f"call_{number % 2}"
+        dialect = DIALECTS[self.name]
         return [*dialect.calls([(name, tool, {})]), *dialect.results([(name, tool, text)])]
 
     def errand(self, results: list[str], tools: list[str] | None = None) -> list[Item]:
@@ -47,7 +51,9 @@ class Form:
 
     def results(self, items: list[Item]) -> list[str]:
         """The results' texts, in order."""
-        entries = [entry for index, item in enumerate(items) for entry in self.format.parts(item, index)]
+        entries = [
+            entry for index, item in enumerate(items) for entry in self.format.parts(item, index)
+        ]
         return [entry.text for entry in entries if entry.kind == "result"]
 
     def broken(self, items: list[Item]) -> list[str]:
@@ -63,7 +69,9 @@ def form(request: pytest.FixtureRequest) -> Form:
 def carried_out(
     options: Options, work: Job, *answers: str | Reply | Exception, told: list[Any] | None = None
 ) -> tuple[list[AskSummarizer], Any]:
-    """What a summarizer was asked, and the compaction; the last answer is given again. Events are put into ``told``."""
+    """What a summarizer was asked, and the compaction; the last answer is given again. Events are
+    put into ``told``.
+    """
     asked: list[AskSummarizer] = []
     flow = compact(options, work)
     outcome: Any = None

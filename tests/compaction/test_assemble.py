@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compacter import Compacter
-from compacter.compaction.conversation import Conversation, assemble
+from compacter.compaction.change import assemble
+from compacter.compaction.conversation import Conversation
 from compacter.messages.format import FILLERS, FORMATS, FormatName, get_format
 from compacter.testing import ScriptedModel, ScriptedSummarizer
 
@@ -23,7 +24,8 @@ def say(role: str, text: str = "x") -> dict[str, Any]:
 
 
 S, U1, A1, U2, A2, U3 = (
-    say(r, str(n)) for n, r in enumerate(["system", "user", "assistant", "user", "assistant", "user"])
+    say(r, str(n))
+    for n, r in enumerate(["system", "user", "assistant", "user", "assistant", "user"])
 )
 TALK = [S, U1, A1, U2, A2, U3]
 SUMMARY = say("user", "summary")
@@ -38,11 +40,15 @@ SEEN = {"role": "tool", "tool_call_id": "c", "content": "seen"}
         (TALK, [0, 3, 4, 5], True, [S, SUMMARY, ASSISTANT, U2, A2, U3]),
         (TALK, [0, 2, 4, 5], True, [S, SUMMARY, A1, USER, A2, U3]),
         (TALK[1:], [4], True, [SUMMARY, ASSISTANT, U3]),
-        ([S, S, U1, A1, S, U2], [0, 1, 4, 5], False, [S, S, SUMMARY, S, U2]),  # after the whole prefix
+        # after the whole prefix
+        ([S, S, U1, A1, S, U2], [0, 1, 4, 5], False, [S, S, SUMMARY, S, U2]),
         ([U1, S, A1, U2], [1, 3], False, [SUMMARY, S, U2]),  # in the middle it stays where it was
-        ([U1, U2, A1, U3], [0, 1, 3], True, [SUMMARY, ASSISTANT, U1, U2, ASSISTANT, U3]),  # what was, may be
-        ([U1, A1, U2, S, U3], [2, 3, 4], True, [SUMMARY, ASSISTANT, U2, S, U3]),  # also with instructions between
-        ([U1, SEEN, A1, SEEN, U3], [1, 3, 4], True, [SUMMARY, SEEN, SEEN, U3]),  # results of calls that are lost
+        # what was, may be
+        ([U1, U2, A1, U3], [0, 1, 3], True, [SUMMARY, ASSISTANT, U1, U2, ASSISTANT, U3]),
+        # also with instructions between
+        ([U1, A1, U2, S, U3], [2, 3, 4], True, [SUMMARY, ASSISTANT, U2, S, U3]),
+        # results of calls that are lost
+        ([U1, SEEN, A1, SEEN, U3], [1, 3, 4], True, [SUMMARY, SEEN, SEEN, U3]),
     ],
 )
 def test_the_summary_has_its_place_and_turns_alternate(
@@ -52,7 +58,12 @@ def test_the_summary_has_its_place_and_turns_alternate(
 
 
 def test_without_a_summary_a_filler_opens_where_the_user_was_first() -> None:
-    assert assemble(Conversation.of(TALK, OPENAI), [0, 2, 3], None, alternate=True) == [S, USER, A1, U2]
+    assert assemble(Conversation.of(TALK, OPENAI), [0, 2, 3], None, alternate=True) == [
+        S,
+        USER,
+        A1,
+        U2,
+    ]
     assert assemble(Conversation.of([A1, U1, A2], OPENAI), [0, 1], None, alternate=True) == [A1, U1]
     assert assemble(Conversation.of(TALK, OPENAI), [0, 3, 4], None, alternate=True) == [S, U2, A2]
 
@@ -66,11 +77,20 @@ def test_nobody_reads_fillers_as_if_they_had_been_said(form: FormatName) -> None
 
 def test_a_summarizer_and_quotes_never_show_a_filler() -> None:
     summarizer = ScriptedSummarizer("They spoke of harbours.")
-    model = ScriptedModel(window=1_500, replies=[{"content": [{"type": "text", "text": "Three ships."}]}] * 120)
-    chat = Compacter(summarizer=summarizer, recall=200).wrap(model.completion, wire_format="anthropic")
+    model = ScriptedModel(
+        window=1_500, replies=[{"content": [{"type": "text", "text": "Three ships."}]}] * 120
+    )
+    chat = Compacter(summarizer=summarizer, recall=200).wrap(
+        model.completion, wire_format="anthropic"
+    )
     history: list[Any] = []
     for day in range(90):
-        history.append(say("user", f"Question {day}: what came into the harbour on day {day}, and who carried it?"))
+        history.append(
+            say(
+                "user",
+                (f"Question {day}: what came into the harbour on day {day}, and who carried it?"),
+            )
+        )
         chat("m", history)
         history.append({"role": "assistant", "content": [{"type": "text", "text": "Three ships."}]})
     assert len(summarizer.prompts) >= 2
@@ -82,13 +102,19 @@ def test_a_summarizer_and_quotes_never_show_a_filler() -> None:
 
 @pytest.mark.parametrize("form", FORMATS)
 @given(data=st.data())
-def test_kept_messages_are_the_same_objects_in_order_and_turns_alternate(form: FormatName, data: st.DataObject) -> None:
+def test_kept_messages_are_the_same_objects_in_order_and_turns_alternate(
+    form: FormatName, data: st.DataObject
+) -> None:
     shape = get_format(form)
     count = data.draw(st.integers(1, 12))
-    messages = [shape.say("assistant" if number % 2 else "user", str(number)) for number in range(count)]
+    messages = [
+        shape.say("assistant" if number % 2 else "user", str(number)) for number in range(count)
+    ]
     keep = sorted(data.draw(st.sets(st.integers(0, count - 1), min_size=1)))
 
-    out = assemble(Conversation.of(messages, shape), keep, shape.say("user", "summary"), alternate=True)
+    out = assemble(
+        Conversation.of(messages, shape), keep, shape.say("user", "summary"), alternate=True
+    )
 
     kept = [item for item in out if any(item is one for one in messages)]
     assert all(one is messages[index] for one, index in zip(kept, keep, strict=True))

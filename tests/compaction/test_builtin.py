@@ -12,12 +12,12 @@ from tests.effort import grows_linearly, repeated
 
 import compacter
 from compacter import Chain, ClearToolResults, Compacter, Shorten, Summarize, Truncate
-from compacter.compaction.run import BUILT_IN
-from compacter.compaction.strategies import shorten
+from compacter.compaction.strategies import BUILT_IN
 from compacter.errors import ConfigurationError
 from compacter.events import CompactionFailed
 from compacter.summary import message as summary_message
 from compacter.testing import ScriptedModel, ScriptedSummarizer
+from compacter.text.shorten import shorten
 
 if TYPE_CHECKING:
     from tests.compaction.conftest import Form
@@ -39,12 +39,21 @@ def run(form: Form, items: list[Any], strategy: Any, **options: Any) -> Any:
 
 def test_each_public_strategy_has_its_name_in_the_table_and_a_row_in_the_manual() -> None:
     public = [getattr(compacter, name) for name in compacter.__all__]
-    ours = {each for each in public if each.__module__.startswith("compacter.compaction") and hasattr(each, "compact")}
+    ours = {
+        each
+        for each in public
+        if each.__module__.startswith("compacter.compaction") and hasattr(each, "compact")
+    }
     manual = MANUAL.read_text(encoding="utf-8")
 
-    assert {type(make()) for make in BUILT_IN.values()} == ours - {Chain, compacter.CompactionStrategy}
+    assert {type(make()) for make in BUILT_IN.values()} == ours - {
+        Chain,
+        compacter.CompactionStrategy,
+    }
     assert [make().name for make in BUILT_IN.values()] == list(BUILT_IN)
-    assert [make for make in BUILT_IN.values() if f"| `{type(make()).__name__}(" not in manual] == []
+    assert [
+        make for make in BUILT_IN.values() if f"| `{type(make()).__name__}(" not in manual
+    ] == []
 
 
 class TestTruncate:
@@ -52,14 +61,20 @@ class TestTruncate:
         items = form.errand([LONG] * 6)
         result = run(form, items, Truncate())
         (note,) = [
-            text for item in result.messages if summary_message.parse(text := form.format.plain_text(item) or "")
+            text
+            for item in result.messages
+            if summary_message.parse(text := form.format.plain_text(item) or "")
         ]
         assert f"{len(result.discarded)} earlier messages left out" in note
         assert result.event.summarizer_calls == 0
 
     def test_one_is_one_and_a_summary_alone_is_nothing_to_drop(self) -> None:
         said = {"role": "user", "content": "word " * 100}
-        (note, *_) = Compacter(strategy=Truncate(), compact_ratio=0.1).compact([said, said, said, said]).messages
+        (note, *_) = (
+            Compacter(strategy=Truncate(), compact_ratio=0.1)
+            .compact([said, said, said, said])
+            .messages
+        )
         assert "1 earlier message left out" in note["content"]
         kept = [note, {"role": "user", "content": "And now?"}]
         assert not Compacter(strategy=Truncate(), compact_ratio=1.0).compact(kept).changed
@@ -73,23 +88,34 @@ class TestTruncate:
         assert "left out without a summary" in summary
 
     def test_its_notes_add_up_below_those_of_other_strategies(self) -> None:
-        said = [{"role": role, "content": "word " * 60} for _ in range(10) for role in ("user", "assistant")]
-        newest = Compacter(strategy=lambda task: task.keep(range(6, 20), note="Six are in the archive."))
+        said = [
+            {"role": role, "content": "word " * 60}
+            for _ in range(10)
+            for role in ("user", "assistant")
+        ]
+        newest = Compacter(
+            strategy=lambda task: task.keep(range(6, 20), note="Six are in the archive.")
+        )
         messages = newest.compact(said).messages
         gone = 0
         for _ in range(2):
-            result = Compacter(strategy=Truncate(), compact_ratio=0.4).compact([*messages, *said[:4]])
+            result = Compacter(strategy=Truncate(), compact_ratio=0.4).compact(
+                [*messages, *said[:4]]
+            )
             gone += sum("word" in message["content"] for message in result.discarded)
             messages = result.messages
         summary = summary_message.parse(messages[0]["content"])
         assert summary is not None
         assert summary.notes == (
-            "Six are in the archive.", f"{gone} earlier messages left out without a summary."
-        )  # fmt: skip
+            "Six are in the archive.",
+            f"{gone} earlier messages left out without a summary.",
+        )
 
 
 class TestClearToolResults:
-    def test_old_large_results_become_receipts_with_their_size_and_pairs_stay(self, form: Form) -> None:
+    def test_old_large_results_become_receipts_with_their_size_and_pairs_stay(
+        self, form: Form
+    ) -> None:
         items = form.errand([LONG, "short", LONG, LONG, LONG])
         result = run(form, items, ClearToolResults(keep_recent=2))
         texts = form.results(result.messages)
@@ -104,13 +130,20 @@ class TestClearToolResults:
     def test_named_tools_are_left_alone(self, form: Form) -> None:
         items = form.errand([LONG] * 4, ["look", "read", "look", "look"])
         result = run(form, items, ClearToolResults(keep_recent=1, exclude=["read"]))
-        assert [text == LONG for text in form.results(result.messages)] == [False, True, False, True]
+        assert [text == LONG for text in form.results(result.messages)] == [
+            False,
+            True,
+            False,
+            True,
+        ]
 
     def test_the_newest_three_and_those_of_400_characters_are_left_alone_unless_told_otherwise(
         self, form: Form
     ) -> None:
         items = form.errand(["a" * 401, "b" * 400, "c" * 401, *["d" * 401] * 3])
-        cleared = [len(text) < 80 for text in form.results(run(form, items, ClearToolResults()).messages)]
+        cleared = [
+            len(text) < 80 for text in form.results(run(form, items, ClearToolResults()).messages)
+        ]
         assert cleared == [True, False, True, False, False, False]
 
     @pytest.mark.parametrize("results", [1, 2, 3, 4])
@@ -118,19 +151,29 @@ class TestClearToolResults:
         self, form: Form, results: int
     ) -> None:
         made = run(form, form.errand([LONG] * results), ClearToolResults(keep_recent=3))
-        assert [text == LONG for text in form.results(made.messages)] == [False] * (results - 3) + [True] * min(
-            3, results
-        )
+        assert [text == LONG for text in form.results(made.messages)] == [False] * (results - 3) + [
+            True
+        ] * min(3, results)
 
     def test_of_a_message_with_results_and_words_only_results_are_cleared(self) -> None:
         def seen(number: int) -> list[Any]:
             use = {"type": "tool_use", "id": f"c{number}", "name": "look", "input": {}}
             result = {"type": "tool_result", "tool_use_id": f"c{number}", "content": LONG}
             said = {"type": "text", "text": "Go on. " * 200}
-            return [{"role": "assistant", "content": [use]}, {"role": "user", "content": [result, said]}]
+            return [
+                {"role": "assistant", "content": [use]},
+                {"role": "user", "content": [result, said]},
+            ]
 
-        items = [{"role": "user", "content": "Look."}, *seen(0), *seen(1), {"role": "user", "content": "And now?"}]
-        made = Compacter(strategy=ClearToolResults(keep_recent=1)).compact(items, wire_format="anthropic")
+        items = [
+            {"role": "user", "content": "Look."},
+            *seen(0),
+            *seen(1),
+            {"role": "user", "content": "And now?"},
+        ]
+        made = Compacter(strategy=ClearToolResults(keep_recent=1)).compact(
+            items, wire_format="anthropic"
+        )
         assert "cleared" in str(made.messages[2]["content"][0])
         assert made.messages[2]["content"][1] == items[2]["content"][1]
         assert made.messages[4] is items[4]
@@ -146,7 +189,12 @@ class TestClearToolResults:
         pinned = items[2]
         result = run(form, items, ClearToolResults(keep_recent=1), pin=lambda item: item is pinned)
         assert pinned in result.messages
-        assert [text == LONG for text in form.results(result.messages)] == [True, False, False, True]
+        assert [text == LONG for text in form.results(result.messages)] == [
+            True,
+            False,
+            False,
+            True,
+        ]
 
     def test_with_nothing_to_clear_it_leaves_all(self, form: Form) -> None:
         assert not run(form, form.errand(["short"] * 6), ClearToolResults(keep_recent=0)).changed
@@ -194,7 +242,11 @@ class TestShorten:
         assert all(800 < len(text) < 1_300 for text in large)
 
     def test_what_must_stay_is_never_shortened(self, form: Form) -> None:
-        items = [form.say("user", "x" * 5_000), form.say("assistant", LONG), form.say("user", "y" * 5_000)]
+        items = [
+            form.say("user", "x" * 5_000),
+            form.say("assistant", LONG),
+            form.say("user", "y" * 5_000),
+        ]
         pinned = items[0]
         result = run(form, items, Shorten(), budget=4_000, pin=lambda item: item is pinned)
         assert result.messages[0] is pinned
@@ -219,7 +271,9 @@ class TestShorten:
     def test_with_everything_pinned_it_leaves_all_and_does_not_fail(self, form: Form) -> None:
         told: list[Any] = []
         compacter = Compacter(strategy=Shorten(), pin=lambda message: True, on_event=told.append)
-        assert not compacter.compact(form.errand([LONG] * 4), wire_format=form.name, budget=500).changed
+        assert not compacter.compact(
+            form.errand([LONG] * 4), wire_format=form.name, budget=500
+        ).changed
         assert not any(isinstance(event, CompactionFailed) for event in told)
 
     def test_a_text_beside_something_larger_that_cannot_be_shortened_stays(self) -> None:
@@ -245,7 +299,9 @@ class TestShorten:
 
 
 class TestShorteningText:
-    @pytest.mark.parametrize("text", ["a" * 5_000, "word " * 1_000, "漢字" * 2_000, "👩‍👩‍👧 " * 600, "e\u0301" * 3_000])
+    @pytest.mark.parametrize(
+        "text", ["a" * 5_000, "word " * 1_000, "漢字" * 2_000, "👩‍👩‍👧 " * 600, "e\u0301" * 3_000]
+    )
     def test_it_is_cut_between_characters(self, text: str) -> None:
         short = shorten(text, 600)
         head, _, rest = short.partition(" […")
@@ -284,7 +340,8 @@ class TestShorteningText:
         assert all(line in lines for line in kept)
 
     @pytest.mark.parametrize(
-        "url", ["data:image/png;base64,", "data:image/svg+xml;charset=utf-8,", "data:a/b;x=1;base64,"]
+        "url",
+        ["data:image/png;base64,", "data:image/svg+xml;charset=utf-8,", "data:a/b;x=1;base64,"],
     )
     def test_a_data_url_is_kept_or_left_out_whole(self, url: str) -> None:
         whole = url + "A" * 2_000
@@ -304,7 +361,8 @@ class TestChain:
 
     def test_a_sequence_is_a_chain_and_chains_nest(self, form: Form) -> None:
         items = form.errand([LONG, *["short " * 40] * 12])
-        clear, fold = ClearToolResults(keep_recent=0), Summarize()
+        clear = ClearToolResults(keep_recent=0)
+        fold = Summarize()
         nested = run(form, items, Chain(Chain(clear), fold), budget=1_500)
         assert run(form, items, [clear, fold], budget=1_500).messages == nested.messages
         assert run(form, items, Chain([clear, fold]), budget=1_500).messages == nested.messages
@@ -314,7 +372,10 @@ class TestChain:
         chain = Chain(ClearToolResults(keep_recent=1), Summarize())
         assert run(form, items, chain, compact_ratio=0.5).event.strategy == "clear_tool_results"
         little = Chain(ClearToolResults(keep_recent=8), Summarize())
-        assert run(form, items, little, compact_ratio=0.9).event.strategy == "clear_tool_results+summarize"
+        assert (
+            run(form, items, little, compact_ratio=0.9).event.strategy
+            == "clear_tool_results+summarize"
+        )
 
 
 @pytest.mark.parametrize(

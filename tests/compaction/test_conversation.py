@@ -1,4 +1,6 @@
-"""A history that is read once: what stays together, what must stay, and what the provider has compacted itself."""
+"""A history that is read once: what stays together, what must stay, and what the provider has
+compacted itself.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,11 @@ def block(name: str, text: str | None = "They sailed.", **more: Any) -> dict[str
 
 def talk(name: str, turns: int, said: str = "word ") -> list[dict[str, Any]]:
     form = get_format(name)
-    return [form.say(role, f"{role} {turn} {said * 40}") for turn in range(turns) for role in ("user", "assistant")]
+    return [
+        form.say(role, f"{role} {turn} {said * 40}")
+        for turn in range(turns)
+        for role in ("user", "assistant")
+    ]
 
 
 NATIVE = ["anthropic", "openai", "responses"]
@@ -46,8 +52,11 @@ NATIVE = ["anthropic", "openai", "responses"]
 @pytest.mark.parametrize("name", NATIVE)
 def test_the_context_begins_at_the_providers_newest_compaction(name: str) -> None:
     form = get_format(name)
-    before, after = talk(name, 4), talk(name, 3)
-    found = Conversation.of([*before, block(name), *before, block(name, "They landed."), *after], form)
+    before = talk(name, 4)
+    after = talk(name, 3)
+    found = Conversation.of(
+        [*before, block(name), *before, block(name, "They landed."), *after], form
+    )
 
     assert found.start == 17
     assert found.kinds[17] is Kind.COMPACTED
@@ -65,7 +74,12 @@ def test_a_compaction_that_failed_is_none(name: str) -> None:
 
 @pytest.mark.parametrize("name", NATIVE)
 def test_the_block_and_what_stands_before_it_stay_as_they_are(name: str) -> None:
-    messages = [*talk(name, 6), block(name), *talk(name, 12), get_format(name).say("user", "And now?")]
+    messages = [
+        *talk(name, 6),
+        block(name),
+        *talk(name, 12),
+        get_format(name).say("user", "And now?"),
+    ]
     made = Compacter(summarizer=lambda messages, **_: SUMMARY).compact(messages, wire_format=name)
 
     assert made.changed
@@ -79,7 +93,12 @@ def test_the_block_and_what_stands_before_it_stay_as_they_are(name: str) -> None
 @pytest.mark.parametrize("name", NATIVE)
 def test_a_second_fold_takes_the_summary_behind_the_block_for_its_prior(name: str) -> None:
     compacter = Compacter(summarizer=lambda messages, **_: SUMMARY)
-    messages = [*talk(name, 3), block(name), *talk(name, 12), get_format(name).say("user", "And now?")]
+    messages = [
+        *talk(name, 3),
+        block(name),
+        *talk(name, 12),
+        get_format(name).say("user", "And now?"),
+    ]
     once = compacter.compact(messages, wire_format=name).messages
     twice = compacter.compact([*once, *talk(name, 12)], wire_format=name).messages
     texts = [get_format(name).plain_text(message) or "" for message in twice]
@@ -95,13 +114,20 @@ def test_a_readable_block_is_the_prior_summary_when_all_must_go(name: str) -> No
         asked.append(messages[-1]["content"])
         return SUMMARY
 
-    old, new = talk(name, 6, "old "), talk(name, 2)
-    messages = [*old, block(name, "They sailed. " * 200), *new, get_format(name).say("user", "And now?")]
+    old = talk(name, 6, "old ")
+    new = talk(name, 2)
+    messages = [
+        *old,
+        block(name, "They sailed. " * 200),
+        *new,
+        get_format(name).say("user", "And now?"),
+    ]
     made = Compacter(summarizer=summarizer).compact(messages, wire_format=name, budget=900)
 
     assert made.fits
     assert "They sailed." in asked[0]
-    assert ("Aye." in asked[0]) is (name != "responses")  # What else the message says is folded like any other.
+    # What else the message says is folded like any other.
+    assert ("Aye." in asked[0]) is (name != "responses")
     assert "old old" not in asked[0]  # What stood before the block was not in the context.
     assert made.messages[-1] is messages[-1]
     assert not any(message in old for message in made.messages)
@@ -109,7 +135,9 @@ def test_a_readable_block_is_the_prior_summary_when_all_must_go(name: str) -> No
 
 
 @pytest.mark.parametrize(("room", "folded"), [(0, False), (-1, True)])
-def test_a_readable_block_is_folded_where_what_stays_leaves_no_room_for_a_summary(room: int, folded: bool) -> None:
+def test_a_readable_block_is_folded_where_what_stays_leaves_no_room_for_a_summary(
+    room: int, folded: bool
+) -> None:
     messages = [
         block("anthropic", "They sailed. " * 40),
         *talk("anthropic", 6),
@@ -117,14 +145,25 @@ def test_a_readable_block_is_folded_where_what_stays_leaves_no_room_for_a_summar
     ]
     found = Conversation.of(messages, get_format("anthropic"))
     stays = found.sizes[0] + found.sizes[-1] + summary_message.FRAME
-    work = Job(conversation=found, trigger="token_limit", calibration=Calibration(), must=True, target=stays + room)
+    work = Job(
+        conversation=found,
+        trigger="token_limit",
+        calibration=Calibration(),
+        must=True,
+        target=stays + room,
+    )
 
     assert (plan(Options(), work).prior == 0) is folded
 
 
 def test_the_summary_of_a_folded_block_stands_behind_the_system_prompt() -> None:
     system = {"role": "system", "content": "You are terse."}
-    messages = [system, *talk("openai", 2), block("openai", "They sailed. " * 200), *talk("openai", 2)]
+    messages = [
+        system,
+        *talk("openai", 2),
+        block("openai", "They sailed. " * 200),
+        *talk("openai", 2),
+    ]
     made = Compacter(summarizer=lambda messages, **_: SUMMARY).compact(messages, budget=900)
 
     assert made.messages[0] is system
@@ -133,10 +172,17 @@ def test_the_summary_of_a_folded_block_stands_behind_the_system_prompt() -> None
 
 def test_a_readable_block_is_folded_where_there_is_nothing_else() -> None:
     form = get_format("anthropic")
-    messages = [*talk("anthropic", 1), block("anthropic", "They sailed. " * 40), form.say("user", "?")]
+    messages = [
+        *talk("anthropic", 1),
+        block("anthropic", "They sailed. " * 40),
+        form.say("user", "?"),
+    ]
     found = Conversation.of(messages, form)
     plans = [
-        plan(Options(), Job(conversation=found, trigger="token_limit", calibration=Calibration(), must=must))
+        plan(
+            Options(),
+            Job(conversation=found, trigger="token_limit", calibration=Calibration(), must=must),
+        )
         for must in (True, False)
     ]
 
@@ -144,12 +190,17 @@ def test_a_readable_block_is_folded_where_there_is_nothing_else() -> None:
 
 
 @pytest.mark.parametrize("opened", [True, False])
-def test_a_summary_behind_a_block_and_the_result_of_its_call_is_parted_from_both(opened: bool) -> None:
+def test_a_summary_behind_a_block_and_the_result_of_its_call_is_parted_from_both(
+    opened: bool,
+) -> None:
     form = get_format("anthropic")
     opening = [form.say("user", "Go.")] * opened
     native = block("anthropic")
     native["content"].append({"type": "tool_use", "id": "c", "name": "look", "input": {}})
-    seen = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": "Seven."}]}
+    seen = {
+        "role": "user",
+        "content": [{"type": "tool_result", "tool_use_id": "c", "content": "Seven."}],
+    }
     messages = [
         *opening,
         native,
@@ -158,7 +209,9 @@ def test_a_summary_behind_a_block_and_the_result_of_its_call_is_parted_from_both
         *talk("anthropic", 12),
         form.say("user", "And now?"),
     ]
-    made = Compacter(summarizer=lambda messages, **_: SUMMARY).compact(messages, wire_format="anthropic")
+    made = Compacter(summarizer=lambda messages, **_: SUMMARY).compact(
+        messages, wire_format="anthropic"
+    )
     roles = [form.speaker(message) for message in made.messages]
 
     assert made.changed
@@ -170,11 +223,14 @@ def test_a_note_in_place_of_a_folded_block_leaves_no_result_of_its_call() -> Non
     form = get_format("anthropic")
     native = block("anthropic", "They sailed. " * 200)
     native["content"].append({"type": "tool_use", "id": "c", "name": "look", "input": {}})
-    seen = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": "Seven."}]}
+    seen = {
+        "role": "user",
+        "content": [{"type": "tool_result", "tool_use_id": "c", "content": "Seven."}],
+    }
     messages = [native, seen, *talk("anthropic", 4), form.say("user", "And now?")]
-    made = Compacter(strategy=lambda task: task.keep([len(task.messages) - 1], "Left out.")).compact(
-        messages, wire_format="anthropic", budget=900
-    )
+    made = Compacter(
+        strategy=lambda task: task.keep([len(task.messages) - 1], "Left out.")
+    ).compact(messages, wire_format="anthropic", budget=900)
 
     assert "They sailed." in (form.plain_text(made.messages[0]) or "")
     assert made.messages[-1] is messages[-1]
@@ -183,11 +239,19 @@ def test_a_note_in_place_of_a_folded_block_leaves_no_result_of_its_call() -> Non
 
 def test_an_unreadable_block_is_never_folded() -> None:
     found = Conversation.of([block("sealed"), *talk("responses", 6)], get_format("responses"))
-    work = Job(conversation=found, trigger="token_limit", calibration=Calibration(), must=True, target=10)
+    work = Job(
+        conversation=found, trigger="token_limit", calibration=Calibration(), must=True, target=10
+    )
     assert 0 not in plan(Options(), work).folded
 
-    messages = [*talk("responses", 6), block("sealed"), get_format("responses").say("user", "And now?")]
-    made = Compacter(summarizer=lambda messages, **_: SUMMARY).compact(messages, wire_format="responses", budget=10)
+    messages = [
+        *talk("responses", 6),
+        block("sealed"),
+        get_format("responses").say("user", "And now?"),
+    ]
+    made = Compacter(summarizer=lambda messages, **_: SUMMARY).compact(
+        messages, wire_format="responses", budget=10
+    )
 
     assert messages[12] in made.messages
     assert not made.changed
@@ -200,7 +264,8 @@ def test_an_unreadable_block_is_never_folded() -> None:
 def test_a_filler_is_no_users_message(name: str) -> None:
     form = get_format(name)
     found = Conversation.of(
-        [form.say("user", "Go."), form.say("assistant", "Aye."), form.say("user", FILLERS["user"])], form
+        [form.say("user", "Go."), form.say("assistant", "Aye."), form.say("user", FILLERS["user"])],
+        form,
     )
 
     assert found.kinds[-1] is Kind.INSERTED
@@ -210,7 +275,9 @@ def test_a_filler_is_no_users_message(name: str) -> None:
 
 @pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize("rounds", [2, 4])
-def test_the_last_user_message_stays_through_rounds_that_put_fillers_in(name: str, rounds: int) -> None:
+def test_the_last_user_message_stays_through_rounds_that_put_fillers_in(
+    name: str, rounds: int
+) -> None:
     form = get_format(name)
     task = form.say("user", "Count the ships.")
     messages = [form.say("user", "Hello. " * 60), task]
@@ -234,7 +301,9 @@ def test_the_last_user_message_stays_through_rounds_that_put_fillers_in(name: st
 
 def test_where_the_summary_is_all_that_a_user_said_no_message_is_the_last_of_the_user() -> None:
     form = get_format("openai")
-    found = Conversation.of([form.say("user", summary_message.compose("x")), form.say("assistant", "Aye.")], form)
+    found = Conversation.of(
+        [form.say("user", summary_message.compose("x")), form.say("assistant", "Aye.")], form
+    )
 
     assert (found.prior, found.last_user, found.protected) == (0, None, (False, False))
     asked = [form.say("user", "Go."), block("openai"), *found.messages]
@@ -243,14 +312,16 @@ def test_where_the_summary_is_all_that_a_user_said_no_message_is_the_last_of_the
 
 def test_other_roles_are_relied_on_where_one_message_is_a_users() -> None:
     found = Conversation.of(
-        [{"role": "user", "content": "u"}, {"role": "narrator", "content": "n"}], get_format("openai")
+        [{"role": "user", "content": "u"}, {"role": "narrator", "content": "n"}],
+        get_format("openai"),
     )
 
     assert found.kinds == (Kind.USER, Kind.OTHER)
 
 
 def test_an_item_without_a_speaker_may_be_folded_though_no_user_spoke() -> None:
-    call, result = {"call_id": "c", "name": "look", "arguments": "{}"}, {"call_id": "c", "output": "Seven."}
+    call = {"call_id": "c", "name": "look", "arguments": "{}"}
+    result = {"call_id": "c", "output": "Seven."}
     items = [
         {"type": "reasoning", "id": "r", "summary": []},
         {"type": "function_call", **call},
@@ -264,7 +335,8 @@ def test_an_item_without_a_speaker_may_be_folded_though_no_user_spoke() -> None:
 
 
 @pytest.mark.parametrize(
-    "inner", [[Summarize()], [ClearToolResults(), Summarize()], [Truncate()], [Shorten(), Truncate()]]
+    "inner",
+    [[Summarize()], [ClearToolResults(), Summarize()], [Truncate()], [Shorten(), Truncate()]],
 )
 @pytest.mark.parametrize("trigger", [None, 3_000])
 def test_a_chain_in_a_chain_does_what_the_chain_does(inner: list[Any], trigger: int | None) -> None:
@@ -276,14 +348,19 @@ def test_a_chain_in_a_chain_does_what_the_chain_does(inner: list[Any], trigger: 
     ]
 
     assert results[0].messages == results[1].messages == results[2].messages
-    events = [result.event.model_dump(exclude={"duration"}) if result.event else None for result in results]
+    events = [
+        result.event.model_dump(exclude={"duration"}) if result.event else None
+        for result in results
+    ]
     assert events[0] == events[1] == events[2]
 
 
 def test_messages_in_roles_of_nobody_stay_though_a_summary_speaks_as_the_user() -> None:
     form = get_format("openai")
     summary = {"role": "user", "content": summary_message.compose("They spoke.")}
-    found = Conversation.of([summary, {"role": "human", "content": "h"}, {"role": "ai", "content": "a"}], form)
+    found = Conversation.of(
+        [summary, {"role": "human", "content": "h"}, {"role": "ai", "content": "a"}], form
+    )
 
     assert found.prior == 0
     assert found.kinds[1:] == (Kind.UNKNOWN, Kind.UNKNOWN)

@@ -21,11 +21,18 @@ OPENAI = get_format("openai")
 def message(letter: str, size: int = 400) -> dict[str, Any]:
     """``s``, ``u``, ``a`` speak; ``c`` calls, ``r`` is its result."""
     if letter == "c":
-        call = {"id": "c", "type": "function", "function": {"name": "look", "arguments": "x" * size}}
+        call = {
+            "id": "c",
+            "type": "function",
+            "function": {"name": "look", "arguments": "x" * size},
+        }
         return {"role": "assistant", "content": None, "tool_calls": [call]}
     if letter == "r":
         return {"role": "tool", "tool_call_id": "c", "content": "r" * size}
-    return {"role": {"s": "system", "u": "user", "a": "assistant"}[letter], "content": letter * size}
+    return {
+        "role": {"s": "system", "u": "user", "a": "assistant"}[letter],
+        "content": letter * size,
+    }
 
 
 def history(letters: str, size: int = 400) -> list[dict[str, Any]]:
@@ -34,7 +41,9 @@ def history(letters: str, size: int = 400) -> list[dict[str, Any]]:
 
 def plan(letters: str, ratio: float = 0.7, **options: Any) -> CompactionPlan:
     budget = options.pop("budget", None)
-    return Compacter(compact_ratio=ratio, **options).plan(history(letters), wire_format="openai", budget=budget)
+    return Compacter(compact_ratio=ratio, **options).plan(
+        history(letters), wire_format="openai", budget=budget
+    )
 
 
 @pytest.mark.parametrize(
@@ -48,8 +57,13 @@ def plan(letters: str, ratio: float = 0.7, **options: Any) -> CompactionPlan:
         ("scrcr", (), "10000"),
     ],
 )
-def test_what_must_stay_stays_with_its_partners(letters: str, pins: tuple[int, ...], stays: str) -> None:
-    found = "".join("1" if held else "0" for held in Conversation.of(history(letters), OPENAI, pinned=pins).protected)
+def test_what_must_stay_stays_with_its_partners(
+    letters: str, pins: tuple[int, ...], stays: str
+) -> None:
+    found = "".join(
+        "1" if held else "0"
+        for held in Conversation.of(history(letters), OPENAI, pinned=pins).protected
+    )
     assert found == stays
 
 
@@ -68,15 +82,21 @@ def test_what_must_stay_stays_with_its_partners(letters: str, pins: tuple[int, .
 def test_the_cut_reaches_its_share(letters: str, folded: str) -> None:
     found = plan(letters)
     assert letters[: found.cut] == folded
-    assert all(OPENAI.outline(history(letters)).kinds[index] is not Kind.SYSTEM for index in found.folded)
+    assert all(
+        OPENAI.outline(history(letters)).kinds[index] is not Kind.SYSTEM for index in found.folded
+    )
 
 
 @given(
-    turns=st.lists(st.sampled_from(["ua", "ucra", "ucrcra", "ucrcrcr", "u"]), min_size=1, max_size=8),
+    turns=st.lists(
+        st.sampled_from(["ua", "ucra", "ucrcra", "ucrcrcr", "u"]), min_size=1, max_size=8
+    ),
     ratio=st.sampled_from([0.1, 0.4, 0.7, 1.0]),
     system=st.booleans(),
 )
-def test_a_cut_never_parts_a_pair_and_never_leaves_nothing(turns: list[str], ratio: float, system: bool) -> None:
+def test_a_cut_never_parts_a_pair_and_never_leaves_nothing(
+    turns: list[str], ratio: float, system: bool
+) -> None:
     letters = "s" * system + "".join(turns)
     found = plan(letters, ratio)
     outline = Conversation.of(history(letters), OPENAI)

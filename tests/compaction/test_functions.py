@@ -1,4 +1,6 @@
-"""A strategy may be a plain function of a task; whatever it is, the caller's messages stay as they were."""
+"""A strategy may be a plain function of a task; whatever it is, the caller's messages stay as they
+were.
+"""
 
 from __future__ import annotations
 
@@ -20,15 +22,21 @@ if TYPE_CHECKING:
     from compacter.compaction.task import CompactionTask
 
 TALK: list[Any] = [
-    {"role": role, "content": f"{role} {turn} " + "word " * 40} for turn in range(10) for role in ("user", "assistant")
+    {"role": role, "content": f"{role} {turn} " + "word " * 40}
+    for turn in range(10)
+    for role in ("user", "assistant")
 ]
 
 
 def newest(task: CompactionTask) -> list[Any]:
-    return task.keep(range(len(task.messages) - 4, len(task.messages)), note="Older messages were left out.")
+    return task.keep(
+        range(len(task.messages) - 4, len(task.messages)), note="Older messages were left out."
+    )
 
 
-@pytest.mark.parametrize("strategy", [newest, [newest], Chain(newest), [ClearToolResults(), newest]])
+@pytest.mark.parametrize(
+    "strategy", [newest, [newest], Chain(newest), [ClearToolResults(), newest]]
+)
 def test_a_plain_function_is_a_strategy_under_its_name(strategy: Any) -> None:
     made = Compacter(strategy=strategy).compact(TALK)
 
@@ -47,7 +55,9 @@ def test_a_lambda_and_an_object_that_is_called_are_strategies() -> None:
     assert names == ["lambda", "Newest", "truncate"]
 
 
-@pytest.mark.parametrize("value", [None, 7, "truncate", Truncate, object(), SimpleNamespace(name="x")])
+@pytest.mark.parametrize(
+    "value", [None, 7, "truncate", Truncate, object(), SimpleNamespace(name="x")]
+)
 def test_anything_else_is_refused_with_a_word_on_what_is_taken(value: Any) -> None:
     with pytest.raises(ConfigurationError, match=r"Summarize\(\).*function of a task"):
         Compacter(strategy=value)
@@ -67,7 +77,8 @@ class Message:
     """A message of a program's own class."""
 
     def __init__(self, role: str, content: str) -> None:
-        self.role, self.content = role, content
+        self.role = role
+        self.content = content
 
 
 def at_once(task: CompactionTask) -> list[Any]:
@@ -103,7 +114,9 @@ def change(message: Any) -> None:
 
 @pytest.mark.parametrize("strategy", [at_once, in_steps, raising, raising_in_steps])
 @pytest.mark.parametrize("kind", ["dicts", "objects"])
-def test_a_strategy_that_changes_messages_is_refused_and_they_are_put_back(strategy: Any, kind: str) -> None:
+def test_a_strategy_that_changes_messages_is_refused_and_they_are_put_back(
+    strategy: Any, kind: str
+) -> None:
     talk = copy.deepcopy(TALK) if kind == "dicts" else [Message(**message) for message in TALK]
     told: list[object] = []
     made = Compacter(strategy=strategy, on_event=told.append).compact(talk)

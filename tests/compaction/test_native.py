@@ -1,4 +1,6 @@
-"""Summaries beside the provider's own compaction: the model reads nothing before its newest block."""
+"""Summaries beside the provider's own compaction: the model reads nothing before its
+newest block.
+"""
 
 from __future__ import annotations
 
@@ -14,16 +16,24 @@ from compacter.summary.message import TAG
 from compacter.testing import token_limit_error
 
 BLOCKS: dict[str, list[dict[str, Any]]] = {
-    "anthropic": [{"role": "assistant", "content": [{"type": "compaction", "content": "They talked of boats."}]}],
+    "anthropic": [
+        {
+            "role": "assistant",
+            "content": [{"type": "compaction", "content": "They talked of boats."}],
+        }
+    ],
     "responses": [{"type": "compaction", "id": "cmp_1", "encrypted_content": "QUJDREVG" * 20}],
 }
 
 
 def talk(wire_format: str, first: int) -> list[Any]:
-    say, said = get_format(wire_format).say, list[Any]()
+    say = get_format(wire_format).say
+    said = list[Any]()
     for number in range(first, first + 15):
         said.append(say("user", f"Which boat lies at pier {number}? I saw {number * 3} of them."))
-        said.append(say("assistant", f"Boat {number * 7} of Oller, {number + 11} metres long. " * 4))
+        said.append(
+            say("assistant", f"Boat {number * 7} of Oller, {number + 11} metres long. " * 4)
+        )
     return [*said, say("user", "And now?")]
 
 
@@ -48,9 +58,13 @@ def test_one_summary_is_in_the_request_however_often_both_compact(
             raise token_limit_error(limit=800, input_tokens=tokens)
         return "ok"
 
-    compacter = Compacter(summarizer="extractive", recall=None, memory=InProcessMemory() if resent else None)
+    compacter = Compacter(
+        summarizer="extractive", recall=None, memory=InProcessMemory() if resent else None
+    )
     if answers_first:  # What is kept begins with the assistant.
-        compacter = compacter.replace(before_compaction=lambda plan: replace(plan, cut=plan.cut // 2 * 2 + 1))
+        compacter = compacter.replace(
+            before_compaction=lambda plan: replace(plan, cut=plan.cut // 2 * 2 + 1)
+        )
     call = compacter.wrap(provider, wire_format=wire_format, messages_param="messages")
     history: list[Any] = []
     for first in (0, 100, 200, 300):

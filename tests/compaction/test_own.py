@@ -35,7 +35,11 @@ class Important:
     name = "important"
 
     def compact(self, task: CompactionTask) -> list[Any]:
-        telling = [i for i in task.plan.folded if any(c.isdigit() for c in str(task.messages[i]["content"]))]
+        telling = [
+            i
+            for i in task.plan.folded
+            if any(c.isdigit() for c in str(task.messages[i]["content"]))
+        ]
         return task.keep([*telling, *range(task.plan.cut, len(task.messages))])
 
 
@@ -56,9 +60,15 @@ def talk(turns: int = 14) -> list[Chat]:
     for number in range(turns):
         said = f"The bill is {number} euros. " if number % 5 == 0 else "Nice weather. "
         history.append({"role": "user", "content": said.ljust(160, "q")})
-        call = {"id": f"c{number % 2}", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+        call = {
+            "id": f"c{number % 2}",
+            "type": "function",
+            "function": {"name": "look", "arguments": "{}"},
+        }
         history.append({"role": "assistant", "content": None, "tool_calls": [call]})
-        history.append({"role": "tool", "tool_call_id": f"c{number % 2}", "content": "seen".ljust(160, "r")})
+        history.append(
+            {"role": "tool", "tool_call_id": f"c{number % 2}", "content": "seen".ljust(160, "r")}
+        )
         history.append({"role": "assistant", "content": "I see. ".ljust(160, "a")})
     return [*history, {"role": "user", "content": "And now?"}]
 
@@ -103,7 +113,10 @@ def test_one_may_measure_what_it_thinks_of_keeping_and_read_any_messages() -> No
     seen: dict[str, Any] = {}
 
     def fitting(task: CompactionTask) -> list[Any]:
-        seen["head"], seen["read"] = task.head, [part.text for part in task.entries(task.messages[1:3])]
+        seen["head"], seen["read"] = (
+            task.head,
+            [part.text for part in task.entries(task.messages[1:3])],
+        )
         for count in range(len(task.messages), 0, -1):
             kept = task.keep(range(len(task.messages) - count, len(task.messages)))
             if task.fits(kept):
@@ -133,9 +146,9 @@ def test_one_may_leave_the_work_to_a_chain() -> None:
 
 def test_without_a_note_a_prior_summary_stays_unchanged() -> None:
     first, _ = run(Summarize())
-    again = Compacter(strategy=lambda task: task.keep(range(len(task.messages) - 3, len(task.messages)))).compact(
-        [*first.messages, *talk()[1:]]
-    )
+    again = Compacter(
+        strategy=lambda task: task.keep(range(len(task.messages) - 3, len(task.messages)))
+    ).compact([*first.messages, *talk()[1:]])
     assert again.messages[1] == first.messages[1]
     assert len(again.messages) < len(first.messages) + 10
 
@@ -164,7 +177,10 @@ BROKEN: dict[str, Answer] = {
     "half a pair": lambda task: [task.messages[0], *task.messages[3:]],
     "a call without its result": lambda task: [*task.messages[:3], *task.messages[5:]],
     "another order": lambda task: [
-        task.messages[0], *task.messages[9:13], *task.messages[5:9], task.messages[-1]
+        task.messages[0],
+        *task.messages[9:13],
+        *task.messages[5:9],
+        task.messages[-1],
     ],
     "a message twice": lambda task: [task.messages[0], *[task.messages[4]] * 3, task.messages[-1]],
     "strangers": lambda task: [
@@ -174,28 +190,39 @@ BROKEN: dict[str, Answer] = {
         task.messages[-1],
     ],
     "a stranger at the end": lambda task: [
-        *task.messages[:5], task.messages[-1], {"role": "user", "content": "a"}
+        *task.messages[:5],
+        task.messages[-1],
+        {"role": "user", "content": "a"},
     ],
     "a summary before the system prompt": lambda task: [
-        {"role": "user", "content": summary_message.compose("x")}, task.messages[0], *task.messages[-5:]
+        {"role": "user", "content": summary_message.compose("x")},
+        task.messages[0],
+        *task.messages[-5:],
     ],
     "a summary in the middle": lambda task: [
-        *task.messages[:5], {"role": "user", "content": summary_message.compose("x")}, task.messages[-1]
+        *task.messages[:5],
+        {"role": "user", "content": summary_message.compose("x")},
+        task.messages[-1],
     ],
     "a system message of its own": lambda task: [
-        task.messages[0], {"role": "system", "content": "Obey."}, task.messages[-1]
+        task.messages[0],
+        {"role": "system", "content": "Obey."},
+        task.messages[-1],
     ],
     "growth": lambda task: [
-        *task.messages[:-1], {"role": "assistant", "content": "x" * 99}, task.messages[-1]
+        *task.messages[:-1],
+        {"role": "assistant", "content": "x" * 99},
+        task.messages[-1],
     ],
     "changed copies, unannounced": lambda task: [
-        {**m, "content": "x"} if m["role"] == "assistant" and m["content"] else m for m in task.messages
+        {**m, "content": "x"} if m["role"] == "assistant" and m["content"] else m
+        for m in task.messages
     ],
     "a change in place": changed_in_place,
     "a raise": lambda task: 1 // 0,
     "a coroutine's promise": lambda task: 7,
     "text": lambda task: "abc",
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("what", BROKEN)
@@ -229,7 +256,9 @@ def test_an_extractive_fallback_is_used_for_it_too() -> None:
 def test_the_fallback_truncate_says_how_many_messages_are_gone() -> None:
     result, _ = run(Says(BROKEN["a raise"]), fallback="truncate")
     assert (result.event.strategy, result.event.fallback) == ("truncate", True)
-    assert f"{len(result.discarded)} earlier messages left out without a summary" in str(result.messages)
+    assert f"{len(result.discarded)} earlier messages left out without a summary" in str(
+        result.messages
+    )
 
 
 def test_where_roles_alternate_a_list_in_which_they_do_not_is_refused() -> None:
@@ -256,7 +285,10 @@ def test_edits_that_are_announced_are_taken_one_for_one() -> None:
         edits = True
 
     def first_words(task: CompactionTask) -> list[Any]:
-        return [{**m, "content": "I see."} if m["role"] == "assistant" and m["content"] else m for m in task.messages]
+        return [
+            {**m, "content": "I see."} if m["role"] == "assistant" and m["content"] else m
+            for m in task.messages
+        ]
 
     result, _ = run(Terse(first_words))
     assert result.event.strategy == "says"

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from compacter import Chain, ClearToolResults, Compacter, Shorten, Summarize, TokenLimit
-from compacter.compaction.conversation import Conversation, assemble
+from compacter.compaction.change import assemble
+from compacter.compaction.conversation import Conversation
 from compacter.compaction.plan import Calibration, Job, choose_cut, plan, target_characters
 from compacter.messages.format import get_format
 from compacter.options import Options
@@ -36,19 +37,26 @@ def turns(*sizes: int) -> list[dict[str, Any]]:
 def test_the_target_leaves_a_margin_below_the_limit() -> None:
     found = TokenLimit(limit=1_000, requested=1_500, kind="input")
 
-    assert target_characters(found, Calibration(chars_per_token=4.0), overhead=0, output_tokens=None) == 3_880
+    assert (
+        target_characters(found, Calibration(chars_per_token=4.0), overhead=0, output_tokens=None)
+        == 3_880
+    )
 
 
 def test_the_target_leaves_room_for_the_output_where_the_provider_counts_it() -> None:
     sizes = [
         target_characters(
-            TokenLimit(limit=1_000, requested=1_500, kind=kind), Calibration(), overhead=100, output_tokens=200
+            TokenLimit(limit=1_000, requested=1_500, kind=kind),
+            Calibration(),
+            overhead=100,
+            output_tokens=200,
         )
         for kind in ("input", "input_plus_output")
     ]
 
     assert sizes == [3_780, 3_004]
-    nameless, window = TokenLimit(limit=None, requested=1_500, kind="input"), Calibration(window=1_000)
+    nameless = TokenLimit(limit=None, requested=1_500, kind="input")
+    window = Calibration(window=1_000)
     assert target_characters(nameless, window, overhead=0, output_tokens=None) == 3_880
     counted = TokenLimit(limit=1_000, requested=1_500, kind="input_plus_output")
     assert target_characters(counted, Calibration(), overhead=0, output_tokens=None) == 3_880
@@ -72,7 +80,9 @@ def test_a_turn_with_more_left_than_a_twentieth_is_cut_where_the_share_is_reache
 
 
 @pytest.mark.parametrize(("rest", "cut"), [(100, 4), (101, 3)])
-def test_a_twentieth_of_what_may_go_is_the_most_that_is_folded_for_a_whole_turn(rest: int, cut: int) -> None:
+def test_a_twentieth_of_what_may_go_is_the_most_that_is_folded_for_a_whole_turn(
+    rest: int, cut: int
+) -> None:
     talk = turns(500, 500, 500, rest, 200, 300 - rest, 9)
 
     assert choose_cut(Conversation.of(talk, OPENAI), ratio=0.7) == cut
@@ -87,20 +97,26 @@ def test_a_head_is_as_large_as_a_summary_of_forty_characters_at_least() -> None:
 def test_a_prior_summary_does_not_count_against_the_share_of_the_messages() -> None:
     prior = {"role": "user", "content": summary_message.compose("p" * 2_000)}
     talk = [say(role, 100) for _ in range(5) for role in ("assistant", "user")]
-    folded = [choose_cut(Conversation.of(list_, OPENAI), ratio=0.5) for list_ in ([prior, *talk], talk)]
+    folded = [
+        choose_cut(Conversation.of(list_, OPENAI), ratio=0.5) for list_ in ([prior, *talk], talk)
+    ]
 
     assert folded[0] - 1 == folded[1] > 0
 
 
 @pytest.mark.parametrize(("ratio", "cut"), [(0.95, 5), (1.0, 7)])
-def test_results_that_the_model_has_not_read_are_kept_back_unless_all_is_to_go(ratio: float, cut: int) -> None:
+def test_results_that_the_model_has_not_read_are_kept_back_unless_all_is_to_go(
+    ratio: float, cut: int
+) -> None:
     talk = [say("user", 10), *look(400), *look(400), *look(400)]
 
     assert choose_cut(Conversation.of(talk, OPENAI), ratio=ratio) == cut
 
 
 @pytest.mark.parametrize(("pins", "cut"), [((), 2), ((1,), 3), ((1, 2), 4), ((1, 2, 3, 4), 0)])
-def test_a_head_that_is_a_prior_summary_alone_takes_the_next_step_that_may_go(pins: tuple[int, ...], cut: int) -> None:
+def test_a_head_that_is_a_prior_summary_alone_takes_the_next_step_that_may_go(
+    pins: tuple[int, ...], cut: int
+) -> None:
     prior = {"role": "user", "content": summary_message.compose("p" * 500)}
     talk = Conversation.of([prior, *turns(100, 100, 100, 100, 100)], OPENAI, pinned=pins)
 
@@ -117,9 +133,15 @@ def test_what_stands_between_a_prior_summary_and_the_turns_that_stay_is_folded()
 
 
 def test_a_prior_summary_alone_is_not_folded_where_there_is_room_enough() -> None:
-    talk = [{"role": "user", "content": summary_message.compose("p" * 500)}, *turns(100, 100, 100, 100, 100)]
+    talk = [
+        {"role": "user", "content": summary_message.compose("p" * 500)},
+        *turns(100, 100, 100, 100, 100),
+    ]
     work = Job(
-        conversation=Conversation.of(talk, OPENAI), trigger="threshold", calibration=Calibration(), target=10_000
+        conversation=Conversation.of(talk, OPENAI),
+        trigger="threshold",
+        calibration=Calibration(),
+        target=10_000,
     )
 
     assert plan(Options(preserve_recent_turns=3), work).cut == 0
@@ -147,10 +169,17 @@ def test_turns_stay_only_where_what_is_left_to_fold_is_worth_it() -> None:
 
 
 @pytest.mark.parametrize(("pins", "prior"), [((), 0), ((0,), None)])
-def test_a_prior_summary_is_a_plans_where_it_is_folded(pins: tuple[int, ...], prior: int | None) -> None:
-    talk = [{"role": "user", "content": summary_message.compose("p" * 500)}, *turns(100, 100, 100, 100, 100)]
+def test_a_prior_summary_is_a_plans_where_it_is_folded(
+    pins: tuple[int, ...], prior: int | None
+) -> None:
+    talk = [
+        {"role": "user", "content": summary_message.compose("p" * 500)},
+        *turns(100, 100, 100, 100, 100),
+    ]
     work = Job(
-        conversation=Conversation.of(talk, OPENAI, pinned=pins), trigger="token_limit", calibration=Calibration()
+        conversation=Conversation.of(talk, OPENAI, pinned=pins),
+        trigger="token_limit",
+        calibration=Calibration(),
     )
 
     assert plan(Options(), work).prior == prior
@@ -166,13 +195,20 @@ def test_results_that_the_model_has_not_read_go_where_the_rest_is_not_enough() -
 
 def test_results_that_are_all_there_is_to_fold_are_folded() -> None:
     assert choose_cut(Conversation.of([say("user", 10), *look(400)], OPENAI), ratio=0.5) == 3
-    assert choose_cut(Conversation.of([say("system", 10), *look(400), say("user", 10)], OPENAI), ratio=0.5) == 3
+    assert (
+        choose_cut(
+            Conversation.of([say("system", 10), *look(400), say("user", 10)], OPENAI), ratio=0.5
+        )
+        == 3
+    )
     assert choose_cut(Conversation.of([say("assistant", 400), *look(400)], OPENAI), ratio=0.9) == 1
 
 
 @pytest.mark.parametrize("count", [2, 300])
 def test_at_least_one_message_stays_where_nobody_asked_anything(count: int) -> None:
-    assert choose_cut(Conversation.of([say("assistant", 9)] * count, OPENAI), ratio=1.0) == count - 1
+    assert (
+        choose_cut(Conversation.of([say("assistant", 9)] * count, OPENAI), ratio=1.0) == count - 1
+    )
 
 
 @pytest.mark.parametrize("ratio", [0.2, 0.4, 0.6, 0.8, 1.0])
@@ -248,7 +284,10 @@ def test_by_hand_what_just_fits_is_enough() -> None:
 
 def job(messages: list[Any], **facts: Any) -> Job:
     return Job(
-        conversation=Conversation.of(messages, OPENAI), trigger="token_limit", calibration=Calibration(), **facts
+        conversation=Conversation.of(messages, OPENAI),
+        trigger="token_limit",
+        calibration=Calibration(),
+        **facts,
     )
 
 
@@ -265,7 +304,13 @@ def test_a_plan_of_nothing_folds_nothing() -> None:
 
 
 def test_room_for_quotes_is_given_up_before_results_that_the_model_has_not_read() -> None:
-    talk = [say("user", 2_000), say("assistant", 2_000), say("user", 20), *look(2_500), *look(2_500)]
+    talk = [
+        say("user", 2_000),
+        say("assistant", 2_000),
+        say("user", 20),
+        *look(2_500),
+        *look(2_500),
+    ]
     newest = len(talk) - 2
 
     assert plan(Options(), job(talk, target=5_300, must=True)).cut == newest

@@ -59,7 +59,9 @@ def test_the_newest_turns_stay_as_long_as_the_result_can_still_fit(turns: int) -
 
 def test_turns_give_way_to_a_budget() -> None:
     messages = [*history(10, 400), say("user", 20)]
-    compacter = Compacter(compact_ratio=0.1, preserve_recent_turns=9, summarizer=lambda prompt, **_: "Short.")
+    compacter = Compacter(
+        compact_ratio=0.1, preserve_recent_turns=9, summarizer=lambda prompt, **_: "Short."
+    )
 
     assert compacter.compact(messages, budget=2_000).fits
 
@@ -83,7 +85,10 @@ def test_a_call_goes_with_all_of_its_results() -> None:
 @pytest.mark.parametrize("size", [1, 39, 40])
 def test_a_head_that_a_summary_cannot_make_smaller_is_widened(size: int) -> None:
     # The first message alone would reach the share; its summary message would be larger than it is.
-    messages = [say("user", size), *[say(role, 2_000) for _ in range(3) for role in ("assistant", "user")]]
+    messages = [
+        say("user", size),
+        *[say(role, 2_000) for _ in range(3) for role in ("assistant", "user")],
+    ]
 
     assert Compacter(compact_ratio=0.000_1).plan(messages).cut > 1
 
@@ -130,9 +135,18 @@ class TestCalibration:
 
     @pytest.mark.parametrize(
         ("characters", "tokens", "learnt"),
-        [(150, 50, True), (147, 49, False), (25, 100, True), (24, 100, False), (2_000, 100, True), (2_001, 100, False)],
+        [
+            (150, 50, True),
+            (147, 49, False),
+            (25, 100, True),
+            (24, 100, False),
+            (2_000, 100, True),
+            (2_001, 100, False),
+        ],
     )
-    def test_takes_no_tiny_and_no_absurd_sample(self, characters: int, tokens: int, *, learnt: bool) -> None:
+    def test_takes_no_tiny_and_no_absurd_sample(
+        self, characters: int, tokens: int, *, learnt: bool
+    ) -> None:
         calibration = Calibration()
         calibration.learn(characters, tokens)
 
@@ -161,7 +175,13 @@ def test_the_most_tokens_that_a_text_can_have(text: str, tokens: int) -> None:
 @pytest.mark.parametrize("budget", [2_000, 4_000, 8_000])
 def test_a_budget_given_by_hand_is_used(budget: int) -> None:
     messages = [
-        {"role": role, "content": f"{role.title()} {number} says that pier {number * 7} has {number + 11} boats. " * 3}
+        {
+            "role": role,
+            "content": (
+                f"{role.title()} {number} says that pier {number * 7} has {number + 11} boats. "
+            )
+            * 3,
+        }
         for number in range(60)
         for role in ("user", "assistant")
     ]
@@ -175,7 +195,9 @@ def test_a_budget_given_by_hand_is_used(budget: int) -> None:
 
 @pytest.mark.parametrize("before", [[], [say("system", 30)]])
 @pytest.mark.parametrize("filler", [True, False])
-def test_the_prior_summary_is_found_behind_what_leads_the_conversation(before: list[Chat], *, filler: bool) -> None:
+def test_the_prior_summary_is_found_behind_what_leads_the_conversation(
+    before: list[Chat], *, filler: bool
+) -> None:
     summary = {"role": "user", "content": summary_message.compose("They talked about boats.")}
     opening = [{"role": "assistant", "content": FILLERS["assistant"]}] if filler else []
     found = Conversation.of([*before, *opening, summary, *history(3)], get_format("openai"))
@@ -191,14 +213,22 @@ def test_a_summary_further_on_is_a_message_like_any_other() -> None:
 
 @pytest.mark.parametrize("before", [[], [{"role": "assistant", "content": FILLERS["assistant"]}]])
 @pytest.mark.parametrize("role", ["assistant", "system", "tool"])
-def test_a_summary_that_somebody_else_has_said_is_a_message_like_any_other(before: list[Chat], role: str) -> None:
-    copied = {"role": role, "content": summary_message.compose("They talked about boats."), "tool_call_id": "c"}
+def test_a_summary_that_somebody_else_has_said_is_a_message_like_any_other(
+    before: list[Chat], role: str
+) -> None:
+    copied = {
+        "role": role,
+        "content": summary_message.compose("They talked about boats."),
+        "tool_call_id": "c",
+    }
 
     assert Conversation.of([*before, copied, *history(3)], get_format("openai")).prior is None
 
 
 @pytest.mark.parametrize("turns", [1, 2, 3])
-def test_a_prior_summary_alone_is_not_made_again_where_nothing_has_to_become_smaller(turns: int) -> None:
+def test_a_prior_summary_alone_is_not_made_again_where_nothing_has_to_become_smaller(
+    turns: int,
+) -> None:
     summary = {"role": "user", "content": summary_message.compose("They talked about boats. " * 40)}
     messages = [summary, *history(turns)[:-1]]
 
@@ -210,7 +240,11 @@ def test_one_round_leaves_room_for_the_rules_that_each_summary_carries(length: i
     rules = [f"Rule {number}: ".ljust(length, "r") for number in range(10)]
     model = ScriptedModel(window=2_000)
     compacter = Compacter(
-        compact_ratio=0.05, summarizer=lambda prompt, **_: "Done.", rules=rules, max_summary_tokens=50, recall=None
+        compact_ratio=0.05,
+        summarizer=lambda prompt, **_: "Done.",
+        rules=rules,
+        max_summary_tokens=50,
+        recall=None,
     )
 
     compacter.wrap(model.completion)("m", talk(40, 200))

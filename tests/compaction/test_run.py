@@ -1,4 +1,6 @@
-"""One compaction from its plan to its event: hooks, strategies in a row, and what is told of one that fails."""
+"""One compaction from its plan to its event: hooks, strategies in a row, and what is told of one
+that fails.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,15 @@ import pytest
 from tests.compaction.conftest import carried_out
 from tests.conversations import history, talk
 
-from compacter import Chain, ClearToolResults, Compacter, CompactionPlan, Shorten, Summarize, Truncate
+from compacter import (
+    Chain,
+    ClearToolResults,
+    Compacter,
+    CompactionPlan,
+    Shorten,
+    Summarize,
+    Truncate,
+)
 from compacter.compaction.conversation import Conversation
 from compacter.compaction.plan import Calibration, Job, plan
 from compacter.compaction.task import CompactionTask
@@ -25,7 +35,9 @@ WAITING: list[Any] = [
     {
         "role": "assistant",
         "content": "x" * 4_000,
-        "tool_calls": [{"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}],
+        "tool_calls": [
+            {"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+        ],
     },
 ]
 """Nothing of it can be folded; its last message can be shortened."""
@@ -90,14 +102,21 @@ def test_a_strategy_knows_what_is_known_of_the_model() -> None:
     told(TALK, watching, calibration=Calibration(2.0, 5_000, summarizer_window=9_000), target=1_000)
     (task,) = watching.tasks
 
-    assert (task.chars_per_token, task.window, task.summarizer_window, task.target) == (2.0, 5_000, 9_000, 1_000)
+    assert (task.chars_per_token, task.window, task.summarizer_window, task.target) == (
+        2.0,
+        5_000,
+        9_000,
+        1_000,
+    )
 
 
 def test_that_nothing_can_be_folded_is_told() -> None:
     events, made = told(WAITING, Summarize())
 
     assert made is None
-    assert [event.reason for event in events if isinstance(event, CompactionSkipped)] == ["nothing_to_fold"]
+    assert [event.reason for event in events if isinstance(event, CompactionSkipped)] == [
+        "nothing_to_fold"
+    ]
 
 
 def test_the_event_names_each_strategy_once_and_the_share_to_four_digits() -> None:
@@ -107,13 +126,18 @@ def test_the_event_names_each_strategy_once_and_the_share_to_four_digits() -> No
     _, made = told(history(10, 100), [drop, drop, Truncate()], target=700)
 
     assert made.event.strategy == "drop+truncate"
-    assert made.event.ratio == round(sum(map(OPENAI.size, made.discarded)) / 1_900, 4) != round(made.event.ratio, 1)
+    assert (
+        made.event.ratio
+        == round(sum(map(OPENAI.size, made.discarded)) / 1_900, 4)
+        != round(made.event.ratio, 1)
+    )
 
 
 class TestACutThatAHookHasChosen:
     @pytest.mark.parametrize(("cut", "first"), [(10, 11), (11, 11), (20, 20)])
     def test_holds_for_what_a_strategy_has_left(self, cut: int, first: int) -> None:
-        talk, watching = [*history(10, 100), {"role": "user", "content": "?"}], Watching()
+        talk = [*history(10, 100), {"role": "user", "content": "?"}]
+        watching = Watching()
 
         def dropping(task: CompactionTask) -> list[Any]:
             return [message for at, message in enumerate(task.messages) if at not in (1, 2, 10)]
@@ -125,7 +149,12 @@ class TestACutThatAHookHasChosen:
 
     def test_holds_where_a_strategy_has_edited_the_message_behind_it(self) -> None:
         watching = Watching()
-        messages = [{"role": "user", "content": "Look."}, *look(0, 2_000), *look(1, 2_000), *look(2, 2_000)]
+        messages = [
+            {"role": "user", "content": "Look."},
+            *look(0, 2_000),
+            *look(1, 2_000),
+            *look(2, 2_000),
+        ]
         hook: Any = lambda plan: replace(plan, cut=3)  # noqa: E731
         strategy: list[Any] = [ClearToolResults(keep_recent=1), watching]
         Compacter(strategy=strategy, before_compaction=hook).compact(messages, budget=500)
@@ -135,7 +164,9 @@ class TestACutThatAHookHasChosen:
         watching = Watching()
         hook: Any = lambda plan: replace(plan, cut=3)  # noqa: E731
         strategy: list[Any] = [Shorten(), watching]
-        Compacter(strategy=strategy, before_compaction=hook).compact(history(10, 2_000), budget=5_000)
+        Compacter(strategy=strategy, before_compaction=hook).compact(
+            history(10, 2_000), budget=5_000
+        )
         assert watching.tasks[0].messages[3]["content"] != history(10, 2_000)[3]["content"]
         assert watching.tasks[0].plan.cut == 3
 
@@ -148,9 +179,15 @@ class TestACutThatAHookHasChosen:
 
     def test_is_none_where_the_hook_changes_nothing(self) -> None:
         watching = Watching()
-        told(TALK, [lambda task: [*task.messages[:14], *task.messages[18:]], watching], target=1_000)
+        told(
+            TALK, [lambda task: [*task.messages[:14], *task.messages[18:]], watching], target=1_000
+        )
         (task,) = watching.tasks
-        assert task.plan.cut == plan(task.options, replace(task.job, conversation=task.conversation)).cut < 14
+        assert (
+            task.plan.cut
+            == plan(task.options, replace(task.job, conversation=task.conversation)).cut
+            < 14
+        )
 
 
 class TestAStrategyThatFails:
@@ -163,7 +200,11 @@ class TestAStrategyThatFails:
     def test_leaves_nothing_of_itself_in_the_event_of_the_next(self) -> None:
         messages = [*talk(), *look(0, 4_000), *look(1, 10)]
         _, made = told(messages, [fails, ClearToolResults(keep_recent=1)])
-        assert (made.event.strategy, made.event.summary, made.event.ledger) == ("clear_tool_results", "", "")
+        assert (made.event.strategy, made.event.summary, made.event.ledger) == (
+            "clear_tool_results",
+            "",
+            "",
+        )
 
     @pytest.mark.parametrize("chain", [Chain(fails), Chain(Chain(fails))])
     def test_leaves_the_work_to_the_next_also_in_a_chain_of_its_own(self, chain: Chain) -> None:
@@ -177,9 +218,17 @@ class TestAStrategyThatFails:
     def test_has_no_fallback_that_would_make_the_list_larger(self) -> None:
         messages = [{"role": "user", "content": "Hi."}, *TALK]
         hook: Any = lambda plan: replace(plan, cut=1)  # noqa: E731
-        assert not Compacter(strategy=fails, fallback="truncate", before_compaction=hook).compact(messages).changed
+        assert (
+            not Compacter(strategy=fails, fallback="truncate", before_compaction=hook)
+            .compact(messages)
+            .changed
+        )
 
     def test_in_a_summary_is_not_named_beside_the_fallback(self) -> None:
-        work = Job(conversation=Conversation.of(TALK, OPENAI), trigger="token_limit", calibration=Calibration())
+        work = Job(
+            conversation=Conversation.of(TALK, OPENAI),
+            trigger="token_limit",
+            calibration=Calibration(),
+        )
         _, made = carried_out(Options(), work, RuntimeError("lost"))
         assert (made.event.strategy, made.event.fallback) == ("extractive", True)

@@ -14,8 +14,9 @@ from compacter.compaction.conversation import Conversation
 from compacter.compaction.plan import Calibration, Job, plan
 from compacter.compaction.summarize import reserve, room, summary_tokens
 from compacter.compaction.task import CompactionTask
-from compacter.effects import AskSummarizer, Reply
+from compacter.effects import AskSummarizer
 from compacter.messages.format import get_format
+from compacter.messages.replies import Reply
 from compacter.options import Options
 from compacter.overflow import TokenLimit
 from compacter.summary.message import FRAME, parse
@@ -23,7 +24,8 @@ from compacter.testing import token_limit_error
 
 OPENAI = get_format("openai")
 TALK = [{"role": "user", "content": f"Part {number} ".ljust(100, "x")} for number in range(41)]
-"""Forty messages of 100 characters that may be folded, and the last one, which stays; each is a turn."""
+"""Forty messages of 100 characters that may be folded, and the last one, which stays; each is a
+turn."""
 
 
 def job(**facts: Any) -> Job:
@@ -51,11 +53,17 @@ class TestTheTokensOfASummary:
         assert reserve(Options(**options), window, head, 4.0) == tokens * 4 + FRAME
 
     @pytest.mark.parametrize(("window", "share"), [(4_097, 1), (4_096, 2)])
-    def test_are_asked_for_in_words_and_a_small_model_is_asked_for_half(self, window: int, share: int) -> None:
+    def test_are_asked_for_in_words_and_a_small_model_is_asked_for_half(
+        self, window: int, share: int
+    ) -> None:
         options = Options(max_summary_tokens=500, compact_ratio=1.0)
-        asked, _ = carried_out(options, job(calibration=Calibration(window=window)), "", "They talked of many things.")
+        asked, _ = carried_out(
+            options, job(calibration=Calibration(window=window)), "", "They talked of many things."
+        )
         words = [
-            int(found[1]) for one in asked if (found := re.search(r"at most (\d+) words", one.messages[0]["content"]))
+            int(found[1])
+            for one in asked
+            if (found := re.search(r"at most (\d+) words", one.messages[0]["content"]))
         ]
         assert words == [500 * 3 // 5 // share, 500 * 3 // 5 // share // 2]
         assert [one.max_tokens for one in asked] == [500, 500]
@@ -74,7 +82,9 @@ class TestAHeadThatIsTooLongForOnePrompt:
 
     def test_is_halved_where_the_summarizer_says_so_and_nothing_is_left_out(self) -> None:
         refusal = token_limit_error(limit=500, input_tokens=1_200)
-        asked, made = carried_out(Options(compact_ratio=1.0), job(), refusal, refusal, "They talked of many things.")
+        asked, made = carried_out(
+            Options(compact_ratio=1.0), job(), refusal, refusal, "They talked of many things."
+        )
         read = list(map(self.parts, asked))
         assert read[0] == list(range(40))
         assert 18 <= len(read[1]) <= 20
@@ -89,11 +99,15 @@ class TestAHeadThatIsTooLongForOnePrompt:
         assert made.event.fallback
 
     @pytest.mark.parametrize("tokens", [300, 60])
-    def test_is_split_where_one_prompt_would_leave_too_little_for_the_answer(self, tokens: int) -> None:
+    def test_is_split_where_one_prompt_would_leave_too_little_for_the_answer(
+        self, tokens: int
+    ) -> None:
         options = Options(compact_ratio=1.0, max_summary_tokens=tokens)
         split: dict[int, bool] = {}
         for window in range(1_000, 1_600, 10):
-            asked, _ = carried_out(options, job(calibration=Calibration(window=window)), "They talked of many things.")
+            asked, _ = carried_out(
+                options, job(calibration=Calibration(window=window)), "They talked of many things."
+            )
             split[window] = len(asked) > 1
             prompt = max(len(one.messages[0]["content"]) for one in asked) // 4
             left = int(0.92 * window) - prompt  # The prompt's size in tokens is an estimate.
@@ -101,14 +115,21 @@ class TestAHeadThatIsTooLongForOnePrompt:
             assert left >= min(tokens, window // 12)
         one = next(window for window, many in split.items() if not many)
         assert all(many is (window < one) for window, many in split.items())
-        asked, _ = carried_out(options, job(calibration=Calibration(window=one)), "They talked of many things.")
+        asked, _ = carried_out(
+            options, job(calibration=Calibration(window=one)), "They talked of many things."
+        )
         whole = len(asked[0].messages[0]["content"]) // 4
-        assert 0.92 * (one - 10) - whole < min(tokens, (one - 10) // 12) + 2  # It would not have been enough.
+        # It would not have been enough.
+        assert 0.92 * (one - 10) - whole < min(tokens, (one - 10) // 12) + 2
 
     @pytest.mark.parametrize("window", range(700, 1_400, 50))
-    def test_is_read_in_as_few_prompts_as_hold_it_and_none_of_them_is_tiny(self, window: int) -> None:
+    def test_is_read_in_as_few_prompts_as_hold_it_and_none_of_them_is_tiny(
+        self, window: int
+    ) -> None:
         options = Options(compact_ratio=1.0, max_summary_tokens=200)
-        asked, _ = carried_out(options, job(calibration=Calibration(window=window)), "They talked of many things.")
+        asked, _ = carried_out(
+            options, job(calibration=Calibration(window=window)), "They talked of many things."
+        )
         line = len("user: ") + 100 + len("\n")
         parts = [len(self.parts(one)) for one in asked]
         frame = len(asked[0].messages[0]["content"]) - line * parts[0]
@@ -149,7 +170,8 @@ class TestTheRoomOfASummary:
         assert size == 2_000 - FRAME - 1
 
     @pytest.mark.parametrize(
-        ("target", "reserved", "left"), [(2_500, 0, 2_400), (2_500, 400, 2_000), (1_100, 9_000, None)]
+        ("target", "reserved", "left"),
+        [(2_500, 0, 2_400), (2_500, 400, 2_000), (1_100, 9_000, None)],
     )
     def test_is_what_the_rest_leaves_of_the_target_less_what_is_kept_for_quotes(
         self, target: int, reserved: int, left: int | None
@@ -165,7 +187,9 @@ class TestTheRoomOfASummary:
         assert exact == 0
 
     @pytest.mark.parametrize(("longer", "asked_again"), [(0, False), (1, True)])
-    def test_is_kept_or_the_summary_is_asked_for_again(self, longer: int, asked_again: bool) -> None:
+    def test_is_kept_or_the_summary_is_asked_for_again(
+        self, longer: int, asked_again: bool
+    ) -> None:
         words = "".join(f"Part {number} tells of {number * 7} ships. " for number in range(90))[
             : 2_000 - FRAME - 1 + longer
         ]
@@ -179,11 +203,18 @@ class TestTheRoomOfASummary:
     def test_goes_to_rules_by_a_third_at_most_and_to_the_newest(self, target: int) -> None:
         rules = [f"Pier {number} belongs to ship {number * 7}." for number in range(20, 80)]
         asides = " What do you make of the weather, and of the tide?" * 3
-        talk = [{"role": "user", "content": text} for text in (*(rule + asides for rule in rules), "And now?")]
+        talk = [
+            {"role": "user", "content": text}
+            for text in (*(rule + asides for rule in rules), "And now?")
+        ]
         told = "\n- ".join(["Task:\n- Assign piers to ships.\n\nRules:", *rules])
         conversation = Conversation.of(talk, OPENAI)
         work = Job(
-            conversation=conversation, trigger="token_limit", calibration=Calibration(), target=target, must=True
+            conversation=conversation,
+            trigger="token_limit",
+            calibration=Calibration(),
+            target=target,
+            must=True,
         )
         asked, made = carried_out(Options(compact_ratio=1.0), work, told)
         most = (target - len("And now?") - FRAME) // 3
@@ -195,14 +226,23 @@ class TestTheRoomOfASummary:
 
     def test_that_declared_rules_exceed_with_the_window_is_an_error(self) -> None:
         rules = ("r" * 3_993,)  # A line of 4,000 characters, 1,000 tokens.
-        with pytest.raises(CompactionError, match="rules takes about 1000 tokens, and the window has 1000"):
-            carried_out(Options(), job(rules=rules, calibration=Calibration(window=1_000)), "They talked.")
-        asked, made = carried_out(Options(), job(rules=rules, calibration=Calibration(window=1_001)), "They talked.")
+        with pytest.raises(
+            CompactionError, match=("rules takes about 1000 tokens, and the window has 1000")
+        ):
+            carried_out(
+                Options(), job(rules=rules, calibration=Calibration(window=1_000)), "They talked."
+            )
+        asked, made = carried_out(
+            Options(), job(rules=rules, calibration=Calibration(window=1_001)), "They talked."
+        )
         assert (asked, made) == ([], None)
 
     @pytest.mark.parametrize("budget", range(700, 1_100, 9))
     def test_holds_the_declared_rules_and_all_else(self, budget: int) -> None:
-        talk = [{"role": "user", "content": f"Ship {number} lies in harbour {number}. " * 3} for number in range(30)]
+        talk = [
+            {"role": "user", "content": f"Ship {number} lies in harbour {number}. " * 3}
+            for number in range(30)
+        ]
         rules = ["Answer in French.", "Never name a ship.", "Be brief."]
         made = Compacter(summarizer="extractive", rules=rules).compact(talk, budget=budget)
         assert made.fits
@@ -210,13 +250,18 @@ class TestTheRoomOfASummary:
 
     @pytest.mark.parametrize("budget", range(1_500, 1_560, 6))
     def test_counts_the_ends_of_the_lines_of_rules(self, budget: int) -> None:
-        talk = [{"role": "user", "content": f"Ship {number} lies in harbour {number}. " * 3} for number in range(60)]
+        talk = [
+            {"role": "user", "content": f"Ship {number} lies in harbour {number}. " * 3}
+            for number in range(60)
+        ]
         rules = [f"Name pier {number}." for number in range(40)]
         assert Compacter(summarizer="extractive", rules=rules).compact(talk, budget=budget).fits
 
 
 class TestTheCut:
-    """With a target of 2,100 characters, 100 of them taken: 2,000 of 4,000 must go, and what the summary takes."""
+    """With a target of 2,100 characters, 100 of them taken: 2,000 of 4,000 must go, and what the
+    summary takes.
+    """
 
     @pytest.mark.parametrize(
         ("options", "facts", "folded"),
@@ -226,24 +271,39 @@ class TestTheCut:
             ({}, {"reserved": 600}, 3_300),  # Quotes get their part first,
             ({}, {"reserved": 5_000}, 3_500),  # half of it at most.
             ({"summarizer": "extractive", "max_summary_tokens": 4_000}, {}, 3_000),
-            ({}, {"trigger": "manual", "must": False}, 3_840),  # By hand nearly all of it is the summary's,
+            # By hand nearly all of it is the summary's,
+            ({}, {"trigger": "manual", "must": False}, 3_840),
             ({"max_summary_tokens": 100}, {"trigger": "manual", "must": False}, 2_400 + FRAME),
-            ({"max_summary_tokens": 100, "summarizer": "extractive"}, {"trigger": "manual", "must": False}, 3_840),
-            ({"strategy": Truncate()}, {"trigger": "manual", "must": False}, 3_000),  # where there is one.
+            (
+                {"max_summary_tokens": 100, "summarizer": "extractive"},
+                {"trigger": "manual", "must": False},
+                3_840,
+            ),
+            # where there is one.
+            ({"strategy": Truncate()}, {"trigger": "manual", "must": False}, 3_000),
             ({"strategy": (Truncate(), Summarize())}, {"trigger": "manual", "must": False}, 3_840),
             ({}, {"trigger": "manual", "must": False, "summary": "They talked."}, 3_000),
             ({}, {"rules": ("r" * 193,)}, 3_000),
             ({}, {"rules": ("r" * 1_193,)}, 3_200 + FRAME),
-            ({"max_summary_tokens": 100}, {"rules": ("r" * (194 - FRAME % 100),)}, 2_601 + FRAME // 100 * 100),
-            ({"max_summary_tokens": 100}, {"rules": ("r" * 193,)}, 2_600 + FRAME),  # With "Rule: " and a line's end.
+            (
+                {"max_summary_tokens": 100},
+                {"rules": ("r" * (194 - FRAME % 100),)},
+                2_601 + FRAME // 100 * 100,
+            ),
+            # With "Rule: " and a line's end.
+            ({"max_summary_tokens": 100}, {"rules": ("r" * 193,)}, 2_600 + FRAME),
         ],
     )
-    def test_makes_room_for_the_summary(self, options: dict[str, Any], facts: dict[str, Any], folded: int) -> None:
+    def test_makes_room_for_the_summary(
+        self, options: dict[str, Any], facts: dict[str, Any], folded: int
+    ) -> None:
         made = plan(Options(compact_ratio=0.1, **options), job(target=2_100, **facts))
         assert made.cut == math.ceil(folded / 100)
         assert made.head_size + made.tail_size == made.original_data_size == 4_100
 
-    def test_reaches_the_message_that_stays_where_the_target_is_too_small_for_anything(self) -> None:
+    def test_reaches_the_message_that_stays_where_the_target_is_too_small_for_anything(
+        self,
+    ) -> None:
         made = plan(Options(), job(target=10))
         assert (made.cut, made.held) == (40, ())
 
@@ -254,9 +314,14 @@ class TestTheCut:
 
     @pytest.mark.parametrize(("size", "cut"), [(4_100, 0), (4_099, 3)])
     def test_by_hand_is_none_where_the_budget_is_kept_already(self, size: int, cut: int) -> None:
-        made = plan(Options(compact_ratio=0.01), job(target=size, trigger="manual", must=False, summary=None))
+        made = plan(
+            Options(compact_ratio=0.01),
+            job(target=size, trigger="manual", must=False, summary=None),
+        )
         assert bool(made.cut) is bool(cut)
-        assert bool(plan(Options(), job(target=size, trigger="manual", must=False, summary="Given.")).cut)
+        assert bool(
+            plan(Options(), job(target=size, trigger="manual", must=False, summary="Given.")).cut
+        )
 
 
 class TestTheGoalOfAChain:
@@ -283,7 +348,9 @@ class TestTheEvent:
         found = TokenLimit(limit=1_900, requested=2_050)
         work = job(calibration=calibration, found=found, attempt=2, model="m", digest="d")
         answer = Reply("They talked of many things.", input_tokens=70, output_tokens=6, cost=0.25)
-        asked, made = carried_out(Options(compact_ratio=0.5), work, Reply("", input_tokens=10, cost=0.5), answer)
+        asked, made = carried_out(
+            Options(compact_ratio=0.5), work, Reply("", input_tokens=10, cost=0.5), answer
+        )
         event: CompactionEvent = made.event
         size = sum(map(OPENAI.size, made.messages))
         assert (event.original_data_size, event.compacted_data_size) == (4_100, size)
@@ -296,26 +363,36 @@ class TestTheEvent:
         assert list(event.discarded) == TALK[:20]
 
     def test_has_no_cost_where_one_of_the_answers_has_none(self) -> None:
-        _, made = carried_out(Options(compact_ratio=0.5), job(), Reply("", cost=0.5), Reply("They talked a lot."))
+        _, made = carried_out(
+            Options(compact_ratio=0.5), job(), Reply("", cost=0.5), Reply("They talked a lot.")
+        )
         assert made.event.cost is None
         _, made = carried_out(Options(compact_ratio=0.5, summarizer="extractive"), job())
         assert made.event.cost == 0.0
 
     @pytest.mark.parametrize(("target", "fits"), [(4_099, True), (None, True), (200, False)])
-    def test_comes_with_whether_the_target_was_reached(self, target: int | None, fits: bool) -> None:
-        _, made = carried_out(Options(compact_ratio=0.5), job(target=target), "They talked of many things.")
+    def test_comes_with_whether_the_target_was_reached(
+        self, target: int | None, fits: bool
+    ) -> None:
+        _, made = carried_out(
+            Options(compact_ratio=0.5), job(target=target), "They talked of many things."
+        )
         assert made.fits is fits
 
 
 def test_by_hand_a_budget_that_is_kept_changes_nothing() -> None:
     kept = Compacter(summarizer="extractive").compact(TALK, budget=4_100)
-    assert not Compacter(strategy=lambda task: task.messages[1:]).compact(TALK, budget=4_100).changed
+    assert (
+        not Compacter(strategy=lambda task: task.messages[1:]).compact(TALK, budget=4_100).changed
+    )
     assert (kept.changed, kept.fits, list(kept.messages)) == (False, True, TALK)
     assert Compacter(summarizer="extractive").compact(TALK, budget=4_099).changed
 
 
 class TestTheLastResort:
-    """Where a request must become smaller and no strategy made it small enough, its largest messages are shortened."""
+    """Where a request must become smaller and no strategy made it small enough, its largest
+    messages are shortened.
+    """
 
     def shortened(self, talk: list[Any], target: int | None, *, must: bool = True) -> Any:
         work = Job(
@@ -332,7 +409,9 @@ class TestTheLastResort:
         waiting = {
             "role": "assistant",
             "content": "x" * 4_000,
-            "tool_calls": [{"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}],
+            "tool_calls": [
+                {"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+            ],
         }
         talk = [{"role": "user", "content": "Look."}, waiting]
         for target, most in ((None, 2_010), (1_500, 1_500)):
@@ -345,10 +424,14 @@ class TestTheLastResort:
     def test_takes_from_the_tail_what_folding_left_too_large(self) -> None:
         waiting = [
             {"role": "user", "content": "Look."},
-            {"role": "assistant", "content": "x" * 4_000, "tool_calls": [
-                {"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}
-            ]},
-        ]  # fmt: skip
+            {
+                "role": "assistant",
+                "content": "x" * 4_000,
+                "tool_calls": [
+                    {"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+                ],
+            },
+        ]
         made = self.shortened([*TALK, *waiting], 3_000)
         assert made.event.strategy == "summarize+shorten"
         assert made.fits
@@ -357,12 +440,16 @@ class TestTheLastResort:
 
 
 class TestTheLinesThatFillASummary:
-    """A model says little of a head of 32,000 characters; quoted lines fill the summary, but not the window."""
+    """A model says little of a head of 32,000 characters; quoted lines fill the summary, but not
+    the window.
+    """
 
     TALK = tuple(
         {
             "role": ("user", "assistant")[turn % 2],
-            "content": " ".join(f"Ship {turn}-{number} lies in bay {number * 7 + turn}." for number in range(20)),
+            "content": " ".join(
+                f"Ship {turn}-{number} lies in bay {number * 7 + turn}." for number in range(20)
+            ),
         }
         for turn in range(61)
     )
@@ -370,27 +457,39 @@ class TestTheLinesThatFillASummary:
     @pytest.mark.parametrize(
         ("options", "calibration", "most"),
         [
-            ({}, Calibration(), 32_097 // 8),  # An eighth of what it replaces where no window is known,
+            # An eighth of what it replaces where no window is known,
+            ({}, Calibration(), 32_097 // 8),
             ({}, Calibration(window=100_000), 32_097 // 3),  # else a third of it
             ({}, Calibration(window=8_192), 256 * 4),  # and at most 256 tokens,
-            ({}, Calibration(window=32_000, chars_per_token=2.0), 1_000 * 2),  # or a thirty-second of the window.
+            # or a thirty-second of the window.
+            ({}, Calibration(window=32_000, chars_per_token=2.0), 1_000 * 2),
             ({"summarizer": "extractive"}, Calibration(window=100_000), 32_097 // 3),
             ({"summarizer": "extractive"}, Calibration(), 32_097 // 3),
-            ({"summarizer": "extractive", "max_summary_tokens": 300}, Calibration(window=8_192), 300 * 4),
+            (
+                {"summarizer": "extractive", "max_summary_tokens": 300},
+                Calibration(window=8_192),
+                300 * 4,
+            ),
         ],
     )
     def test_take_a_share_of_the_head_and_of_the_window(
         self, options: dict[str, Any], calibration: Calibration, most: int
     ) -> None:
         conversation = Conversation.of(self.TALK, OPENAI)
-        work = Job(conversation=conversation, trigger="token_limit", calibration=calibration, must=True)
-        _, made = carried_out(Options(compact_ratio=1.0, **options), work, "They talked of many ships.")
+        work = Job(
+            conversation=conversation, trigger="token_limit", calibration=calibration, must=True
+        )
+        _, made = carried_out(
+            Options(compact_ratio=1.0, **options), work, "They talked of many ships."
+        )
         summary = parse(made.messages[0]["content"])
         assert summary is not None
         assert made.event.discarded == self.TALK[:60]
         assert 0.94 * most < len(summary.text) <= most
 
-    @pytest.mark.parametrize(("summarizer", "most"), [(None, 32_097 // 8), ("extractive", 32_097 // 3)])
+    @pytest.mark.parametrize(
+        ("summarizer", "most"), [(None, 32_097 // 8), ("extractive", 32_097 // 3)]
+    )
     def test_fill_what_a_budget_leaves_by_hand_only(self, summarizer: Any, most: int) -> None:
         sizes = []
         for trigger in ("token_limit", "manual"):
@@ -410,8 +509,15 @@ class TestTheLinesThatFillASummary:
     @pytest.mark.parametrize(("words", "quoted"), [(780, True), (840, False)])
     def test_are_none_where_there_is_hardly_any_room(self, words: int, quoted: bool) -> None:
         conversation = Conversation.of(self.TALK, OPENAI)
-        work = Job(conversation=conversation, trigger="token_limit", calibration=Calibration(window=8_192), must=True)
-        _, made = carried_out(Options(compact_ratio=1.0), work, "They talked of ships.".ljust(words, "."))
+        work = Job(
+            conversation=conversation,
+            trigger="token_limit",
+            calibration=Calibration(window=8_192),
+            must=True,
+        )
+        _, made = carried_out(
+            Options(compact_ratio=1.0), work, "They talked of ships.".ljust(words, ".")
+        )
         summary = parse(made.messages[0]["content"])
         assert summary is not None
         assert bool(summary.quoted) is quoted

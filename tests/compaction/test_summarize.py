@@ -1,4 +1,6 @@
-"""What a summary is made of: who is asked, what stands in it and what is told where there is none."""
+"""What a summary is made of: who is asked, what stands in it and what is told where there
+is none.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +13,10 @@ from tests.compaction.conftest import carried_out
 from compacter import Compacter, CompactionError, Truncate
 from compacter.compaction.conversation import Conversation
 from compacter.compaction.plan import Calibration, Job
-from compacter.effects import Reply
 from compacter.errors import ConfigurationError
 from compacter.events import CompactionFailed
 from compacter.messages.format import FILLERS, FormatName, get_format
+from compacter.messages.replies import Reply
 from compacter.options import Options
 from compacter.summary.message import FRAME, Summary, compose, parse
 from compacter.summary.sections import parse as parse_sections
@@ -36,7 +38,11 @@ def job(messages: list[Any], form: FormatName = "openai", **facts: Any) -> Job:
 
 
 def summary_of(made: Any) -> Summary:
-    found = [parse(message["content"]) for message in made.messages if isinstance(message["content"], str)]
+    found = [
+        parse(message["content"])
+        for message in made.messages
+        if isinstance(message["content"], str)
+    ]
     (summary,) = [one for one in found if one is not None]
     return summary
 
@@ -46,7 +52,10 @@ class TestASummaryThatTheCallerGives:
     def test_is_shorter_than_its_room(self, longer: int, taken: bool) -> None:
         head = sum(len(message["content"]) for message in TALK)
         given = (
-            "".join(f"Ship {number} has {number} masts. " for number in range(200))[: head - FRAME - 2 + longer] + "."
+            "".join(f"Ship {number} has {number} masts. " for number in range(200))[
+                : head - FRAME - 2 + longer
+            ]
+            + "."
         )
         work = job([*TALK, QUESTION], summary=given)
         options = Options(compact_ratio=1.0)
@@ -59,7 +68,11 @@ class TestASummaryThatTheCallerGives:
     def test_is_redacted_and_without_blanks_around_it(self) -> None:
         options = Options(redact=lambda text: text.replace("Ann", "[x]"))
         asked, made = carried_out(options, job(TALK, summary="\n  They met Ann. \n"))
-        assert (asked, made.event.summary, summary_of(made).story) == ([], "They met [x].", "They met [x].")
+        assert (asked, made.event.summary, summary_of(made).story) == (
+            [],
+            "They met [x].",
+            "They met [x].",
+        )
 
 
 class TestWhoIsAsked:
@@ -72,7 +85,10 @@ class TestWhoIsAsked:
         told: list[Any] = []
         asked, _ = carried_out(Options(), job(messages, "anthropic"), TOLD, told=told)
         assert asked == []
-        assert any(isinstance(one, CompactionFailed) and "nothing can be read" in one.reason for one in told)
+        assert any(
+            isinstance(one, CompactionFailed) and "nothing can be read" in one.reason
+            for one in told
+        )
 
     @pytest.mark.parametrize(
         ("options", "facts", "form", "native"),
@@ -82,9 +98,11 @@ class TestWhoIsAsked:
             ({}, {"trigger": "manual"}, "openai", True),
             ({}, {"trigger": "manual"}, "anthropic", False),  # No call to take the beginning of.
             ({"summary_request": "transcript"}, {}, "openai", False),
-            ({"redact": str.upper}, {}, "openai", False),  # The messages themselves are not redacted.
+            # The messages themselves are not redacted.
+            ({"redact": str.upper}, {}, "openai", False),
             ({"summarizer": len}, {}, "openai", False),
-            ({}, {"calibration": Calibration(window=600)}, "openai", False),  # It is too long for one prompt.
+            # It is too long for one prompt.
+            ({}, {"calibration": Calibration(window=600)}, "openai", False),
         ],
     )
     def test_the_model_at_the_end_of_the_conversation_where_that_is_asked_for_and_can_be(
@@ -95,12 +113,18 @@ class TestWhoIsAsked:
         asked, made = carried_out(made_of, job(messages, form, **facts), TOLD)
         assert (asked[0].prefix is not None) is native
         if native:
-            assert tuple(asked[0].prefix or ()) == made.event.discarded == tuple(messages[: len(made.event.discarded)])
+            assert (
+                tuple(asked[0].prefix or ())
+                == made.event.discarded
+                == tuple(messages[: len(made.event.discarded)])
+            )
             assert "ships" in made.event.ledger  # Quoted lines fill what the model has left.
             assert len(asked) == made.event.summarizer_calls == 1
 
     @pytest.mark.parametrize("alternate", [True, False])
-    def test_the_model_after_a_filler_where_the_user_spoke_last_and_roles_alternate(self, alternate: bool) -> None:
+    def test_the_model_after_a_filler_where_the_user_spoke_last_and_roles_alternate(
+        self, alternate: bool
+    ) -> None:
         messages = [{"role": "user", "content": "Ship. " * 40} for _ in range(6)]
         options = Options(summary_request="native", alternate_roles=alternate)
         asked, _ = carried_out(options, job(messages), TOLD)
@@ -110,7 +134,8 @@ class TestWhoIsAsked:
 
 class TestAnAnswer:
     INVENTED = (
-        "Grandmother baked seventeen plum cakes because uncle Oswald returned from military service in Patagonia "
+        "Grandmother baked seventeen plum cakes because uncle Oswald returned from "
+        "military service in Patagonia "
         "carrying violins, trumpets, a wounded parrot and forty unread newspapers."
     )
 
@@ -127,7 +152,9 @@ class TestAnAnswer:
         assert "Seven piers." in told
 
     @pytest.mark.parametrize(("longer", "asked_again"), [(-1, False), (0, True)])
-    def test_is_with_the_rules_smaller_than_what_it_replaces(self, longer: int, asked_again: bool) -> None:
+    def test_is_with_the_rules_smaller_than_what_it_replaces(
+        self, longer: int, asked_again: bool
+    ) -> None:
         rule = "r" * 294
         head = sum(len(message["content"]) for message in TALK)
         answer = "".join(f"Ship {number} has {number} masts. " for number in range(200))
@@ -137,14 +164,20 @@ class TestAnAnswer:
         assert len(asked) == 1 + asked_again
 
     @pytest.mark.parametrize(("window", "invents"), [(4_096, True), (4_097, False)])
-    def test_of_a_small_model_has_words_of_the_conversation(self, window: int, invents: bool) -> None:
+    def test_of_a_small_model_has_words_of_the_conversation(
+        self, window: int, invents: bool
+    ) -> None:
         work = job([*TALK, QUESTION], calibration=Calibration(window=window))
         asked, _ = carried_out(Options(), work, self.INVENTED, TOLD)
         assert len(asked) == 1 + invents
 
-    @pytest.mark.parametrize("fault", [{"finish": "length"}, {"refused": True}, {"called_tool": True}])
+    @pytest.mark.parametrize(
+        "fault", [{"finish": "length"}, {"refused": True}, {"called_tool": True}]
+    )
     def test_that_was_cut_off_or_refused_is_asked_for_again(self, fault: dict[str, Any]) -> None:
-        asked, made = carried_out(Options(), job([*TALK, QUESTION]), Reply("They spoke.", **fault), TOLD)
+        asked, made = carried_out(
+            Options(), job([*TALK, QUESTION]), Reply("They spoke.", **fault), TOLD
+        )
         assert (len(asked), made.event.summary) == (2, TOLD)
 
     def test_that_is_empty_is_asked_for_again_in_few_words(self) -> None:
@@ -153,15 +186,22 @@ class TestAnAnswer:
         assert second < first - 300
 
     def test_is_taken_without_its_thoughts(self) -> None:
-        _, made = carried_out(Options(), job([*TALK, QUESTION]), f"<think>What did they say?</think>{TOLD}")
+        _, made = carried_out(
+            Options(), job([*TALK, QUESTION]), (f"<think>What did they say?</think>{TOLD}")
+        )
         assert made.event.summary == TOLD
 
     def test_leaves_lines_that_were_quoted_before_where_there_is_room(self) -> None:
-        _, made = self.after(Summary("They met.", quoted="User: Pier 7 of Tane has seven lamps."), TOLD)
+        _, made = self.after(
+            Summary("They met.", quoted="User: Pier 7 of Tane has seven lamps."), TOLD
+        )
         assert "Pier 7 of Tane has seven lamps." in summary_of(made).quoted
 
     def test_that_says_the_earlier_summary_again_leaves_it_and_is_told(self) -> None:
-        story = "They met in Tane and counted the seven piers of the old harbour before the tide came in."
+        story = (
+            "They met in Tane and counted the seven piers of the old harbour before the "
+            "tide came in."
+        )
         _, made = self.after(Summary(story), story + " Well.")
         assert made.event.summarizer_calls == 1
         assert made.event.summary == story
@@ -169,14 +209,19 @@ class TestAnAnswer:
         assert "ships" in summary_of(made).quoted
 
     def test_in_sections_may_name_what_only_an_earlier_one_in_prose_has(self) -> None:
-        answer = "Task: Count the ships.\n\nArtifacts:\n- notes/tane.md: the list\n- notes/none.md: a list"
+        answer = (
+            "Task: Count the ships.\n\nArtifacts:\n- notes/tane.md: the list\n- "
+            "notes/none.md: a list"
+        )
         _, made = self.after(Summary("They wrote notes/tane.md in the harbour of Tane."), answer)
         assert made.event.unverified == ("artifacts: notes/none.md: a list",)
         assert "notes/tane.md" in made.event.summary
 
     def test_in_prose_after_sections_is_facts_beside_what_was_done(self) -> None:
         before = "Task: Count the piers.\n\nDone:\n- Pier 7 is painted."
-        _, made = self.after(Summary(before), "User 3 tells of 21 ships.\nUser 4 tells of 28 ships.")
+        _, made = self.after(
+            Summary(before), ("User 3 tells of 21 ships.\nUser 4 tells of 28 ships.")
+        )
         assert parse_sections(made.event.summary) == {
             "facts": ("User 3 tells of 21 ships.", "User 4 tells of 28 ships."),
             "done": ("Pier 7 is painted.",),
@@ -194,7 +239,10 @@ class TestAnAnswer:
 
     @pytest.mark.parametrize("summarizer", [None, "extractive"])
     def test_has_no_note_of_what_was_left_out_before(self, summarizer: Any) -> None:
-        prior = {"role": "user", "content": compose(Summary("They met.", notes=("Six are left out.",)))}
+        prior = {
+            "role": "user",
+            "content": compose(Summary("They met.", notes=("Six are left out.",))),
+        }
         work = job([prior, *TALK, QUESTION])
         _, made = carried_out(Options(summarizer=summarizer, compact_ratio=1.0), work, TOLD)
         assert summary_of(made).notes == ()
@@ -209,9 +257,16 @@ class TestAnAnswer:
 class TestWhatIsTold:
     def test_of_bad_answers_is_what_they_cost(self) -> None:
         told: list[Any] = []
-        carried_out(Options(), job(TALK), Reply("", input_tokens=10, output_tokens=3, cost=0.5), told=told)
+        carried_out(
+            Options(), job(TALK), Reply("", input_tokens=10, output_tokens=3, cost=0.5), told=told
+        )
         (failed,) = [one for one in told if isinstance(one, CompactionFailed)]
-        assert (failed.input_tokens, failed.output_tokens, failed.cost, failed.error) == (20, 6, 1.0, "")
+        assert (failed.input_tokens, failed.output_tokens, failed.cost, failed.error) == (
+            20,
+            6,
+            1.0,
+            "",
+        )
 
     def test_of_a_summarizer_that_raised_is_its_error(self) -> None:
         told: list[Any] = []
@@ -219,7 +274,9 @@ class TestWhatIsTold:
         carried_out(Options(), job(TALK), lost, told=told)
         (failed,) = [one for one in told if isinstance(one, CompactionFailed)]
         assert (failed.error, failed.cause) == ("LookupError", lost)
-        with pytest.raises(CompactionError, match="the summarizer raised LookupError: lost") as raised:
+        with pytest.raises(
+            CompactionError, match="the summarizer raised LookupError: lost"
+        ) as raised:
             carried_out(Options(fallback=()), job(TALK), lost)
         assert raised.value.__cause__ is lost
 
@@ -237,7 +294,9 @@ class TestWhatIsTold:
     def test_without_a_model_is_that_there_is_no_room(self, target: int) -> None:
         told: list[Any] = []
         work = job([*TALK, QUESTION], target=target)
-        _, made = carried_out(Options(summarizer="extractive", fallback=("extractive",)), work, told=told)
+        _, made = carried_out(
+            Options(summarizer="extractive", fallback=("extractive",)), work, told=told
+        )
         (failed,) = [one for one in told if isinstance(one, CompactionFailed)]
         assert failed.reason == "there is no room for a summary"
         assert (made.event.strategy, made.event.fallback) == ("truncate", True)
@@ -245,7 +304,10 @@ class TestWhatIsTold:
 
 class TestTheFallbackTruncate:
     def test_keeps_the_rules_that_were_stated(self) -> None:
-        talk = [{"role": "user", "content": f"Never name a ship in a letter. {'Well. ' * 40}"}, *TALK]
+        talk = [
+            {"role": "user", "content": f"Never name a ship in a letter. {'Well. ' * 40}"},
+            *TALK,
+        ]
         _, made = carried_out(Options(fallback=("truncate",)), job(talk), LookupError("lost"))
         assert summary_of(made).rules == ("Rule: Never name a ship in a letter.",)
 
@@ -261,12 +323,16 @@ class TestTheFallbackTruncate:
 class TestWithoutAModel:
     OPTIONS = Options(summarizer="extractive", compact_ratio=1.0)
 
-    @pytest.mark.parametrize("prior", [Summary("They met in Tane."), Summary(rules=("Rule: Be brief.",))])
+    @pytest.mark.parametrize(
+        "prior", [Summary("They met in Tane."), Summary(rules=("Rule: Be brief.",))]
+    )
     def test_an_earlier_summary_stays_where_nothing_else_can_be_read(self, prior: Summary) -> None:
         form = get_format("anthropic")
         thinking = {"type": "thinking", "thinking": "hm " * 300, "signature": "s"}
         unread = [{"role": "assistant", "content": [thinking]}] * 3
-        work = job([form.say("user", compose(prior)), *unread, form.say("user", "And now?")], "anthropic")
+        work = job(
+            [form.say("user", compose(prior)), *unread, form.say("user", "And now?")], "anthropic"
+        )
         _, made = carried_out(self.OPTIONS, work)
         assert parse(form.plain_text(made.messages[0]) or "") == prior
 
@@ -275,12 +341,17 @@ class TestWithoutAModel:
         self, size: int, least: int, most: int
     ) -> None:
         ships = "".join(f"Ship {number} lies in bay {number * 7}. " for number in range(99))
-        talk = [*({"role": "user", "content": ships[at : at + 150]} for at in range(0, size, 150)), QUESTION]
+        talk = [
+            *({"role": "user", "content": ships[at : at + 150]} for at in range(0, size, 150)),
+            QUESTION,
+        ]
         _, made = carried_out(self.OPTIONS, job(talk))
         assert least < len(summary_of(made).quoted) <= most
 
     @pytest.mark.parametrize(("story", "stays"), [(770, True), (810, False)])
-    def test_an_earlier_story_stays_where_it_leaves_half_of_the_room(self, story: int, stays: bool) -> None:
+    def test_an_earlier_story_stays_where_it_leaves_half_of_the_room(
+        self, story: int, stays: bool
+    ) -> None:
         told = "They sailed to the isles. ".ljust(story, "x")
         talk = [{"role": "user", "content": compose(told)}, *TALK[1:], QUESTION]
         head = sum(len(message["content"]) for message in talk[:-1])
@@ -292,7 +363,8 @@ class TestWithoutAModel:
         assert len(summary.text) <= head // 3
 
     def test_what_stays_and_what_is_a_rule_is_not_quoted(self) -> None:
-        rule, said = "Never name a ship in a letter.", "The harbour of Tane has seven piers."
+        rule = "Never name a ship in a letter."
+        said = "The harbour of Tane has seven piers."
         talk = [
             {"role": "user", "content": f"{rule} {said} {'Ship 1 lies in bay 7. ' * 20}"},
             {"role": "assistant", "content": "Ship 2 lies in bay 14. " * 20},
@@ -315,7 +387,9 @@ class TestKeep:
         result: Any = None
         for note in notes:
             made = Compacter(
-                strategy=lambda task, note=note: task.keep(range(len(task.messages) - 4, len(task.messages)), note)
+                strategy=lambda task, note=note: task.keep(
+                    range(len(task.messages) - 4, len(task.messages)), note
+                )
             )
             result = made.compact(messages)
             messages = [*result.messages, *TALK[:4]]
@@ -330,7 +404,10 @@ class TestKeep:
         result = self.of([self.PRIOR, *TALK], "Some are\nleft out.", "More are\nleft out.")
         summary = parse(result.messages[0]["content"])
         assert summary == Summary("They met in Tane.", (), ("More are left out.",))
-        assert (result.event.summary, result.event.ledger) == ("They met in Tane.", "Note: More are left out.")
+        assert (result.event.summary, result.event.ledger) == (
+            "They met in Tane.",
+            "Note: More are left out.",
+        )
         assert self.of(TALK, "Some are\nleft out.").event.summary == "Some are left out."
 
     def test_keeps_a_call_with_its_result(self) -> None:
@@ -363,8 +440,12 @@ class TestEntries:
             texts.extend(part.text for part in task.entries())
             return task.messages
 
-        prior, filler = ({"role": "user", "content": text} for text in (compose("They met."), FILLERS["user"]))
-        Compacter(strategy=reading, compact_ratio=1.0).compact([prior, TALK[1], filler, *TALK[3:], QUESTION])
+        prior, filler = (
+            {"role": "user", "content": text} for text in (compose("They met."), FILLERS["user"])
+        )
+        Compacter(strategy=reading, compact_ratio=1.0).compact(
+            [prior, TALK[1], filler, *TALK[3:], QUESTION]
+        )
         assert texts == [message["content"] for message in (TALK[1], *TALK[3:])]
 
 

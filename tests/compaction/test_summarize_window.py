@@ -9,15 +9,18 @@ from compacter import Compacter, CompactionEvent
 from compacter.compaction.conversation import Conversation
 from compacter.compaction.plan import Calibration, Job
 from compacter.compaction.run import compact
-from compacter.effects import AskSummarizer, Effect, Emit, Reply
+from compacter.effects import AskSummarizer, Effect, Emit
 from compacter.messages.format import get_format
+from compacter.messages.replies import Reply
 from compacter.options import Options
 from compacter.summary.sections import parse
 from compacter.testing import token_limit_error
 
 
 def prompts_for(summarizer_window: int | None) -> list[int]:
-    """Characters of each prompt for a history of 40,000 characters whose model has a window of 2,000 tokens."""
+    """Characters of each prompt for a history of 40,000 characters whose model has a window of
+    2,000 tokens.
+    """
     options = Options(summarizer=lambda messages, **_: "They spoke.", compact_ratio=1.0)
     messages: list[Any] = [
         {"role": role, "content": f"{role} {number} ".ljust(1_000, "x")}
@@ -59,10 +62,15 @@ def test_another_model_with_a_larger_window_gets_it_all_at_once() -> None:
 
 
 def test_a_summary_that_is_cut_keeps_its_sentences_word_for_word() -> None:
-    told = [f"The Executive Summary: of report {number} names harbour {number}." for number in range(400)]
+    told = [
+        f"The Executive Summary: of report {number} names harbour {number}."
+        for number in range(400)
+    ]
     history = [{"role": "user", "content": f"What of pier {turn}? " * 60} for turn in range(60)]
 
-    result = Compacter(summarizer=lambda messages: " ".join(told), max_summary_tokens=400).compact(history)
+    result = Compacter(summarizer=lambda messages: " ".join(told), max_summary_tokens=400).compact(
+        history
+    )
 
     assert result.event is not None
     summary = result.event.summary
@@ -73,7 +81,10 @@ def test_a_summary_that_is_cut_keeps_its_sentences_word_for_word() -> None:
 def test_a_summary_in_sections_that_is_cut_keeps_its_headings() -> None:
     history = [{"role": "user", "content": f"What of pier {turn}? " * 60} for turn in range(60)]
     items = {
-        heading: [f"Pier {number} has {heading.lower()} {number * 7}-{number * 3}." for number in range(200)]
+        heading: [
+            f"Pier {number} has {heading.lower()} {number * 7}-{number * 3}."
+            for number in range(200)
+        ]
         for heading in ("Decisions", "Facts", "Failed")
     }
     told = "\n".join("\n- ".join([f"{heading}:", *lines]) for heading, lines in items.items())
@@ -93,20 +104,29 @@ def test_a_summarizer_that_never_stops_in_time_costs_no_more_calls_than_another(
     events: list[CompactionEvent] = []
 
     def verbose(messages: list[Any], **_: Any) -> str:
-        return " ".join(f"Harbour {len(events)}-{number} takes ships of {number} metres." for number in range(250))
+        return " ".join(
+            f"Harbour {len(events)}-{number} takes ships of {number} metres."
+            for number in range(250)
+        )
 
     def provider(messages: list[Any]) -> dict[str, Any]:
         tokens = sum(len(message["content"]) for message in messages) // 4
         if tokens > 6_000:
             raise token_limit_error(limit=6_000, input_tokens=tokens)
-        return {"choices": [{"message": {"role": "assistant", "content": "Noted."}, "finish_reason": "stop"}]}
+        return {
+            "choices": [
+                {"message": {"role": "assistant", "content": "Noted."}, "finish_reason": "stop"}
+            ]
+        }
 
     completion = Compacter(summarizer=verbose, on_compaction=events.append).wrap(provider)
     history: list[Any] = []
     for turn in range(160):
         history += [{"role": "user", "content": f"What of pier {turn}? " * 30}]
         completion(messages=history)
-        history += [{"role": "assistant", "content": f"Pier {turn} is {turn * 7} metres long. " * 20}]
+        history += [
+            {"role": "assistant", "content": f"Pier {turn} is {turn * 7} metres long. " * 20}
+        ]
 
     assert len(events) > 3
     assert all(event.summarizer_calls <= 2 and not event.fallback for event in events)

@@ -1,32 +1,41 @@
-"""The validator: what may be sent as a compaction of a history, and where each message of it came from."""
+"""The validator: what may be sent as a compaction of a history, and where each message of it came
+from.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compacter.compaction.conversation import Conversation, kept_and_discarded, violations
+from compacter.compaction.change import Change, violations
+from compacter.compaction.conversation import Conversation
 from compacter.messages.format import FILLERS, get_format
 from compacter.summary import message as summary_message
 
-OPENAI, ANTHROPIC = get_format("openai"), get_format("anthropic")
+OPENAI = get_format("openai")
+ANTHROPIC = get_format("anthropic")
 
 
 def say(role: str, text: str) -> dict[str, Any]:
     return {"role": role, "content": text.ljust(150, ".")}
 
 
-S, U1, A1, U2, A2, U3 = (
-    say("system", "s"), say("user", "1"), say("assistant", "1"), say("user", "2"), say("assistant", "2"),
-    say("user", "3"),
-)  # fmt: skip
+S = say("system", "s")
+U1 = say("user", "1")
+A1 = say("assistant", "1")
+U2 = say("user", "2")
+A2 = say("assistant", "2")
+U3 = say("user", "3")
 BEFORE = [S, U1, A1, U2, A2, U3]
 SUMMARY = {"role": "user", "content": summary_message.compose("x")}
-A3, LONG = say("assistant", "3"), say("assistant", "long" * 200)
-SEEN, SEEN_TOO = ({"role": "tool", "tool_call_id": "c", "content": text} for text in ("seen", "seen too"))
+A3 = say("assistant", "3")
+LONG = say("assistant", "long" * 200)
+SEEN, SEEN_TOO = (
+    {"role": "tool", "tool_call_id": "c", "content": text} for text in ("seen", "seen too")
+)
 FILLER, OTHER = ({"role": role, "content": text} for role, text in sorted(FILLERS.items()))
 
 
@@ -47,11 +56,20 @@ def faults(after: list[Any], before: list[Any] = BEFORE, **options: Any) -> list
         ([S, SUMMARY, FILLER, U3], {"alternate": True}),
         ([S, U1, FILLER, U2, A2, U3], {"alternate": True}),
         ([SUMMARY, FILLER, U1, U2, FILLER, U3], {"alternate": True, "before": [U1, U2, LONG, U3]}),
-        ([OTHER, A1, OTHER, A2, OTHER, A3, U3], {"alternate": True, "before": [U1, A1, U2, A2, U1, A3, U3]}),
+        (
+            [OTHER, A1, OTHER, A2, OTHER, A3, U3],
+            {"alternate": True, "before": [U1, A1, U2, A2, U1, A3, U3]},
+        ),
         ([S, SUMMARY], {"before": [S, A1, LONG]}),  # Nobody asked anything.
-        ([SUMMARY, SEEN, SEEN_TOO, U3], {"alternate": True, "before": [U1, LONG, SEEN, A2, SEEN_TOO, U3]}),
+        (
+            [SUMMARY, SEEN, SEEN_TOO, U3],
+            {"alternate": True, "before": [U1, LONG, SEEN, A2, SEEN_TOO, U3]},
+        ),
         ([S, {**U1, "content": "short"}, A1, U2, A2, U3], {"edited": True}),
-        ([{**U1, "content": "short"}, U2, A2, U3], {"edited": True, "alternate": True, "before": [U1, U2, A2, U3]}),
+        (
+            [{**U1, "content": "short"}, U2, A2, U3],
+            {"edited": True, "alternate": True, "before": [U1, U2, A2, U3]},
+        ),
         ([S, SUMMARY, U2, {**A2, "content": "short"}, U3], {"edited": True}),
     ],
 )
@@ -78,17 +96,39 @@ def test_what_keeps_the_promises_is_sound(after: list[Any], options: dict[str, A
         ([S, {"role": "system", "content": "x"}, A2, U3], {}, "speaks as the system"),
         ([S, A2, U3, SUMMARY], {}, "newest message is not one of the conversation's"),
         ([S, SUMMARY, U2, A2, U3], {"alternate": True}, "two user messages in a row"),
-        ([SUMMARY, U1, A2, U3], {"alternate": True, "before": [LONG, U1, A1, A2, U3]}, "two user messages in a row"),
-        ([S, SUMMARY, FILLER, FILLER, FILLER, FILLER, U3], {"alternate": True}, "two assistant messages"),
-        ([S, SUMMARY, FILLER, OTHER, FILLER, U3], {"alternate": True}, "neither original nor the summary"),
-        ([SUMMARY, FILLER, U1, FILLER, U2, U3], {"alternate": True, "before": [U1, LONG, U1, U2, U3]},
-         "neither original nor the summary"),  # They were neighbours before.
+        (
+            [SUMMARY, U1, A2, U3],
+            {"alternate": True, "before": [LONG, U1, A1, A2, U3]},
+            "two user messages in a row",
+        ),
+        (
+            [S, SUMMARY, FILLER, FILLER, FILLER, FILLER, U3],
+            {"alternate": True},
+            "two assistant messages",
+        ),
+        (
+            [S, SUMMARY, FILLER, OTHER, FILLER, U3],
+            {"alternate": True},
+            ("neither original nor the summary"),
+        ),
+        (
+            [SUMMARY, FILLER, U1, FILLER, U2, U3],
+            {"alternate": True, "before": [U1, LONG, U1, U2, U3]},
+            "neither original nor the summary",
+        ),  # They were neighbours before.
         ([S, A1, U2, A2, U3], {"alternate": True}, "the assistant speaks first"),
-        ([S, *[{**U1, "content": "."}] * 4, U3], {"edited": True}, "neither original nor the summary"),
-        ([say("user", "x"), say("user", "y"), A1, U3], {"edited": True, "before": [A1, LONG, U3]},
-         "neither original nor the summary"),
+        (
+            [S, *[{**U1, "content": "."}] * 4, U3],
+            {"edited": True},
+            ("neither original nor the summary"),
+        ),
+        (
+            [say("user", "x"), say("user", "y"), A1, U3],
+            {"edited": True, "before": [A1, LONG, U3]},
+            "neither original nor the summary",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_breaks_one_is_named(after: list[Any], options: dict[str, Any], told: str) -> None:
     assert told in "; ".join(faults(after, **options))
 
@@ -101,31 +141,54 @@ def test_an_edited_copy_may_stand_beside_a_neighbour_of_its_role_where_the_origi
     before = [U1, A1, U2, U3, A2, say("user", "4")]
     shorter = {**U2, "content": "short"}
 
-    assert faults([U1, A1, shorter, *before[3:]], before, form=ANTHROPIC, alternate=True, edited=True) == []
+    assert (
+        faults([U1, A1, shorter, *before[3:]], before, form=ANTHROPIC, alternate=True, edited=True)
+        == []
+    )
     assert faults([U1, shorter, *before[3:]], before, form=ANTHROPIC, alternate=True, edited=True)
 
 
 @pytest.mark.parametrize(("kept", "role"), [((1, 2, 4, 5), "assistant"), ((1, 3, 4, 5), "user")])
-def test_an_edited_copy_is_not_taken_for_a_message_of_another_speaker(kept: tuple[int, ...], role: str) -> None:
-    copies = [S, *({**BEFORE[at], "content": "short"} for at in kept[:2]), *(BEFORE[at] for at in kept[2:])]
+def test_an_edited_copy_is_not_taken_for_a_message_of_another_speaker(
+    kept: tuple[int, ...], role: str
+) -> None:
+    copies = [
+        S,
+        *({**BEFORE[at], "content": "short"} for at in kept[:2]),
+        *(BEFORE[at] for at in kept[2:]),
+    ]
     assert faults(copies, alternate=True, edited=True) == [f"two {role} messages in a row"]
 
 
 class TestPairs:
-    CALLING = {"role": "assistant", "content": [{"type": "tool_use", "id": "c", "name": "look", "input": {}}]}  # noqa: RUF012
-    SEEN = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": "x" * 200}]}  # noqa: RUF012
+    CALLING: ClassVar = {
+        "role": "assistant",
+        "content": [{"type": "tool_use", "id": "c", "name": "look", "input": {}}],
+    }
+    SEEN: ClassVar = {
+        "role": "user",
+        "content": [{"type": "tool_result", "tool_use_id": "c", "content": "x" * 200}],
+    }
 
     def test_half_a_pair_is_a_fault(self) -> None:
         before = [U1, self.CALLING, self.SEEN, A2, U3]
-        for after in ([U1, self.CALLING, A2, U3], [U1, A2, self.SEEN, U3], [SUMMARY, self.CALLING, U3]):
+        for after in (
+            [U1, self.CALLING, A2, U3],
+            [U1, A2, self.SEEN, U3],
+            [SUMMARY, self.CALLING, U3],
+        ):
             assert faults(after, before, form=ANTHROPIC)
 
     def test_what_was_broken_before_may_stay_broken(self) -> None:
-        assert faults([SUMMARY, self.SEEN, A2, U3], [U1, A1, self.SEEN, A2, U3], form=ANTHROPIC) == []
+        assert (
+            faults([SUMMARY, self.SEEN, A2, U3], [U1, A1, self.SEEN, A2, U3], form=ANTHROPIC) == []
+        )
 
     def test_a_call_that_lost_its_results_is_a_fault_though_it_is_the_last(self) -> None:
         before = [U1, A1, U3, self.CALLING, self.SEEN]
-        assert "a call lost its results" in faults([SUMMARY, U3, self.CALLING], before, form=ANTHROPIC)
+        assert "a call lost its results" in faults(
+            [SUMMARY, U3, self.CALLING], before, form=ANTHROPIC
+        )
 
 
 def test_a_prior_summary_stands_beside_no_new_one_unless_it_is_pinned() -> None:
@@ -135,14 +198,22 @@ def test_a_prior_summary_stands_beside_no_new_one_unless_it_is_pinned() -> None:
     assert faults([S, SUMMARY, prior, A2, U3], before, pins=(1,)) == []
 
 
-class TestOrigins:
+def kept_and_discarded(
+    before: list[Any], after: list[Any]
+) -> tuple[list[int | None], tuple[Any, ...]]:
+    change = Change.of(before, after)
+    return list(change.origins), change.discarded
+
+
+class TestChange:
     def test_kept_and_discarded_are_the_whole_in_order(self) -> None:
         positions, gone = kept_and_discarded(BEFORE, [S, SUMMARY, A2, U3])
         assert positions == [0, None, 4, 5]
         assert list(gone) == [U1, A1, U2]
 
     def test_equal_messages_are_told_apart(self) -> None:
-        one, other = say("user", "same"), say("user", "same")
+        one = say("user", "same")
+        other = say("user", "same")
         positions, gone = kept_and_discarded([one, A1, other], [other])
         assert positions == [2]
         assert gone[0] is one
@@ -158,8 +229,15 @@ class TestOrigins:
     def test_a_changed_order_is_seen_all_the_same(self) -> None:
         assert kept_and_discarded([U1, A1, U2], [U2, U1])[0] == [2, 0]
 
+    def test_two_changes_are_one(self) -> None:
+        first = Change.of(BEFORE, [S, SUMMARY, A2, U3])
+        second = Change.of(first.after, [S, A1, U3])
+        assert first.then(second).origins == Change.of(BEFORE, [S, None, U3]).origins
+        assert list(first.then(second).discarded) == [U1, A1, U2, A2]
+
     @given(
-        st.lists(st.sampled_from([U1, A1, U2]), max_size=8), st.lists(st.sampled_from([U1, A1, SUMMARY]), max_size=3)
+        st.lists(st.sampled_from([U1, A1, U2]), max_size=8),
+        st.lists(st.sampled_from([U1, A1, SUMMARY]), max_size=3),
     )
     def test_each_message_has_one_place_and_what_has_none_is_discarded(
         self, before: list[Any], made: list[Any]
@@ -169,10 +247,16 @@ class TestOrigins:
             positions, gone = kept_and_discarded(before, after)
             places = [place for place in positions if place is not None]
             assert all(
-                message is before[place] for message, place in zip(after, positions, strict=True) if place is not None
+                message is before[place]
+                for message, place in zip(after, positions, strict=True)
+                if place is not None
             )
             assert positions[len(made) :] == list(range(start, len(before)))
             assert len(places) == len(set(places))
-            assert [id(message) for place, message in enumerate(before) if place not in places] == list(map(id, gone))
-            missing = [message for message, place in zip(after, positions, strict=True) if place is None]
+            assert [
+                id(message) for place, message in enumerate(before) if place not in places
+            ] == list(map(id, gone))
+            missing = [
+                message for message, place in zip(after, positions, strict=True) if place is None
+            ]
             assert not {id(message) for message in missing} & set(map(id, gone))

@@ -1,6 +1,8 @@
-"""What the frameworks' tests share: a provider, a history that is too long for it, and the manual's snippets.
+"""What the frameworks' tests share: a provider, a history that is too long for it, and the manual's
+snippets.
 
-Each file runs in an environment of its own (``make frameworks``), and is skipped where its framework is not installed.
+Each file runs in an environment of its own (``make frameworks``), and is skipped where its
+framework is not installed.
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ if TYPE_CHECKING:
     from tests.frameworks import provider
 else:
     # By path: test folders are no packages.
-    _spec = importlib.util.spec_from_file_location("provider", Path(__file__).with_name("provider.py"))
+    _spec = importlib.util.spec_from_file_location(
+        "provider", Path(__file__).with_name("provider.py")
+    )
     provider = importlib.util.module_from_spec(_spec)
     sys.modules[_spec.name] = provider
     _spec.loader.exec_module(provider)
@@ -42,11 +46,17 @@ class Served:
         return self.server.refused > 0 and len(self.server.accepted) > 0
 
     def kept_the_pictures(self) -> bool:
-        """Whether the last two requests were answered, each with its own picture beside a text that was shortened."""
+        """Whether the last two requests were answered, each with its own picture beside a text that
+        was shortened.
+        """
         sent = list(map(str, self.server.accepted[-2:]))
         shown = [re.findall(r"data:image/png;base64,[\w+/=]+", request) for request in sent]
         each_is_shown = [len(found) for found in shown] == [1, 1] and shown[0] != shown[1]
-        return self.recovered() and each_is_shown and all("characters left out" in request for request in sent)
+        return (
+            self.recovered()
+            and each_is_shown
+            and all("characters left out" in request for request in sent)
+        )
 
 
 @pytest.fixture
@@ -68,10 +78,13 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Served]]:
         context.__exit__(None, None, None)
 
 
-@pytest.fixture(params=[False, True], ids=["status", "in-stream"])
-def in_stream(request: pytest.FixtureRequest) -> bool:
-    """Where a stream is refused: by its status, or as its first event."""
-    return bool(request.param)
+@pytest.fixture(params=[False, True, "flat"], ids=["status", "in-stream", "flat"])
+def in_stream(request: pytest.FixtureRequest) -> bool | str:
+    """Where a stream is refused: by its status, or inside HTTP 200, as the protocol has it or as a
+    flat event.
+    """
+    refused: bool | str = request.param
+    return refused
 
 
 @pytest.fixture
@@ -108,7 +121,13 @@ def compacter() -> Compacter:
 def talk() -> list[tuple[str, str]]:
     """A conversation that is too long: a role and a text each, the user's first and last."""
     said = [
-        (role, f"{'Question' if role == 'user' else 'Answer'} {number}: {'ships came into the harbour. ' * 8}")
+        (
+            role,
+            (
+                f"{'Question' if role == 'user' else 'Answer'} {number}: "
+                f"{'ships came into the harbour. ' * 8}"
+            ),
+        )
         for number in range(20)
         for role in ("user", "assistant")
     ]

@@ -1,7 +1,9 @@
-"""A provider on a loopback address for frameworks to talk to: OpenAI's chat completions and responses.
+"""A provider on a loopback address for frameworks to talk to: OpenAI's chat completions and
+responses.
 
-It refuses what is longer than its window, and what breaks the pairing rules of tool calls. Where a request offers tools
-it calls the first one a few times, and then answers; every other answer is the same few words, a summary's too.
+It refuses what is longer than its window, and what breaks the pairing rules of tool calls. Where a
+request offers tools it calls the first one a few times, and then answers; every other answer is the
+same few words, a summary's too.
 """
 
 from __future__ import annotations
@@ -29,9 +31,12 @@ _NUMBERS = itertools.count(1)
 """Of answers: frameworks take two of the same id for one."""
 _USAGE = {"prompt_tokens": 90, "completion_tokens": 9, "total_tokens": 99}
 _RESPONSES_USAGE = {
-    "input_tokens": 90, "output_tokens": 9, "total_tokens": 99,
-    "input_tokens_details": {"cached_tokens": 0}, "output_tokens_details": {"reasoning_tokens": 0},
-}  # fmt: skip
+    "input_tokens": 90,
+    "output_tokens": 9,
+    "total_tokens": 99,
+    "input_tokens_details": {"cached_tokens": 0},
+    "output_tokens_details": {"reasoning_tokens": 0},
+}
 
 
 class Provider(ThreadingHTTPServer):
@@ -39,7 +44,7 @@ class Provider(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, *, tool_calls: int, in_stream: bool, window: int) -> None:
+    def __init__(self, *, tool_calls: int, in_stream: bool | str, window: int) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.tool_calls = tool_calls
         self.in_stream = in_stream
@@ -73,16 +78,29 @@ class _Handler(BaseHTTPRequestHandler):
         body: Body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         messages = body["input"] if "input" in body else body["messages"]
         fault = _items_fault(messages) if "input" in body else ChatRules()(messages)
-        tokens = len(json.dumps([messages, body.get("instructions"), body.get("tools")], ensure_ascii=False)) // 4
+        tokens = (
+            len(
+                json.dumps(
+                    [messages, body.get("instructions"), body.get("tools")], ensure_ascii=False
+                )
+            )
+            // 4
+        )
         if fault is not None:
             self._provider.invalid.append(fault)
-            self._json({"error": {"message": fault, "type": "invalid_request_error", "code": None}}, 400)
+            self._json(
+                {"error": {"message": fault, "type": "invalid_request_error", "code": None}}, 400
+            )
         elif tokens > self._provider.window:
             self._provider.refused += 1
             self._refuse(body, tokens)
         else:
             self._provider.accepted.append(body)
-            answer = _Response(self._provider, body) if "input" in body else _Completion(self._provider, body)
+            answer = (
+                _Response(self._provider, body)
+                if "input" in body
+                else _Completion(self._provider, body)
+            )
             if body.get("stream"):
                 self._events(answer.events())
             else:
@@ -90,7 +108,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _refuse(self, body: Body, tokens: int) -> None:
         error = {
-            "message": f"This model's maximum context length is {self._provider.window} tokens. However, your messages "
+            "message": f"This model's maximum context length is {self._provider.window} tokens. "
+            f"However, your messages "
             f"resulted in {tokens} tokens. Please reduce the length of the messages.",
             "type": "invalid_request_error",
             "param": "messages",
@@ -98,10 +117,26 @@ class _Handler(BaseHTTPRequestHandler):
         }
         if not (body.get("stream") and self._provider.in_stream):
             self._json({"error": error}, 400)
+        elif self._provider.in_stream == "flat" and "input" in body:
+            flat: Body = {name: error[name] for name in ("code", "message", "param")}
+            self._events(
+                iter([("response.created", {"response": _response(body)}), ("error", flat)])
+            )
         elif "input" in body:
             begun = _response(body)
-            failed = {**begun, "status": "failed", "error": {"code": error["code"], "message": error["message"]}}
-            self._events(iter([("response.created", {"response": begun}), ("response.failed", {"response": failed})]))
+            failed = {
+                **begun,
+                "status": "failed",
+                "error": {"code": error["code"], "message": error["message"]},
+            }
+            self._events(
+                iter(
+                    [
+                        ("response.created", {"response": begun}),
+                        ("response.failed", {"response": failed}),
+                    ]
+                )
+            )
         else:
             self._events(iter([(None, {"error": error})]))
 
@@ -129,14 +164,19 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _words(body: Body) -> str:
-    return STRUCTURED if body.get("response_format") or "format" in (body.get("text") or {}) else WORDS
+    return (
+        STRUCTURED if body.get("response_format") or "format" in (body.get("text") or {}) else WORDS
+    )
 
 
 def _arguments(parameters: Body) -> str:
     """Arguments for a tool: its required ones, each a word, or a number where that is wanted."""
     properties = parameters.get("properties") or {}
     return json.dumps(
-        {name: "blue" if properties[name].get("type") == "string" else 1 for name in parameters.get("required") or ()}
+        {
+            name: "blue" if properties[name].get("type") == "string" else 1
+            for name in parameters.get("required") or ()
+        }
     )
 
 
@@ -153,8 +193,18 @@ class _Completion:
             function = {"name": tool["name"], "arguments": _arguments(tool.get("parameters") or {})}
             self._message["tool_calls"] = [{"id": call, "type": "function", "function": function}]
         self._finish = "tool_calls" if call else "stop"
-        choice = {"index": 0, "message": self._message, "finish_reason": self._finish, "logprobs": None}
-        self.whole = {**self._frame, "object": "chat.completion", "choices": [choice], "usage": _USAGE}
+        choice = {
+            "index": 0,
+            "message": self._message,
+            "finish_reason": self._finish,
+            "logprobs": None,
+        }
+        self.whole = {
+            **self._frame,
+            "object": "chat.completion",
+            "choices": [choice],
+            "usage": _USAGE,
+        }
 
     def events(self) -> Iterator[tuple[None, Body]]:
         deltas: list[Body] = [{"role": "assistant", "content": ""}]
@@ -174,10 +224,16 @@ class _Completion:
 
 def _response(body: Body) -> Body:
     return {
-        "id": f"resp_{next(_NUMBERS)}", "object": "response",
-        "created_at": 1, "model": body["model"], "status": "in_progress",
-        "parallel_tool_calls": True, "tool_choice": "auto", "tools": body.get("tools") or [], "output": [],
-    }  # fmt: skip
+        "id": f"resp_{next(_NUMBERS)}",
+        "object": "response",
+        "created_at": 1,
+        "model": body["model"],
+        "status": "in_progress",
+        "parallel_tool_calls": True,
+        "tool_choice": "auto",
+        "tools": body.get("tools") or [],
+        "output": [],
+    }
 
 
 class _Response:
@@ -190,19 +246,32 @@ class _Response:
         if call:
             tool = body["tools"][0]
             self._item = {
-                "id": f"fc_{call}", "type": "function_call", "call_id": call, "name": tool["name"],
-                "arguments": _arguments(tool.get("parameters") or {}), "status": "completed",
-            }  # fmt: skip
+                "id": f"fc_{call}",
+                "type": "function_call",
+                "call_id": call,
+                "name": tool["name"],
+                "arguments": _arguments(tool.get("parameters") or {}),
+                "status": "completed",
+            }
         else:
             part = {"type": "output_text", "text": _words(body), "annotations": []}
             self._item = {
-                "id": f"msg_{next(_NUMBERS)}", "type": "message", "role": "assistant",
-                "status": "completed", "content": [part],
-            }  # fmt: skip
-        self.whole = {**self._begun, "status": "completed", "output": [self._item], "usage": _RESPONSES_USAGE}
+                "id": f"msg_{next(_NUMBERS)}",
+                "type": "message",
+                "role": "assistant",
+                "status": "completed",
+                "content": [part],
+            }
+        self.whole = {
+            **self._begun,
+            "status": "completed",
+            "output": [self._item],
+            "usage": _RESPONSES_USAGE,
+        }
 
     def events(self) -> Iterator[tuple[str, Body]]:
-        item, place = self._item, {"item_id": self._item["id"], "output_index": 0}
+        item = self._item
+        place = {"item_id": self._item["id"], "output_index": 0}
         yield "response.created", {"response": self._begun}
         if item["type"] == "function_call":
             begun = {**item, "arguments": "", "status": "in_progress"}
@@ -225,7 +294,9 @@ class _Response:
 
 
 def _items_fault(items: object) -> str | None:
-    """What is wrong with the input of ``responses``: each output needs its call before it, each call an output."""
+    """What is wrong with the input of ``responses``: each output needs its call before it, each
+    call an output.
+    """
     if isinstance(items, str):
         return None if items else "'input' must not be empty"
     if not isinstance(items, list) or not items:
@@ -236,22 +307,29 @@ def _items_fault(items: object) -> str | None:
             waiting.append(item["call_id"])
         elif item.get("type") == "function_call_output":
             if item["call_id"] not in waiting:
-                return f"input[{index}]: no tool call found for function call output {item['call_id']!r}"
+                return (
+                    f"input[{index}]: no tool call found for function call output "
+                    f"{item['call_id']!r}"
+                )
             waiting.remove(item["call_id"])
     return f"no tool output found for function call {waiting[0]!r}" if waiting else None
 
 
 @contextmanager
-def serving(*, tool_calls: int = 0, in_stream: bool = False, window: int = WINDOW) -> Generator[Provider]:
+def serving(
+    *, tool_calls: int = 0, in_stream: bool | str = False, window: int = WINDOW
+) -> Generator[Provider]:
     """A server.
 
     Args:
         tool_calls: Times that it calls a tool, where one is offered, before it answers.
-        in_stream: Whether a stream is refused as its first event, inside HTTP 200.
+        in_stream: Whether a stream is refused inside HTTP 200; "flat" for a flat event (responses).
         window: Tokens.
     """
     server = Provider(tool_calls=tool_calls, in_stream=in_stream, window=window)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread = threading.Thread(
+        target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+    )
     thread.start()
     try:
         yield server

@@ -13,7 +13,7 @@ from agent_framework.openai import OpenAIChatClient, OpenAIChatCompletionClient
 from openai import AsyncOpenAI
 from pydantic import BaseModel
 
-from compacter.clients.agent_framework import _read
+from compacter.frameworks.agent_framework import _read
 from compacter.messages.openai import OPENAI
 
 if TYPE_CHECKING:
@@ -40,7 +40,9 @@ def client(kind: Any, way: str, compacter: Compacter) -> Any:
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("kind", KINDS)
-async def test_plain(serve: Callable, compacter: Compacter, history: list, words: str, kind: Any, way: str) -> None:
+async def test_plain(
+    serve: Callable, compacter: Compacter, history: list, words: str, kind: Any, way: str
+) -> None:
     served = serve()
     assert (await client(kind, way, compacter).get_response(history)).text == words
     assert served.recovered()
@@ -49,7 +51,13 @@ async def test_plain(serve: Callable, compacter: Compacter, history: list, words
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("kind", KINDS)
 async def test_stream(
-    serve: Callable, compacter: Compacter, history: list, words: str, kind: Any, way: str, in_stream: bool
+    serve: Callable,
+    compacter: Compacter,
+    history: list,
+    words: str,
+    kind: Any,
+    way: str,
+    in_stream: bool,
 ) -> None:
     served = serve(in_stream=in_stream)
     stream = client(kind, way, compacter).get_response(history, stream=True)
@@ -62,7 +70,13 @@ async def test_stream(
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("streamed", [False, True])
 async def test_tools(
-    serve: Callable, compacter: Compacter, report: str, words: str, kind: Any, way: str, streamed: bool
+    serve: Callable,
+    compacter: Compacter,
+    report: str,
+    words: str,
+    kind: Any,
+    way: str,
+    streamed: bool,
 ) -> None:
     def look_up(name: str) -> str:
         """Look something up."""
@@ -71,7 +85,9 @@ async def test_tools(
     served = serve(tool_calls=8)
     agent = Agent(client(kind, way, compacter), tools=[look_up], default_options={"store": False})
     if streamed:
-        assert "".join([update.text async for update in agent.run(QUESTION, stream=True)]).endswith(words)
+        assert "".join([update.text async for update in agent.run(QUESTION, stream=True)]).endswith(
+            words
+        )
     else:
         assert (await agent.run(QUESTION)).text.endswith(words)
     assert served.recovered()
@@ -84,7 +100,9 @@ async def test_output_type(serve: Callable, compacter: Compacter, history: list,
 
     served = serve()
     options: Any = {"response_format": Colour}
-    response = await client(OpenAIChatCompletionClient, way, compacter).get_response(history, options=options)
+    response = await client(OpenAIChatCompletionClient, way, compacter).get_response(
+        history, options=options
+    )
     assert response.value == Colour(colour="blue")
     assert served.recovered()
 
@@ -95,7 +113,11 @@ async def test_each_picture_stays_where_its_text_is_shortened(
     served = serve()
     for picture in pictures:
         shown = Content.from_uri(f"data:image/png;base64,{picture}", media_type="image/png")
-        messages = [Message("user", [about_it, shown]), Message("assistant", ["Ships."]), Message("user", ["Why?"])]
+        messages = [
+            Message("user", [about_it, shown]),
+            Message("assistant", ["Ships."]),
+            Message("user", ["Why?"]),
+        ]
         made = client(OpenAIChatCompletionClient, "framework", shortening)
         assert (await made.get_response(messages)).text == words
     assert served.kept_the_pictures()
@@ -109,9 +131,16 @@ async def test_each_picture_stays_where_its_text_is_shortened(
     ],
     ids=["user", "tool"],
 )
-def test_messages_that_differ_in_a_picture_have_different_contents(message: Callable, pictures: list[str]) -> None:
-    shown = [Content.from_uri(f"data:image/png;base64,{picture}", media_type="image/png") for picture in pictures]
-    one, other, same = (OPENAI.content(_read([message(picture)])[0]) for picture in (*shown, shown[0]))
+def test_messages_that_differ_in_a_picture_have_different_contents(
+    message: Callable, pictures: list[str]
+) -> None:
+    shown = [
+        Content.from_uri(f"data:image/png;base64,{picture}", media_type="image/png")
+        for picture in pictures
+    ]
+    one, other, same = (
+        OPENAI.content(_read([message(picture)])[0]) for picture in (*shown, shown[0])
+    )
     assert one != other
     assert one == same
 

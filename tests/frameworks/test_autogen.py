@@ -32,7 +32,9 @@ if TYPE_CHECKING:
 @pytest.fixture
 def history(talk: list[tuple[str, str]]) -> list[Any]:
     return [
-        UserMessage(content=text, source="user") if role == "user" else AssistantMessage(content=text, source="agent")
+        UserMessage(content=text, source="user")
+        if role == "user"
+        else AssistantMessage(content=text, source="agent")
         for role, text in talk
     ]
 
@@ -47,7 +49,9 @@ async def test_plain(serve: Callable, compacter: Compacter, history: list[Any], 
     assert served.recovered()
 
 
-async def test_stream(serve: Callable, compacter: Compacter, history: list[Any], words: str, in_stream: bool) -> None:
+async def test_stream(
+    serve: Callable, compacter: Compacter, history: list[Any], words: str, in_stream: bool
+) -> None:
     served = serve(in_stream=in_stream)
     *chunks, result = [chunk async for chunk in client(compacter).create_stream(history)]
     assert "".join(chunks) == result.content == words
@@ -55,21 +59,29 @@ async def test_stream(serve: Callable, compacter: Compacter, history: list[Any],
 
 
 @pytest.mark.parametrize("streamed", [False, True])
-async def test_agent_with_tools(serve: Callable, compacter: Compacter, report: str, words: str, streamed: bool) -> None:
+async def test_agent_with_tools(
+    serve: Callable, compacter: Compacter, report: str, words: str, streamed: bool
+) -> None:
     async def look_up(name: str) -> str:
         """Look something up."""
         return report
 
     served = serve(tool_calls=8)
     agent = AssistantAgent(
-        "agent", client(compacter), tools=[look_up], max_tool_iterations=9, model_client_stream=streamed
+        "agent",
+        client(compacter),
+        tools=[look_up],
+        max_tool_iterations=9,
+        model_client_stream=streamed,
     )
     result = await agent.run(task="What colour is the harbour?")
     assert result.messages[-1].content == words
     assert served.recovered()
 
 
-async def test_agent_with_a_history(serve: Callable, compacter: Compacter, history: list[Any], words: str) -> None:
+async def test_agent_with_a_history(
+    serve: Callable, compacter: Compacter, history: list[Any], words: str
+) -> None:
     served = serve()
     context = UnboundedChatCompletionContext(initial_messages=history[:-1])
     agent = AssistantAgent("agent", client(compacter), model_context=context)
@@ -82,7 +94,9 @@ async def test_output_type(serve: Callable, compacter: Compacter, history: list[
         colour: str
 
     served = serve()
-    assert (await client(compacter).create(history, json_output=Colour)).content == '{"colour": "blue"}'
+    assert (
+        await client(compacter).create(history, json_output=Colour)
+    ).content == '{"colour": "blue"}'
     assert served.recovered()
 
 
@@ -95,7 +109,9 @@ async def test_team(serve: Callable, compacter: Compacter, words: str) -> None:
     assert served.recovered()
 
 
-async def test_a_saved_client_compacts_when_it_is_loaded(serve: Callable, history: list[Any], words: str) -> None:
+async def test_a_saved_client_compacts_when_it_is_loaded(
+    serve: Callable, history: list[Any], words: str
+) -> None:
     served = serve()
     saved = client(Compacter(compact_ratio=0.5)).dump_component().model_dump_json()
     loaded = ChatCompletionClient.load_component(__import__("json").loads(saved))
@@ -103,9 +119,13 @@ async def test_a_saved_client_compacts_when_it_is_loaded(serve: Callable, histor
     assert served.recovered()
 
 
-async def test_a_saved_agent_compacts_when_it_is_loaded(serve: Callable, compacter: Compacter, words: str) -> None:
+async def test_a_saved_agent_compacts_when_it_is_loaded(
+    serve: Callable, compacter: Compacter, words: str
+) -> None:
     served = serve(window=600)
-    agent = AssistantAgent.load_component(AssistantAgent("agent", client(compacter)).dump_component())
+    agent = AssistantAgent.load_component(
+        AssistantAgent("agent", client(compacter)).dump_component()
+    )
     for _ in range(20):
         result = await agent.run(task="What colour is the harbour? " * 5)
     assert result.messages[-1].content == words
@@ -152,8 +172,16 @@ async def test_a_shortened_message_keeps_its_other_fields(
     ]
     await shortening.wrap(inner).create(messages)
     asked, said, _, called, result, _ = sent
-    assert all("characters left out" in text for text in (asked.content, said.content, result.content[0].content))
-    assert (asked.source, said.source, said.thought, called.source) == ("captain", "pilot", "Ships?", "pilot")
+    assert all(
+        "characters left out" in text
+        for text in (asked.content, said.content, result.content[0].content)
+    )
+    assert (asked.source, said.source, said.thought, called.source) == (
+        "captain",
+        "pilot",
+        "Ships?",
+        "pilot",
+    )
     assert "characters left out" in called.thought
     assert result.content[0].is_error is True
 

@@ -32,24 +32,32 @@ def history(talk: list[tuple[str, str]]) -> list[Any]:
 
 
 def llm(compacter: Compacter, url: str, **options: Any) -> Any:
-    return compacter.wrap(LLM(model="openai/gpt-4o", base_url=url, api_key="sk-test", max_retries=0, **options))
+    return compacter.wrap(
+        LLM(model="openai/gpt-4o", base_url=url, api_key="sk-test", max_retries=0, **options)
+    )
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_plain(serve: Callable, compacter: Compacter, history: list[Any], words: str, stream: bool) -> None:
+def test_plain(
+    serve: Callable, compacter: Compacter, history: list[Any], words: str, stream: bool
+) -> None:
     served = serve()
     assert llm(compacter, served.url, stream=stream).call(history) == words
     assert served.recovered()
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_async(serve: Callable, compacter: Compacter, history: list[Any], words: str, stream: bool) -> None:
+async def test_async(
+    serve: Callable, compacter: Compacter, history: list[Any], words: str, stream: bool
+) -> None:
     served = serve()
     assert await llm(compacter, served.url, stream=stream).acall(history) == words
     assert served.recovered()
 
 
-def test_refused_inside_a_stream(serve: Callable, compacter: Compacter, history: list[Any], words: str) -> None:
+def test_refused_inside_a_stream(
+    serve: Callable, compacter: Compacter, history: list[Any], words: str
+) -> None:
     served = serve(in_stream=True)
     assert llm(compacter, served.url, stream=True).call(history) == words
     assert served.recovered()
@@ -66,9 +74,14 @@ def test_agent_with_tools(serve: Callable, compacter: Compacter, report: str, wo
 
     served = serve(tool_calls=8, window=2_500)
     agent = Agent(
-        role="Harbour master", goal="Know the harbour", backstory="You live there.", tools=[look_up],
-        llm=llm(compacter, served.url), respect_context_window=False, max_iter=20,
-    )  # fmt: skip
+        role="Harbour master",
+        goal="Know the harbour",
+        backstory="You live there.",
+        tools=[look_up],
+        llm=llm(compacter, served.url),
+        respect_context_window=False,
+        max_iter=20,
+    )
     assert agent.kickoff(QUESTION).raw == words
     assert served.recovered()
 

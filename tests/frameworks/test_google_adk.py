@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
     from compacter import Compacter
 else:
-    _spec = importlib.util.spec_from_file_location("loopback", Path(__file__).parents[1] / "clients" / "loopback.py")
+    _spec = importlib.util.spec_from_file_location(
+        "loopback", Path(__file__).parents[1] / "clients" / "loopback.py"
+    )
     loopback = importlib.util.module_from_spec(_spec)
     sys.modules[_spec.name] = loopback
     _spec.loader.exec_module(loopback)
@@ -40,7 +42,9 @@ def server() -> Iterator[Any]:
 
 def agent(server: Any, compacter: Compacter, **options: Any) -> LlmAgent:
     client = genai.Client(api_key="test", http_options=types.HttpOptions(base_url=server.url))
-    return LlmAgent(name="harbour", model=Gemini(model="gemini-test", client=compacter.wrap(client)), **options)
+    return LlmAgent(
+        name="harbour", model=Gemini(model="gemini-test", client=compacter.wrap(client)), **options
+    )
 
 
 async def asked(one: LlmAgent, talk: list[tuple[str, str]], **options: Any) -> str:
@@ -48,13 +52,17 @@ async def asked(one: LlmAgent, talk: list[tuple[str, str]], **options: Any) -> s
     runner = InMemoryRunner(one, app_name="test")
     session = await runner.session_service.create_session(app_name="test", user_id="user")
     for role, text in talk[:-1]:
-        content = types.Content(role="user" if role == "user" else "model", parts=[types.Part(text=text)])
+        content = types.Content(
+            role="user" if role == "user" else "model", parts=[types.Part(text=text)]
+        )
         author = "user" if role == "user" else "harbour"
         await runner.session_service.append_event(session, Event(author=author, content=content))
     question = types.Content(role="user", parts=[types.Part(text=talk[-1][1])])
     heard = [
         event
-        async for event in runner.run_async(user_id="user", session_id=session.id, new_message=question, **options)
+        async for event in runner.run_async(
+            user_id="user", session_id=session.id, new_message=question, **options
+        )
     ]
     return "".join(part.text or "" for part in heard[-1].content.parts)
 
@@ -76,9 +84,18 @@ async def test_tools(compacter: Compacter, report: str) -> None:
     left = iter(range(6))
 
     def vendor(running: Any, path: str, body: Any) -> Any:
-        if body.get("tools") and not running.too_long(body["contents"]) and next(left, None) is not None:
-            call = {"role": "model", "parts": [{"functionCall": {"name": "count_ships", "args": {}}}]}
-            return loopback.json_answer({"candidates": [{"content": call, "index": 0, "finishReason": "STOP"}]})
+        if (
+            body.get("tools")
+            and not running.too_long(body["contents"])
+            and next(left, None) is not None
+        ):
+            call = {
+                "role": "model",
+                "parts": [{"functionCall": {"name": "count_ships", "args": {}}}],
+            }
+            return loopback.json_answer(
+                {"candidates": [{"content": call, "index": 0, "finishReason": "STOP"}]}
+            )
         return loopback.gemini(running, path, {**body, "tools": None})
 
     def count_ships() -> str:
@@ -86,11 +103,24 @@ async def test_tools(compacter: Compacter, report: str) -> None:
         return report
 
     with loopback.serving(vendor) as running:
-        assert await asked(agent(running, compacter, tools=[count_ships]), [("user", "How many?")]) == loopback.WORDS
+        assert (
+            await asked(agent(running, compacter, tools=[count_ships]), [("user", "How many?")])
+            == loopback.WORDS
+        )
     assert compacter.totals.rounds > 0
     for body in running.bodies:
-        calls = [part for content in body["contents"] for part in content["parts"] if "functionCall" in part]
-        results = [part for content in body["contents"] for part in content["parts"] if "functionResponse" in part]
+        calls = [
+            part
+            for content in body["contents"]
+            for part in content["parts"]
+            if "functionCall" in part
+        ]
+        results = [
+            part
+            for content in body["contents"]
+            for part in content["parts"]
+            if "functionResponse" in part
+        ]
         assert len(calls) == len(results)
 
 

@@ -32,7 +32,10 @@ KINDS = [OpenAIChatGenerator, OpenAIResponsesChatGenerator]
 
 @pytest.fixture
 def history(talk: list[tuple[str, str]]) -> list[Any]:
-    return [ChatMessage.from_user(text) if role == "user" else ChatMessage.from_assistant(text) for role, text in talk]
+    return [
+        ChatMessage.from_user(text) if role == "user" else ChatMessage.from_assistant(text)
+        for role, text in talk
+    ]
 
 
 def generator(kind: Any, compacter: Compacter, **options: Any) -> Any:
@@ -40,14 +43,18 @@ def generator(kind: Any, compacter: Compacter, **options: Any) -> Any:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_plain(serve: Callable, compacter: Compacter, history: list[Any], words: str, kind: Any) -> None:
+def test_plain(
+    serve: Callable, compacter: Compacter, history: list[Any], words: str, kind: Any
+) -> None:
     served = serve()
     assert generator(kind, compacter).run(history)["replies"][0].text == words
     assert served.recovered()
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_async(serve: Callable, compacter: Compacter, history: list[Any], words: str, kind: Any) -> None:
+async def test_async(
+    serve: Callable, compacter: Compacter, history: list[Any], words: str, kind: Any
+) -> None:
     served = serve()
     assert (await generator(kind, compacter).run_async(history))["replies"][0].text == words
     assert served.recovered()
@@ -55,12 +62,18 @@ async def test_async(serve: Callable, compacter: Compacter, history: list[Any], 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_stream(
-    serve: Callable, compacter: Compacter, history: list[Any], words: str, kind: Any, in_stream: bool
+    serve: Callable,
+    compacter: Compacter,
+    history: list[Any],
+    words: str,
+    kind: Any,
+    in_stream: bool,
 ) -> None:
     served = serve(in_stream=in_stream)
     heard: list[str] = []
     one = generator(kind, compacter, streaming_callback=lambda chunk: heard.append(chunk.content))
-    if in_stream and kind is OpenAIResponsesChatGenerator:  # It drops the event that says so, as the manual tells.
+    # It drops the event that says so, as the manual tells.
+    if in_stream and kind is OpenAIResponsesChatGenerator:
         one.warm_up()
         one.client = compacter.wrap(one.client)
     one.run(history)
@@ -69,7 +82,9 @@ def test_stream(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_agent_with_tools(serve: Callable, compacter: Compacter, report: str, words: str, kind: Any) -> None:
+def test_agent_with_tools(
+    serve: Callable, compacter: Compacter, report: str, words: str, kind: Any
+) -> None:
     @tool
     def look_up(name: str) -> str:
         """Look something up."""
@@ -90,11 +105,13 @@ def test_pipeline(serve: Callable, compacter: Compacter, history: list[Any], wor
     assert served.recovered()
 
 
-def test_a_saved_pipeline_compacts_when_it_is_loaded(serve: Callable, history: list[Any], words: str) -> None:
+def test_a_saved_pipeline_compacts_when_it_is_loaded(
+    serve: Callable, history: list[Any], words: str
+) -> None:
     served = serve()
     pipeline = Pipeline()
     pipeline.add_component("model", generator(OpenAIChatGenerator, Compacter(compact_ratio=0.5)))
-    loaded = Pipeline.loads(pipeline.dumps(), allowed_modules=["compacter.clients.haystack"])
+    loaded = Pipeline.loads(pipeline.dumps(), allowed_modules=["compacter.frameworks.haystack"])
     assert loaded.run({"model": {"messages": history}})["model"]["replies"][0].text == words
     assert served.recovered()
 
@@ -106,7 +123,7 @@ def test_an_option_that_cannot_be_saved_is_named(serve: Callable) -> None:
 
 
 def test_a_saved_pipeline_cannot_name_a_class_of_another_package() -> None:
-    from compacter.clients.haystack import Compacted
+    from compacter.frameworks.haystack import Compacted
 
     saved = {"generator": {"type": "subprocess.Popen", "init_parameters": {}}, "options": {}}
     with pytest.raises(DeserializationError, match="Popen"):
@@ -114,7 +131,9 @@ def test_a_saved_pipeline_cannot_name_a_class_of_another_package() -> None:
 
 
 @pytest.mark.parametrize("how", [copy.copy, pickled])
-def test_copies(serve: Callable, compacter: Compacter, history: list[Any], words: str, how: Callable) -> None:
+def test_copies(
+    serve: Callable, compacter: Compacter, history: list[Any], words: str, how: Callable
+) -> None:
     served = serve()
     assert how(generator(OpenAIChatGenerator, compacter)).run(history)["replies"][0].text == words
     assert served.recovered()

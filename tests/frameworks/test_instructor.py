@@ -38,7 +38,9 @@ MODES = [instructor.Mode.TOOLS, instructor.Mode.JSON, instructor.Mode.RESPONSES_
 
 @pytest.mark.parametrize("mode", MODES, ids=str)
 @pytest.mark.parametrize("way", ["client", "instructor"])
-def test_plain(serve: Callable, compacter: Compacter, history: list, way: str, mode: instructor.Mode) -> None:
+def test_plain(
+    serve: Callable, compacter: Compacter, history: list, way: str, mode: instructor.Mode
+) -> None:
     served = serve(tool_calls=99)
     client = made(way, compacter, openai.OpenAI(max_retries=0), mode)
     assert client.create(model="gpt-4o", messages=history, response_model=Colour).colour == "blue"
@@ -47,7 +49,9 @@ def test_plain(serve: Callable, compacter: Compacter, history: list, way: str, m
 
 @pytest.mark.parametrize("mode", MODES, ids=str)
 @pytest.mark.parametrize("way", ["client", "instructor"])
-async def test_async(serve: Callable, compacter: Compacter, history: list, way: str, mode: instructor.Mode) -> None:
+async def test_async(
+    serve: Callable, compacter: Compacter, history: list, way: str, mode: instructor.Mode
+) -> None:
     served = serve(tool_calls=99)
     client = made(way, compacter, openai.AsyncOpenAI(max_retries=0), mode)
     found = await client.create(model="gpt-4o", messages=history, response_model=Colour)
@@ -56,7 +60,9 @@ async def test_async(serve: Callable, compacter: Compacter, history: list, way: 
 
 
 @pytest.mark.parametrize("way", ["client", "instructor"])
-def test_partial_stream(serve: Callable, compacter: Compacter, history: list, way: str, in_stream: bool) -> None:
+def test_partial_stream(
+    serve: Callable, compacter: Compacter, history: list, way: str, in_stream: bool
+) -> None:
     served = serve(tool_calls=99, in_stream=in_stream)
     client = made(way, compacter, openai.OpenAI(max_retries=0), instructor.Mode.TOOLS)
     parts = list(client.create_partial(model="gpt-4o", messages=history, response_model=Colour))

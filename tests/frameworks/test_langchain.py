@@ -33,14 +33,18 @@ def model(compacter: Compacter, **options: Any) -> ChatOpenAI:
 
 
 @pytest.mark.parametrize("responses", [False, True])
-def test_plain(serve: Callable, compacter: Compacter, history: list[Any], words: str, responses: bool) -> None:
+def test_plain(
+    serve: Callable, compacter: Compacter, history: list[Any], words: str, responses: bool
+) -> None:
     served = serve()
     assert model(compacter, use_responses_api=responses).invoke(history).text == words
     assert served.recovered()
 
 
 @pytest.mark.parametrize("responses", [False, True])
-async def test_async(serve: Callable, compacter: Compacter, history: list[Any], words: str, responses: bool) -> None:
+async def test_async(
+    serve: Callable, compacter: Compacter, history: list[Any], words: str, responses: bool
+) -> None:
     served = serve()
     assert (await model(compacter, use_responses_api=responses).ainvoke(history)).text == words
     assert served.recovered()
@@ -48,7 +52,12 @@ async def test_async(serve: Callable, compacter: Compacter, history: list[Any], 
 
 @pytest.mark.parametrize("responses", [False, True])
 def test_stream(
-    serve: Callable, compacter: Compacter, history: list[Any], words: str, in_stream: bool, responses: bool
+    serve: Callable,
+    compacter: Compacter,
+    history: list[Any],
+    words: str,
+    in_stream: bool,
+    responses: bool,
 ) -> None:
     served = serve(in_stream=in_stream)
     chunks = list(model(compacter, use_responses_api=responses).stream(history))
@@ -58,22 +67,48 @@ def test_stream(
 
 @pytest.mark.parametrize("responses", [False, True])
 async def test_async_stream(
-    serve: Callable, compacter: Compacter, history: list[Any], words: str, in_stream: bool, responses: bool
+    serve: Callable,
+    compacter: Compacter,
+    history: list[Any],
+    words: str,
+    in_stream: bool,
+    responses: bool,
 ) -> None:
     served = serve(in_stream=in_stream)
-    chunks = [chunk async for chunk in model(compacter, use_responses_api=responses).astream(history)]
+    chunks = [
+        chunk async for chunk in model(compacter, use_responses_api=responses).astream(history)
+    ]
     assert "".join(chunk.text for chunk in chunks) == words
     assert served.recovered()
 
 
+@pytest.mark.parametrize("responses", [False, True])
+def test_stream_with_response_headers(
+    serve: Callable,
+    compacter: Compacter,
+    history: list[Any],
+    words: str,
+    in_stream: bool,
+    responses: bool,
+) -> None:
+    served = serve(in_stream=in_stream)
+    wrapped = model(compacter, use_responses_api=responses, include_response_headers=True)
+    assert "".join(chunk.text for chunk in wrapped.stream(history)) == words
+    assert served.recovered()
+
+
 @pytest.mark.parametrize("how", [copy.copy, ChatOpenAI.model_copy])
-def test_copies(serve: Callable, compacter: Compacter, history: list[Any], words: str, how: Callable) -> None:
+def test_copies(
+    serve: Callable, compacter: Compacter, history: list[Any], words: str, how: Callable
+) -> None:
     served = serve()
     assert how(model(compacter)).invoke(history).text == words
     assert served.recovered()
 
 
-def test_response_headers(serve: Callable, compacter: Compacter, history: list[Any], words: str) -> None:
+def test_response_headers(
+    serve: Callable, compacter: Compacter, history: list[Any], words: str
+) -> None:
     served = serve()
     reply = model(compacter, include_response_headers=True).invoke(history)
     assert reply.text == words
@@ -92,19 +127,25 @@ def test_structured_output(serve: Callable, compacter: Compacter, history: list[
 
 
 @pytest.mark.parametrize("responses", [False, True])
-def test_agent_with_tools(serve: Callable, compacter: Compacter, report: str, words: str, responses: bool) -> None:
+def test_agent_with_tools(
+    serve: Callable, compacter: Compacter, report: str, words: str, responses: bool
+) -> None:
     def look_up(name: str) -> str:
         """Look something up."""
         return report
 
     served = serve(tool_calls=8)
     agent = create_agent(model(compacter, use_responses_api=responses), tools=[look_up])
-    state = agent.invoke({"messages": [("user", "What colour is the harbour?")]}, {"recursion_limit": 50})
+    state = agent.invoke(
+        {"messages": [("user", "What colour is the harbour?")]}, {"recursion_limit": 50}
+    )
     assert state["messages"][-1].text == words
     assert served.recovered()
 
 
-async def test_agent_streamed(serve: Callable, compacter: Compacter, report: str, words: str) -> None:
+async def test_agent_streamed(
+    serve: Callable, compacter: Compacter, report: str, words: str
+) -> None:
     def look_up(name: str) -> str:
         """Look something up."""
         return report
@@ -146,7 +187,9 @@ def test_kept_messages_are_the_same_objects_and_the_callers_list_stays(
     assert compacter.totals.rounds == 1
 
 
-def test_a_second_call_pays_for_no_second_summary(serve: Callable, compacter: Compacter, history: list[Any]) -> None:
+def test_a_second_call_pays_for_no_second_summary(
+    serve: Callable, compacter: Compacter, history: list[Any]
+) -> None:
     served = serve()
     chat = model(compacter)
     chat.invoke(history)
@@ -164,7 +207,7 @@ def test_the_type_stays(compacter: Compacter, serve: Callable) -> None:
 
 
 async def test_middleware(serve: Callable, compacter: Compacter, report: str, words: str) -> None:
-    from compacter.clients.langchain import compaction_middleware
+    from compacter.frameworks.langchain import compaction_middleware
 
     def look_up(name: str) -> str:
         """Look something up."""
@@ -172,7 +215,9 @@ async def test_middleware(serve: Callable, compacter: Compacter, report: str, wo
 
     for run in ("invoke", "ainvoke"):
         served = serve(tool_calls=8)
-        agent = create_agent("openai:gpt-test", tools=[look_up], middleware=[compaction_middleware(compacter)])
+        agent = create_agent(
+            "openai:gpt-test", tools=[look_up], middleware=[compaction_middleware(compacter)]
+        )
         asked = {"messages": [("user", "What colour is the harbour?")]}
         state = getattr(agent, run)(asked, {"recursion_limit": 50})
         state = state if run == "invoke" else await state
@@ -187,7 +232,10 @@ def test_each_picture_stays_where_its_text_is_shortened(
     for picture in pictures:
         shown = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{picture}"}}
         asked = HumanMessage([{"type": "text", "text": about_it}, shown])
-        assert model(shortening).invoke([asked, AIMessage("Ships."), HumanMessage("Why?")]).content == words
+        assert (
+            model(shortening).invoke([asked, AIMessage("Ships."), HumanMessage("Why?")]).content
+            == words
+        )
     assert served.kept_the_pictures()
 
 

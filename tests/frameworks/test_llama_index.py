@@ -19,7 +19,7 @@ from llama_index.llms.litellm import LiteLLM
 from llama_index.llms.openai import OpenAI, OpenAIResponses
 from llama_index.llms.openai_like import OpenAILike
 
-from compacter.clients.llama_index import _read
+from compacter.frameworks.llama_index import _read
 from compacter.messages.openai import OPENAI
 
 if TYPE_CHECKING:
@@ -41,11 +41,19 @@ def llm(kind: str, url: str, compacter: Compacter | None = None) -> Any:
         case "fresh clients":
             return OpenAI(model="gpt-4o", reuse_client=False, **options)
         case "like":
-            return OpenAILike(model="local", is_chat_model=True, is_function_calling_model=True, **options)
+            return OpenAILike(
+                model="local", is_chat_model=True, is_function_calling_model=True, **options
+            )
         case "responses" if compacter is not None:
-            # It drops the event that says "too long" inside a stream, as the manual tells: its clients do not.
-            clients = {"openai_client": openai.OpenAI(), "async_openai_client": openai.AsyncOpenAI()}
-            return OpenAIResponses(model="gpt-4o", **{name: compacter.wrap(one) for name, one in clients.items()})
+            # It drops the event that says "too long" inside a stream, as the manual tells: its
+            # clients do not.
+            clients = {
+                "openai_client": openai.OpenAI(),
+                "async_openai_client": openai.AsyncOpenAI(),
+            }
+            return OpenAIResponses(
+                model="gpt-4o", **{name: compacter.wrap(one) for name, one in clients.items()}
+            )
         case "responses":
             return OpenAIResponses(model="gpt-4o", **options)
         case "litellm":
@@ -54,14 +62,18 @@ def llm(kind: str, url: str, compacter: Compacter | None = None) -> Any:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_plain(serve: Callable, compacter: Compacter, history: list[Any], words: str, kind: str) -> None:
+def test_plain(
+    serve: Callable, compacter: Compacter, history: list[Any], words: str, kind: str
+) -> None:
     served = serve()
     assert compacter.wrap(llm(kind, served.url)).chat(history).message.content == words
     assert served.recovered()
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_async(serve: Callable, compacter: Compacter, history: list[Any], words: str, kind: str) -> None:
+async def test_async(
+    serve: Callable, compacter: Compacter, history: list[Any], words: str, kind: str
+) -> None:
     served = serve()
     assert (await compacter.wrap(llm(kind, served.url)).achat(history)).message.content == words
     assert served.recovered()
@@ -69,17 +81,29 @@ async def test_async(serve: Callable, compacter: Compacter, history: list[Any], 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_stream(
-    serve: Callable, compacter: Compacter, history: list[Any], words: str, kind: str, in_stream: bool
+    serve: Callable,
+    compacter: Compacter,
+    history: list[Any],
+    words: str,
+    kind: str,
+    in_stream: bool,
 ) -> None:
     served = serve(in_stream=in_stream)
-    chunks = list(compacter.wrap(llm(kind, served.url, compacter if in_stream else None)).stream_chat(history))
+    chunks = list(
+        compacter.wrap(llm(kind, served.url, compacter if in_stream else None)).stream_chat(history)
+    )
     assert "".join(chunk.delta or "" for chunk in chunks) == words
     assert served.recovered()
 
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_async_stream(
-    serve: Callable, compacter: Compacter, history: list[Any], words: str, kind: str, in_stream: bool
+    serve: Callable,
+    compacter: Compacter,
+    history: list[Any],
+    words: str,
+    kind: str,
+    in_stream: bool,
 ) -> None:
     served = serve(in_stream=in_stream)
     wrapped = compacter.wrap(llm(kind, served.url, compacter if in_stream else None))
@@ -98,21 +122,31 @@ async def test_agent_with_tools(
         return report
 
     served = serve(tool_calls=8)
-    agent = FunctionAgent(llm=compacter.wrap(llm(kind, served.url)), tools=[look_up], streaming=streaming)
+    agent = FunctionAgent(
+        llm=compacter.wrap(llm(kind, served.url)), tools=[look_up], streaming=streaming
+    )
     assert str(await agent.run("What colour is the harbour?")) == words
     assert served.recovered()
 
 
 def test_chat_engine(serve: Callable, compacter: Compacter, history: list[Any], words: str) -> None:
     served = serve()
-    memory = ChatMemoryBuffer.from_defaults(chat_history=history[:-1], token_limit=1_000_000, tokenizer_fn=str.split)
+    memory = ChatMemoryBuffer.from_defaults(
+        chat_history=history[:-1], token_limit=1_000_000, tokenizer_fn=str.split
+    )
     engine = SimpleChatEngine(compacter.wrap(llm("chat", served.url)), memory, prefix_messages=[])
     assert str(engine.chat("What colour is the harbour?")) == words
     assert served.recovered()
 
 
-@pytest.mark.parametrize("how", [copy.copy, copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])  # noqa: S301
-def test_copies(serve: Callable, compacter: Compacter, history: list[Any], words: str, how: Callable) -> None:
+def pickled(value: Any) -> Any:
+    return pickle.loads(pickle.dumps(value))  # noqa: S301 - its own
+
+
+@pytest.mark.parametrize("how", [copy.copy, copy.deepcopy, pickled])
+def test_copies(
+    serve: Callable, compacter: Compacter, history: list[Any], words: str, how: Callable
+) -> None:
     served = serve()
     assert how(compacter.wrap(llm("chat", served.url))).chat(history).message.content == words
     assert served.recovered()
@@ -125,13 +159,20 @@ def test_each_picture_stays_where_its_text_is_shortened(
     for picture in pictures:
         shown = ImageBlock(image=picture.encode(), image_mimetype="image/png")
         asked = ChatMessage(role="user", blocks=[TextBlock(text=about_it), shown])
-        messages = [asked, ChatMessage(role="assistant", content="Ships."), ChatMessage(role="user", content="Why?")]
+        messages = [
+            asked,
+            ChatMessage(role="assistant", content="Ships."),
+            ChatMessage(role="user", content="Why?"),
+        ]
         assert shortening.wrap(llm("chat", served.url)).chat(messages).message.content == words
     assert served.kept_the_pictures()
 
 
 def test_messages_that_differ_in_a_url_have_different_contents() -> None:
-    read = [_read(ChatMessage(role="user", blocks=[ImageBlock(url=f"https://example.com/{name}")])) for name in "aba"]
+    read = [
+        _read(ChatMessage(role="user", blocks=[ImageBlock(url=f"https://example.com/{name}")]))
+        for name in "aba"
+    ]
     one, other, same = map(OPENAI.content, read)
     assert one != other
     assert one == same

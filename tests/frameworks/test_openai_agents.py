@@ -38,7 +38,9 @@ def history(talk: list[tuple[str, str]]) -> list[Any]:
 
 
 def agent(kind: Any, compacter: Compacter, **options: Any) -> Agent:
-    return Agent("Harbour", model=kind("gpt-4o", compacter.wrap(AsyncOpenAI(max_retries=0))), **options)
+    return Agent(
+        "Harbour", model=kind("gpt-4o", compacter.wrap(AsyncOpenAI(max_retries=0))), **options
+    )
 
 
 async def text_of(run: Any) -> str:
@@ -46,13 +48,16 @@ async def text_of(run: Any) -> str:
         [
             event.data.delta
             async for event in run.stream_events()
-            if event.type == "raw_response_event" and event.data.type == "response.output_text.delta"
+            if event.type == "raw_response_event"
+            and event.data.type == "response.output_text.delta"
         ]
     )
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_plain(serve: Callable, compacter: Compacter, history: list[Any], words: str, kind: Any) -> None:
+async def test_plain(
+    serve: Callable, compacter: Compacter, history: list[Any], words: str, kind: Any
+) -> None:
     served = serve()
     assert (await Runner.run(agent(kind, compacter), history)).final_output == words
     assert served.recovered()
@@ -60,7 +65,12 @@ async def test_plain(serve: Callable, compacter: Compacter, history: list[Any], 
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_stream(
-    serve: Callable, compacter: Compacter, history: list[Any], words: str, kind: Any, in_stream: bool
+    serve: Callable,
+    compacter: Compacter,
+    history: list[Any],
+    words: str,
+    kind: Any,
+    in_stream: bool,
 ) -> None:
     served = serve(in_stream=in_stream)
     assert await text_of(Runner.run_streamed(agent(kind, compacter), history)) == words
@@ -69,7 +79,9 @@ async def test_stream(
 
 @pytest.mark.parametrize("streamed", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
-async def test_tools(serve: Callable, compacter: Compacter, report: str, words: str, kind: Any, streamed: bool) -> None:
+async def test_tools(
+    serve: Callable, compacter: Compacter, report: str, words: str, kind: Any, streamed: bool
+) -> None:
     @function_tool
     def look_up(name: str) -> str:
         """Look something up."""
@@ -85,17 +97,23 @@ async def test_tools(serve: Callable, compacter: Compacter, report: str, words: 
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_session(serve: Callable, compacter: Compacter, history: list[Any], words: str, kind: Any) -> None:
+async def test_session(
+    serve: Callable, compacter: Compacter, history: list[Any], words: str, kind: Any
+) -> None:
     served = serve()
     session = SQLiteSession("harbour")
     await session.add_items(history[:-1])
-    assert (await Runner.run(agent(kind, compacter), QUESTION, session=session)).final_output == words
+    assert (
+        await Runner.run(agent(kind, compacter), QUESTION, session=session)
+    ).final_output == words
     assert len(await session.get_items()) == len(history) + 1
     assert served.recovered()
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_output_type(serve: Callable, compacter: Compacter, history: list[Any], kind: Any) -> None:
+async def test_output_type(
+    serve: Callable, compacter: Compacter, history: list[Any], kind: Any
+) -> None:
     class Colour(BaseModel):
         colour: str
 

@@ -27,7 +27,7 @@ from pydantic_ai.models.fallback import FallbackModel
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
-from compacter.clients.pydantic_ai import CompactingModel, _read
+from compacter.frameworks.pydantic_ai import CompactingModel, _read
 from compacter.messages.openai import OPENAI
 
 if TYPE_CHECKING:
@@ -50,7 +50,9 @@ def history(talk: list[tuple[str, str]]) -> list[Any]:
 def model(kind: str, way: str, compacter: Compacter) -> Any:
     client = AsyncOpenAI(max_retries=0)
     provider = OpenAIProvider(openai_client=compacter.wrap(client) if way == "client" else client)
-    bare = (OpenAIChatModel if kind == "chat" else OpenAIResponsesModel)("gpt-4o", provider=provider)
+    bare = (OpenAIChatModel if kind == "chat" else OpenAIResponsesModel)(
+        "gpt-4o", provider=provider
+    )
     return bare if way == "client" else CompactingModel(bare, compacter)
 
 
@@ -59,7 +61,9 @@ QUESTION = "What colour is the harbour?"
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("kind", KINDS)
-async def test_plain(serve: Callable, compacter: Compacter, history: list, words: str, kind: str, way: str) -> None:
+async def test_plain(
+    serve: Callable, compacter: Compacter, history: list, words: str, kind: str, way: str
+) -> None:
     served = serve()
     result = await Agent(model(kind, way, compacter)).run(QUESTION, message_history=history)
     assert result.output == words
@@ -69,24 +73,37 @@ async def test_plain(serve: Callable, compacter: Compacter, history: list, words
 @pytest.mark.parametrize("way", WAYS)
 def test_sync(serve: Callable, compacter: Compacter, history: list, words: str, way: str) -> None:
     served = serve()
-    assert Agent(model("chat", way, compacter)).run_sync(QUESTION, message_history=history).output == words
+    assert (
+        Agent(model("chat", way, compacter)).run_sync(QUESTION, message_history=history).output
+        == words
+    )
     assert served.recovered()
 
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("kind", KINDS)
 async def test_stream(
-    serve: Callable, compacter: Compacter, history: list, words: str, kind: str, way: str, in_stream: bool
+    serve: Callable,
+    compacter: Compacter,
+    history: list,
+    words: str,
+    kind: str,
+    way: str,
+    in_stream: bool,
 ) -> None:
     served = serve(in_stream=in_stream)
-    async with Agent(model(kind, way, compacter)).run_stream(QUESTION, message_history=history) as result:
+    async with Agent(model(kind, way, compacter)).run_stream(
+        QUESTION, message_history=history
+    ) as result:
         assert await result.get_output() == words
     assert served.recovered()
 
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("kind", KINDS)
-async def test_tools(serve: Callable, compacter: Compacter, report: str, words: str, kind: str, way: str) -> None:
+async def test_tools(
+    serve: Callable, compacter: Compacter, report: str, words: str, kind: str, way: str
+) -> None:
     served = serve(tool_calls=8)
     agent = Agent(model(kind, way, compacter))
 
@@ -102,7 +119,9 @@ async def test_tools(serve: Callable, compacter: Compacter, report: str, words: 
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_streamed_tools(serve: Callable, compacter: Compacter, report: str, words: str, way: str) -> None:
+async def test_streamed_tools(
+    serve: Callable, compacter: Compacter, report: str, words: str, way: str
+) -> None:
     served = serve(tool_calls=8)
     agent = Agent(model("chat", way, compacter))
 
@@ -121,7 +140,9 @@ async def test_fallback_with_a_timeout(
     serve: Callable, compacter: Compacter, history: list, words: str, inside: bool
 ) -> None:
     served = serve(in_stream=True)
-    bare = OpenAIResponsesModel("gpt-4o", provider=OpenAIProvider(openai_client=AsyncOpenAI(max_retries=0)))
+    bare = OpenAIResponsesModel(
+        "gpt-4o", provider=OpenAIProvider(openai_client=AsyncOpenAI(max_retries=0))
+    )
     models = CompactingModel(FallbackModel(bare, bare), compacter)
     if not inside:
         models = FallbackModel(CompactingModel(bare, compacter), bare)
@@ -144,7 +165,9 @@ async def test_output_type(serve: Callable, compacter: Compacter, history: list,
     assert served.recovered()
 
 
-async def test_kept_messages_are_the_same_objects(serve: Callable, compacter: Compacter, history: list) -> None:
+async def test_kept_messages_are_the_same_objects(
+    serve: Callable, compacter: Compacter, history: list
+) -> None:
     serve()
     before = list(history)
     result = await Agent(model("chat", "model", compacter)).run(QUESTION, message_history=history)
@@ -158,8 +181,13 @@ async def test_each_picture_stays_where_its_text_is_shortened(
     served = serve()
     for picture in pictures:
         shown = BinaryContent(base64.b64decode(picture), media_type="image/png")
-        history = [ModelRequest([UserPromptPart([about_it, shown])]), ModelResponse([TextPart("Ships.")])]
-        result = await Agent(model("chat", "model", shortening)).run(QUESTION, message_history=history)
+        history = [
+            ModelRequest([UserPromptPart([about_it, shown])]),
+            ModelResponse([TextPart("Ships.")]),
+        ]
+        result = await Agent(model("chat", "model", shortening)).run(
+            QUESTION, message_history=history
+        )
         assert result.output == words
     assert served.kept_the_pictures()
 
@@ -181,7 +209,9 @@ MEDIA = {
     ],
     ids=["user", "tool", "model"],
 )
-def test_messages_that_differ_in_a_medium_have_different_contents(message: Callable, medium: Callable) -> None:
+def test_messages_that_differ_in_a_medium_have_different_contents(
+    message: Callable, medium: Callable
+) -> None:
     one, other, same = (OPENAI.content(_read([message(medium(name))])[0]) for name in "aba")
     assert one != other
     assert one == same

@@ -34,16 +34,23 @@ def model(way: str, compacter: Compacter, **options: Any) -> Any:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_plain(serve: Callable, compacter: Compacter, history: list[Any], words: str, way: str) -> None:
+def test_plain(
+    serve: Callable, compacter: Compacter, history: list[Any], words: str, way: str
+) -> None:
     served = serve()
     assert model(way, compacter).generate(history).content == words
     assert served.recovered()
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_dicts(serve: Callable, compacter: Compacter, history: list[Any], words: str, way: str) -> None:
+def test_dicts(
+    serve: Callable, compacter: Compacter, history: list[Any], words: str, way: str
+) -> None:
     served = serve()
-    messages = [{"role": one.role.value, "content": [{"type": "text", "text": one.content}]} for one in history]
+    messages = [
+        {"role": one.role.value, "content": [{"type": "text", "text": one.content}]}
+        for one in history
+    ]
     assert model(way, compacter).generate(messages).content == words
     assert served.recovered()
 
@@ -60,7 +67,9 @@ def test_stream(
 
 @pytest.mark.parametrize("streaming", [False, True])
 @pytest.mark.parametrize("way", WAYS)
-def test_tools(serve: Callable, compacter: Compacter, report: str, words: str, way: str, streaming: bool) -> None:
+def test_tools(
+    serve: Callable, compacter: Compacter, report: str, words: str, way: str, streaming: bool
+) -> None:
     @tool
     def look_up(name: str) -> str:
         """Look something up.
@@ -71,8 +80,11 @@ def test_tools(serve: Callable, compacter: Compacter, report: str, words: str, w
         return report
 
     served = serve(tool_calls=8, window=4_000)
-    agent = ToolCallingAgent([look_up], model(way, compacter), stream_outputs=streaming, max_steps=8, verbosity_level=0)
-    assert agent.run("What colour is the harbour?") == words  # What it says when it has no steps left.
+    agent = ToolCallingAgent(
+        [look_up], model(way, compacter), stream_outputs=streaming, max_steps=8, verbosity_level=0
+    )
+    # What it says when it has no steps left.
+    assert agent.run("What colour is the harbour?") == words
     assert served.recovered()
 
 
@@ -101,7 +113,12 @@ def test_each_picture_stays_where_its_text_is_shortened(
         shown = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{picture}"}}
         asked = ChatMessage(MessageRole.USER, [{"type": "text", "text": about_it}, shown])
         said = [(MessageRole.ASSISTANT, "Ships."), (MessageRole.USER, "Why?")]
-        assert model("model", shortening).generate([asked, *(ChatMessage(*one) for one in said)]).content == words
+        assert (
+            model("model", shortening)
+            .generate([asked, *(ChatMessage(*one) for one in said)])
+            .content
+            == words
+        )
     assert served.kept_the_pictures()
 
 

@@ -29,24 +29,35 @@ def history(talk: list[tuple[str, str]]) -> list[Any]:
 
 def agent(compacter: Compacter, **options: Any) -> Agent:
     model = OpenAIModel(compacter.wrap(AsyncOpenAI(max_retries=0)), model_id="gpt-4o")
-    return Agent(model, callback_handler=None, conversation_manager=NullConversationManager(), **options)
+    return Agent(
+        model, callback_handler=None, conversation_manager=NullConversationManager(), **options
+    )
 
 
-async def test_plain(serve: Callable, compacter: Compacter, history: list[Any], words: str, in_stream: bool) -> None:
+async def test_plain(
+    serve: Callable, compacter: Compacter, history: list[Any], words: str, in_stream: bool
+) -> None:
     served = serve(in_stream=in_stream)
     assert str(await agent(compacter, messages=history).invoke_async(QUESTION)).strip() == words
     assert served.recovered()
 
 
-async def test_stream(serve: Callable, compacter: Compacter, history: list[Any], words: str, in_stream: bool) -> None:
+async def test_stream(
+    serve: Callable, compacter: Compacter, history: list[Any], words: str, in_stream: bool
+) -> None:
     served = serve(in_stream=in_stream)
-    heard = [event.get("data", "") async for event in agent(compacter, messages=history).stream_async(QUESTION)]
+    heard = [
+        event.get("data", "")
+        async for event in agent(compacter, messages=history).stream_async(QUESTION)
+    ]
     assert "".join(heard) == words
     assert served.recovered()
 
 
 @pytest.mark.parametrize("streamed", [False, True])
-async def test_tools(serve: Callable, compacter: Compacter, report: str, words: str, streamed: bool) -> None:
+async def test_tools(
+    serve: Callable, compacter: Compacter, report: str, words: str, streamed: bool
+) -> None:
     @tool
     def look_up(name: str) -> str:
         """Look something up."""
@@ -55,7 +66,9 @@ async def test_tools(serve: Callable, compacter: Compacter, report: str, words: 
     served = serve(tool_calls=8)
     one = agent(compacter, tools=[look_up])
     if streamed:
-        assert "".join([event.get("data", "") async for event in one.stream_async(QUESTION)]).endswith(words)
+        assert "".join(
+            [event.get("data", "") async for event in one.stream_async(QUESTION)]
+        ).endswith(words)
     else:
         assert str(await one.invoke_async(QUESTION)).strip() == words
     assert served.recovered()
@@ -66,12 +79,16 @@ async def test_structured_output(serve: Callable, compacter: Compacter, history:
         colour: str
 
     served = serve(tool_calls=99)
-    result = await agent(compacter, messages=history).invoke_async(QUESTION, structured_output_model=Colour)
+    result = await agent(compacter, messages=history).invoke_async(
+        QUESTION, structured_output_model=Colour
+    )
     assert result.structured_output == Colour(colour="blue")
     assert served.recovered()
 
 
-async def test_the_agents_own_history_stays_whole(serve: Callable, compacter: Compacter, history: list[Any]) -> None:
+async def test_the_agents_own_history_stays_whole(
+    serve: Callable, compacter: Compacter, history: list[Any]
+) -> None:
     serve()
     one = agent(compacter, messages=list(history))
     await one.invoke_async(QUESTION)

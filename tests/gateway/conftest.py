@@ -1,7 +1,7 @@
 """A real LiteLLM proxy with the plug-in, before a pretend provider with a true window.
 
-The proxy runs on an interpreter of its own (``make gateway`` makes ``.venv-proxy``), or on the one that
-``COMPACTER_PROXY_PYTHON`` names. Where there is none, these tests are skipped.
+The proxy runs on an interpreter of its own (``make gateway`` makes ``.venv-proxy``), or on the one
+that ``COMPACTER_PROXY_PYTHON`` names. Where there is none, these tests are skipped.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from pretend_fleet.provider import Provider
 from pretend_fleet.proxies import Answer, Proxy, running
 
 ROOT = Path(__file__).parents[2]
-PYTHON = Path(os.environ.get("COMPACTER_PROXY_PYTHON", ROOT / ".venv-proxy" / "bin" / "python")).absolute()
+PYTHON = Path(
+    os.environ.get("COMPACTER_PROXY_PYTHON", ROOT / ".venv-proxy" / "bin" / "python")
+).absolute()
 BESIDE = Path(__file__).with_name("beside")
 _NUMBERS = itertools.count(1)
 Json = dict[str, Any]
@@ -57,14 +59,18 @@ def start(python: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[St
 
 
 def deployment(group: str, model: str, provider: Provider, **params: Any) -> Json:
-    """One deployment of a model group. ``model`` is litellm's name, such as ``openai/new-event``."""
+    """One deployment of a model group. ``model`` is litellm's name, such as
+    ``openai/new-event``.
+    """
     base = provider.url if model.startswith("anthropic/") else f"{provider.url}/v1"
     reached: Json = {"api_base": base, "api_key": "none"}
     if model.startswith("bedrock/"):
         reached = {
-            "aws_bedrock_runtime_endpoint": provider.url, "aws_region_name": "us-east-1",
-            "aws_access_key_id": "none", "aws_secret_access_key": "none",
-        }  # fmt: skip
+            "aws_bedrock_runtime_endpoint": provider.url,
+            "aws_region_name": "us-east-1",
+            "aws_access_key_id": "none",
+            "aws_secret_access_key": "none",
+        }
     return {
         "model_name": group,
         "litellm_params": {"model": model, **reached, **params},
@@ -77,7 +83,7 @@ def config(models: list[Json], settings: Json | None = None, **more: Any) -> Jso
     return {
         "model_list": models,
         "litellm_settings": {
-            "callbacks": ["compacter.clients.litellm_proxy.compacter", "gateway_recorder.recorder"],
+            "callbacks": ["compacter.gateway.litellm_proxy.compacter", "gateway_recorder.recorder"],
             **more.pop("litellm_settings", {}),
         },
         "callback_settings": {"compacter": {"summarizer": "writer", **(settings or {})}},
@@ -94,16 +100,27 @@ def turns(count: int, mark: str) -> list[tuple[str, str]]:
     """Questions and answers about a house."""
     question = "And for {mark}: what about the roof, the windows and the wall of garden number {n}?"
     answer = "The roof of number {n} is fine, its windows need paint and the wall still stands."
-    return [(" ".join([question.format(mark=mark, n=n)] * 2), " ".join([answer.format(n=n)] * 2)) for n in range(count)]
+    return [
+        (" ".join([question.format(mark=mark, n=n)] * 2), " ".join([answer.format(n=n)] * 2))
+        for n in range(count)
+    ]
 
 
 PATHS = {"chat": "/v1/chat/completions", "responses": "/v1/responses", "messages": "/v1/messages"}
 
 
 def request(
-    protocol: str, model: str, mark: str, *, count: int = 20, stream: bool = False, tools: bool = False
+    protocol: str,
+    model: str,
+    mark: str,
+    *,
+    count: int = 20,
+    stream: bool = False,
+    tools: bool = False,
 ) -> Json:
-    """A request whose history is too long for 1,500 tokens; with ``tools`` every other turn calls one."""
+    """A request whose history is too long for 1,500 tokens; with ``tools`` every other turn calls
+    one.
+    """
     items: list[Json] = []
     for n, (question, answer) in enumerate(turns(count, mark)):
         items.append({"role": "user", "content": question})
@@ -112,7 +129,11 @@ def request(
         items.append({"role": "assistant", "content": answer})
     last = "Please use the tool now." if tools else "What did I ask first?"
     items.append({"role": "user", "content": last})
-    body: Json = {"model": model, "stream": stream, "input" if protocol == "responses" else "messages": items}
+    body: Json = {
+        "model": model,
+        "stream": stream,
+        "input" if protocol == "responses" else "messages": items,
+    }
     if protocol == "messages":
         body["max_tokens"] = 200
     if tools:
@@ -123,7 +144,12 @@ def request(
 def _pair(protocol: str, call_id: str, text: str) -> list[Json]:
     if protocol == "responses":
         return [
-            {"type": "function_call", "call_id": call_id, "name": "look_up", "arguments": '{"q": "wall"}'},
+            {
+                "type": "function_call",
+                "call_id": call_id,
+                "name": "look_up",
+                "arguments": '{"q": "wall"}',
+            },
             {"type": "function_call_output", "call_id": call_id, "output": text},
         ]
     if protocol == "messages":
@@ -148,7 +174,9 @@ def _tool(protocol: str) -> Json:
 
 
 def said(answer: Answer, *, stream: bool) -> str:
-    """The words of an answer, and the names and arguments of the tools that it calls, in any of the protocols."""
+    """The words of an answer, and the names and arguments of the tools that it calls, in any of the
+    protocols.
+    """
     if not stream:
         return answer.text.replace('\\"', '"')
     parts: list[str] = []
@@ -157,8 +185,11 @@ def said(answer: Answer, *, stream: bool) -> str:
             delta = choice.get("delta") or {}
             parts.append(delta.get("content") or "")
             functions = [call["function"] for call in delta.get("tool_calls") or ()]
-            parts.extend((one.get("name") or "") + (one.get("arguments") or "") for one in functions)
-        delta, block = event.get("delta"), event.get("content_block") or event.get("item") or {}
+            parts.extend(
+                (one.get("name") or "") + (one.get("arguments") or "") for one in functions
+            )
+        delta = event.get("delta")
+        block = event.get("content_block") or event.get("item") or {}
         if event.get("type") in {"content_block_start", "response.output_item.added"}:
             parts.append(block.get("name") or "")
         if isinstance(delta, dict):

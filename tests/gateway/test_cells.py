@@ -26,14 +26,19 @@ UPSTREAMS = {
     "bedrock-new-words-inside-200": "bedrock/converse/amazon.nova-new-event",
     "bedrock-claude-inside-200": "bedrock/anthropic.claude-event",
 }
-# litellm reads a chat stream's first event itself, and neither retries Bedrock's exception there nor tells a plug-in.
+# litellm reads a chat stream's first event itself, and neither retries Bedrock's exception there
+# nor tells a plug-in.
 UNREACHED = {("chat", "bedrock-new-words-inside-200")}
 MODES = {"plain": (False, False), "streamed": (True, False), "inside-200": (True, True)}
 CELLS = [
     pytest.param(protocol, upstream, stream, id=f"{protocol} {mode} {upstream}")
-    for protocol, (mode, (stream, inside)), upstream in itertools.product(PATHS, MODES.items(), UPSTREAMS)
+    for protocol, (mode, (stream, inside)), upstream in itertools.product(
+        PATHS, MODES.items(), UPSTREAMS
+    )
     if inside == upstream.endswith("inside-200") and (protocol, upstream) not in UNREACHED
 ]
+
+INSIDE = ("openai-inside-200", "anthropic-inside-200")
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +70,9 @@ def test_with_tools_no_pair_is_torn_and_the_call_arrives(
     proxy: Proxy, provider: Provider, protocol: str, upstream: str, stream: bool
 ) -> None:
     mark = new_mark()
-    answer = proxy.post(PATHS[protocol], request(protocol, upstream, mark, stream=stream, tools=True))
+    answer = proxy.post(
+        PATHS[protocol], request(protocol, upstream, mark, stream=stream, tools=True)
+    )
     assert answer.status == 200, answer.text
     words = said(answer, stream=stream)
     assert "look_up" in words
@@ -79,7 +86,9 @@ def test_with_two_deployments_neither_is_cooled_down(
 ) -> None:
     mark = new_mark()
     for _ in range(3):
-        answer = proxy.post(PATHS[protocol], request(protocol, f"{upstream}-two", mark, stream=stream))
+        answer = proxy.post(
+            PATHS[protocol], request(protocol, f"{upstream}-two", mark, stream=stream)
+        )
         assert answer.status == 200, answer.text
         assert mark in said(answer, stream=stream)
     assert _summaries(provider, mark) == 1
@@ -90,14 +99,35 @@ def test_two_refusals_in_a_row_fold_deeper(
     proxy: Proxy, provider: Provider, protocol: str, upstream: str, stream: bool
 ) -> None:
     mark = new_mark()
-    answer = proxy.post(PATHS[protocol], request(protocol, f"{upstream}-twice", mark, stream=stream, count=40))
+    answer = proxy.post(
+        PATHS[protocol], request(protocol, f"{upstream}-twice", mark, stream=stream, count=40)
+    )
     assert answer.status == 200, answer.text
     assert mark in said(answer, stream=stream)
     assert [seen.status for seen in _seen(provider, mark)].count(400) >= 2
 
 
+@pytest.mark.parametrize(
+    ("protocol", "upstream"),
+    [(protocol, upstream) for protocol in PATHS for upstream in INSIDE],
+)
+def test_a_call_that_began_from_a_record_tells_its_rounds_too(
+    proxy: Proxy, protocol: str, upstream: str
+) -> None:
+    mark = new_mark()
+    bodies = [request(protocol, upstream, mark, stream=True, count=count) for count in (20, 60)]
+    answers = [proxy.post(PATHS[protocol], body) for body in (*bodies, bodies[1])]
+    assert [answer.status for answer in answers] == [200, 200, 200]
+    assert mark in said(answers[1], stream=True)
+    assert [answer.headers["x-compacter-rounds"] for answer in answers] == ["1", "1", "0"]
+
+
 def _seen(provider: Provider, mark: str) -> list[Seen]:
-    return [seen for seen in list(provider.seen) if mark in str(seen.body) and "writer" not in seen.model]
+    return [
+        seen
+        for seen in list(provider.seen)
+        if mark in str(seen.body) and "writer" not in seen.model
+    ]
 
 
 def _summaries(provider: Provider, mark: str) -> int:

@@ -15,7 +15,9 @@ CHAT = "/v1/chat/completions"
 
 
 @pytest.fixture(scope="module")
-def workers(start: Start, provider: Provider, tmp_path_factory: pytest.TempPathFactory) -> list[Proxy]:
+def workers(
+    start: Start, provider: Provider, tmp_path_factory: pytest.TempPathFactory
+) -> list[Proxy]:
     path: Path = tmp_path_factory.mktemp("memory") / "memory.db"
     models = [
         deployment("plain", "openai/plain", provider),
@@ -30,7 +32,9 @@ def workers(start: Start, provider: Provider, tmp_path_factory: pytest.TempPathF
     return [start(said), start(said)]
 
 
-def test_what_one_worker_has_folded_the_other_one_knows(workers: list[Proxy], provider: Provider) -> None:
+def test_what_one_worker_has_folded_the_other_one_knows(
+    workers: list[Proxy], provider: Provider
+) -> None:
     mark = new_mark()
     answers = [worker.post(CHAT, request("chat", "plain", mark)) for worker in workers]
     assert [answer.status for answer in answers] == [200, 200]
@@ -49,7 +53,9 @@ def test_keys_of_one_team_share_and_others_do_not(workers: list[Proxy], provider
 def test_what_happens_is_counted_by_model_group(workers: list[Proxy]) -> None:
     def counted(name: str) -> float:
         page = workers[0].get("/metrics/").text
-        found = re.search(rf'^compacter_{name}_total{{model_group="plain"}} (\S+)$', page, re.MULTILINE)
+        found = re.search(
+            rf'^compacter_{name}_total{{model_group="plain"}} (\S+)$', page, re.MULTILINE
+        )
         return float(found[1]) if found else 0.0
 
     before = counted("folds"), counted("refusals"), counted("tokens_saved")
@@ -61,4 +67,8 @@ def test_what_happens_is_counted_by_model_group(workers: list[Proxy]) -> None:
 
 def models(provider: Provider, mark: str) -> list[str]:
     """The models of one conversation's requests, in order."""
-    return [one.model for one in list(provider.seen) if f"{mark}:" in str(one.body) or f"{mark} " in str(one.body)]
+    return [
+        one.model
+        for one in list(provider.seen)
+        if f"{mark}:" in str(one.body) or f"{mark} " in str(one.body)
+    ]

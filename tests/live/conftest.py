@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 
 WINDOW = 512
-"""Tokens: a quarter of what the model takes, because the prompts that it has to read take the time."""
+"""Tokens: a quarter of what the model takes, because the prompts that it has to read take the time.
+"""
 
 
 @pytest.fixture(scope="session")

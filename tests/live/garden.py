@@ -1,4 +1,6 @@
-"""A talk that is too long for the model. Its summary's prompt is always the same one, which the server reads once."""
+"""A talk that is too long for the model. Its summary's prompt is always the same one, which the
+server reads once.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,9 @@ from typing import Any
 def chat() -> list[Any]:
     history: list[Any] = [{"role": "system", "content": "You answer questions about a garden."}]
     for number in range(13):
-        history.append({"role": "user", "content": f"Bed {number}: what grows there in the summer months?"})
+        history.append(
+            {"role": "user", "content": (f"Bed {number}: what grows there in the summer months?")}
+        )
         if number % 8 == 0:
             function = {"name": "look_up", "arguments": f'{{"bed": {number}}}'}
             call = {"id": f"call_{number}", "type": "function", "function": function}
@@ -23,7 +27,9 @@ def chat() -> list[Any]:
         history.append(
             {
                 "role": "assistant",
-                "content": f"In bed {number} there are {number + 3} rose bushes, all of them yellow.",
+                "content": (
+                    f"In bed {number} there are {number + 3} rose bushes, all of them yellow."
+                ),
             }
         )
     return [*history, {"role": "user", "content": "Which colour are the roses?"}]

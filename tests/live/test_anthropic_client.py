@@ -15,21 +15,33 @@ if TYPE_CHECKING:
     from embedded_model import EmbeddedModel
 
 SCHEMA: Any = {"type": "object", "properties": {"bed": {"type": "integer"}}}
-TOOLS: list[Any] = [{"name": "look_up", "description": "What grows in a bed.", "input_schema": SCHEMA}]
+TOOLS: list[Any] = [
+    {"name": "look_up", "description": "What grows in a bed.", "input_schema": SCHEMA}
+]
 
 
 def history() -> list[Any]:
     found: list[Any] = []
     for number in range(13):
-        found.append({"role": "user", "content": f"Bed {number}: what grows there in the summer months?"})
+        found.append(
+            {"role": "user", "content": (f"Bed {number}: what grows there in the summer months?")}
+        )
         if number % 8 == 0:
-            use = {"type": "tool_use", "id": f"toolu_{number}", "name": "look_up", "input": {"bed": number}}
+            use = {
+                "type": "tool_use",
+                "id": f"toolu_{number}",
+                "name": "look_up",
+                "input": {"bed": number},
+            }
             result = {
                 "type": "tool_result",
                 "tool_use_id": f"toolu_{number}",
                 "content": f'{{"plants": {number + 3}}}',
             }
-            found += [{"role": "assistant", "content": [use]}, {"role": "user", "content": [result]}]
+            found += [
+                {"role": "assistant", "content": [use]},
+                {"role": "user", "content": [result]},
+            ]
         answer = f"In bed {number} there are {number + 3} rose bushes, all of them yellow."
         found.append({"role": "assistant", "content": [{"type": "text", "text": answer}]})
     return [*found, {"role": "user", "content": "Which colour are the roses?"}]
@@ -51,7 +63,9 @@ def events() -> list[CompactionEvent]:
 
 @pytest.fixture
 def compacter(events: list[CompactionEvent]) -> Compacter:
-    """The summary without a model, and little kept: the prompts that a model has to read take the time."""
+    """The summary without a model, and little kept: the prompts that a model has to read take the
+    time.
+    """
     return Compacter(compact_ratio=0.95, summarizer="extractive", on_compaction=events.append)
 
 
@@ -79,9 +93,14 @@ def check(events: list[CompactionEvent], model: EmbeddedModel) -> None:
 
 
 def test_create_then_stream(
-    client: anthropic.Anthropic, summary_prompt: str, events: list[CompactionEvent], model: EmbeddedModel
+    client: anthropic.Anthropic,
+    summary_prompt: str,
+    events: list[CompactionEvent],
+    model: EmbeddedModel,
 ) -> None:
-    compacter = Compacter(max_summary_tokens=60, summary_prompt=summary_prompt, on_compaction=events.append)
+    compacter = Compacter(
+        max_summary_tokens=60, summary_prompt=summary_prompt, on_compaction=events.append
+    )
     wrapped = compacter.wrap(client)
     reply = wrapped.messages.create(messages=history(), **options(model))
     assert reply.content
@@ -95,7 +114,10 @@ def test_create_then_stream(
 
 
 def test_the_stream_helper(
-    client: anthropic.Anthropic, compacter: Compacter, events: list[CompactionEvent], model: EmbeddedModel
+    client: anthropic.Anthropic,
+    compacter: Compacter,
+    events: list[CompactionEvent],
+    model: EmbeddedModel,
 ) -> None:
     with compacter.wrap(client).messages.stream(messages=history(), **options(model)) as stream:
         assert "".join(stream.text_stream) == stream.get_final_text() != ""
@@ -103,9 +125,14 @@ def test_the_stream_helper(
 
 
 def test_with_tools(
-    client: anthropic.Anthropic, compacter: Compacter, events: list[CompactionEvent], model: EmbeddedModel
+    client: anthropic.Anthropic,
+    compacter: Compacter,
+    events: list[CompactionEvent],
+    model: EmbeddedModel,
 ) -> None:
-    reply = compacter.wrap(client).messages.create(messages=history(), tools=TOOLS, **options(model))
+    reply = compacter.wrap(client).messages.create(
+        messages=history(), tools=TOOLS, **options(model)
+    )
     assert reply.content
     check(events, model)
 

@@ -1,4 +1,6 @@
-"""`make demo` does what it says: the real model answers each turn, and the context folds on the way."""
+"""`make demo` does what it says: the real model answers each turn, and the context folds on the
+way.
+"""
 
 from __future__ import annotations
 

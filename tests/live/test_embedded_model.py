@@ -1,4 +1,6 @@
-"""What the other live tests stand on: the server refuses what is too long, and ends when it should."""
+"""What the other live tests stand on: the server refuses what is too long, and ends when
+it should.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ PATHS = {
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 @pytest.mark.parametrize("path", PATHS)
-def test_too_long_a_request_is_refused_with_both_numbers(model: EmbeddedModel, path: str, stream: bool) -> None:
+def test_too_long_a_request_is_refused_with_both_numbers(
+    model: EmbeddedModel, path: str, stream: bool
+) -> None:
     with pytest.raises(urllib.error.HTTPError) as refused:
         model.post(path, {"model": model.name, "stream": stream, **PATHS[path](LONG)})
     with refused.value:
@@ -50,13 +54,17 @@ def test_the_servers_count_is_what_usage_reports(model: EmbeddedModel) -> None:
 
 
 def test_a_prompt_that_fits_is_answered_however_much_output_is_asked_for() -> None:
-    # Prompt + max_tokens beyond the window is not refused here: the output just ends at the window's edge.
+    # Prompt + max_tokens beyond the window is not refused here: the output just ends at the
+    # window's edge.
     if reason := why_unavailable():
         pytest.skip(reason)
     with embedded_model(256) as own:
         prompt = [{"role": "user", "content": "mill " * (own.window - 68)}]
         assert own.window - 50 < own.count_tokens(prompt) < own.window
-        reply = own.post("/v1/chat/completions", {"messages": prompt, "max_tokens": own.window, "ignore_eos": True})
+        reply = own.post(
+            "/v1/chat/completions",
+            {"messages": prompt, "max_tokens": own.window, "ignore_eos": True},
+        )
     assert reply["choices"][0]["finish_reason"] == "length"
     assert reply["usage"]["total_tokens"] <= own.window
 

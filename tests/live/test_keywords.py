@@ -1,4 +1,6 @@
-"""With a real model as the summarizer, what the user said of themselves is still there after a compaction."""
+"""With a real model as the summarizer, what the user said of themselves is still there after a
+compaction.
+"""
 
 from __future__ import annotations
 
@@ -24,11 +26,18 @@ TOPICS = ("the harbour", "the lighthouse", "the old ferry", "the fish market")
 def long_history() -> list[dict[str, Any]]:
     history: list[dict[str, Any]] = []
     for said in SAID:
-        history += [{"role": "user", "content": said}, {"role": "assistant", "content": "Thank you, I see."}]
+        history += [
+            {"role": "user", "content": said},
+            {"role": "assistant", "content": "Thank you, I see."},
+        ]
     for number in range(12):
         topic = TOPICS[number % len(TOPICS)]
-        history.append({"role": "user", "content": f"Part {number}: what can you tell me about {topic}?"})
-        history.append({"role": "assistant", "content": f"In year {1800 + number} {topic} was painted blue."})
+        history.append(
+            {"role": "user", "content": (f"Part {number}: what can you tell me about {topic}?")}
+        )
+        history.append(
+            {"role": "assistant", "content": (f"In year {1800 + number} {topic} was painted blue.")}
+        )
     return [*history, {"role": "user", "content": "Name one thing that is painted blue."}]
 
 

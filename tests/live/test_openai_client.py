@@ -47,7 +47,9 @@ def events() -> list[CompactionEvent]:
 
 @pytest.fixture
 def compacter(events: list[CompactionEvent]) -> Compacter:
-    """The summary without a model, and little kept: the prompts that a model has to read take the time."""
+    """The summary without a model, and little kept: the prompts that a model has to read take the
+    time.
+    """
     return Compacter(compact_ratio=0.95, summarizer="extractive", on_compaction=events.append)
 
 
@@ -79,15 +81,21 @@ def words(chunks: list[Any]) -> str:
 def test_chat_completions(
     client: openai.OpenAI, summary_prompt: str, events: list[CompactionEvent], model: EmbeddedModel
 ) -> None:
-    compacter = Compacter(max_summary_tokens=60, summary_prompt=summary_prompt, on_compaction=events.append)
+    compacter = Compacter(
+        max_summary_tokens=60, summary_prompt=summary_prompt, on_compaction=events.append
+    )
     wrapped = compacter.wrap(client).with_options(timeout=500)
-    reply = wrapped.chat.completions.create(model=model.name, messages=chat(), max_tokens=8, **LIMITS)
+    reply = wrapped.chat.completions.create(
+        model=model.name, messages=chat(), max_tokens=8, **LIMITS
+    )
     assert reply.choices[0].message.content
     check(events, model)
     assert events[0].input_tokens > 0
     assert events[0].summarizer_calls > 0
     made = len(events)
-    stream = wrapped.chat.completions.create(model=model.name, messages=chat(), max_tokens=8, stream=True, **LIMITS)
+    stream = wrapped.chat.completions.create(
+        model=model.name, messages=chat(), max_tokens=8, stream=True, **LIMITS
+    )
     assert words(list(stream))
     assert len(events) == made
 
@@ -96,14 +104,19 @@ def test_chat_completions_streaming(
     client: openai.OpenAI, compacter: Compacter, events: list[CompactionEvent], model: EmbeddedModel
 ) -> None:
     wrapped = compacter.wrap(client)
-    with wrapped.chat.completions.stream(model=model.name, messages=chat(), max_tokens=8, **LIMITS) as stream:
+    with wrapped.chat.completions.stream(
+        model=model.name, messages=chat(), max_tokens=8, **LIMITS
+    ) as stream:
         deltas = "".join(event.delta for event in stream if event.type == "content.delta")
         assert stream.current_completion_snapshot.choices[0].message.content == deltas != ""
     check(events, model)
 
 
 async def test_async_chat_completions(
-    aclient: openai.AsyncOpenAI, compacter: Compacter, events: list[CompactionEvent], model: EmbeddedModel
+    aclient: openai.AsyncOpenAI,
+    compacter: Compacter,
+    events: list[CompactionEvent],
+    model: EmbeddedModel,
 ) -> None:
     create = compacter.wrap(aclient).chat.completions.create
     stream = await create(model=model.name, messages=chat(), max_tokens=8, stream=True, **LIMITS)
@@ -119,7 +132,9 @@ def test_responses(
     client: openai.OpenAI, compacter: Compacter, events: list[CompactionEvent], model: EmbeddedModel
 ) -> None:
     wrapped = compacter.wrap(client)
-    stream = wrapped.responses.create(model=model.name, input=items(), max_output_tokens=8, stream=True, **LIMITS)
+    stream = wrapped.responses.create(
+        model=model.name, input=items(), max_output_tokens=8, stream=True, **LIMITS
+    )
     assert "".join(event.delta for event in stream if event.type == "response.output_text.delta")
     check(events, model)
     made = len(events)
@@ -129,11 +144,20 @@ def test_responses(
 
 
 async def test_async_responses(
-    aclient: openai.AsyncOpenAI, compacter: Compacter, events: list[CompactionEvent], model: EmbeddedModel
+    aclient: openai.AsyncOpenAI,
+    compacter: Compacter,
+    events: list[CompactionEvent],
+    model: EmbeddedModel,
 ) -> None:
     wrapped = compacter.wrap(aclient)
-    reply = await wrapped.responses.create(model=model.name, input=items(), max_output_tokens=8, **LIMITS)
+    reply = await wrapped.responses.create(
+        model=model.name, input=items(), max_output_tokens=8, **LIMITS
+    )
     assert reply.output_text
     check(events, model)
-    stream = await wrapped.responses.create(model=model.name, input=items(), max_output_tokens=8, stream=True, **LIMITS)
-    assert "".join([event.delta async for event in stream if event.type == "response.output_text.delta"])
+    stream = await wrapped.responses.create(
+        model=model.name, input=items(), max_output_tokens=8, stream=True, **LIMITS
+    )
+    assert "".join(
+        [event.delta async for event in stream if event.type == "response.output_text.delta"]
+    )

@@ -1,4 +1,6 @@
-"""A token limit on a real server, through litellm and the OpenAI SDK, in each shape a call can have."""
+"""A token limit on a real server, through litellm and the OpenAI SDK, in each shape a call can
+have.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ OPTIONS: dict[str, Any] = {"max_tokens": 8, "temperature": 0, "timeout": 600}
 
 
 class Recorder:
-    """The real function with a book beside it: what was asked for, and the usage of each whole reply."""
+    """The real function with a book beside it: what was asked for, and the usage of each whole
+    reply.
+    """
 
     def __init__(self) -> None:
         self.requests: list[list[Any]] = []
@@ -37,7 +41,9 @@ class Recorder:
 
         return recorded
 
-    def asynchronous(self, function: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+    def asynchronous(
+        self, function: Callable[..., Awaitable[Any]]
+    ) -> Callable[..., Awaitable[Any]]:
         @functools.wraps(function)
         async def recorded(*args: Any, messages: list[Any], **options: Any) -> Any:
             self.requests.append(list(messages))
@@ -52,7 +58,12 @@ class Recorder:
 
 
 def through_litellm(model: EmbeddedModel) -> dict[str, Any]:
-    return {"model": f"openai/{model.name}", "api_base": model.api_base, "api_key": "none", **OPTIONS}
+    return {
+        "model": f"openai/{model.name}",
+        "api_base": model.api_base,
+        "api_key": "none",
+        **OPTIONS,
+    }
 
 
 def router(model: EmbeddedModel) -> Router:
@@ -81,9 +92,16 @@ def text_of_chunk(chunk: Any) -> str:
 
 
 def check(
-    answer: str, events: list[CompactionEvent], recorder: Recorder, model: EmbeddedModel, *, stream: bool
+    answer: str,
+    events: list[CompactionEvent],
+    recorder: Recorder,
+    model: EmbeddedModel,
+    *,
+    stream: bool,
 ) -> None:
-    """The answer came, the caller's history did not change, and the event tells the server's own numbers."""
+    """The answer came, the caller's history did not change, and the event tells the server's own
+    numbers.
+    """
     history = chat()
     assert answer.strip()
     assert events
@@ -94,8 +112,12 @@ def check(
     assert first.summary
     # Every whole reply but the last is a summarizer's; the answer to a stream is not among them.
     summaries = recorder.usages if stream else recorder.usages[:-1]
-    assert sum(usage.prompt_tokens for usage in summaries) == sum(event.input_tokens for event in events)
-    assert sum(usage.completion_tokens for usage in summaries) == sum(event.output_tokens for event in events)
+    assert sum(usage.prompt_tokens for usage in summaries) == sum(
+        event.input_tokens for event in events
+    )
+    assert sum(usage.completion_tokens for usage in summaries) == sum(
+        event.output_tokens for event in events
+    )
     assert recorder.requests[0] == history
     assert recorder.requests[-1][0] == history[0]
     assert recorder.requests[-1][-1] == history[-1]
@@ -115,7 +137,9 @@ def events() -> list[CompactionEvent]:
 @pytest.fixture
 def compacter(summary_prompt: str, events: list[CompactionEvent]) -> Compacter:
     # Short, because each token costs time here: what a summary is worth is tested elsewhere.
-    return Compacter(max_summary_tokens=60, summary_prompt=summary_prompt, on_compaction=events.append)
+    return Compacter(
+        max_summary_tokens=60, summary_prompt=summary_prompt, on_compaction=events.append
+    )
 
 
 SHAPES = pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
@@ -202,7 +226,10 @@ async def test_openai_async_create(
 
 
 def test_a_streams_own_object_is_handed_out(
-    model: EmbeddedModel, sync_client: openai.OpenAI, compacter: Compacter, events: list[CompactionEvent]
+    model: EmbeddedModel,
+    sync_client: openai.OpenAI,
+    compacter: Compacter,
+    events: list[CompactionEvent],
 ) -> None:
     create = compacter.wrap(sync_client.chat.completions.create)
     history: Any = chat()
@@ -228,8 +255,12 @@ def test_the_second_call_with_the_full_history_reuses_the_summary(
     completion = compacter.wrap(recorder.sync(litellm.completion))
     history = chat()
     answer = text_of(completion(messages=history, **through_litellm(model)))
-    folded, asked = len(events), len(recorder.requests)
-    history += [{"role": "assistant", "content": answer}, {"role": "user", "content": "And one more?"}]
+    folded = len(events)
+    asked = len(recorder.requests)
+    history += [
+        {"role": "assistant", "content": answer},
+        {"role": "user", "content": "And one more?"},
+    ]
     assert text_of(completion(messages=history, **through_litellm(model)))
     assert len(events) == folded
     assert len(recorder.requests) == asked + 1

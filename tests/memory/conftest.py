@@ -60,10 +60,18 @@ def redis_url(folder: Path) -> Iterator[str]:
 def cluster_port(folder: Path) -> Iterator[int]:
     """A cluster of one node, which has every slot."""
     redis = pytest.importorskip("redis")
-    port, bus = free_port(), free_port()
+    port = free_port()
+    bus = free_port()
     with redis_server(
         *("--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(folder)),
-        *("--cluster-enabled", "yes", "--cluster-port", str(bus), "--cluster-config-file", f"{port}.conf"),
+        *(
+            "--cluster-enabled",
+            "yes",
+            "--cluster-port",
+            str(bus),
+            "--cluster-config-file",
+            f"{port}.conf",
+        ),
     ):
         with redis.Redis(port=port) as client:
             client.execute_command("CLUSTER ADDSLOTSRANGE 0 16383")
@@ -75,11 +83,16 @@ def cluster_port(folder: Path) -> Iterator[int]:
 @pytest.fixture(scope="session")
 def sentinel_port(folder: Path) -> Iterator[int]:
     """A sentinel, and the server that it watches under the name ``records``."""
-    main, port = free_port(), free_port()
+    main = free_port()
+    port = free_port()
     settings = folder / "sentinel.conf"
-    settings.write_text(f"port {port}\nbind 127.0.0.1\nsentinel monitor records 127.0.0.1 {main} 1\n")
+    settings.write_text(
+        f"port {port}\nbind 127.0.0.1\nsentinel monitor records 127.0.0.1 {main} 1\n"
+    )
     with (
-        redis_server("--port", str(main), "--bind", "127.0.0.1", "--save", "", "--dir", str(folder)),
+        redis_server(
+            "--port", str(main), "--bind", "127.0.0.1", "--save", "", "--dir", str(folder)
+        ),
         redis_server(str(settings), "--sentinel", ready="+monitor"),
     ):
         yield port
@@ -93,7 +106,9 @@ def namespace(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(autouse=True)
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A busy machine is no memory in trouble: tests of that say their own ``deadline``, and a pause outlasts a test."""
+    """A busy machine is no memory in trouble: tests of that say their own ``deadline``, and a pause
+    outlasts a test.
+    """
     monkeypatch.setattr("compacter.memory.base._PAUSE", 600.0)
     for kind in SQLiteMemory, RedisMemory:
         defaults = kind.__init__.__kwdefaults__
@@ -150,7 +165,9 @@ def talk() -> Callable[..., list[dict[str, Any]]]:
         history = [{"role": "system", "content": "Be brief."}]
         for number in range(length):
             role = "assistant" if number % 2 else "user"
-            history.append({"role": role, "content": f"{role} says thing {number} about {about}. " * 4})
+            history.append(
+                {"role": role, "content": f"{role} says thing {number} about {about}. " * 4}
+            )
         return history
 
     return make

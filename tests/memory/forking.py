@@ -1,6 +1,8 @@
-"""A program that forks children while its threads keep a memory busy; each child makes calls of its own.
+"""A program that forks children while its threads keep a memory busy; each child makes calls of its
+own.
 
-Arguments: the kind of memory, its place, a namespace, how many children. It ends with 0 if all children came through.
+Arguments: the kind of memory, its place, a namespace, how many children. It ends with 0 if all
+children came through.
 """
 
 from __future__ import annotations
@@ -34,12 +36,17 @@ def completion(model: str, messages: list[Any]) -> Any:
 def talk(about: object) -> list[Any]:
     """A history that is too long."""
     roles = ("user", "assistant")
-    said = [{"role": roles[n % 2], "content": f"{roles[n % 2]} says thing {n} about {about}. " * 4} for n in range(60)]
+    said = [
+        {"role": roles[n % 2], "content": f"{roles[n % 2]} says thing {n} about {about}. " * 4}
+        for n in range(60)
+    ]
     return [*said, {"role": "user", "content": "And now?"}]
 
 
 def find(memory: Memory) -> None:
-    """Use the memory itself, whose errors a call passes over: a file may be busy for a moment while others close it."""
+    """Use the memory itself, whose errors a call passes over: a file may be busy for a moment while
+    others close it.
+    """
     end = time.monotonic() + 100
     while True:
         try:
@@ -58,9 +65,15 @@ def main(kind: str, place: str, namespace: str, children: int) -> int:
     if kind != "in process":
         # A busy machine may be slow; what is looked for is a child that waits for ever.
         sqlite = kind == "sqlite"
-        memory = SQLiteMemory(place, deadline=20) if sqlite else RedisMemory(place, namespace=namespace, deadline=20)
+        memory = (
+            SQLiteMemory(place, deadline=20)
+            if sqlite
+            else RedisMemory(place, namespace=namespace, deadline=20)
+        )
     compacter = Compacter(
-        memory=memory, summarizer=lambda messages, **_: "They spoke of things.", logger=structlog.get_logger()
+        memory=memory,
+        summarizer=lambda messages, **_: "They spoke of things.",
+        logger=structlog.get_logger(),
     )
     call = compacter.wrap(completion)
     ended = threading.Event()
@@ -82,7 +95,7 @@ def main(kind: str, place: str, namespace: str, children: int) -> int:
         child = os.fork()
         if child == 0:
             # A child that waits for what only its parent has tells where.
-            faulthandler.dump_traceback_later(300, exit=True)
+            faulthandler.dump_traceback_later(120, exit=True)
             try:
                 for about in ("1 2", f"child {number}", "2 3"):
                     call("model", talk(about))

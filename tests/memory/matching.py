@@ -13,7 +13,11 @@ from compacter.messages.format import MessageFormat
 
 class Matching:
     def __init__(
-        self, memory: Memory, *, alternate: bool | None = None, on_unencodable: Callable[[str], object] | None = None
+        self,
+        memory: Memory,
+        *,
+        alternate: bool | None = None,
+        on_unencodable: Callable[[str], object] | None = None,
     ) -> None:
         self.matcher = Matcher(memory, alternate=alternate, on_unencodable=on_unencodable)
         self.memory = self.matcher.memory
@@ -22,6 +26,11 @@ class Matching:
         return pump(self.matcher.view(scope, form, messages))
 
     def remember(
-        self, scope: str, form: MessageFormat, before: Sequence[Any], after: Sequence[Any], window: int | None = None
+        self,
+        scope: str,
+        form: MessageFormat,
+        before: Sequence[Any],
+        after: Sequence[Any],
+        window: int | None = None,
     ) -> str:
         return pump(self.matcher.remember(scope, form, before, after, window))

@@ -23,19 +23,25 @@ def test_a_file_is_named_with_and_without_its_scheme(form: str, tmp_path: Path) 
 @pytest.mark.parametrize(
     "address", ["sqlite:m", "sqlite:///{}/m", "./m", "m.db", "m.sqlite3", "sqlite::memory:", "~/m"]
 )
-def test_what_can_only_be_a_file_is_one(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_can_only_be_a_file_is_one(
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("USERPROFILE", str(tmp_path))
     assert isinstance(memory_at(address.format(str(tmp_path).lstrip(os.sep))), SQLiteMemory)
 
 
-@pytest.mark.parametrize("address", ["redis://127.0.0.1:1/0", "rediss://127.0.0.1:1/0", "unix:///run/redis.sock"])
+@pytest.mark.parametrize(
+    "address", ["redis://127.0.0.1:1/0", "rediss://127.0.0.1:1/0", "unix:///run/redis.sock"]
+)
 def test_a_redis_url_is_a_server(address: str) -> None:
     assert isinstance(memory_at(address), RedisMemory)
 
 
-@pytest.mark.parametrize("address", ["", "memory", "sqlite:", "postgres://host/x.db", "reddis://:secret@host/0"])
+@pytest.mark.parametrize(
+    "address", ["", "memory", "sqlite:", "postgres://host/x.db", "reddis://:secret@host/0"]
+)
 def test_anything_else_is_refused_without_being_repeated(address: str) -> None:
     with pytest.raises(ConfigurationError, match="sqlite:PATH") as refused:
         memory_at(address)

@@ -23,7 +23,10 @@ def record(key: str = "k") -> Record:
 
 
 def history(length: int = 30) -> list[dict[str, str]]:
-    return [{"role": ("user", "assistant")[n % 2], "content": f"Thing {n} about trains. " * 20} for n in range(length)]
+    return [
+        {"role": ("user", "assistant")[n % 2], "content": f"Thing {n} about trains. " * 20}
+        for n in range(length)
+    ]
 
 
 @pytest.fixture
@@ -52,13 +55,17 @@ async def test_async_calls_start_no_thread(redis_url: str, namespace: str, given
 
 async def test_calls_of_two_programs_make_one_summary(redis_url: str, namespace: str) -> None:
     model = ScriptedModel(window=1_500, replies="They talked about trains.")
-    compacters = [Compacter(memory=RedisMemory(redis_url, namespace=namespace), recall=None) for _ in range(4)]
+    compacters = [
+        Compacter(memory=RedisMemory(redis_url, namespace=namespace), recall=None) for _ in range(4)
+    ]
     calls = [compacter.wrap(model.acompletion) for compacter in compacters]
     await asyncio.gather(*(call("m", history()) for call in calls))
     assert sum(compacter.totals.rounds for compacter in compacters) == 1
 
 
-def test_each_event_loop_has_connections_of_its_own_that_end_with_it(redis_url: str, namespace: str) -> None:
+def test_each_event_loop_has_connections_of_its_own_that_end_with_it(
+    redis_url: str, namespace: str
+) -> None:
     memory = RedisMemory(redis_url, namespace=namespace)
     for number in range(3):
         asyncio.run(memory.asave(record(str(number))))
@@ -71,7 +78,11 @@ def test_each_event_loop_has_connections_of_its_own_that_end_with_it(redis_url: 
 async def test_an_asyncio_client_serves_no_sync_call(redis_url: str, namespace: str) -> None:
     async with redis.asyncio.Redis.from_url(redis_url) as client:
         memory = RedisMemory(client, namespace=namespace)
-        for use in (lambda: memory.find(["k"]), lambda: memory.save(record()), lambda: memory.claim("k", 1)):
+        for use in (
+            lambda: memory.find(["k"]),
+            lambda: memory.save(record()),
+            lambda: memory.claim("k", 1),
+        ):
             with pytest.raises(MemoryUnavailable, match="URL"):
                 use()
         model = ScriptedModel(window=1_500, replies="They talked about trains.")
@@ -117,7 +128,8 @@ async def test_a_claim_is_renewed_while_it_is_held_and_not_after(
 
 
 async def test_the_claim_of_a_cancelled_call_ends_soon(redis_url: str, namespace: str) -> None:
-    memory, asked = RedisMemory(redis_url, namespace=namespace), asyncio.Event()
+    memory = RedisMemory(redis_url, namespace=namespace)
+    asked = asyncio.Event()
 
     async def slow(messages: Any) -> str:
         asked.set()
@@ -141,7 +153,13 @@ async def test_the_claim_of_a_cancelled_call_ends_soon(redis_url: str, namespace
 
 
 def test_a_namespace_is_never_served_to_another_one(redis_url: str, namespace: str) -> None:
-    names = [namespace, f"{namespace}:records", f"{namespace[:-1]}", f"{namespace}*", f"{namespace}:"]
+    names = [
+        namespace,
+        f"{namespace}:records",
+        f"{namespace[:-1]}",
+        f"{namespace}*",
+        f"{namespace}:",
+    ]
     memories = [RedisMemory(redis_url, namespace=name) for name in names]
     for number, memory in enumerate(memories):
         memory.save(record(f"k{number}"))

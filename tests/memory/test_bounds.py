@@ -36,7 +36,9 @@ def with_pictures(talk: Talk, about: str) -> list[Any]:
 def as_objects(talk: Talk, about: str) -> list[Any]:
     """A history of an SDK's objects with long texts."""
     return [
-        message if message["role"] != "assistant" else LitellmMessage(**{**message, "content": about * 20_000})
+        message
+        if message["role"] != "assistant"
+        else LitellmMessage(**{**message, "content": about * 20_000})
         for message in talk(20, about)
     ]
 

@@ -76,7 +76,9 @@ def closed(awaited: Awaited, client: Any) -> None:
 
 
 class OfRedisAwaited(MemoryConformance):
-    """Redis as calls under asyncio use it. A client belongs to one event loop, so each opening makes its own."""
+    """Redis as calls under asyncio use it. A client belongs to one event loop, so each opening
+    makes its own.
+    """
 
     @pytest.fixture
     def make(self) -> Callable[[], Any]:
@@ -96,7 +98,9 @@ class OfRedisAwaited(MemoryConformance):
 
                 awaited = Awaited(memory)
                 stack.callback(awaited.close)
-                manager = getattr(getattr(clients[0], "connection_pool", None), "sentinel_manager", None)
+                manager = getattr(
+                    getattr(clients[0], "connection_pool", None), "sentinel_manager", None
+                )
                 for client in (*clients, *getattr(manager, "sentinels", ())):
                     if not isinstance(client, str):
                         stack.callback(closed, awaited, client)

@@ -16,7 +16,8 @@ from compacter.errors import ConfigurationError
 from compacter.memory import Record
 from compacter.memory.record import Codec, StoredMessage
 
-OLD, NEW = Fernet.generate_key(), Fernet.generate_key()
+OLD = Fernet.generate_key()
+NEW = Fernet.generate_key()
 
 
 def record(text: str = "A secret summary.") -> Record:
@@ -69,7 +70,9 @@ def test_what_somebody_wrote_without_the_key_counts_for_nothing(file: Path) -> N
 def test_what_was_altered_is_left_out(file: Path) -> None:
     saved(file, encryption=OLD)
     with sqlite3.connect(file) as connection:
-        connection.execute("UPDATE records SET body = substr(body, 1, 60) || 'AAAA' || substr(body, 65)")
+        connection.execute(
+            "UPDATE records SET body = substr(body, 1, 60) || 'AAAA' || substr(body, 65)"
+        )
     connection.close()
     assert found(file, encryption=OLD) == []
 

@@ -6,19 +6,24 @@ import gc
 import importlib
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
-import weakref
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import compacter.call
 from compacter.call.recall import Recall
-from compacter.locks import Lock
-from compacter.memory import InProcessMemory, Record, RedisMemory, SQLiteMemory
-from compacter.recall.index import Index
+from compacter.database import SQLITE, Database
+from compacter.locks import Lock, import_before_fork
+from compacter.memory import InProcessMemory, MemoryUnavailable, Record, RedisMemory, SQLiteMemory
+from compacter.messages.parts import Part
+from compacter.recall.index import Archive, Index, SearchUnavailableError
 from compacter.recall.passages import Quotes
+from compacter.recall.quotes import search
 
 PROGRAM = Path(__file__).with_name("forking.py")
 RECORD = Record("k", 3, (), (), "d", "l")
@@ -37,7 +42,9 @@ def test_every_child_of_a_busy_parent_comes_through(
 ) -> None:
     place = request.getfixturevalue("redis_url") if kind == "redis" else str(tmp_path / "memory.db")
     arguments = [sys.executable, PROGRAM, kind, place, namespace, str(children)]
-    ended = subprocess.run(arguments, env=environment, timeout=600, capture_output=True, text=True, check=False)
+    ended = subprocess.run(
+        arguments, env=environment, timeout=600, capture_output=True, text=True, check=False
+    )
     assert ended.returncode == 0, ended.stderr[-4_000:]
 
 
@@ -64,34 +71,30 @@ def test_a_child_finds_a_lock_free_and_the_parent_goes_on() -> None:
     assert locked()
 
 
-def test_a_child_imports_what_the_parent_was_importing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fork_waits_for_what_a_call_imports_late(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "imported_slowly.py").write_text(
-        "import builtins\n"
-        "if not hasattr(builtins, 'imported_once'):\n"
-        "    builtins.imported_once = True\n"
-        "    builtins.import_began.set()\n"
-        "    builtins.import_may_end.wait(300)\n"
+        "import builtins\nbuiltins.import_began.set()\nbuiltins.import_may_end.wait(300)\n"
     )
-    began, may_end = threading.Event(), threading.Event()
-    monkeypatch.syspath_prepend(tmp_path)
+    began = threading.Event()
+    may_end = threading.Event()
+    monkeypatch.setattr("compacter.call.__path__", [*compacter.call.__path__, str(tmp_path)])
     monkeypatch.setattr("builtins.import_began", began, raising=False)
     monkeypatch.setattr("builtins.import_may_end", may_end, raising=False)
-    monkeypatch.setattr("builtins.imported_once", True, raising=False)
-    monkeypatch.delattr("builtins.imported_once")
-    importing = threading.Thread(target=importlib.import_module, args=("imported_slowly",))
+    name = "compacter.call.imported_slowly"
+    importing = threading.Thread(target=importlib.import_module, args=(name,))
     importing.start()
     assert began.wait(300)
-
-    def imported() -> bool:
-        signal.alarm(120)
-        return importlib.import_module("imported_slowly").__name__ == "imported_slowly"
+    threading.Timer(0.1, may_end.set).start()
+    import_before_fork("compacter.call")
 
     try:
-        assert child(imported) == 0
+        assert child(lambda: importlib.import_module(name).__name__ == name) == 0
     finally:
         may_end.set()
         importing.join()
-        sys.modules.pop("imported_slowly", None)
+        sys.modules.pop(name, None)
 
 
 def test_a_child_keeps_the_records_of_its_parent_and_has_its_own_from_then_on() -> None:
@@ -121,31 +124,140 @@ def test_a_child_cannot_give_back_its_parents_claim(tmp_path: Path) -> None:
     assert memory.claim("k", 60) is not None
 
 
-def test_a_child_uses_the_same_redis_through_a_connection_of_its_own(redis_memory: RedisMemory) -> None:
+def test_a_child_uses_the_same_redis_through_a_connection_of_its_own(
+    redis_memory: RedisMemory,
+) -> None:
     redis_memory.save(RECORD)
     assert child(lambda: list(redis_memory.find(["k"])) == [RECORD]) == 0
     assert list(redis_memory.find(["k"])) == [RECORD]
 
 
-def test_a_search_index_is_closed_only_while_no_thread_forks() -> None:
-    index = Index()
-    lock, closed = index._lock, index._close
-    release = threading.Thread(target=closed)
-    with lock:  # As a fork holds it.
-        release.start()
-        release.join(0.05)
-        assert release.is_alive()
-    release.join(300)
-    assert not release.is_alive()
+def test_a_fork_waits_until_no_other_thread_is_inside_sqlite() -> None:
+    inside = threading.Event()
+    may_leave = threading.Event()
+
+    def work() -> None:
+        with SQLITE:
+            inside.set()
+            assert may_leave.wait(300)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    assert inside.wait(300)
+    threading.Timer(0.1, may_leave.set).start()
+
+    assert child(lambda: SQLITE.usable and len(Database(":memory:").execute("SELECT 1")) == 1) == 0
+    thread.join()
+
+
+def test_a_child_forked_while_sqlite_is_busy_uses_none_and_its_calls_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("compacter.locks.PATIENCE", 0.01)
+    memory = SQLiteMemory(tmp_path / "memory.db")
+    memory.save(RECORD)
+    inside = threading.Event()
+    may_leave = threading.Event()
+
+    def work() -> None:
+        with SQLITE:
+            inside.set()
+            assert may_leave.wait(300)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    assert inside.wait(300)
+
+    def goes_on() -> bool:
+        with pytest.raises(SearchUnavailableError, match="forked while SQLite was busy"):
+            Index()
+        with pytest.raises(MemoryUnavailable, match="forked while SQLite was busy"):
+            memory.find(["k"])
+        return True
+
+    try:
+        assert child(goes_on) == 0
+    finally:
+        may_leave.set()
+        thread.join()
+    assert list(memory.find(["k"])) == [RECORD]
+
+
+def test_every_use_of_sqlite_by_an_index_or_a_memory_is_one_that_a_fork_waits_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outside: list[str] = []
+
+    def note(what: str) -> None:
+        if threading.get_ident() not in SQLITE._inside:
+            outside.append(what)
+
+    class Guarded(sqlite3.Connection):
+        def execute(self, sql: str, *parameters: Any) -> sqlite3.Cursor:
+            note(sql)
+            return super().execute(sql, *parameters)
+
+        def executemany(self, sql: str, *parameters: Any) -> sqlite3.Cursor:
+            note(sql)
+            return super().executemany(sql, *parameters)
+
+        def backup(self, *target: Any, **options: Any) -> None:
+            note("backup")
+            super().backup(*target, **options)
+
+        def close(self) -> None:
+            note("close")
+            super().close()
+
+    connect = sqlite3.connect
+
+    def connected(*given: Any, **options: Any) -> sqlite3.Connection:
+        note("connect")
+        return connect(*given, **options, factory=Guarded)
+
+    monkeypatch.setattr("compacter.database.sqlite3.connect", connected)
+    index = Index([Part("user", "text", "The heron stood in the reeds.")])
+    longer = index.extended([Part("user", "text", "It flew off.")])
+    assert search(longer, "heron")
+    del index, longer
+    memory = SQLiteMemory(tmp_path / "memory.db")
+    memory.save(RECORD)
+    assert list(memory.find(["k"])) == [RECORD]
+    claim = memory.claim("k", 1)
+    assert claim is not None
+    claim.release()
+    memory.clear()
+    memory.close()
+    gc.collect()
+    assert outside == []
+
+
+def test_a_history_is_searched_in_a_child_without_its_parents_index() -> None:
+    archive = Archive()
+    archive.add(lambda: [Part("user", "text", "The heron stood in the reeds.")], 0, None)
+    index = archive.index()
+
+    def found() -> bool:
+        return archive.index() is not index and bool(search(archive.index(), "heron"))
+
+    assert child(found) == 0
+    assert archive.index() is index
 
 
 def test_a_child_leaves_the_search_indexes_of_its_parent_alone() -> None:
     recall = Recall(Quotes(), None)
     index = Index()
     recall._indexes["a record", None] = index
-    held = weakref.ref(index)
-    del index
     recall.after_fork_in_child()
     gc.collect()
     assert ("a record", None) not in recall._indexes
-    assert held() is not None
+
+
+def test_a_child_does_not_close_its_parents_databases() -> None:
+    database = Database(":memory:")
+
+    def close() -> bool:
+        database.close()
+        return len(database._connection.execute("SELECT 1").fetchall()) == 1
+
+    assert child(close) == 0

@@ -78,5 +78,6 @@ def test_a_bound_that_bounds_nothing_is_refused_by_name(name: str, value: Any) -
 
 def test_compacters_that_share_a_memory_share_what_is_under_way() -> None:
     memory = InProcessMemory()
-    one, other = Compacter(memory=memory), Compacter(memory=memory)
+    one = Compacter(memory=memory)
+    other = Compacter(memory=memory)
     assert one._state.flights is other._state.flights is not Compacter()._state.flights

@@ -58,7 +58,8 @@ class Together:
 
 
 def test_threads_make_one_summary(memory: Memory, history: list[Any]) -> None:
-    together, compacter = Together(4), Compacter(memory=memory, summarizer=ScriptedSummarizer())
+    together = Together(4)
+    compacter = Compacter(memory=memory, summarizer=ScriptedSummarizer())
     completion = compacter.wrap(together.completion)
     with ThreadPoolExecutor(4) as pool:
         calls = [pool.submit(completion, "model", list(history)) for _ in range(4)]
@@ -70,25 +71,39 @@ def test_threads_make_one_summary(memory: Memory, history: list[Any]) -> None:
 
 
 async def test_tasks_make_one_summary(memory: Memory, history: list[Any]) -> None:
-    together, compacter = Together(4), Compacter(memory=memory, summarizer=ScriptedSummarizer().acall)
+    together = Together(4)
+    compacter = Compacter(memory=memory, summarizer=ScriptedSummarizer().acall)
     completion = compacter.wrap(together.acompletion)
     await asyncio.gather(*(completion("model", list(history)) for _ in range(4)))
     assert compacter.totals.rounds == 1
 
 
-def test_compacters_that_share_a_memory_make_one_summary(memory: Memory, history: list[Any]) -> None:
-    together, summarizer = Together(3), ScriptedSummarizer()
+def test_compacters_that_share_a_memory_make_one_summary(
+    memory: Memory, history: list[Any]
+) -> None:
+    together = Together(3)
+    summarizer = ScriptedSummarizer()
     compacters = [Compacter(memory=memory, summarizer=summarizer) for _ in range(3)]
     with ThreadPoolExecutor(3) as pool:
-        list(pool.map(lambda each: each.wrap(together.completion)("model", list(history)), compacters))
+        list(
+            pool.map(
+                lambda each: each.wrap(together.completion)("model", list(history)), compacters
+            )
+        )
     assert sum(each.totals.rounds for each in compacters) == 1
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "redis"])
 def test_processes_make_one_summary(
-    request: pytest.FixtureRequest, kind: str, tmp_path: Path, namespace: str, environment: dict[str, str]
+    request: pytest.FixtureRequest,
+    kind: str,
+    tmp_path: Path,
+    namespace: str,
+    environment: dict[str, str],
 ) -> None:
-    place = str(tmp_path / "memory.db") if kind == "sqlite" else request.getfixturevalue("redis_url")
+    place = (
+        str(tmp_path / "memory.db") if kind == "sqlite" else request.getfixturevalue("redis_url")
+    )
     with ExitStack() as stack:
         workers = [
             stack.enter_context(
@@ -111,7 +126,9 @@ def test_processes_make_one_summary(
     assert told[0]["sent"] == told[1]["sent"]
 
 
-def test_a_call_that_is_refused_after_another_made_the_summary_uses_it(memory: Memory, history: list[Any]) -> None:
+def test_a_call_that_is_refused_after_another_made_the_summary_uses_it(
+    memory: Memory, history: list[Any]
+) -> None:
     scripted = ScriptedModel(window=2_000)
     compacter = Compacter(memory=memory, summarizer=ScriptedSummarizer())
     other = compacter.wrap(scripted.completion)
@@ -131,9 +148,13 @@ def test_a_call_that_is_refused_after_another_made_the_summary_uses_it(memory: M
     assert scripted.rejected == 2
 
 
-async def test_who_waits_for_a_cancelled_call_makes_the_summary(memory: Memory, history: list[Any]) -> None:
-    together, summarizer = Together(2), ScriptedSummarizer()
-    asked, first = asyncio.Event(), True
+async def test_who_waits_for_a_cancelled_call_makes_the_summary(
+    memory: Memory, history: list[Any]
+) -> None:
+    together = Together(2)
+    summarizer = ScriptedSummarizer()
+    asked = asyncio.Event()
+    first = True
 
     async def summarize(messages: list[Any], **options: Any) -> Any:
         nonlocal first
@@ -170,8 +191,11 @@ def _awaiting(task: asyncio.Task[Any]) -> list[str]:
     return names
 
 
-def test_who_waits_for_a_call_that_fails_makes_the_summary(memory: Memory, history: list[Any]) -> None:
-    together, summarizer = Together(2), ScriptedSummarizer(fail=[RuntimeError("no"), None])
+def test_who_waits_for_a_call_that_fails_makes_the_summary(
+    memory: Memory, history: list[Any]
+) -> None:
+    together = Together(2)
+    summarizer = ScriptedSummarizer(fail=[RuntimeError("no"), None])
     compacter = Compacter(memory=memory, summarizer=summarizer, fallback=None)
     completion = compacter.wrap(together.completion)
     with ThreadPoolExecutor(2) as pool:
@@ -189,7 +213,11 @@ class _SlowToClaim(InProcessMemory):
 
     def __init__(self) -> None:
         super().__init__()
-        self.asked, self.go_on, self.released = threading.Event(), threading.Event(), threading.Event()
+        self.asked, self.go_on, self.released = (
+            threading.Event(),
+            threading.Event(),
+            threading.Event(),
+        )
 
     def claim(self, key: str, seconds: float) -> Any:
         self.asked.set()
@@ -197,7 +225,9 @@ class _SlowToClaim(InProcessMemory):
         return SimpleNamespace(release=self.released.set)
 
 
-async def test_a_claim_that_is_granted_after_the_cancellation_is_given_back(history: list[Any]) -> None:
+async def test_a_claim_that_is_granted_after_the_cancellation_is_given_back(
+    history: list[Any],
+) -> None:
     memory = _SlowToClaim()
     model = ScriptedModel(window=2_000)
     compacter = Compacter(memory=memory, summarizer=ScriptedSummarizer().acall)

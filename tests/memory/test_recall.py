@@ -31,8 +31,12 @@ def recall() -> Matching:
     return Matching(InProcessMemory())
 
 
-def fold(history: Sequence[Any], cut: int, keep: Sequence[int] = (), summary: Any = SUMMARY) -> list[Any]:
-    """The history with a summary for what stands before ``cut``, but for a system message and ``keep``."""
+def fold(
+    history: Sequence[Any], cut: int, keep: Sequence[int] = (), summary: Any = SUMMARY
+) -> list[Any]:
+    """The history with a summary for what stands before ``cut``, but for a system message and
+    ``keep``.
+    """
     return [history[0], summary, *(history[index] for index in keep), *history[cut:]]
 
 
@@ -48,7 +52,9 @@ def test_a_history_that_went_on_gets_the_summary_and_the_rest(
     assert all(one is other for one, other in zip(view[2:], later[7:], strict=True))
 
 
-def test_equal_copies_of_the_messages_are_recognised(recall: Matching, openai: MessageFormat, talk: Talk) -> None:
+def test_equal_copies_of_the_messages_are_recognised(
+    recall: Matching, openai: MessageFormat, talk: Talk
+) -> None:
     history = talk(10)
     recall.remember("scope", openai, history, fold(history, 7))
     copies = json.loads(json.dumps(history))
@@ -56,10 +62,15 @@ def test_equal_copies_of_the_messages_are_recognised(recall: Matching, openai: M
     assert Matching(recall.memory).view("scope", openai, copies) == fold(history, 7)
 
 
-def test_nothing_is_known_of_another_conversation(recall: Matching, openai: MessageFormat, talk: Talk) -> None:
+def test_nothing_is_known_of_another_conversation(
+    recall: Matching, openai: MessageFormat, talk: Talk
+) -> None:
     history = talk(10)
     recall.remember("scope", openai, history, fold(history, 7))
-    assert recall.view("scope", openai, [*history[:2], answered("Something else."), *history[3:]]) is None
+    assert (
+        recall.view("scope", openai, [*history[:2], answered("Something else."), *history[3:]])
+        is None
+    )
     assert recall.view("scope", openai, history[:6]) is None
     assert recall.view("scope", openai, history[:1]) is None
     assert recall.view("scope", openai, []) is None
@@ -125,7 +136,9 @@ def test_an_edit_of_what_was_not_folded_does_not_matter(
 
 
 @pytest.mark.parametrize("seen", [True, False])
-def test_system_messages_may_come_go_and_change(openai: MessageFormat, talk: Talk, seen: bool) -> None:
+def test_system_messages_may_come_go_and_change(
+    openai: MessageFormat, talk: Talk, seen: bool
+) -> None:
     memory = InProcessMemory()
     first = Matching(memory)
     history = talk(10)
@@ -141,7 +154,15 @@ def test_system_messages_may_come_go_and_change(openai: MessageFormat, talk: Tal
         none = [*history[1:4], *history[5:]]
         assert recall.view("scope", openai, none) == [SUMMARY, *history[8:]]
         more = [one, noon, *history[1:3], one, *history[3:6], one, *history[6:]]
-        assert recall.view("scope", openai, more) == [one, noon, SUMMARY, one, noon, one, *history[8:]]
+        assert recall.view("scope", openai, more) == [
+            one,
+            noon,
+            SUMMARY,
+            one,
+            noon,
+            one,
+            *history[8:],
+        ]
 
 
 def test_a_history_cut_off_before_the_boundary_is_not_lengthened_by_its_system_messages(
@@ -167,7 +188,9 @@ def test_a_filler_stays_behind_the_system_message_it_stood_behind(
     assert recall.view("scope", openai, [*history, said("More.")]) == [*after, said("More.")]
 
 
-def test_marks_for_the_providers_cache_may_move(recall: Matching, openai: MessageFormat, talk: Talk) -> None:
+def test_marks_for_the_providers_cache_may_move(
+    recall: Matching, openai: MessageFormat, talk: Talk
+) -> None:
     def marked(messages: list[dict[str, Any]], *places: int) -> list[dict[str, Any]]:
         copies = copy.deepcopy(messages)
         for place in places:
@@ -186,7 +209,10 @@ def test_messages_may_be_an_sdks_objects_now_and_dicts_then(
     recall: Matching, openai: MessageFormat, talk: Talk
 ) -> None:
     history: list[Any] = talk(10)
-    objects = [LitellmMessage(**message) if message["role"] == "assistant" else message for message in history]
+    objects = [
+        LitellmMessage(**message) if message["role"] == "assistant" else message
+        for message in history
+    ]
     recall.remember("scope", openai, objects, fold(objects, 7))
     assert recall.view("scope", openai, objects) == fold(objects, 7)
     assert recall.view("scope", openai, history) == fold(history, 7)
@@ -199,7 +225,8 @@ def test_a_message_that_cannot_be_copied_is_recognised_all_the_same(
 ) -> None:
     class Held:
         def __init__(self, content: str) -> None:
-            self.role, self.content = "assistant", content
+            self.role = "assistant"
+            self.content = content
 
         def __deepcopy__(self, memo: Any) -> Any:
             raise TypeError("no copies")
@@ -293,7 +320,9 @@ def test_an_edited_message_stands_in_the_place_of_its_original(
     assert recall.view("scope", openai, history) is None
 
 
-def test_a_fork_with_another_role_is_not_put_beside_a_filler_made_for_the_old_one(talk: Talk) -> None:
+def test_a_fork_with_another_role_is_not_put_beside_a_filler_made_for_the_old_one(
+    talk: Talk,
+) -> None:
     openai = get_format("openai")
     strict = Matching(InProcessMemory(), alternate=True)
     history = talk(6)
@@ -303,7 +332,8 @@ def test_a_fork_with_another_role_is_not_put_beside_a_filler_made_for_the_old_on
         "tool_calls": [{"id": "c", "function": {"name": "f"}}],
     }
     history[5] = {"role": "tool", "tool_call_id": "c", "content": "It is so."}
-    user, assistant = said("Stop."), answered("It is so.")
+    user = said("Stop.")
+    assistant = answered("It is so.")
     made_for_assistant = [*history[:6], assistant, user]
     strict.remember("scope", openai, made_for_assistant, fold(made_for_assistant, 6))
     assert strict.view("scope", openai, made_for_assistant) == fold(made_for_assistant, 6)
@@ -315,7 +345,8 @@ def test_a_fork_with_another_role_is_not_put_beside_a_filler_made_for_the_old_on
 def test_an_openings_repetition_by_many_users_costs_no_long_search(
     recall: Matching, openai: MessageFormat, talk: Talk
 ) -> None:
-    greeting, history = answered("Hello! How can I help?"), talk(1)
+    greeting = answered("Hello! How can I help?")
+    history = talk(1)
     for user in range(50):
         history = [*talk(1)[:1], greeting, *talk(9, f"journey {user}")[1:]]
         recall.remember("scope", openai, history, fold(history, 8))
@@ -343,7 +374,9 @@ def test_nothing_is_looked_up_while_nothing_is_known(openai: MessageFormat, talk
     assert Matching(Strict()).view("scope", openai, talk(10)) is None
 
 
-def test_a_history_too_large_to_compare_with_is_recognised_all_the_same(openai: MessageFormat, talk: Talk) -> None:
+def test_a_history_too_large_to_compare_with_is_recognised_all_the_same(
+    openai: MessageFormat, talk: Talk
+) -> None:
     memory = InProcessMemory(max_bytes=5_000)
     history = talk(40)
     Matching(memory).remember("scope", openai, history, fold(history, 30))
@@ -370,7 +403,9 @@ def test_what_a_memory_gives_that_is_no_sound_record_is_left_out(
     assert Matching(Muddled()).view("scope", openai, history) == fold(history, 7)
 
 
-def test_a_compaction_that_folded_nothing_is_not_kept(recall: Matching, openai: MessageFormat, talk: Talk) -> None:
+def test_a_compaction_that_folded_nothing_is_not_kept(
+    recall: Matching, openai: MessageFormat, talk: Talk
+) -> None:
     history = talk(4)
     recall.remember("scope", openai, history, history)
     assert recall.memory.empty()
@@ -392,7 +427,8 @@ ANTHROPIC: list[dict[str, Any]] = [
 
 
 def test_each_wire_format_compares_by_its_own_content() -> None:
-    recall, form = Matching(InProcessMemory()), get_format("anthropic")
+    recall = Matching(InProcessMemory())
+    form = get_format("anthropic")
     after = [SUMMARY, answered("Understood."), ANTHROPIC[4]]
     recall.remember("scope", form, ANTHROPIC, after)
     in_blocks = [
@@ -406,7 +442,8 @@ def test_each_wire_format_compares_by_its_own_content() -> None:
 
 
 def test_a_view_does_not_end_with_an_answer_that_was_put_in() -> None:
-    recall, form = Matching(InProcessMemory()), get_format("anthropic")
+    recall = Matching(InProcessMemory())
+    form = get_format("anthropic")
     history = [*ANTHROPIC[:3], said("And the next train?")]
     after = [ANTHROPIC[0], SUMMARY, answered("Understood."), history[3]]
     recall.remember("scope", form, history, after)
@@ -415,10 +452,18 @@ def test_a_view_does_not_end_with_an_answer_that_was_put_in() -> None:
 
 
 @pytest.mark.parametrize("stays", [True, False])
-def test_the_providers_own_compaction_is_in_the_view_only_where_it_was_kept(recall: Matching, *, stays: bool) -> None:
+def test_the_providers_own_compaction_is_in_the_view_only_where_it_was_kept(
+    recall: Matching, *, stays: bool
+) -> None:
     form = get_format("responses")
     native = {"type": "compaction", "encrypted_content": '{"content": "They met."}'}
-    history = [{"role": "developer", "content": "Be brief."}, native, said("One?"), answered("One."), said("Two?")]
+    history = [
+        {"role": "developer", "content": "Be brief."},
+        native,
+        said("One?"),
+        answered("One."),
+        said("Two?"),
+    ]
     after = [history[0], *([native] if stays else []), SUMMARY, history[4]]
 
     recall.remember("scope", form, history, after)

@@ -1,4 +1,6 @@
-"""Whatever the history and whatever became of it: the view is what a plain comparison says it is."""
+"""Whatever the history and whatever became of it: the view is what a plain comparison says
+it is.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,11 @@ SUMMARY = {"role": "user", "content": "[summary]"}
 Messages = list[dict[str, Any]]
 
 texts = st.sampled_from(["a", "b", "ab", "naïve", ""])
-spoken = st.builds(lambda role, text: {"role": role, "content": text}, st.sampled_from(["user", "assistant"]), texts)
+spoken = st.builds(
+    lambda role, text: {"role": role, "content": text},
+    st.sampled_from(["user", "assistant"]),
+    texts,
+)
 systems = st.builds(lambda text: {"role": "system", "content": text}, texts)
 messages = st.one_of(spoken, spoken, spoken, systems)
 
@@ -28,8 +34,14 @@ def is_system(message: dict[str, Any]) -> bool:
 
 @st.composite
 def compactions(draw: st.DrawFn) -> tuple[Messages, set[int], int]:
-    """A history, the positions of what was folded among its spoken messages, and the boundary behind them."""
-    history = draw(st.lists(messages, min_size=3, max_size=12).filter(lambda found: not all(map(is_system, found))))
+    """A history, the positions of what was folded among its spoken messages, and the boundary
+    behind them.
+    """
+    history = draw(
+        st.lists(messages, min_size=3, max_size=12).filter(
+            lambda found: not all(map(is_system, found))
+        )
+    )
     count = sum(not is_system(message) for message in history)
     first = draw(st.integers(0, min(3, count - 1)))
     more = draw(st.sets(st.integers(first, count - 1)))
@@ -39,11 +51,17 @@ def compactions(draw: st.DrawFn) -> tuple[Messages, set[int], int]:
 
 @st.composite
 def continuations(draw: st.DrawFn, history: Messages) -> Messages:
-    """The history resent: continued, forked, shortened, edited, under other system messages, as copies."""
+    """The history resent: continued, forked, shortened, edited, under other system messages, as
+    copies.
+    """
     later = list(history)
     for _ in range(draw(st.integers(0, 3))):
         place = draw(st.integers(0, len(later)))
-        match draw(st.sampled_from(["continue", "fork", "shorten", "edit", "insert", "drop", "mark", "copy"])):
+        match draw(
+            st.sampled_from(
+                ["continue", "fork", "shorten", "edit", "insert", "drop", "mark", "copy"]
+            )
+        ):
             case "continue":
                 later = [*later, *draw(st.lists(messages, max_size=3))]
             case "fork":
@@ -61,7 +79,9 @@ def continuations(draw: st.DrawFn, history: Messages) -> Messages:
             case "drop":
                 later = [*later[:place], *later[place + 1 :]]
             case "mark":
-                marked = [{**message, "cache_control": {"type": "ephemeral"}} for message in later[:place]]
+                marked = [
+                    {**message, "cache_control": {"type": "ephemeral"}} for message in later[:place]
+                ]
                 later = [*marked, *later[place:]]
             case _:
                 later = copy.deepcopy(later)
@@ -69,8 +89,12 @@ def continuations(draw: st.DrawFn, history: Messages) -> Messages:
 
 
 def compacted(history: Messages, folded: set[int], boundary: int) -> Messages:
-    """The plain model of a view: the summary behind the system prompt, the folded messages left out."""
-    lead = next((index for index, message in enumerate(history) if not is_system(message)), len(history))
+    """The plain model of a view: the summary behind the system prompt, the folded messages left
+    out.
+    """
+    lead = next(
+        (index for index, message in enumerate(history) if not is_system(message)), len(history)
+    )
     view = [*history[:lead], SUMMARY]
     position = 0
     for message in history[lead:]:
@@ -80,9 +104,13 @@ def compacted(history: Messages, folded: set[int], boundary: int) -> Messages:
     return view
 
 
-def expected(history: Messages, later: Messages, folded: set[int], boundary: int) -> Messages | None:
+def expected(
+    history: Messages, later: Messages, folded: set[int], boundary: int
+) -> Messages | None:
     """The plain model of recognition: compare the contents of what was folded, one by one."""
-    old, new = ([message for message in each if not is_system(message)] for each in (history, later))
+    old, new = (
+        [message for message in each if not is_system(message)] for each in (history, later)
+    )
     if len(new) < boundary:
         return None
     if any(old[place]["role"] != new[place]["role"] for place in folded):

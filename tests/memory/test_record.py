@@ -17,7 +17,10 @@ RECORD = Record(
     key="k",
     boundary=7,
     kept=(2, 5),
-    literals=(StoredMessage(0, SUMMARY), StoredMessage(6, {"role": "assistant", "content": "."}, behind_system=True)),
+    literals=(
+        StoredMessage(0, SUMMARY),
+        StoredMessage(6, {"role": "assistant", "content": "."}, behind_system=True),
+    ),
     digest="d",
     last="l",
     folded_user=4,
@@ -31,13 +34,18 @@ def test_a_record_comes_back_from_its_text_as_it_was() -> None:
 
 
 def test_bytes_in_a_message_come_back_as_bytes() -> None:
-    message = {"role": "user", "content": [{"image": {"format": "png", "source": {"bytes": b"\x89PNG\x00"}}}]}
+    message = {
+        "role": "user",
+        "content": [{"image": {"format": "png", "source": {"bytes": b"\x89PNG\x00"}}}],
+    }
     record = replace(RECORD, literals=(StoredMessage(0, message),))
     assert Record.from_json(record.to_json()) == record
 
 
 def test_an_sdks_object_comes_back_as_a_dict() -> None:
-    record = replace(RECORD, literals=(StoredMessage(0, LitellmMessage(role="assistant", content="Cut short.")),))
+    record = replace(
+        RECORD, literals=(StoredMessage(0, LitellmMessage(role="assistant", content="Cut short.")),)
+    )
     found = Record.from_json(record.to_json())
     assert found is not None
     assert found.literals[0].message["content"] == "Cut short."
@@ -84,13 +92,26 @@ def test_a_record_that_makes_no_sense_is_none(change: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("name", list(GOOD))
 def test_a_record_that_lacks_a_field_is_none(name: str) -> None:
-    assert Record.from_json(sealed({key: value for key, value in GOOD.items() if key != name})) is None
+    assert (
+        Record.from_json(sealed({key: value for key, value in GOOD.items() if key != name})) is None
+    )
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        *("", "{", "null", "[]", "7", '"text"', b"\xff\xfe\x00", b"", "[" * 100_000, RECORD.to_json()[:-20]),
+        *(
+            "",
+            "{",
+            "null",
+            "[]",
+            "7",
+            '"text"',
+            b"\xff\xfe\x00",
+            b"",
+            "[" * 100_000,
+            RECORD.to_json()[:-20],
+        ),
         *(sealed(None), sealed([]), sealed("text"), sealed(GOOD).replace(" ", "", 1)),
         RECORD.to_json().replace(str(VERSION), str(VERSION + 1), 1),
     ],

@@ -18,7 +18,9 @@ redis = pytest.importorskip("redis")
 
 
 def record(key: str = "k", digest: str = "d") -> Record:
-    return Record(key, 3, (), (StoredMessage(0, {"role": "user", "content": "So far."}),), digest, "l")
+    return Record(
+        key, 3, (), (StoredMessage(0, {"role": "user", "content": "So far."}),), digest, "l"
+    )
 
 
 @pytest.fixture
@@ -27,7 +29,9 @@ def client(redis_url: str) -> Any:
         yield client
 
 
-def test_every_key_begins_with_the_namespace(redis_memory: RedisMemory, client: Any, namespace: str) -> None:
+def test_every_key_begins_with_the_namespace(
+    redis_memory: RedisMemory, client: Any, namespace: str
+) -> None:
     before = set(client.keys())
     redis_memory.save(record())
     redis_memory.claim("k", 60)
@@ -36,7 +40,9 @@ def test_every_key_begins_with_the_namespace(redis_memory: RedisMemory, client: 
     assert all(name.decode().startswith(f"{namespace}:") for name in new)
 
 
-def test_namespaces_do_not_see_each_other(redis_url: str, redis_memory: RedisMemory, namespace: str) -> None:
+def test_namespaces_do_not_see_each_other(
+    redis_url: str, redis_memory: RedisMemory, namespace: str
+) -> None:
     other = RedisMemory(redis_url, namespace=f"{namespace}*")
     redis_memory.save(record())
     assert list(other.find(["k"])) == []
@@ -45,7 +51,9 @@ def test_namespaces_do_not_see_each_other(redis_url: str, redis_memory: RedisMem
     other.close()
 
 
-def test_clearing_one_namespace_leaves_those_that_begin_with_it(redis_url: str, namespace: str) -> None:
+def test_clearing_one_namespace_leaves_those_that_begin_with_it(
+    redis_url: str, namespace: str
+) -> None:
     memories = [
         RedisMemory(redis_url, namespace=f"{namespace}{more}")
         for more in ("", ":records", ":claims", ":records:records", "*", ":records:")
@@ -101,7 +109,9 @@ def test_use_renews_the_lifetime(redis_url: str, client: Any, namespace: str) ->
     assert client.pttl(f"{namespace}:records:k") > 50_000
 
 
-def test_corrupt_values_are_left_out(redis_memory: RedisMemory, client: Any, namespace: str) -> None:
+def test_corrupt_values_are_left_out(
+    redis_memory: RedisMemory, client: Any, namespace: str
+) -> None:
     redis_memory.save(record())
     client.hset(f"{namespace}:records:k", "x", b"\xff nonsense")
     client.set(f"{namespace}:records:other", "no hash")
@@ -116,7 +126,9 @@ def test_answers_decoded_by_the_client_are_read_too(redis_url: str, namespace: s
     memory.close()
 
 
-def test_a_copy_uses_the_same_server_by_a_connection_of_its_own(redis_memory: RedisMemory, redis_url: str) -> None:
+def test_a_copy_uses_the_same_server_by_a_connection_of_its_own(
+    redis_memory: RedisMemory, redis_url: str
+) -> None:
     redis_memory.save(record())
     copied = pickle.loads(pickle.dumps(redis_memory))  # noqa: S301 - its own
     assert list(copied.find(["k"])) == [record()]
@@ -152,7 +164,9 @@ def test_a_server_that_is_not_there_raises() -> None:
 
 
 def test_a_server_that_did_not_answer_is_left_alone_for_a_while() -> None:
-    """A listener that closes every connection: what it counts is what a call would have waited for."""
+    """A listener that closes every connection: what it counts is what a call would have
+    waited for.
+    """
     with socket.create_server(("127.0.0.1", 0)) as listener:
         asked = 0
 
@@ -181,7 +195,9 @@ def test_a_server_that_did_not_answer_is_left_alone_for_a_while() -> None:
         thread.join(10)
 
 
-def test_without_the_package_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_package_the_error_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     for name in [name for name in sys.modules if name.split(".")[0] == "redis"]:
         monkeypatch.delitem(sys.modules, name)
     find = builtins.__import__
@@ -194,7 +210,9 @@ def test_without_the_package_the_error_says_what_to_install(monkeypatch: pytest.
     monkeypatch.setattr(builtins, "__import__", refuse)
     with pytest.raises(ImportError) as caught:
         RedisMemory("redis://127.0.0.1/0")
-    assert str(caught.value) == 'compacter\'s Redis memory needs: pip install "llm-compacter[redis]"'
+    assert str(caught.value) == (
+        'compacter\'s Redis memory needs: pip install "llm-compacter[redis]"'
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,6 @@
-"""Stateless callers pay once: whole programs that resend their history, with each memory there is."""
+"""Stateless callers pay once: whole programs that resend their history, with each memory
+there is.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ def answering(messages: Sequence[Any]) -> str:
     return f"Answer to {messages[-1]['content'][:14]}. " * 8
 
 
-def test_p8_between_two_compactions_each_request_begins_with_the_one_before_it(memory: Memory) -> None:
+def test_between_two_compactions_each_request_begins_with_the_one_before_it(
+    memory: Memory,
+) -> None:
     model = ScriptedModel(window=3_000, replies=answering)
     compacter = Compacter(memory=memory, recall=None, summarizer=ScriptedSummarizer())
     history: list[Any] = [{"role": "system", "content": "Be brief."}]
@@ -42,7 +46,7 @@ def test_p8_between_two_compactions_each_request_begins_with_the_one_before_it(m
     assert model.invalid == 0
 
 
-def test_a11_the_callers_own_record_stays_complete(memory: Memory) -> None:
+def test_the_callers_own_record_stays_complete(memory: Memory) -> None:
     model = ScriptedModel(window=1_000, replies=answering)
     history: list[Any] = [{"role": "system", "content": "Be brief."}]
     completion = Compacter(memory=memory, summarizer=ScriptedSummarizer()).wrap(model.completion)
@@ -54,14 +58,18 @@ def test_a11_the_callers_own_record_stays_complete(memory: Memory) -> None:
     assert len(history) == 61
 
 
-def test_m21_after_a_restart_the_conversation_goes_on_and_is_compacted_again(tmp_path: Path) -> None:
+def test_after_a_restart_the_conversation_goes_on_and_is_compacted_again(
+    tmp_path: Path,
+) -> None:
     model = ScriptedModel(window=2_000, replies=answering)
     history: list[Any] = [{"role": "system", "content": "Be brief."}]
 
     def program(turns: int) -> tuple[int, int]:
         """One life of the program: rounds made and requests rejected in it."""
         rejected = model.rejected
-        compacter = Compacter(memory=SQLiteMemory(tmp_path / "m.db"), summarizer=ScriptedSummarizer())
+        compacter = Compacter(
+            memory=SQLiteMemory(tmp_path / "m.db"), summarizer=ScriptedSummarizer()
+        )
         talk_on(compacter.wrap(model.completion), history, turns)
         return compacter.totals.rounds, model.rejected - rejected
 
@@ -69,7 +77,10 @@ def test_m21_after_a_restart_the_conversation_goes_on_and_is_compacted_again(tmp
     assert program(1) == (0, 0)
     assert program(30)[0] > 0
     heads = [
-        sum("Answer" not in str(message) and "Question" not in str(message) for message in request.messages)
+        sum(
+            "Answer" not in str(message) and "Question" not in str(message)
+            for message in request.messages
+        )
         for request in model.requests
         if not request.refused
     ]
@@ -109,7 +120,11 @@ def test_only_calls_that_would_have_the_same_summary_share_it(
 
 def test_pinned_messages_are_in_every_view(memory: Memory) -> None:
     model = ScriptedModel(window=1_500, replies=answering)
-    compacter = Compacter(memory=memory, summarizer=ScriptedSummarizer(), pin=lambda message: message["content"] == PIN)
+    compacter = Compacter(
+        memory=memory,
+        summarizer=ScriptedSummarizer(),
+        pin=lambda message: message["content"] == PIN,
+    )
     history: list[Any] = [{"role": "system", "content": "Be brief."}]
     completion = compacter.wrap(model.completion)
     talk_on(completion, history, 3)
@@ -167,7 +182,9 @@ def test_a_memory_that_fails_never_breaks_a_call(method: str, blocking: bool) ->
 async def test_a_memory_that_fails_never_breaks_an_async_call(method: str, blocking: bool) -> None:
     memory = Failing(method, blocking=blocking)
     model = ScriptedModel(window=1_000, replies=answering)
-    completion = Compacter(memory=memory, summarizer=ScriptedSummarizer().acall).wrap(model.acompletion)
+    completion = Compacter(memory=memory, summarizer=ScriptedSummarizer().acall).wrap(
+        model.acompletion
+    )
     history: list[Any] = [{"role": "system", "content": "Be brief."}]
     for number in range(20):
         history.append({"role": "user", "content": f"Question {number}. " * 10})
@@ -220,14 +237,18 @@ def test_a_memory_of_ones_own_needs_three_methods_and_nothing_else() -> None:
 
 def test_after_a_restart_quotes_come_as_before(stored: Memory) -> None:
     model = ScriptedModel(window=2_000, replies=answering)
-    fact = {"role": "user", "content": "The spare key of the boathouse hangs behind the copper kettle."}
+    fact = {
+        "role": "user",
+        "content": ("The spare key of the boathouse hangs behind the copper kettle."),
+    }
     history: list[Any] = [fact, {"role": "assistant", "content": "I will remember."}]
     before = Compacter(memory=stored, summarizer=ScriptedSummarizer())
-    talk_on(before.wrap(model.completion), history, 30)
+    talk_on(before.wrap(model.completion), history, 25)
     history.append({"role": "user", "content": "Where does the spare key of the boathouse hang?"})
     refused = len([request for request in model.requests if request.refused])
 
-    after = Compacter(memory=stored, summarizer=ScriptedSummarizer())  # Nothing of the first one is at hand.
+    # Nothing of the first one is at hand.
+    after = Compacter(memory=stored, summarizer=ScriptedSummarizer())
     after.wrap(model.completion)("model", history)
 
     quotes = model.requests[-1].messages[-2]["content"]

@@ -1,6 +1,8 @@
-"""A history that is sent again is compared with what it was: whatever became of it, a call is as if nothing were known.
+"""A history that is sent again is compared with what it was: whatever became of it, a call is as if
+nothing were known.
 
-The one Compacter has seen each state of the history, the other one has the same records and has seen none of them.
+The one Compacter has seen each state of the history, the other one has the same records and has
+seen none of them.
 """
 
 from __future__ import annotations
@@ -18,13 +20,19 @@ from compacter.memory import BaseMemory, Claim, Record
 from compacter.memory.match import Matcher
 from compacter.messages.parts import Part
 from compacter.recall.index import Index
-from compacter.recall.quotes import question, quote
+from compacter.recall.question import question
+from compacter.recall.quotes import quote
 from compacter.testing import ScriptedSummarizer, token_limit_error
 
 LONG = 60
 """Messages of the history: more than those by which alone a format is recognised."""
 _HERON = Part("user", "text", "The heron nests by the weir.", "", 3)
-_FOUND = quote(Index([_HERON]), question([Part("user", "text", "Where does the heron nest?", "", 9)], ()), Index(), 999)
+_FOUND = quote(
+    Index([_HERON]),
+    question([Part("user", "text", "Where does the heron nest?", "", 9)], ()),
+    Index(),
+    999,
+)
 QUOTES = _FOUND.text if _FOUND is not None else ""
 REPLY = {"choices": [{"message": {"role": "assistant", "content": "ok"}, "finish_reason": "stop"}]}
 
@@ -64,7 +72,9 @@ class Program:
         self.sent: list[Any] = []
         self.window: int | None = None
         summarizer = ScriptedSummarizer("They counted.")
-        self.call = Compacter(memory=memory, summarizer=summarizer, recall=None).wrap(self.completion)
+        self.call = Compacter(memory=memory, summarizer=summarizer, recall=None).wrap(
+            self.completion
+        )
 
     def completion(self, *, model: str, messages: list[Any]) -> Any:
         self.sent = list(messages)
@@ -85,12 +95,21 @@ def counted(number: int) -> dict[str, Any]:
 
 
 def known(*, calls: bool = False) -> tuple[Program, InProcessMemory, list[Any]]:
-    """A program whose history was folded once, and was sent again. With ``calls`` a late message tells its format."""
+    """A program whose history was folded once, and was sent again. With ``calls`` a late message
+    tells its format.
+    """
     memory = InProcessMemory()
-    program, history = Program(memory), [{"role": "system", "content": "Count."}, *map(counted, range(LONG))]
+    program = Program(memory)
+    history = [{"role": "system", "content": "Count."}, *map(counted, range(LONG))]
     if calls:
-        history[50] = {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "n", "input": {}}]}
-        history[51] = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "done"}]}
+        history[50] = {
+            "role": "assistant",
+            "content": [{"type": "tool_use", "id": "t", "name": "n", "input": {}}],
+        }
+        history[51] = {
+            "role": "user",
+            "content": [{"type": "tool_result", "tool_use_id": "t", "content": "done"}],
+        }
     program.window = sum(len(str(message)) for message in history) // 8
     program.sends(history)
     program.window = None
@@ -107,8 +126,14 @@ changes: st.SearchStrategy[dict[str, Any]] = st.sampled_from(
         {"role": "system"},
         {"content": [{"type": "text", "text": "In parts."}]},
         {"content": [{"type": "text", "text": QUOTES}, {"type": "text", "text": "And a word."}]},
-        {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "n", "input": {}}]},
-        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "done"}]},
+        {
+            "role": "assistant",
+            "content": [{"type": "tool_use", "id": "t", "name": "n", "input": {}}],
+        },
+        {
+            "role": "user",
+            "content": [{"type": "tool_result", "tool_use_id": "t", "content": "done"}],
+        },
         {"role": "user", "content": [{"text": "As Bedrock has it."}]},
         {"cache_control": {"type": "ephemeral"}},
         {"content": 1},
@@ -122,14 +147,24 @@ places = st.integers(0, LONG)
 def test_a_call_is_as_if_nothing_had_been_seen(data: st.DataObject) -> None:
     program, memory, history = known()
     for _ in range(data.draw(st.integers(1, 4))):
-        place, change = min(data.draw(places), len(history) - 1), copy.deepcopy(data.draw(changes))
-        match data.draw(st.sampled_from(["edit", "edit", "go on", "insert", "drop", "cut", "copy", "foreign", "undo"])):
+        place = min(data.draw(places), len(history) - 1)
+        change = copy.deepcopy(data.draw(changes))
+        match data.draw(
+            st.sampled_from(
+                ["edit", "edit", "go on", "insert", "drop", "cut", "copy", "foreign", "undo"]
+            )
+        ):
             case "edit" if isinstance(history[place], dict):
                 history[place].update(change)
             case "go on" | "insert" as where:
-                history.insert(place if where == "insert" else len(history), {**counted(place), **change})
+                history.insert(
+                    place if where == "insert" else len(history), {**counted(place), **change}
+                )
             case "drop" | "cut" as what:
-                history = [*history[: max(2, place)], *(history[place + 1 :] if what == "drop" else ())]
+                history = [
+                    *history[: max(2, place)],
+                    *(history[place + 1 :] if what == "drop" else ()),
+                ]
             case "copy":
                 history = [copy.copy(message) for message in history]
             case "foreign":
@@ -141,7 +176,10 @@ def test_a_call_is_as_if_nothing_had_been_seen(data: st.DataObject) -> None:
 
 def outcome(program: Program, history: list[Any]) -> list[object]:
     """What a call sends; an object that cannot be compared by its place in memory."""
-    return [id(message) if isinstance(message, Foreign) else message for message in program.sends(history)]
+    return [
+        id(message) if isinstance(message, Foreign) else message
+        for message in program.sends(history)
+    ]
 
 
 @pytest.mark.parametrize("place", [1, 20, LONG - 1], ids=["folded", "at the boundary", "behind it"])

@@ -8,11 +8,13 @@ import gc
 import subprocess
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
-from compacter.locks import Flight, SingleFlight
+from compacter.single_flight import Flight, SingleFlight
 
 
 def lead(flights: SingleFlight, key: str = "k") -> Flight:
@@ -33,7 +35,8 @@ def elsewhere(flights: SingleFlight, key: str = "k") -> Flight:
 
 def test_the_first_leads_and_another_thread_waits_until_it_has_finished() -> None:
     flights = SingleFlight()
-    leader, follower = lead(flights), elsewhere(flights)
+    leader = lead(flights)
+    follower = elsewhere(flights)
     assert not follower.leads
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(follower.done.result, 60)
@@ -69,7 +72,8 @@ def test_releasing_twice_does_not_end_the_next_flight() -> None:
 
 def test_a_follower_cannot_end_the_flight() -> None:
     flights = SingleFlight()
-    leader, follower = lead(flights), elsewhere(flights)
+    leader = lead(flights)
+    follower = elsewhere(flights)
     follower.release()
     del follower
     assert not leader.over()
@@ -140,8 +144,10 @@ async def test_what_is_waited_for_can_be_awaited() -> None:
 async def test_the_cancellation_of_one_waiter_leaves_the_others_waiting() -> None:
     flights = SingleFlight()
     leader = lead(flights)
-    one, other = elsewhere(flights), elsewhere(flights)
-    cancelled, waiting = asyncio.wrap_future(one.done), asyncio.wrap_future(other.done)
+    one = elsewhere(flights)
+    other = elsewhere(flights)
+    cancelled = asyncio.wrap_future(one.done)
+    waiting = asyncio.wrap_future(other.done)
     cancelled.cancel()
     await asyncio.sleep(0)
     assert not other.over()
@@ -182,7 +188,9 @@ def test_a_thread_that_runs_in_the_context_of_the_leader_does_not_wait_for_it() 
     flights = SingleFlight()
     held = lead(flights)
     with ThreadPoolExecutor(1) as pool:
-        joined = pool.submit(contextvars.copy_context().run, lambda: flights.join("k", blocks=True)).result()
+        joined = pool.submit(
+            contextvars.copy_context().run, lambda: flights.join("k", blocks=True)
+        ).result()
     assert joined is None
     held.release()
 
@@ -254,7 +262,7 @@ def test_a_waiter_whose_loop_has_ended_disturbs_nobody(caplog: pytest.LogCapture
 def test_a_forked_child_does_not_wait_for_its_parents_flights(environment: dict[str, str]) -> None:
     program = """
 import os, threading
-from compacter.locks import SingleFlight
+from compacter.single_flight import SingleFlight
 flights = SingleFlight()
 thread = threading.Thread(target=lambda: held.append(flights.join("k", blocks=True)))
 held = []
@@ -266,3 +274,29 @@ assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 assert not flights.join("k", blocks=True).leads
 """
     subprocess.run([sys.executable, "-c", program], check=True, timeout=600, env=environment)
+
+
+@pytest.mark.parametrize("interrupted", ["pop", "set_result"])
+def test_a_release_that_is_interrupted_is_done_when_the_flight_is_collected(
+    monkeypatch: pytest.MonkeyPatch, interrupted: str
+) -> None:
+    flights = SingleFlight()
+    mine = lead(flights)
+    waiting = elsewhere(flights)
+
+    class Interrupting(dict[str, Any]):
+        def pop(self, *_: Any) -> Any:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as changed:
+        if interrupted == "pop":
+            changed.setattr(mine, "table", Interrupting(mine.table))
+        else:
+            changed.setattr(Future, "set_result", Mock(side_effect=KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            mine.release()
+    # What ``monkeypatch`` keeps.
+    del changed, mine
+
+    assert waiting.over()
+    assert len(flights) == 0

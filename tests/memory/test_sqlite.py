@@ -17,7 +17,9 @@ from compacter.memory.record import StoredMessage
 
 
 def record(key: str = "k", digest: str = "d") -> Record:
-    return Record(key, 3, (), (StoredMessage(0, {"role": "user", "content": "So far."}),), digest, "l")
+    return Record(
+        key, 3, (), (StoredMessage(0, {"role": "user", "content": "So far."}),), digest, "l"
+    )
 
 
 @pytest.fixture
@@ -42,14 +44,16 @@ def test_the_file_is_its_owners_alone(path: Path) -> None:
         assert stat.S_IMODE(file.stat().st_mode) == 0o600, file
 
 
-def test_m21_records_outlive_the_object(path: Path) -> None:
+def test_records_outlive_the_object(path: Path) -> None:
     first = SQLiteMemory(path)
     first.save(record())
     first.close()
     assert list(SQLiteMemory(str(path)).find(["k"])) == [record()]
 
 
-@pytest.mark.parametrize("content", [b"this is a diary, and no database at all\n" * 40, b"\x00" * 4096])
+@pytest.mark.parametrize(
+    "content", [b"this is a diary, and no database at all\n" * 40, b"\x00" * 4096]
+)
 def test_a_file_that_is_no_database_is_refused_and_left_alone(path: Path, content: bytes) -> None:
     path.write_bytes(content)
     with pytest.raises(ConfigurationError, match=r"memory\.db"):
@@ -101,12 +105,17 @@ def test_damage_is_a_fresh_file_or_a_clear_error_and_never_an_altered_record(pat
     for one in saved:
         memory.save(one)
     memory.close()
-    content, random = path.read_bytes(), Random(7)
+    content = path.read_bytes()
+    random = Random(7)
     for _ in range(150):
-        damaged = bytearray(content[: random.choice([len(content), random.randrange(len(content))])])
+        damaged = bytearray(
+            content[: random.choice([len(content), random.randrange(len(content))])]
+        )
         for _ in range(random.randint(1, 20)):
             if damaged:
-                damaged[random.randrange(random.choice([100, len(damaged)])) % len(damaged)] ^= 1 << random.randrange(8)
+                damaged[random.randrange(random.choice([100, len(damaged)])) % len(damaged)] ^= (
+                    1 << random.randrange(8)
+                )
         for suffix in ("-wal", "-shm"):
             Path(f"{path}{suffix}").unlink(missing_ok=True)
         path.write_bytes(damaged)
@@ -271,7 +280,9 @@ def test_clearing_leaves_a_file_that_is_used_on(path: Path) -> None:
     assert list(memory.find(["k"])) == [record(digest="new")]
 
 
-def test_a_large_file_is_not_checked_for_longer_than_a_moment(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_file_is_not_checked_for_longer_than_a_moment(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("compacter.memory.sqlite._CHECK", 0.0)
     memory = SQLiteMemory(path)
     for number in range(300):
@@ -281,7 +292,9 @@ def test_a_large_file_is_not_checked_for_longer_than_a_moment(path: Path, monkey
 
 
 def test_it_shows_its_file_and_its_bounds(path: Path) -> None:
-    assert repr(SQLiteMemory(path, max_entries=5)) == f"SQLiteMemory({str(path)!r}, max_entries=5, ttl=604800.0)"
+    assert repr(SQLiteMemory(path, max_entries=5)) == (
+        f"SQLiteMemory({str(path)!r}, max_entries=5, ttl=604800.0)"
+    )
 
 
 def test_a_database_in_memory_is_its_objects_alone() -> None:

@@ -1,4 +1,6 @@
-"""One conversation never gets another one's summary, and nothing that cannot be read raises into a call."""
+"""One conversation never gets another one's summary, and nothing that cannot be read raises into a
+call.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ from compacter.messages.fields import Unencodable
 from compacter.messages.format import get_format
 from compacter.testing import ScriptedModel, ScriptedSummarizer
 
-OPENAI, ANTHROPIC = get_format("openai"), get_format("anthropic")
+OPENAI = get_format("openai")
+ANTHROPIC = get_format("anthropic")
 SUMMARY = {"role": "user", "content": "[summary] So far."}
 
 
@@ -28,8 +31,14 @@ def asking(arguments: Any) -> list[Any]:
     """A history whose first folded message is a tool call with these arguments."""
     return [
         {"role": "user", "content": "Go on."},
-        {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "act", "input": arguments}]},
-        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "Done."}]},
+        {
+            "role": "assistant",
+            "content": [{"type": "tool_use", "id": "t", "name": "act", "input": arguments}],
+        },
+        {
+            "role": "user",
+            "content": [{"type": "tool_result", "tool_use_id": "t", "content": "Done."}],
+        },
         {"role": "assistant", "content": "It is done."},
         {"role": "user", "content": "And now?"},
     ]
@@ -59,7 +68,8 @@ DIFFERENT = [
 @pytest.mark.parametrize("seen", [True, False], ids=["seen before", "looked up"])
 def test_arguments_that_differ_are_told_apart(one: Any, other: Any, seen: bool) -> None:
     memory = InProcessMemory()
-    history, edited = asking(one), asking(other)
+    history = asking(one)
+    edited = asking(other)
     after = [SUMMARY, history[4]]
     matcher = Matching(memory, alternate=False)
     matcher.remember("scope", ANTHROPIC, history, after)
@@ -77,7 +87,8 @@ class Hidden:
     """A message whose data stand behind properties, as in some vendors' SDKs."""
 
     def __init__(self, role: str, text: str) -> None:
-        self._role, self._text = role, text
+        self._role = role
+        self._text = text
 
     role = property(lambda self: self._role)
     content = property(lambda self: self._text)
@@ -87,7 +98,8 @@ class Slotted:
     __slots__ = ("_text", "role")
 
     def __init__(self, role: str, text: str) -> None:
-        self.role, self._text = role, text
+        self.role = role
+        self._text = text
 
     content = property(lambda self: self._text)
 
@@ -133,9 +145,17 @@ UNREADABLE: dict[str, Callable[[], Any]] = {
     "behind properties": lambda: Hidden("user", "One."),
     "in slots": lambda: Slotted("user", "One."),
     "raising": Raising,
-    "keys of two types": lambda: {"role": "user", "content": "x", "extra": {1: "a", "b": 2, None: 3}},
+    "keys of two types": lambda: {
+        "role": "user",
+        "content": "x",
+        "extra": {1: "a", "b": 2, None: 3},
+    },
     "keys that are numbers": lambda: {"role": "user", "content": "x", "extra": {1: "a"}},
-    "keys with one text": lambda: {"role": "user", "content": "x", "extra": {Apart("a"): 1, Apart("a"): 2}},
+    "keys with one text": lambda: {
+        "role": "user",
+        "content": "x",
+        "extra": {Apart("a"): 1, Apart("a"): 2},
+    },
     "nested without end": cyclic,
     "nested deeply": lambda: {"role": "user", "content": "x", "extra": nested(5_000)},
     "nested 600 levels": lambda: {"role": "user", "content": "x", "extra": nested(600)},
@@ -148,10 +168,16 @@ UNREADABLE: dict[str, Callable[[], Any]] = {
 
 @pytest.mark.parametrize("name", UNREADABLE)
 @pytest.mark.parametrize("place", [0, 1, 2])
-def test_what_cannot_be_encoded_neither_matches_nor_raises_nor_is_kept(name: str, place: int) -> None:
-    memory, told = InProcessMemory(), list[str]()
+def test_what_cannot_be_encoded_neither_matches_nor_raises_nor_is_kept(
+    name: str, place: int
+) -> None:
+    memory = InProcessMemory()
+    told = list[str]()
     matcher = Matching(memory, on_unencodable=told.append)
-    plain = [{"role": ("user", "assistant")[number % 2], "content": f"Message {number}."} for number in range(9)]
+    plain = [
+        {"role": ("user", "assistant")[number % 2], "content": f"Message {number}."}
+        for number in range(9)
+    ]
     matcher.remember("scope", OPENAI, plain, [SUMMARY, *plain[6:]])
     history: list[Any] = list(plain)
     history[place] = UNREADABLE[name]()
@@ -171,14 +197,17 @@ def test_what_cannot_be_encoded_neither_matches_nor_raises_nor_is_kept(name: str
 
 
 @pytest.mark.parametrize("kind", [Hidden, Slotted])
-def test_two_messages_with_hidden_data_are_never_taken_for_one(kind: Callable[[str, str], Any]) -> None:
+def test_two_messages_with_hidden_data_are_never_taken_for_one(
+    kind: Callable[[str, str], Any],
+) -> None:
     memory = InProcessMemory()
     matcher = Matching(memory, alternate=False)
 
     def talk(text: str) -> list[Any]:
         return [kind(("user", "assistant")[number % 2], f"{text} {number}") for number in range(9)]
 
-    one, other = talk("My salary is"), talk("The weather is")
+    one = talk("My salary is")
+    other = talk("The weather is")
     matcher.remember("scope", OPENAI, one, [SUMMARY, *one[6:]])
     assert matcher.view("scope", OPENAI, other) is None
     with pytest.raises(Unencodable):
@@ -199,14 +228,19 @@ def test_a_summary_that_cannot_be_stored_is_not_kept(tmp_path: Any) -> None:
     memory = SQLiteMemory(tmp_path / "memory.db")
     history = asking({})
     odd = {"role": "user", "content": [{"type": "text", "compacter:bytes": "YWJj"}]}
-    Matching(memory, on_unencodable=told.append).remember("scope", ANTHROPIC, history, [odd, history[4]])
+    Matching(memory, on_unencodable=told.append).remember(
+        "scope", ANTHROPIC, history, [odd, history[4]]
+    )
     assert Matching(memory, alternate=False).view("scope", ANTHROPIC, history) is None
     assert len(told) == 1
 
 
-@pytest.mark.parametrize("name", ["keys of two types", "nested 600 levels", "a number of 5,000 digits"])
+@pytest.mark.parametrize(
+    "name", ["keys of two types", "nested 600 levels", "a number of 5,000 digits"]
+)
 def test_calls_go_on_whatever_a_later_history_begins_with(name: str) -> None:
-    model, sent = ScriptedModel(window=900), list[int]()
+    model = ScriptedModel(window=900)
+    sent = list[int]()
 
     def completion(model_name: str, messages: list[Any]) -> Any:
         if isinstance(messages[0].get("content"), str) and len(messages[0]) == 2:
@@ -215,15 +249,25 @@ def test_calls_go_on_whatever_a_later_history_begins_with(name: str) -> None:
         return {"choices": []}
 
     wrapped = Compacter(summarizer=ScriptedSummarizer("Short.")).wrap(completion)
-    talk = [{"role": ("user", "assistant")[number % 2], "content": f"Message {number}. " * 9} for number in range(41)]
+    talk = [
+        {"role": ("user", "assistant")[number % 2], "content": f"Message {number}. " * 9}
+        for number in range(41)
+    ]
     wrapped("model", talk)
     wrapped("model", [UNREADABLE[name](), {"role": "user", "content": "Hello?"}])
     assert sent == [2]
 
 
 json_values: st.SearchStrategy[Any] = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3) | st.binary(max_size=3),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=2), inner, max_size=3),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=3)
+    | st.binary(max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=2), inner, max_size=3)
+    ),
     max_leaves=6,
 )
 
@@ -245,7 +289,9 @@ class Word(str):
     __slots__ = ()
 
 
-@pytest.mark.parametrize("value", [(1, "a", ("b",)), Word("a"), [Word("a" * 5_000)], {"n": (1.5, True, None)}])
+@pytest.mark.parametrize(
+    "value", [(1, "a", ("b",)), Word("a"), [Word("a" * 5_000)], {"n": (1.5, True, None)}]
+)
 def test_tuples_and_texts_of_another_class_are_known_again(value: Any) -> None:
     memory = InProcessMemory()
     matcher = Matching(memory, alternate=False)
@@ -265,12 +311,16 @@ def test_comparing_with_what_was_seen_agrees_with_types_and_values(one: Any, oth
     if len(memory):
         assert matcher.view("scope", ANTHROPIC, copy.deepcopy(history)) is not None
         if not same(one, other) and type(one) is not bytes and type(other) is not bytes:
-            digests = [prefix_digest(ANTHROPIC, asking({"value": value})[1:2]) for value in (one, other)]
+            digests = [
+                prefix_digest(ANTHROPIC, asking({"value": value})[1:2]) for value in (one, other)
+            ]
             found = matcher.view("scope", ANTHROPIC, asking({"value": other})) is not None
             assert found is (digests[0] == digests[1])
 
 
-@pytest.mark.parametrize("digest", [lambda message: prefix_digest(OPENAI, [message]), partial(message_digest, OPENAI)])
+@pytest.mark.parametrize(
+    "digest", [lambda message: prefix_digest(OPENAI, [message]), partial(message_digest, OPENAI)]
+)
 def test_digests_raise_one_exception(digest: Callable[[Any], object]) -> None:
     for make in UNREADABLE.values():
         try:
@@ -285,29 +335,58 @@ SAME: dict[str, list[list[Any]]] = {
         [{"role": "user", "content": "a"}, {"content": "a", "role": "user", "name": None}],
         [{"role": "assistant", "content": "a"}, LitellmMessage(role="assistant", content="a")],
         [{"role": "user", "content": "\0a"}, {"role": "user", "content": "\0a", "name": None}],
-        [{"role": "tool", "tool_call_id": "t", "content": "c"}, {"content": "c", "role": "tool", "tool_call_id": "t"}],
+        [
+            {"role": "tool", "tool_call_id": "t", "content": "c"},
+            {"content": "c", "role": "tool", "tool_call_id": "t"},
+        ],
     ],
     "anthropic": [
-        [{"role": "user", "content": "a"}, {"role": "user", "content": [{"text": "a", "type": "text"}]}],
+        [
+            {"role": "user", "content": "a"},
+            {"role": "user", "content": [{"text": "a", "type": "text"}]},
+        ],
         [{"role": "user", "content": [{"type": "text", "text": "a", "citations": []}]}],
-        [{"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "a"}]}],
+        [
+            {
+                "role": "user",
+                "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "a"}],
+            }
+        ],
     ],
     "responses": [
         [{"role": "user", "content": "a"}, {"type": "message", "content": "a", "role": "user"}],
         [{"type": "other", "role": "user", "content": "a"}],
     ],
     "gemini": [
-        ["a", {"text": "a"}, {"role": "user", "parts": [{"text": "a"}]}, {"parts": ["a"], "role": "user"}],
         [
-            {"role": "model", "parts": [{"functionCall": {"name": "f", "args": {"aB": 1}}, "thoughtSignature": "s"}]},
-            {"parts": [{"thought_signature": "s", "function_call": {"args": {"aB": 1}, "name": "f"}}], "role": "model"},
+            "a",
+            {"text": "a"},
+            {"role": "user", "parts": [{"text": "a"}]},
+            {"parts": ["a"], "role": "user"},
+        ],
+        [
+            {
+                "role": "model",
+                "parts": [
+                    {"functionCall": {"name": "f", "args": {"aB": 1}}, "thoughtSignature": "s"}
+                ],
+            },
+            {
+                "parts": [
+                    {"thought_signature": "s", "function_call": {"args": {"aB": 1}, "name": "f"}}
+                ],
+                "role": "model",
+            },
         ],
         [{"role": "user", "content": "a"}],
     ],
     "bedrock": [
-        [{"role": "user", "content": [{"text": "a"}]}, {"role": "user", "content": [{"text": "a"}, MARK]}],
+        [
+            {"role": "user", "content": [{"text": "a"}]},
+            {"role": "user", "content": [{"text": "a"}, MARK]},
+        ],
     ],
-}  # fmt: skip
+}
 """Spellings of one message in a row; each row another message."""
 
 
@@ -323,7 +402,14 @@ def test_a_digest_knows_where_each_message_ends_and_whose_calls_it_is_for() -> N
         return prefix_digest(OPENAI, [{"role": "user", "content": text} for text in texts], scope)
 
     many = [str(number) for number in range(200)]
-    each = [digest(), digest("ab"), digest("a", "b"), digest("b", "a"), digest("", "ab"), digest("ab", scope="other")]
+    each = [
+        digest(),
+        digest("ab"),
+        digest("a", "b"),
+        digest("b", "a"),
+        digest("", "ab"),
+        digest("ab", scope="other"),
+    ]
     each += [digest(*many), digest(*many[1:], many[0]), digest(*many[:-1]), digest(*many[:-1], "x")]
     assert len(set(each)) == len(each)
     assert digest(*many) == digest(*many)

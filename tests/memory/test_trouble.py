@@ -1,4 +1,6 @@
-"""A memory in trouble costs a call nothing but the memory: at most its deadline, and then nothing for a while."""
+"""A memory in trouble costs a call nothing but the memory: at most its deadline, and then nothing
+for a while.
+"""
 
 from __future__ import annotations
 
@@ -87,7 +89,9 @@ def took(action: Callable[[], object]) -> float:
 
 
 @pytest.mark.parametrize("answer", [trickle, silent])
-def test_a_server_that_does_not_finish_its_answer_is_given_up(answer: Callable[[socket.socket], None]) -> None:
+def test_a_server_that_does_not_finish_its_answer_is_given_up(
+    answer: Callable[[socket.socket], None],
+) -> None:
     with serving(answer) as url:
         memory = RedisMemory(url, deadline=DEADLINE)
         assert DEADLINE <= took(lambda: memory.find(["a", "b"])) < FAR_MORE
@@ -101,7 +105,9 @@ def test_records_are_found_while_another_process_is_writing(locked: Path) -> Non
     assert list(SQLiteMemory(locked, deadline=DEADLINE).find(["k"])) == [RECORD]
 
 
-def test_a_file_that_stays_locked_costs_one_deadline_and_then_nothing_for_a_while(locked: Path) -> None:
+def test_a_file_that_stays_locked_costs_one_deadline_and_then_nothing_for_a_while(
+    locked: Path,
+) -> None:
     memory = SQLiteMemory(locked, deadline=DEADLINE)
     with pytest.raises(sqlite3.OperationalError, match="locked"):
         memory.save(RECORD)
@@ -140,7 +146,9 @@ def test_a_locked_file_can_be_opened_and_is_used_later(tmp_path: Path) -> None:
 
 def test_a_locked_file_does_not_hold_a_call_up(locked: Path) -> None:
     model = ScriptedModel(window=900)
-    compacter = Compacter(memory=SQLiteMemory(locked, deadline=DEADLINE), summarizer=ScriptedSummarizer("Short."))
+    compacter = Compacter(
+        memory=SQLiteMemory(locked, deadline=DEADLINE), summarizer=ScriptedSummarizer("Short.")
+    )
     history = [{"role": "user", "content": f"Question {number}. " * 10} for number in range(40)]
     started = time.monotonic()
     for _ in range(3):
@@ -149,7 +157,9 @@ def test_a_locked_file_does_not_hold_a_call_up(locked: Path) -> None:
     assert compacter.totals.rounds == 3
 
 
-def test_after_the_pause_one_operation_tries_and_success_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_after_the_pause_one_operation_tries_and_success_ends_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.undo()  # The pause is as long as it is.
     now = 100.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
@@ -178,9 +188,12 @@ def test_a_failure_is_noticed_by_those_that_were_waiting(monkeypatch: pytest.Mon
         circuit.check(before)
 
 
-def test_an_operation_that_was_given_up_lengthens_the_pause_until_it_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_operation_that_was_given_up_lengthens_the_pause_until_it_has_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     now = 100.0
-    circuit, go_on = Circuit("the store"), threading.Event()
+    circuit = Circuit("the store")
+    go_on = threading.Event()
 
     def stuck() -> None:
         go_on.wait(60)
@@ -204,19 +217,26 @@ def test_what_an_operation_raises_in_its_thread_is_raised() -> None:
     assert circuit.within(60, lambda: 7) == 7
 
 
-# -- claims of the dead ------------------------------------------------------------------------------------------
+# -- claims of the dead ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "redis"])
 def test_the_claim_of_a_process_that_was_killed_runs_out_soon(
-    request: pytest.FixtureRequest, kind: str, tmp_path: Path, namespace: str, environment: dict[str, str],
+    request: pytest.FixtureRequest,
+    kind: str,
+    tmp_path: Path,
+    namespace: str,
+    environment: dict[str, str],
     monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
-    # Renewed as often as always, and granted for longer: a busy machine may keep its owner waiting for a second.
+) -> None:
+    # Renewed as often as always, and granted for longer: a busy machine may keep its owner waiting
+    # for a second.
     lease = 2 * LEASE
     for module in ("sqlite", "redis"):
         monkeypatch.setattr(f"compacter.memory.{module}.LEASE", lease)
-    place = str(tmp_path / "memory.db") if kind == "sqlite" else request.getfixturevalue("redis_url")
+    place = (
+        str(tmp_path / "memory.db") if kind == "sqlite" else request.getfixturevalue("redis_url")
+    )
     more = "" if kind == "sqlite" else f"namespace={namespace!r}, "
     make = f"{'SQLiteMemory' if kind == 'sqlite' else 'RedisMemory'}({place!r}, {more}deadline=60)"
     program = f"""
@@ -229,9 +249,15 @@ held = memory.claim("k", 600)
 print("held", held is not None, flush=True)
 sys.stdin.read()
 """
-    memory: Memory = SQLiteMemory(place) if kind == "sqlite" else RedisMemory(place, namespace=namespace)
+    memory: Memory = (
+        SQLiteMemory(place) if kind == "sqlite" else RedisMemory(place, namespace=namespace)
+    )
     with subprocess.Popen(
-        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+        [sys.executable, "-c", program],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment,
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "held True\n"
@@ -270,7 +296,9 @@ def test_a_claim_that_was_lost_is_not_renewed_any_more() -> None:
     before = set(threading.enumerate())
     lease = Lease(600, counted(renewals), lambda: None)
     assert renewals.acquire(timeout=60)
-    (keeper,) = (one for one in set(threading.enumerate()) - before if one.name == "compacter-claim")
+    (keeper,) = (
+        one for one in set(threading.enumerate()) - before if one.name == "compacter-claim"
+    )
     del lease
     keeper.join(60)
     assert not keeper.is_alive()

@@ -1,6 +1,8 @@
-"""A program that resends a history which is too long, together with other processes, sharing their memory.
+"""A program that resends a history which is too long, together with other processes, sharing their
+memory.
 
-It writes "refused", reads "go" and writes the result, a line each: the test decides when the refusal comes.
+It writes "refused", reads "go" and writes the result, a line each: the test decides when the
+refusal comes.
 """
 
 from __future__ import annotations
@@ -28,7 +30,11 @@ def completion(model: str, messages: list[Any]) -> Any:
 def main(kind: str, place: str, namespace: str) -> None:
     """Make one call and tell what it took."""
     sqlite = kind == "sqlite"
-    memory = SQLiteMemory(place, deadline=60) if sqlite else RedisMemory(place, namespace=namespace, deadline=60)
+    memory = (
+        SQLiteMemory(place, deadline=60)
+        if sqlite
+        else RedisMemory(place, namespace=namespace, deadline=60)
+    )
     summarizer = ScriptedSummarizer(f"They spoke of {'trains and ' * 3}ships.")
     history = [{"role": "system", "content": "Be brief."}]
     for number in range(60):

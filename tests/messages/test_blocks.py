@@ -36,7 +36,8 @@ def _blank(_kind: str, _text: str, _name: str) -> str:
 
 
 def test_a_text_is_put_before_the_users_own_words(dialect: Dialect) -> None:
-    form, said = dialect.format, {**dialect.user("own"), "id": "kept"}
+    form = dialect.format
+    said = {**dialect.user("own"), "id": "kept"}
     made = form.with_text(said, "before")
 
     assert [part.text for part in form.parts(made, 0)] == ["before", "own"]
@@ -48,7 +49,8 @@ def test_a_text_is_put_before_the_users_own_words(dialect: Dialect) -> None:
 
 def test_a_text_is_put_behind_the_results_of_tools(mixing: Dialect) -> None:
     assert mixing.mixed
-    form, given = mixing.format, mixing.mixed([SEEN, ("c2", "look", "red")], "and now?")
+    form = mixing.format
+    given = mixing.mixed([SEEN, ("c2", "look", "red")], "and now?")
     shown = [(part.role, part.text) for part in form.parts(form.with_text(given, "before"), 0)]
     only_results = form.parts(form.with_text(mixing.results([SEEN])[0], "before"), 0)
 
@@ -61,7 +63,9 @@ def test_a_text_is_put_behind_the_results_of_tools(mixing: Dialect) -> None:
 def test_a_bare_text_becomes_a_block_unless_it_is_empty(name: str) -> None:
     form = get_format(name)
 
-    assert [part.text for part in form.parts(form.with_text({"role": "user", "content": "own"}, "a"), 0)] == [
+    assert [
+        part.text for part in form.parts(form.with_text({"role": "user", "content": "own"}, "a"), 0)
+    ] == [
         "a",
         "own",
     ]
@@ -84,7 +88,9 @@ def test_a_bare_text_of_gemini_becomes_a_content() -> None:
         "role": "user",
         "parts": [{"text": "before"}, {"text": "own"}],
     }
-    assert get_format("gemini").with_text({"text": "own"}, "before") == get_format("gemini").with_text("own", "before")
+    assert get_format("gemini").with_text({"text": "own"}, "before") == get_format(
+        "gemini"
+    ).with_text("own", "before")
 
 
 # Editing
@@ -108,7 +114,9 @@ def test_an_edit_counts_whatever_it_makes_of_a_text(dialect: Dialect, new: str) 
         assert part.text == new
     first = "a" if dialect.name == "gemini" else {"text": "a", "type": form.text_type}
     bare = {"role": "user", form.body: [first, "b"]}
-    assert [part.text for part in form.parts(form.rewrite(bare, lambda _kind, _text, _name: new), 0)] == [new, new]
+    assert [
+        part.text for part in form.parts(form.rewrite(bare, lambda _kind, _text, _name: new), 0)
+    ] == [new, new]
 
 
 def test_a_message_of_a_role_that_nobody_knows_is_edited_as_any_other() -> None:
@@ -127,7 +135,10 @@ def test_an_edit_leaves_no_blank_text_where_the_provider_refuses_one(name: str) 
 
 
 def test_no_blank_result_is_left_where_bedrock_refuses_one() -> None:
-    message = {"role": "user", "content": [{"toolResult": {"toolUseId": "c", "content": [{"text": "a"}]}}]}
+    message = {
+        "role": "user",
+        "content": [{"toolResult": {"toolUseId": "c", "content": [{"text": "a"}]}}],
+    }
     ((block,),) = [get_format("bedrock").rewrite(message, _blank)["content"]]
 
     assert block["toolResult"]["content"][0]["text"].strip()
@@ -143,7 +154,10 @@ def test_no_blank_result_is_left_where_bedrock_refuses_one() -> None:
         ("anthropic", {"type": "tool_use", "id": "c", "name": "f", "input": {"text": "a"}}),
         ("anthropic", {"type": "image", "source": {"type": "url", "url": "https://x.invalid/a"}}),
         ("anthropic", {"text": "of no type"}),
-        ("anthropic", {"type": "web_fetch_tool_result", "tool_use_id": "s", "content": {"content": "page"}}),
+        (
+            "anthropic",
+            {"type": "web_fetch_tool_result", "tool_use_id": "s", "content": {"content": "page"}},
+        ),
         ("responses", {"type": "input_image", "image_url": "https://x.invalid/a.png"}),
         ("responses", {"type": "refusal", "refusal": "I will not."}),
         ("bedrock", {"toolUse": {"toolUseId": "c", "name": "f", "input": {}}}),
@@ -176,18 +190,32 @@ def test_an_edited_part_of_a_chat_is_a_text(part: Any, edited: Any) -> None:
 
 
 def test_the_parts_of_a_chat_result_are_edited_as_one_text() -> None:
-    parts = [{"type": "text", "text": "one "}, "two", {"type": "image_url", "image_url": {"url": "https://x.invalid"}}]
+    parts = [
+        {"type": "text", "text": "one "},
+        "two",
+        {"type": "image_url", "image_url": {"url": "https://x.invalid"}},
+    ]
     message = {"role": "tool", "tool_call_id": "c", "name": "look", "content": parts}
 
-    assert get_format("openai").rewrite(message, _told) == {**message, "content": "[result look: one two]"}
+    assert get_format("openai").rewrite(message, _told) == {
+        **message,
+        "content": "[result look: one two]",
+    }
     assert get_format("openai").rewrite(message, lambda _kind, text, _name: text) is message
 
 
 def test_the_texts_of_an_anthropic_result_are_edited_as_one() -> None:
     def message(content: object) -> Message:
-        return {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": content}]}
+        return {
+            "role": "user",
+            "content": [{"type": "tool_result", "tool_use_id": "c", "content": content}],
+        }
 
-    parts = ["one ", {"type": "text", "text": "two"}, {"type": "image", "source": {"type": "url", "url": "x"}}]
+    parts = [
+        "one ",
+        {"type": "text", "text": "two"},
+        {"type": "image", "source": {"type": "url", "url": "x"}},
+    ]
     assert get_format("anthropic").rewrite(message(parts), _told) == message("[result : one two]")
     assert get_format("anthropic").rewrite(message("one"), _told) == message("[result : one]")
 
@@ -197,19 +225,35 @@ def test_the_texts_of_an_anthropic_result_are_edited_as_one() -> None:
 RAN: dict[str, tuple[FormatName, Callable[[Any], Message], Any, Any]] = {
     "code execution": (
         "anthropic",
-        lambda ran: {"role": "assistant", "content": [{"type": "bash_code_execution_tool_result", "content": ran}]},
+        lambda ran: {
+            "role": "assistant",
+            "content": [{"type": "bash_code_execution_tool_result", "content": ran}],
+        },
         {"type": "result", "stdout": "one", "stderr": "two", "return_code": 0},
-        {"type": "result", "stdout": "[result : one]", "stderr": "[result : two]", "return_code": 0},
+        {
+            "type": "result",
+            "stdout": "[result : one]",
+            "stderr": "[result : two]",
+            "return_code": 0,
+        },
     ),
     "mcp": (
         "anthropic",
-        lambda ran: {"role": "assistant", "content": [{"type": "mcp_tool_result", "tool_use_id": "s", **ran}]},
+        lambda ran: {
+            "role": "assistant",
+            "content": [{"type": "mcp_tool_result", "tool_use_id": "s", **ran}],
+        },
         {"content": [{"type": "text", "text": "one"}]},
         {"content": "[result : one]"},
     ),
     "code interpreter": (
         "responses",
-        lambda ran: {"type": "code_interpreter_call", "id": "ci_1", "code": "1", "outputs": [ran, ran]},
+        lambda ran: {
+            "type": "code_interpreter_call",
+            "id": "ci_1",
+            "code": "1",
+            "outputs": [ran, ran],
+        },
         {"type": "logs", "logs": "one"},
         {"type": "logs", "logs": "[result code_interpreter: one]"},
     ),
@@ -238,14 +282,17 @@ RAN: dict[str, tuple[FormatName, Callable[[Any], Message], Any, Any]] = {
 def test_what_a_providers_own_tool_printed_is_edited_where_it_is(
     name: FormatName, message: Callable[[Any], Message], ran: Any, edited: Any
 ) -> None:
-    form, kept = get_format(name), message(ran)
+    form = get_format(name)
+    kept = message(ran)
 
     assert form.rewrite(message(ran), _told) == message(edited)
     assert form.rewrite(kept, lambda _kind, text, _name: text) is kept
 
 
 @pytest.mark.parametrize("new", ["!", "~"])
-@pytest.mark.parametrize(("name", "message", "ran"), [each[:3] for each in RAN.values()], ids=list(RAN))
+@pytest.mark.parametrize(
+    ("name", "message", "ran"), [each[:3] for each in RAN.values()], ids=list(RAN)
+)
 def test_what_it_printed_is_edited_whatever_it_becomes(
     name: FormatName, message: Callable[[Any], Message], ran: Any, new: str
 ) -> None:
@@ -259,10 +306,19 @@ def test_what_it_printed_is_edited_whatever_it_becomes(
 @pytest.mark.parametrize(
     "item",
     [
-        {"type": "code_interpreter_call", "id": "ci_1", "code": "1", "outputs": [{"type": "image", "url": "x"}]},
+        {
+            "type": "code_interpreter_call",
+            "id": "ci_1",
+            "code": "1",
+            "outputs": [{"type": "image", "url": "x"}],
+        },
         {"type": "code_interpreter_call", "id": "ci_1", "code": "1", "outputs": None},
         {"type": "shell_call_output", "call_id": "c", "output": [{"stdout": "a", "stderr": ""}]},
-        {"type": "computer_call_output", "call_id": "c", "output": {"type": "computer_screenshot", "image_url": "x"}},
+        {
+            "type": "computer_call_output",
+            "call_id": "c",
+            "output": {"type": "computer_screenshot", "image_url": "x"},
+        },
         {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"},
         {"type": "reasoning", "summary": [{"type": "summary_text", "text": "hm"}]},
         {"type": "reasoning", "summary": [], "content": [{"type": "reasoning_text", "text": "hm"}]},
@@ -273,7 +329,11 @@ def test_an_item_without_a_free_text_is_never_edited(item: Message) -> None:
 
 
 def test_an_output_of_a_type_that_nobody_knows_yet_is_edited() -> None:
-    item = {"type": "tool_search_output", "call_id": "c", "output": [{"type": "input_text", "text": "a"}, "b"]}
+    item = {
+        "type": "tool_search_output",
+        "call_id": "c",
+        "output": [{"type": "input_text", "text": "a"}, "b"],
+    }
 
     assert get_format("responses").rewrite(item, _told) == {**item, "output": "[result : ab]"}
 
@@ -291,13 +351,19 @@ def test_an_empty_response_of_gemini_is_an_empty_text_to_an_edit() -> None:
     message = {"role": "user", "parts": [{"functionResponse": {"name": "f", "response": {}}}]}
     answer = {"name": "f", "response": {"output": "[result f: ]"}}
 
-    assert get_format("gemini").rewrite(message, _told) == {"role": "user", "parts": [{"functionResponse": answer}]}
+    assert get_format("gemini").rewrite(message, _told) == {
+        "role": "user",
+        "parts": [{"functionResponse": answer}],
+    }
 
 
 def test_a_response_under_both_of_its_names_has_no_digest() -> None:
     # Which of the two the provider reads is not known.
     answers = [{"name": "f", "response": {"output": text}} for text in ("a", "b")]
-    content = {"role": "user", "parts": [{"functionResponse": answers[0], "function_response": answers[1]}]}
+    content = {
+        "role": "user",
+        "parts": [{"functionResponse": answers[0], "function_response": answers[1]}],
+    }
 
     with pytest.raises(Unencodable, match="dict cannot be read"):
         get_format("gemini").content(content)

@@ -1,4 +1,5 @@
-"""The forms that most messages have are read in a few calls, as histories of thousands are read before each request.
+"""The forms that most messages have are read in a few calls, as histories of thousands are read
+before each request.
 
 Calls are counted, not timed.
 """
@@ -13,8 +14,9 @@ import pytest
 from openai.types.chat import ChatCompletionMessage
 
 from compacter.messages.fields import faithful, field
-from compacter.messages.format import FILLERS, MessageFormat, get_format, recognise
+from compacter.messages.format import FILLERS, MessageFormat, get_format
 from compacter.messages.parts import Kind
+from compacter.messages.recognise import recognise
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,11 +59,18 @@ def calls(work: Callable[..., object], *given: Any) -> int:
         {"role": "assistant", "content": "I look.", "tool_calls": [CALL, OTHER] * 20},
     ],
 )
-def test_calls_and_results_of_a_chat_are_read_at_once_and_as_in_any_other_form(message: Message) -> None:
+def test_calls_and_results_of_a_chat_are_read_at_once_and_as_in_any_other_form(
+    message: Message,
+) -> None:
     kind, size, made, answered = OPENAI.read(message)
     read = MessageFormat.read(OPENAI, message)
 
-    assert (kind, size, sorted(made), list(answered)) == (read[0], read[1], sorted(read[2]), list(read[3]))
+    assert (kind, size, sorted(made), list(answered)) == (
+        read[0],
+        read[1],
+        sorted(read[2]),
+        list(read[3]),
+    )
     assert calls(OPENAI.read, message) <= 2
 
 
@@ -78,14 +87,23 @@ def test_calls_and_results_of_a_chat_are_read_at_once_and_as_in_any_other_form(m
         {"role": "assistant", "content": "a", "refusal": "b"},
         {"role": "assistant", "content": ["a"], "tool_calls": [CALL]},
         {"role": "assistant", "content": None, "tool_calls": [{**CALL, "id": 7}]},
-        {"role": "assistant", "content": None, "tool_calls": [{**CALL, "function": {"name": 7, "arguments": "{}"}}]},
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [{**CALL, "function": {"name": 7, "arguments": "{}"}}],
+        },
         {
             "role": "assistant",
             "content": None,
             "tool_calls": [{**CALL, "function": {"name": "f", "arguments": {"to": "a"}}}],
         },
         {"role": "assistant", "content": None, "tool_calls": [CALL], "reasoning_content": "hm"},
-        {"role": "assistant", "content": None, "tool_calls": [CALL], "function_call": CALL["function"]},
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [CALL],
+            "function_call": CALL["function"],
+        },
     ],
 )
 def test_any_other_form_is_read_by_its_parts(message: Message) -> None:
@@ -94,7 +112,8 @@ def test_any_other_form_is_read_by_its_parts(message: Message) -> None:
 
 @pytest.mark.parametrize("name", ["openai", "anthropic"])
 def test_a_plain_message_costs_a_history_no_call(name: str) -> None:
-    form, talk = get_format(name), [{"role": role, "content": "words"} for role in ("user", "assistant", "system")]
+    form = get_format(name)
+    talk = [{"role": role, "content": "words"} for role in ("user", "assistant", "system")]
 
     assert form.outline(talk).kinds == [Kind.USER, Kind.ASSISTANT, Kind.SYSTEM]
     assert calls(form.outline, talk * 100) == calls(form.outline, talk)
@@ -113,7 +132,9 @@ def test_a_plain_message_is_the_same_in_a_history_and_alone() -> None:
     ]
     outline = OPENAI.outline(talk)
 
-    assert list(zip(outline.kinds, outline.sizes, strict=True)) == [OPENAI.read(message)[:2] for message in talk]
+    assert list(zip(outline.kinds, outline.sizes, strict=True)) == [
+        OPENAI.read(message)[:2] for message in talk
+    ]
     assert outline.kinds[:2] == [Kind.USER, Kind.INSERTED]
     assert [len(OPENAI.parts(message, 0)) for message in talk] == [1, 0, 0, 1, 1, 0, 1, 1]
 
@@ -123,7 +144,10 @@ def test_the_part_of_a_plain_message_is_made_at_once() -> None:
 
 
 def test_a_bare_text_is_read_without_looking_for_the_fields_of_a_part() -> None:
-    bare, part = ({"role": "user", "name": "Ada", "content": text} for text in ("a", [{"type": "text", "text": "a"}]))
+    bare, part = (
+        {"role": "user", "name": "Ada", "content": text}
+        for text in ("a", [{"type": "text", "text": "a"}])
+    )
 
     assert OPENAI.read(bare) == OPENAI.read(part)
     assert calls(OPENAI.read, bare) < calls(OPENAI.read, part)
@@ -141,7 +165,8 @@ def test_the_content_of_a_plain_message_is_itself() -> None:
 
 
 def test_a_text_of_gemini_is_read_at_once() -> None:
-    form, texts = get_format("gemini"), [{"text": "words"}, {"text": "words", "thought": None}]
+    form = get_format("gemini")
+    texts = [{"text": "words"}, {"text": "words", "thought": None}]
     plain, other = ({"role": "user", "parts": [text] * 10} for text in texts)
 
     assert form.parts(plain, 0) == form.parts(other, 0)

@@ -184,7 +184,11 @@ def test_what_cannot_be_encoded_faithfully_raises_one_exception(name: str, value
 @pytest.mark.parametrize("name", FORMATS)
 def test_such_a_message_is_read_all_the_same(name: str, value: Any) -> None:
     form = get_format(name)
-    for message in (called(name, {"x": value}), {"role": "user", "content": value, "parts": value}, value):
+    for message in (
+        called(name, {"x": value}),
+        {"role": "user", "content": value, "parts": value},
+        value,
+    ):
         outline = form.outline([message])
 
         assert outline.steps == [0]
@@ -233,7 +237,8 @@ def test_what_is_nested_too_deeply_for_python_weighs_the_texts_in_it(value: obje
 def test_plain_data_is_made_of_objects_however_deeply_they_are_nested(levels: int) -> None:
     made = plain({"list": deep(levels), "objects": [Plain("user", "hi")]})
 
-    at, found = made["list"], 0
+    at = made["list"]
+    found = 0
     while isinstance(at, list):
         (at,), found = at, found + 1
     assert (at, found) == ("leaf", levels)
@@ -249,13 +254,20 @@ def test_plain_data_of_what_holds_itself_holds_itself() -> None:
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_what_is_nested_too_deeply_for_python_is_folded_like_anything_else(name: str) -> None:
-    form, told = get_format(name), list[object]()
+    form = get_format(name)
+    told = list[object]()
     said = [form.say("user", f"Question {number}. ".ljust(200, "q")) for number in range(9)]
     blocks = [{"new": deep(700)}]
-    answer = {"role": "model" if name == "gemini" else "assistant", "content": blocks, "parts": blocks}
+    answer = {
+        "role": "model" if name == "gemini" else "assistant",
+        "content": blocks,
+        "parts": blocks,
+    }
     messages = [said[0], called(name, {"x": deep(700)}), answer, *said[1:]]
 
-    result = Compacter(summarizer="extractive", on_event=told.append).compact(messages, wire_format=name)
+    result = Compacter(summarizer="extractive", on_event=told.append).compact(
+        messages, wire_format=name
+    )
 
     assert messages[1:3] == list(result.discarded[1:3])
     assert [type(event).__name__ for event in told] == ["CompactionStarted", "CompactionEvent"]
@@ -271,7 +283,8 @@ class Slotted:
     __slots__ = ("content", "role")
 
     def __init__(self, role: str, content: str) -> None:
-        self.role, self.content = role, content
+        self.role = role
+        self.content = content
 
 
 class Human:
@@ -314,7 +327,11 @@ def test_objects_whose_data_can_be_seen_are_told_apart_by_it() -> None:
     for make in (Plain, Slotted, Pair):
         assert faithful(make("user", "a")) == faithful(make("user", "a"))
         assert faithful(make("user", "a")) != faithful(make("user", "b"))
-    assert faithful(Plain("user", "a")) == {"role": "user", "content": "a"} == faithful(Slotted("user", "a"))
+    assert (
+        faithful(Plain("user", "a"))
+        == {"role": "user", "content": "a"}
+        == faithful(Slotted("user", "a"))
+    )
     assert faithful(Human("a")) != faithful(Robot("a"))
     assert faithful(Robot("a")) == {"type": "ai", "content": "a"}
 
@@ -326,10 +343,16 @@ def test_what_an_object_inherits_is_its_data_too() -> None:
 
 def test_private_bookkeeping_of_the_vendors_is_no_content() -> None:
     made = ChatCompletionMessage(role="assistant", content="a")
-    one, other = litellm.Message(role="assistant", content="a"), litellm.Message(role="assistant", content="a")
+    one = litellm.Message(role="assistant", content="a")
+    other = litellm.Message(role="assistant", content="a")
     content = get_format("openai").content
 
-    assert content(one) == content(other) == content(made) == content({"role": "assistant", "content": "a"})
+    assert (
+        content(one)
+        == content(other)
+        == content(made)
+        == content({"role": "assistant", "content": "a"})
+    )
 
 
 @pytest.mark.parametrize("name", ["openai", "anthropic"])
@@ -347,8 +370,15 @@ def test_a_cache_mark_on_a_message_is_no_content(dialect: Dialect) -> None:
 
 
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=4) | st.just("\0true"),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False)
+    | st.text(max_size=4)
+    | st.just("\0true"),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+    ),
     max_leaves=8,
 )
 
@@ -357,7 +387,11 @@ def exact(value: Any) -> Any:
     """A value beside the types in it, so that ``True`` is not ``1``."""
     if isinstance(value, dict):
         return {key: exact(inner) for key, inner in value.items()}
-    return [exact(inner) for inner in value] if isinstance(value, list) else (type(value).__name__, repr(value))
+    return (
+        [exact(inner) for inner in value]
+        if isinstance(value, list)
+        else (type(value).__name__, repr(value))
+    )
 
 
 @given(one=VALUES, other=VALUES)

@@ -89,7 +89,13 @@ def test_a_field_is_read_wherever_it_is_and_is_none_where_it_is_not(item: Any) -
 
 
 def test_what_cannot_be_read_is_none() -> None:
-    assert field(None, "role") is field(7, "role") is field(Unreadable(), "role") is field(Strict(), "absent") is None
+    assert (
+        field(None, "role")
+        is field(7, "role")
+        is field(Unreadable(), "role")
+        is field(Strict(), "absent")
+        is None
+    )
     assert field(Model(), "kind") == "of the class"
 
 
@@ -107,17 +113,32 @@ def test_a_field_as_text_is_empty_only_if_there_is_none(value: object, text: str
 
 
 def test_plain_data_has_no_objects_and_keeps_bytes() -> None:
-    given = [Word.USER, Twice.USER, (1, b"x"), bytearray(b"y"), SimpleNamespace(role="user", _raw=1), Model(), object]
+    given = [
+        Word.USER,
+        Twice.USER,
+        (1, b"x"),
+        bytearray(b"y"),
+        SimpleNamespace(role="user", _raw=1),
+        Model(),
+        object,
+    ]
 
     assert plain({"in": given})["in"] == [
         *("user", "user", [1, b"x"], bytearray(b"y"), {"role": "user"}, {"role": "user"}),
         plain(object),
     ]
-    assert plain({"in": {"cache_control": {}, "none": None}}) == {"in": {"cache_control": {}, "none": None}}
+    assert plain({"in": {"cache_control": {}, "none": None}}) == {
+        "in": {"cache_control": {}, "none": None}
+    }
 
 
 def test_what_is_shown_leaves_out_cache_marks_and_empty_fields_and_shows_bytes_as_base64() -> None:
-    given = {"a": None, "cache_control": {"type": "ephemeral"}, "in": [{"b": None, "c": 1}], "data": bytearray(b"ABC")}
+    given = {
+        "a": None,
+        "cache_control": {"type": "ephemeral"},
+        "in": [{"b": None, "c": 1}],
+        "data": bytearray(b"ABC"),
+    }
 
     assert plain(given, shown=True) == {"in": [{"c": 1}], "data": "QUJD"}
     assert json_text(given) == '{"in": [{"c": 1}], "data": "QUJD"}'
@@ -160,7 +181,8 @@ def test_text_on_one_line_has_single_spaces() -> None:
 
 
 def test_one_part_is_a_list_of_parts_and_none_is_an_empty_one() -> None:
-    several, pair = ["a"], ("a", "b")
+    several = ["a"]
+    pair = ("a", "b")
 
     assert listed(several) is several
     assert listed(pair) is pair
@@ -174,10 +196,15 @@ def test_a_number_of_more_digits_than_python_prints_is_shown_and_weighed_as_hexa
 
 def test_a_copy_with_another_field_is_of_its_class_if_that_can_be_copied() -> None:
     model = Model(name="Ada")
-    mapping, thing = UserDict(role="user", name="Ada"), SimpleNamespace(role="user", name="Ada")
+    mapping = UserDict(role="user", name="Ada")
+    thing = SimpleNamespace(role="user", name="Ada")
 
     assert replaced(model, name="Eva") == Model(name="Eva")
-    assert replaced(mapping, name="Eva") == replaced(thing, name="Eva") == {"role": "user", "name": "Eva"}
+    assert (
+        replaced(mapping, name="Eva")
+        == replaced(thing, name="Eva")
+        == {"role": "user", "name": "Eva"}
+    )
     assert model.name == mapping["name"] == thing.name == "Ada"
 
 
@@ -208,14 +235,16 @@ class PartlyOpen:
     __slots__ = ("__dict__", "__weakref__", "text")
 
     def __init__(self, text: str) -> None:
-        self.text, self.more = text, 1
+        self.text = text
+        self.more = 1
 
 
 class PartlyHidden:
     __slots__ = ("_raw", "text")
 
     def __init__(self, text: str) -> None:
-        self.text, self._raw = text, text
+        self.text = text
+        self._raw = text
 
 
 def remembering() -> None:
@@ -285,7 +314,10 @@ def test_a_value_that_is_not_all_seen_has_no_digest(value: object) -> None:
         ({"in": {"cache_control": {}, "none": None}}, {"in": {}}),
         ({"cache_control": "on"}, {"cache_control": "on"}),
         (Vendors(text="a"), {"text": "a"}),
-        ({"own": {"cache_control": {}, "none": [None]}}, {"own": {"cache_control": {}, "none": [None]}}),
+        (
+            {"own": {"cache_control": {}, "none": [None]}},
+            {"own": {"cache_control": {}, "none": [None]}},
+        ),
     ],
 )
 def test_data_for_a_digest_is_sorted_and_complete(value: object, data: object) -> None:

@@ -25,9 +25,24 @@ from compacter.messages.parts import Kind
         ("responses", {"type": "reasoning", "summary": []}, Kind.OTHER, "assistant"),
         ("responses", {"type": "item_reference", "id": "msg_1"}, Kind.OTHER, "assistant"),
         ("responses", {"type": "web_search_call", "id": "ws_1"}, Kind.ASSISTANT, "assistant"),
-        ("responses", {"type": "compaction", "encrypted_content": "QUJD"}, Kind.COMPACTED, "compaction"),
-        ("gemini", {"role": "function", "parts": [{"functionResponse": {"name": "f"}}]}, Kind.RESULT, "user"),
-        ("gemini", {"role": "tool", "parts": [{"function_response": {"name": "f"}}]}, Kind.RESULT, "user"),
+        (
+            "responses",
+            {"type": "compaction", "encrypted_content": "QUJD"},
+            Kind.COMPACTED,
+            "compaction",
+        ),
+        (
+            "gemini",
+            {"role": "function", "parts": [{"functionResponse": {"name": "f"}}]},
+            Kind.RESULT,
+            "user",
+        ),
+        (
+            "gemini",
+            {"role": "tool", "parts": [{"function_response": {"name": "f"}}]},
+            Kind.RESULT,
+            "user",
+        ),
         ("gemini", {"parts": [{"text": "a"}]}, Kind.USER, "user"),
     ],
 )
@@ -47,7 +62,10 @@ class Speaker(Enum):
 
 def test_a_role_may_be_a_member_of_any_enumeration() -> None:
     reader = get_format("openai")
-    said = [{"role": Speaker.USER, "content": "Hello."}, {"role": Speaker.ASSISTANT, "content": "Hi."}]
+    said = [
+        {"role": Speaker.USER, "content": "Hello."},
+        {"role": Speaker.ASSISTANT, "content": "Hi."},
+    ]
     assert reader.outline(said).kinds == [Kind.USER, Kind.ASSISTANT]
     assert plain(said[0]) == {"role": "user", "content": "Hello."}
 
@@ -58,7 +76,11 @@ def test_a_role_may_be_a_member_of_any_enumeration() -> None:
 def test_the_form_of_calls_before_ids_pairs_by_name() -> None:
     messages = [
         {"role": "user", "content": "a"},
-        {"role": "assistant", "content": None, "function_call": {"name": "look", "arguments": "{}"}},
+        {
+            "role": "assistant",
+            "content": None,
+            "function_call": {"name": "look", "arguments": "{}"},
+        },
         {"role": "function", "name": "look", "content": "blue"},
     ]
     outline = get_format("openai").outline(messages)
@@ -68,7 +90,9 @@ def test_the_form_of_calls_before_ids_pairs_by_name() -> None:
 
 def test_a_custom_tools_input_is_shown_as_its_call() -> None:
     call = {"id": "c1", "type": "custom", "custom": {"name": "sql", "input": "select 1"}}
-    (entry,) = get_format("openai").parts({"role": "assistant", "content": None, "tool_calls": [call]}, 0)
+    (entry,) = get_format("openai").parts(
+        {"role": "assistant", "content": None, "tool_calls": [call]}, 0
+    )
 
     assert (entry.kind, entry.name, entry.text) == ("call", "sql", "select 1")
 
@@ -79,7 +103,10 @@ def test_an_edited_part_keeps_its_neighbours_and_its_mark() -> None:
     message = {"role": "user", "content": [{"type": "text", "text": "long", **mark}, picture]}
     edited = get_format("openai").rewrite(message, lambda _kind, _text, _name: "short")
 
-    assert edited == {"role": "user", "content": [{"type": "text", "text": "short", **mark}, picture]}
+    assert edited == {
+        "role": "user",
+        "content": [{"type": "text", "text": "short", **mark}, picture],
+    }
     assert edited["content"][1] is picture
 
 
@@ -98,7 +125,12 @@ def test_a_tool_that_the_server_ran_has_its_result_in_the_same_message() -> None
     message = {
         "role": "assistant",
         "content": [
-            {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "sky"}},
+            {
+                "type": "server_tool_use",
+                "id": "s1",
+                "name": "web_search",
+                "input": {"query": "sky"},
+            },
             {"type": "web_search_tool_result", "tool_use_id": "s1", "content": found},
             {"type": "text", "text": "Blue."},
         ],
@@ -151,7 +183,14 @@ def test_a_servers_result_is_a_record_and_not_edited() -> None:
             "anthropic",
             {
                 "role": "user",
-                "content": [{"type": "tool_result", "tool_use_id": "c1", "is_error": True, "content": "x" * 90}],
+                "content": [
+                    {
+                        "type": "tool_result",
+                        "tool_use_id": "c1",
+                        "is_error": True,
+                        "content": "x" * 90,
+                    }
+                ],
             },
             {"type": "tool_result", "tool_use_id": "c1", "is_error": True, "content": "gone"},
         ),
@@ -174,7 +213,9 @@ def test_a_servers_result_is_a_record_and_not_edited() -> None:
     ],
 )
 def test_an_edited_result_keeps_its_flags(name: str, message: object, path: object) -> None:
-    assert get_format(name).rewrite(message, lambda _kind, _text, _name: "gone")["content"] == [path]
+    assert get_format(name).rewrite(message, lambda _kind, _text, _name: "gone")["content"] == [
+        path
+    ]
 
 
 def test_thinking_that_is_left_out_weighs_as_its_seal() -> None:
@@ -188,9 +229,11 @@ def test_thinking_that_is_left_out_weighs_as_its_seal() -> None:
 
 
 def test_what_is_sealed_in_a_block_of_a_new_type_weighs_as_its_bytes_and_is_not_shown() -> None:
-    form, block = get_format("anthropic"), {"type": "new", "title": "Ships"}
+    form = get_format("anthropic")
+    block = {"type": "new", "title": "Ships"}
     bare, sealed = (
-        {"role": "assistant", "content": [one]} for one in (block, {**block, "encrypted_data": "c2Vh" * 50})
+        {"role": "assistant", "content": [one]}
+        for one in (block, {**block, "encrypted_data": "c2Vh" * 50})
     )
 
     assert form.size(sealed) == form.size(bare) + 150
@@ -230,9 +273,14 @@ def test_calls_without_ids_pair_by_name_in_order() -> None:
     ("call_id", "response_id", "broken"),
     [("x", "x", 0), ("x", None, 0), (None, "x", 0), ("x", "y", 2)],
 )
-def test_ids_count_where_both_have_one(call_id: str | None, response_id: str | None, broken: int) -> None:
+def test_ids_count_where_both_have_one(
+    call_id: str | None, response_id: str | None, broken: int
+) -> None:
     messages = [
-        {"role": "model", "parts": [{"function_call": {"id": call_id, "name": "look", "args": {}}}]},
+        {
+            "role": "model",
+            "parts": [{"function_call": {"id": call_id, "name": "look", "args": {}}}],
+        },
         {
             "role": "user",
             "parts": [{"function_response": {"id": response_id, "name": "look", "response": {}}}],
@@ -245,12 +293,18 @@ def test_ids_count_where_both_have_one(call_id: str | None, response_id: str | N
 
 def test_a_call_that_was_answered_by_its_id_is_not_answered_again_by_its_name() -> None:
     form = get_format("gemini")
-    calls = [{"functionCall": {"id": str(number), "name": "look", "args": {}}} for number in range(3)]
+    calls = [
+        {"functionCall": {"id": str(number), "name": "look", "args": {}}} for number in range(3)
+    ]
     answers = [
         {"functionResponse": {"name": "look", "response": {"output": "seen"}, **given}}
         for given in ({"id": "0"}, {"id": "1"}, {})
     ]
-    talk = [form.say("user", "Look."), {"role": "model", "parts": calls}, {"role": "user", "parts": answers}]
+    talk = [
+        form.say("user", "Look."),
+        {"role": "model", "parts": calls},
+        {"role": "user", "parts": answers},
+    ]
 
     assert form.outline(talk).broken == ()
     assert form.outline(talk).open is None
@@ -265,7 +319,10 @@ def test_code_that_gemini_ran_is_shown_and_needs_no_partner() -> None:
         ],
     }
 
-    assert get_format("gemini").outline([message, {"role": "user", "parts": [{"text": "a"}]}]).broken == ()
+    assert (
+        get_format("gemini").outline([message, {"role": "user", "parts": [{"text": "a"}]}]).broken
+        == ()
+    )
     assert [(e.kind, e.text) for e in get_format("gemini").parts(message, 0)] == [
         ("call", "print(1)"),
         ("result", "1\n"),
@@ -281,7 +338,9 @@ def test_code_that_gemini_ran_is_shown_and_needs_no_partner() -> None:
         ({"rows": 1, "note": "a"}, '{"rows": 1, "note": "a"}', {"output": "gone"}),
     ],
 )
-def test_a_response_is_read_and_edited_as_its_one_text(response: object, read: str, edited: object) -> None:
+def test_a_response_is_read_and_edited_as_its_one_text(
+    response: object, read: str, edited: object
+) -> None:
     message = {"role": "user", "parts": [{"functionResponse": {"name": "f", "response": response}}]}
     (entry,) = get_format("gemini").parts(message, 0)
     new = get_format("gemini").rewrite(message, lambda _kind, _text, _name: "gone")
@@ -292,7 +351,9 @@ def test_a_response_is_read_and_edited_as_its_one_text(response: object, read: s
 
 def test_names_in_arguments_are_the_tools_own() -> None:
     def call(args: dict[str, int]) -> object:
-        return get_format("gemini").content({"role": "model", "parts": [{"functionCall": {"name": "f", "args": args}}]})
+        return get_format("gemini").content(
+            {"role": "model", "parts": [{"functionCall": {"name": "f", "args": args}}]}
+        )
 
     assert call({"aB": 1}) != call({"a_b": 1})
 
@@ -305,12 +366,20 @@ def test_guarded_and_cited_text_is_text() -> None:
         "role": "assistant",
         "content": [
             {"guardContent": {"text": {"text": "careful"}}},
-            {"citationsContent": {"content": [{"text": "it says"}, {"text": " so"}], "citations": []}},
+            {
+                "citationsContent": {
+                    "content": [{"text": "it says"}, {"text": " so"}],
+                    "citations": [],
+                }
+            },
             {"cachePoint": {"type": "default"}},
         ],
     }
 
-    assert [entry.text for entry in get_format("bedrock").parts(message, 0)] == ["careful", "it says so"]
+    assert [entry.text for entry in get_format("bedrock").parts(message, 0)] == [
+        "careful",
+        "it says so",
+    ]
     assert get_format("bedrock").size(message) == len("careful") + len("it says so")
 
 
@@ -336,7 +405,11 @@ def test_guarded_and_cited_text_is_text() -> None:
             "Sky\nIt is blue.",
         ),
         ("openai", {"role": "assistant", "content": None, "refusal": "I will not."}, "I will not."),
-        ("openai", {"role": "assistant", "content": None, "audio": {"id": "a1", "transcript": "Hi."}}, "Hi."),
+        (
+            "openai",
+            {"role": "assistant", "content": None, "audio": {"id": "a1", "transcript": "Hi."}},
+            "Hi.",
+        ),
         ("openai", {"role": "user", "content": ["plain part"]}, "plain part"),
         (
             "responses",
@@ -366,7 +439,13 @@ def test_gemini_shows_what_its_own_tools_did() -> None:
         "role": "model",
         "parts": [
             {"toolCall": {"id": "t1", "toolType": "GOOGLE_SEARCH_WEB", "args": {"q": "sky"}}},
-            {"toolResponse": {"id": "t1", "toolType": "GOOGLE_SEARCH_WEB", "response": {"text": "blue"}}},
+            {
+                "toolResponse": {
+                    "id": "t1",
+                    "toolType": "GOOGLE_SEARCH_WEB",
+                    "response": {"text": "blue"},
+                }
+            },
         ],
     }
     entries = list(get_format("gemini").parts(message, 0))
@@ -400,11 +479,18 @@ def compaction(text: str | None, sealed: str | None = None) -> dict[str, str | N
 
 
 def by_litellm(*blocks: object) -> dict[str, object]:
-    return {"role": "assistant", "content": "a", "provider_specific_fields": {"compaction_blocks": list(blocks)}}
+    return {
+        "role": "assistant",
+        "content": "a",
+        "provider_specific_fields": {"compaction_blocks": list(blocks)},
+    }
 
 
 def sealed(value: object) -> dict[str, object]:
-    return {"type": "compaction", "encrypted_content": value if isinstance(value, str) else json.dumps(value)}
+    return {
+        "type": "compaction",
+        "encrypted_content": value if isinstance(value, str) else json.dumps(value),
+    }
 
 
 @pytest.mark.parametrize(
@@ -415,9 +501,24 @@ def sealed(value: object) -> dict[str, object]:
         ("openai", by_litellm(compaction(None)), None),
         ("openai", {"role": "assistant", "content": "a", "provider_specific_fields": None}, None),
         ("openai", {"role": "assistant", "content": "a"}, None),
-        ("anthropic", {"role": "assistant", "content": [compaction("old"), compaction("new"), compaction("")]}, "new"),
-        ("anthropic", {"role": "assistant", "content": [compaction("old"), compaction(None, "c2VhbGVk")]}, ""),
-        ("anthropic", {"role": "assistant", "content": [compaction(None), {"type": "text", "text": "a"}]}, None),
+        (
+            "anthropic",
+            {
+                "role": "assistant",
+                "content": [compaction("old"), compaction("new"), compaction("")],
+            },
+            "new",
+        ),
+        (
+            "anthropic",
+            {"role": "assistant", "content": [compaction("old"), compaction(None, "c2VhbGVk")]},
+            "",
+        ),
+        (
+            "anthropic",
+            {"role": "assistant", "content": [compaction(None), {"type": "text", "text": "a"}]},
+            None,
+        ),
         ("anthropic", {"role": "assistant", "content": "compaction"}, None),
         ("responses", sealed({"type": "compaction", "content": "new"}), "new"),
         ("responses", sealed([{"other": 1}, {"summary": "new"}, {"text": "older"}]), "new"),
@@ -450,10 +551,20 @@ def test_a_summary_by_the_provider_weighs_what_the_model_reads_of_it() -> None:
 
 
 def test_system_messages_are_found_wherever_they_stand() -> None:
-    system, user = {"role": "system", "content": "a"}, {"role": "user", "content": "b"}
+    system = {"role": "system", "content": "a"}
+    user = {"role": "user", "content": "b"}
 
-    others = [{"role": role, "name": "f", "content": "a"} for role in ("function", "critic", "zealot")]
-    talk = [system, user, {"role": "developer", "content": "c"}, *others, UserDict(user), UserDict(system)]
+    others = [
+        {"role": role, "name": "f", "content": "a"} for role in ("function", "critic", "zealot")
+    ]
+    talk = [
+        system,
+        user,
+        {"role": "developer", "content": "c"},
+        *others,
+        UserDict(user),
+        UserDict(system),
+    ]
 
     assert get_format("openai").systems(talk) == [0, 2, 7]
 
@@ -461,45 +572,64 @@ def test_system_messages_are_found_wherever_they_stand() -> None:
 def test_the_texts_of_a_bedrock_result_are_edited_as_one() -> None:
     answer = {"toolUseId": "c", "content": [{"text": "one "}, {"text": "two"}]}
     edited = get_format("bedrock").rewrite(
-        {"role": "user", "content": [{"toolResult": answer}]}, lambda _kind, text, _name: text.upper()
+        {"role": "user", "content": [{"toolResult": answer}]},
+        lambda _kind, text, _name: text.upper(),
     )
 
-    assert edited["content"][0]["toolResult"] == {"toolUseId": "c", "content": [{"text": "ONE TWO"}]}
+    assert edited["content"][0]["toolResult"] == {
+        "toolUseId": "c",
+        "content": [{"text": "ONE TWO"}],
+    }
 
 
 # What must not be taken for something else
 
 
 def test_reasoning_among_the_parts_of_a_chat_message_weighs_and_is_not_shown() -> None:
-    kinds = [{"type": "thinking", "thinking": "t" * 50}, {"type": "reasoning", "reasoning": "r" * 60}]
-    message = {"role": "assistant", "content": [*kinds, {"type": "redacted_thinking", "data": "QUJD"}]}
+    kinds = [
+        {"type": "thinking", "thinking": "t" * 50},
+        {"type": "reasoning", "reasoning": "r" * 60},
+    ]
+    message = {
+        "role": "assistant",
+        "content": [*kinds, {"type": "redacted_thinking", "data": "QUJD"}],
+    }
 
     assert get_format("openai").size(message) == 110
     assert get_format("openai").parts(message, 0) == []
 
 
 def test_a_users_message_is_no_compaction_by_the_provider() -> None:
-    assert get_format("anthropic").read({"role": "user", "content": [compaction("a")]})[0] is Kind.USER
+    assert (
+        get_format("anthropic").read({"role": "user", "content": [compaction("a")]})[0] is Kind.USER
+    )
 
 
 def test_an_assistants_message_with_nothing_but_results_is_the_assistants() -> None:
     found = {"type": "web_search_tool_result", "tool_use_id": "s1", "content": []}
 
-    assert get_format("anthropic").read({"role": "assistant", "content": [found]})[0] is Kind.ASSISTANT
+    assert (
+        get_format("anthropic").read({"role": "assistant", "content": [found]})[0] is Kind.ASSISTANT
+    )
 
 
 def test_two_calls_of_one_id_with_both_results_in_their_own_message_are_paired() -> None:
     call = {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {}}
     found = {"type": "web_search_tool_result", "tool_use_id": "s1", "content": []}
-    form, pairs = get_format("anthropic"), {"role": "assistant", "content": [call, call, found, found]}
+    form = get_format("anthropic")
+    pairs = {"role": "assistant", "content": [call, call, found, found]}
 
     assert form.outline([pairs]).broken == ()
     assert form.read({"role": "assistant", "content": [call, call, found]})[2:] == (("s1",), ())
 
 
 def test_two_text_blocks_are_not_the_content_of_the_first() -> None:
-    form, texts = get_format("anthropic"), [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
-    contents = [form.content({"role": "user", "content": said}) for said in (texts, texts[:1], texts[1:], "a", "b")]
+    form = get_format("anthropic")
+    texts = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
+    contents = [
+        form.content({"role": "user", "content": said})
+        for said in (texts, texts[:1], texts[1:], "a", "b")
+    ]
 
     assert contents[0] not in contents[1:]
     assert contents[1:3] == contents[3:]
@@ -509,7 +639,10 @@ def test_responses_without_ids_in_messages_of_their_own_are_those_of_the_calls_i
     calls = [{"functionCall": {"id": number, "name": "look", "args": {}}} for number in "xy"]
     answer = {"role": "user", "parts": [{"functionResponse": {"name": "look", "response": {}}}]}
 
-    assert get_format("gemini").outline([{"role": "model", "parts": calls}, answer, answer]).broken == ()
+    assert (
+        get_format("gemini").outline([{"role": "model", "parts": calls}, answer, answer]).broken
+        == ()
+    )
 
 
 def test_a_signature_alone_in_a_part_of_gemini_weighs_and_is_not_shown() -> None:
@@ -534,7 +667,9 @@ def test_a_role_that_nobody_knows_is_its_own_speaker() -> None:
     assert get_format("gemini").kind({"role": "model"}) is Kind.ASSISTANT
 
 
-@pytest.mark.parametrize(("approve", "shown"), [(True, "approved"), (False, "refused"), (None, "refused")])
+@pytest.mark.parametrize(
+    ("approve", "shown"), [(True, "approved"), (False, "refused"), (None, "refused")]
+)
 def test_an_approval_is_shown_as_what_the_user_decided(approve: bool | None, shown: str) -> None:
     item = {"type": "mcp_approval_response", "approval_request_id": "x", "approve": approve}
 
@@ -542,7 +677,8 @@ def test_an_approval_is_shown_as_what_the_user_decided(approve: bool | None, sho
 
 
 def test_an_item_without_role_and_type_is_shown_as_data() -> None:
-    form, item = get_format("responses"), {"content": "a"}
+    form = get_format("responses")
+    item = {"content": "a"}
 
     assert form.read(item)[0] is Kind.UNKNOWN
     assert [part.text for part in form.parts(item, 0)] == ['{"content": "a"}']
@@ -570,9 +706,13 @@ def test_an_instruction_does_not_part_an_output_from_the_reference_to_its_call()
 )
 def test_only_a_reference_may_stand_for_the_call_of_an_output(before: list[object]) -> None:
     output = {"type": "function_call_output", "call_id": "x", "output": "done"}
-    broken = get_format("responses").outline([*before, output, {"role": "user", "content": "a"}]).broken
+    broken = (
+        get_format("responses").outline([*before, output, {"role": "user", "content": "a"}]).broken
+    )
 
-    assert (len(before), "x", "orphan result") in [(half.index, half.call_id, half.what) for half in broken]
+    assert (len(before), "x", "orphan result") in [
+        (half.index, half.call_id, half.what) for half in broken
+    ]
 
 
 @pytest.mark.parametrize(
@@ -590,17 +730,31 @@ def test_reasoning_of_bedrock_weighs_its_text_or_its_seal(reasoning: object, siz
 
 
 def test_results_are_shown_as_text_or_as_the_data_that_they_are() -> None:
-    found = {"type": "search_result", "title": "Sky", "content": [{"type": "text", "text": "It is blue."}]}
+    found = {
+        "type": "search_result",
+        "title": "Sky",
+        "content": [{"type": "text", "text": "It is blue."}],
+    }
     blocks = {
         "anthropic": {"type": "tool_result", "tool_use_id": "c", "content": [found, "bare"]},
-        "bedrock": {"toolResult": {"toolUseId": "c", "content": [{"json": {"sky": "blue"}}, {"text": "seen"}]}},
+        "bedrock": {
+            "toolResult": {
+                "toolUseId": "c",
+                "content": [{"json": {"sky": "blue"}}, {"text": "seen"}],
+            }
+        },
     }
     shown = {
-        name: [part.text for part in get_format(name).parts({"role": "user", "content": [block]}, 0)]
+        name: [
+            part.text for part in get_format(name).parts({"role": "user", "content": [block]}, 0)
+        ]
         for name, block in blocks.items()
     }
 
-    assert shown == {"anthropic": ["Sky\nIt is blue.", "bare"], "bedrock": ['{"sky": "blue"}', "seen"]}
+    assert shown == {
+        "anthropic": ["Sky\nIt is blue.", "bare"],
+        "bedrock": ['{"sky": "blue"}', "seen"],
+    }
 
 
 def test_a_text_that_is_no_string_is_not_the_content_of_its_message() -> None:

@@ -28,13 +28,25 @@ def test_each_name_has_its_wire_format() -> None:
 
 
 def test_an_unknown_name_is_told_which_there_are() -> None:
-    with pytest.raises(ValueError, match=r"'smoke'.*'openai', 'anthropic', 'responses', 'gemini', 'bedrock'"):
+    with pytest.raises(
+        ValueError,
+        match=(
+            r"'smoke'.*'openai', 'anthropic', 'responses', 'gemini', "
+            r"'bedrock'"
+        ),
+    ):
         get_format("smoke")
 
 
 @pytest.mark.parametrize(
     ("name", "alternates"),
-    [("openai", False), ("anthropic", True), ("responses", False), ("gemini", True), ("bedrock", True)],
+    [
+        ("openai", False),
+        ("anthropic", True),
+        ("responses", False),
+        ("gemini", True),
+        ("bedrock", True),
+    ],
 )
 def test_turns_alternate_where_the_provider_demands_it(name: str, alternates: bool) -> None:
     assert get_format(name).alternates is alternates
@@ -49,7 +61,8 @@ def test_texts_weigh_their_characters(dialect: Dialect) -> None:
 
 def test_names_arguments_and_results_weigh_too(dialect: Dialect) -> None:
     long: Call = ("c1", "look", {"at": "s" * 500})
-    call, answer = dialect.calls([long]), dialect.results([("c1", "look", "r" * 700)])
+    call = dialect.calls([long])
+    answer = dialect.results([("c1", "look", "r" * 700)])
 
     assert 500 + len("look") + len("at") <= sum(dialect.format.outline(call).sizes) <= 530
     assert 700 <= sum(dialect.format.outline(answer).sizes) <= 725
@@ -60,14 +73,22 @@ def test_reasoning_weighs_and_is_never_shown(dialect: Dialect) -> None:
     entries = [entry for message in messages for entry in dialect.format.parts(message, 0)]
 
     assert 304 <= sum(dialect.format.outline(messages).sizes) <= 310
-    assert [(entry.role, entry.kind, entry.text) for entry in entries] == [("assistant", "text", "said")]
+    assert [(entry.role, entry.kind, entry.text) for entry in entries] == [
+        ("assistant", "text", "said")
+    ]
 
 
 @pytest.mark.parametrize(
-    "beside", [{"reasoning_content": "t" * 300}, {"refusal": "t" * 300}, {"audio": {"transcript": "t" * 300}}]
+    "beside",
+    [
+        {"reasoning_content": "t" * 300},
+        {"refusal": "t" * 300},
+        {"audio": {"transcript": "t" * 300}},
+    ],
 )
 def test_what_a_chat_message_has_beside_its_calls_weighs_too(beside: dict[str, Any]) -> None:
-    form, call = get_format("openai"), {"id": "1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    form = get_format("openai")
+    call = {"id": "1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
     message = {"role": "assistant", "content": "said", "tool_calls": [call]}
 
     assert form.size({**message, **beside}) == form.size(message) + 300
@@ -93,7 +114,9 @@ def test_entries_tell_who_said_what(dialect: Dialect) -> None:
         *dialect.results([SEEN]),
         dialect.answer("ok"),
     ]
-    entries = [entry for i, message in enumerate(messages) for entry in dialect.format.parts(message, i)]
+    entries = [
+        entry for i, message in enumerate(messages) for entry in dialect.format.parts(message, i)
+    ]
 
     assert [(entry.role, entry.kind, entry.index) for entry in entries] == [
         ("user", "text", 0),
@@ -127,7 +150,10 @@ def test_no_blank_text_is_said_where_the_provider_refuses_one(name: str) -> None
 def test_a_text_in_parts_weighs_beside_calls_as_one_string_does() -> None:
     calls = [{"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}]
     texts = ("Aye aye.", [{"type": "text", "text": "Aye "}, {"type": "text", "text": "aye."}])
-    read = [get_format("openai").read({"role": "assistant", "content": text, "tool_calls": calls}) for text in texts]
+    read = [
+        get_format("openai").read({"role": "assistant", "content": text, "tool_calls": calls})
+        for text in texts
+    ]
 
     assert [size for _, size, _, _ in read] == [8 + 4 + 2] * 2
     assert [tuple(made) for _, _, made, _ in read] == [("c",)] * 2
@@ -140,7 +166,11 @@ def test_what_fills_a_gap_is_no_users_message(dialect: Dialect) -> None:
     asked = form.say("user", "".ljust(len(FILLERS["user"]), "x"))
 
     assert form.outline([sent, stored, asked]).kinds == [Kind.INSERTED, Kind.INSERTED, Kind.USER]
-    assert [form.read(message)[0] for message in (sent, stored, asked)] == [Kind.INSERTED, Kind.INSERTED, Kind.USER]
+    assert [form.read(message)[0] for message in (sent, stored, asked)] == [
+        Kind.INSERTED,
+        Kind.INSERTED,
+        Kind.USER,
+    ]
 
 
 def test_a_user_message_with_more_than_text_has_no_plain_text(dialect: Dialect) -> None:
@@ -168,9 +198,16 @@ def test_reading_and_rewriting_leave_the_message_as_it_was(dialect: Dialect) -> 
 
 
 def test_an_edited_result_keeps_its_pair(dialect: Dialect) -> None:
-    messages = [*dialect.calls([LOOK]), *dialect.results([("c1", "look", "r" * 900)]), dialect.user("a")]
+    messages = [
+        *dialect.calls([LOOK]),
+        *dialect.results([("c1", "look", "r" * 900)]),
+        dialect.user("a"),
+    ]
     edited = [
-        dialect.format.rewrite(m, lambda kind, text, _name: "[cleared]" if kind == "result" else text) for m in messages
+        dialect.format.rewrite(
+            m, lambda kind, text, _name: "[cleared]" if kind == "result" else text
+        )
+        for m in messages
     ]
 
     assert [old is new for old, new in zip(messages, edited, strict=True)] == [True, False, True]
@@ -209,7 +246,8 @@ def test_an_edited_text_leaves_calls_as_they_are(dialect: Dialect) -> None:
     def shout(kind: str, text: str, _name: str) -> str:
         return text.upper() if kind == "text" else text
 
-    call, text = dialect.calls([LOOK])[0], dialect.format.rewrite(dialect.user("hush"), shout)
+    call = dialect.calls([LOOK])[0]
+    text = dialect.format.rewrite(dialect.user("hush"), shout)
 
     assert dialect.format.rewrite(call, shout) is call
     assert dialect.format.plain_text(text) == "HUSH"
@@ -250,7 +288,11 @@ def test_a_prompt_keeps_who_speaks(dialect: Dialect) -> None:
     messages, options = dialect.format.prompt(talk)
 
     assert options == {}
-    assert [dialect.format.speaker(message) for message in messages] == ["user", "assistant", "user"]
+    assert [dialect.format.speaker(message) for message in messages] == [
+        "user",
+        "assistant",
+        "user",
+    ]
 
 
 STRANGE: list[Message] = [
@@ -261,8 +303,16 @@ STRANGE: list[Message] = [
     {"role": None},
     {"role": ["user"], "content": 3},
     {"role": "robot", "content": "beep"},
-    {"role": "user", "content": [{"type": "hologram", "beam": {"x": [1, None]}}], "parts": [{"beam": 1}]},
-    {"role": "user", "content": [None, 5, "text", {"text": None}], "parts": [None, 5, {"text": None}]},
+    {
+        "role": "user",
+        "content": [{"type": "hologram", "beam": {"x": [1, None]}}],
+        "parts": [{"beam": 1}],
+    },
+    {
+        "role": "user",
+        "content": [None, 5, "text", {"text": None}],
+        "parts": [None, 5, {"text": None}],
+    },
     {"type": "new_call_kind_call", "action": {"do": "it"}},
     {
         "role": "assistant",
@@ -289,14 +339,21 @@ def test_a_stranger_is_read_without_harm(dialect: Dialect, message: Message) -> 
 def test_real_conversations_are_read_whole(data: Path) -> None:
     with (data / "conversations.jsonl").open(encoding="utf-8") as lines:
         for record in map(json.loads, lines):
-            reader, messages = get_format(record["format"]), record["messages"]
+            reader = get_format(record["format"])
+            messages = record["messages"]
             outline = reader.outline(messages)
-            entries = [entry for i, message in enumerate(messages) for entry in reader.parts(message, i)]
+            entries = [
+                entry for i, message in enumerate(messages) for entry in reader.parts(message, i)
+            ]
 
             # What is said is counted once, and besides only names, arguments, results, reasoning.
             shown = sum(len(entry.text) for entry in entries if entry.kind == "text")
             pictures = parts.IMAGE * sum(entry.kind == "media" for entry in entries)
-            assert shown <= sum(outline.sizes) <= len(json.dumps(messages, ensure_ascii=False)) + pictures
+            assert (
+                shown
+                <= sum(outline.sizes)
+                <= len(json.dumps(messages, ensure_ascii=False)) + pictures
+            )
             assert [reader.size(message) for message in messages] == outline.sizes
             assert all(reader.rewrite(m, lambda _kind, text, _name: text) is m for m in messages)
             assert outline.steps[0] == 0

@@ -20,7 +20,12 @@ _PDF = base64.b64encode(bytes(150_000)).decode()
             "openai",
             {
                 "role": "user",
-                "content": [{"type": "image_url", "image_url": {"url": "https://x.invalid/a.png", "detail": "low"}}],
+                "content": [
+                    {
+                        "type": "image_url",
+                        "image_url": {"url": "https://x.invalid/a.png", "detail": "low"},
+                    }
+                ],
             },
             parts.IMAGE_LOW_DETAIL,
             "[image/*]",
@@ -30,7 +35,9 @@ _PDF = base64.b64encode(bytes(150_000)).decode()
             "openai",
             {
                 "role": "user",
-                "content": [{"type": "input_audio", "input_audio": {"format": "mp3", "data": _PDF}}],
+                "content": [
+                    {"type": "input_audio", "input_audio": {"format": "mp3", "data": _PDF}}
+                ],
             },
             parts.media_weight("audio/mp3", 150_000),
             "[audio/mp3, 150,000 bytes]",
@@ -40,7 +47,9 @@ _PDF = base64.b64encode(bytes(150_000)).decode()
             "openai",
             {
                 "role": "user",
-                "content": [{"type": "file", "file": {"file_data": f"data:application/pdf;base64,{_PDF}"}}],
+                "content": [
+                    {"type": "file", "file": {"file_data": f"data:application/pdf;base64,{_PDF}"}}
+                ],
             },
             parts.media_weight("application/pdf", 150_000),
             "[application/pdf, 150,000 bytes]",
@@ -50,7 +59,9 @@ _PDF = base64.b64encode(bytes(150_000)).decode()
             "anthropic",
             {
                 "role": "user",
-                "content": [{"type": "image", "source": {"type": "url", "url": "https://x.invalid/a"}}],
+                "content": [
+                    {"type": "image", "source": {"type": "url", "url": "https://x.invalid/a"}}
+                ],
             },
             parts.IMAGE,
             "[image/*]",
@@ -103,7 +114,10 @@ _PDF = base64.b64encode(bytes(150_000)).decode()
                 "content": [
                     {
                         "type": "document",
-                        "source": {"type": "content", "content": [{"type": "text", "text": "x" * 70}]},
+                        "source": {
+                            "type": "content",
+                            "content": [{"type": "text", "text": "x" * 70}],
+                        },
                     }
                 ],
             },
@@ -115,7 +129,9 @@ _PDF = base64.b64encode(bytes(150_000)).decode()
             "responses",
             {
                 "role": "user",
-                "content": [{"type": "input_file", "file_data": f"data:application/pdf;base64,{_PDF}"}],
+                "content": [
+                    {"type": "input_file", "file_data": f"data:application/pdf;base64,{_PDF}"}
+                ],
             },
             parts.media_weight("application/pdf", 150_000),
             "[application/pdf, 150,000 bytes]",
@@ -123,14 +139,22 @@ _PDF = base64.b64encode(bytes(150_000)).decode()
         ),
         pytest.param(
             "responses",
-            {"role": "user", "content": [{"type": "input_image", "file_id": "file_1", "detail": "low"}]},
+            {
+                "role": "user",
+                "content": [{"type": "input_image", "file_id": "file_1", "detail": "low"}],
+            },
             parts.IMAGE_LOW_DETAIL,
             "[image/*]",
             id="responses-image",
         ),
         pytest.param(
             "responses",
-            {"role": "user", "content": [{"type": "input_audio", "input_audio": {"format": "mp3", "data": _PDF}}]},
+            {
+                "role": "user",
+                "content": [
+                    {"type": "input_audio", "input_audio": {"format": "mp3", "data": _PDF}}
+                ],
+            },
             parts.media_weight("audio/mp3", 150_000),
             "[audio/mp3, 150,000 bytes]",
             id="responses-audio",
@@ -153,7 +177,14 @@ _PDF = base64.b64encode(bytes(150_000)).decode()
             "bedrock",
             {
                 "role": "user",
-                "content": [{"document": {"format": "md", "source": {"content": [{"text": "x" * 30}, {"text": "y"}]}}}],
+                "content": [
+                    {
+                        "document": {
+                            "format": "md",
+                            "source": {"content": [{"text": "x" * 30}, {"text": "y"}]},
+                        }
+                    }
+                ],
             },
             31,
             "[text/markdown, 31 bytes]",
@@ -163,7 +194,9 @@ _PDF = base64.b64encode(bytes(150_000)).decode()
             "gemini",
             {
                 "role": "user",
-                "parts": [{"file_data": {"file_uri": "gs://b/secret.mp4", "mime_type": "video/mp4"}}],
+                "parts": [
+                    {"file_data": {"file_uri": "gs://b/secret.mp4", "mime_type": "video/mp4"}}
+                ],
             },
             parts.media_weight("video/mp4"),
             "[video/mp4]",
@@ -173,7 +206,9 @@ _PDF = base64.b64encode(bytes(150_000)).decode()
             "bedrock",
             {
                 "role": "user",
-                "content": [{"document": {"format": "pdf", "name": "d", "source": {"bytes": bytes(90_000)}}}],
+                "content": [
+                    {"document": {"format": "pdf", "name": "d", "source": {"bytes": bytes(90_000)}}}
+                ],
             },
             parts.media_weight("application/pdf", 90_000),
             "[application/pdf, 90,000 bytes]",
@@ -183,7 +218,9 @@ _PDF = base64.b64encode(bytes(150_000)).decode()
             "bedrock",
             {
                 "role": "user",
-                "content": [{"document": {"format": "txt", "name": "d", "source": {"text": "x" * 50}}}],
+                "content": [
+                    {"document": {"format": "txt", "name": "d", "source": {"text": "x" * 50}}}
+                ],
             },
             50,
             "[text/plain, 50 bytes]",
@@ -193,7 +230,9 @@ _PDF = base64.b64encode(bytes(150_000)).decode()
             "bedrock",
             {
                 "role": "user",
-                "content": [{"video": {"format": "mp4", "source": {"s3Location": {"uri": "s3://b/k"}}}}],
+                "content": [
+                    {"video": {"format": "mp4", "source": {"s3Location": {"uri": "s3://b/k"}}}}
+                ],
             },
             parts.media_weight("video/mp4"),
             "[video/mp4]",
@@ -201,7 +240,9 @@ _PDF = base64.b64encode(bytes(150_000)).decode()
         ),
     ],
 )
-def test_media_weigh_by_type_and_show_no_path(name: str, message: object, weight: int, shown: str) -> None:
+def test_media_weigh_by_type_and_show_no_path(
+    name: str, message: object, weight: int, shown: str
+) -> None:
     (entry,) = get_format(name).parts(message, 0)
 
     assert get_format(name).size(message) == weight
@@ -213,7 +254,11 @@ def test_media_weigh_by_type_and_show_no_path(name: str, message: object, weight
     [
         ({"type": "input_image", "input_image": "https://x.invalid/a"}, "image/*", None),
         ({"type": "image", "image": {"url": "https://x.invalid/a"}}, "image/*", None),
-        ({"type": "image_url", "image_url": f"data:image/jpeg;base64,{_PDF}"}, "image/jpeg", 150_000),
+        (
+            {"type": "image_url", "image_url": f"data:image/jpeg;base64,{_PDF}"},
+            "image/jpeg",
+            150_000,
+        ),
         ({"type": "video_url", "video_url": {"url": "https://x.invalid/a"}}, "video/mp4", None),
         ({"type": "audio_url", "audio_url": {"url": "https://x.invalid/a"}}, "audio/mpeg", None),
         ({"type": "input_audio", "input_audio": {"data": _PDF}}, "audio/wav", 150_000),
@@ -221,7 +266,9 @@ def test_media_weigh_by_type_and_show_no_path(name: str, message: object, weight
         ({"type": "file", "file": {"file_id": "f", "format": "text/csv"}}, "text/csv", None),
     ],
 )
-def test_each_sort_of_part_of_a_chat_is_its_own_medium(part: object, mime: str, size: int | None) -> None:
+def test_each_sort_of_part_of_a_chat_is_its_own_medium(
+    part: object, mime: str, size: int | None
+) -> None:
     message = {"role": "user", "content": [part]}
     (entry,) = get_format("openai").parts(message, 0)
 
@@ -244,7 +291,11 @@ def test_each_sort_of_part_of_a_chat_is_its_own_medium(part: object, mime: str, 
                             {"type": "text", "text": "seen"},
                             {
                                 "type": "image",
-                                "source": {"type": "base64", "media_type": "image/png", "data": _PDF},
+                                "source": {
+                                    "type": "base64",
+                                    "media_type": "image/png",
+                                    "data": _PDF,
+                                },
                             },
                         ],
                     }
@@ -296,7 +347,9 @@ def test_each_sort_of_part_of_a_chat_is_its_own_medium(part: object, mime: str, 
         ),
     ],
 )
-def test_a_picture_in_a_result_is_the_tools_and_goes_when_the_result_is_edited(name: str, message: object) -> None:
+def test_a_picture_in_a_result_is_the_tools_and_goes_when_the_result_is_edited(
+    name: str, message: object
+) -> None:
     reader = get_format(name)
     edited = reader.rewrite(message, lambda kind, text, _name: "gone" if kind == "result" else text)
 
@@ -342,7 +395,9 @@ def test_a_medium_weighs_by_its_kind(mime: str, size: int | None, weight: int) -
     assert parts.media_weight(mime, size) == weight
 
 
-@pytest.mark.parametrize(("detail", "tokens"), [("low", 85), ("high", 1_000), ("auto", 1_000), (None, 1_000)])
+@pytest.mark.parametrize(
+    ("detail", "tokens"), [("low", 85), ("high", 1_000), ("auto", 1_000), (None, 1_000)]
+)
 def test_an_image_of_low_detail_weighs_as_openai_prices_it(detail: str | None, tokens: int) -> None:
     assert parts.media_weight("image/png", detail=detail) == 4 * tokens
 
@@ -370,15 +425,26 @@ def test_a_placeholder_tells_type_and_size(data: str | bytes | None, shown: str)
         ({"inlineData": {"mimeType": "image/png", "data": "gs://bucket/a.png"}}, "[image/png]"),
     ],
 )
-def test_a_blob_of_gemini_is_a_medium_of_its_type_or_of_an_unknown_one(part: object, shown: str) -> None:
-    assert [entry.text for entry in get_format("gemini").parts({"role": "user", "parts": [part]}, 0)] == [shown]
+def test_a_blob_of_gemini_is_a_medium_of_its_type_or_of_an_unknown_one(
+    part: object, shown: str
+) -> None:
+    assert [
+        entry.text for entry in get_format("gemini").parts({"role": "user", "parts": [part]}, 0)
+    ] == [shown]
 
 
-@pytest.mark.parametrize(("told", "mime"), [({}, "image/png"), ({"output_format": "webp"}, "image/webp")])
-def test_a_picture_that_openai_made_is_of_the_type_it_tells(told: dict[str, str], mime: str) -> None:
+@pytest.mark.parametrize(
+    ("told", "mime"), [({}, "image/png"), ({"output_format": "webp"}, "image/webp")]
+)
+def test_a_picture_that_openai_made_is_of_the_type_it_tells(
+    told: dict[str, str], mime: str
+) -> None:
     item = {"type": "image_generation_call", "id": "ig_1", "result": "QUJD", **told}
 
-    assert [entry.text for entry in get_format("responses").parts(item, 0)] == ["", f"[{mime}, 3 bytes]"]
+    assert [entry.text for entry in get_format("responses").parts(item, 0)] == [
+        "",
+        f"[{mime}, 3 bytes]",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -386,7 +452,10 @@ def test_a_picture_that_openai_made_is_of_the_type_it_tells(told: dict[str, str]
     [
         ({"type": "image", "image_url": "data:image/png;base64,QUJD"}, "[image/png, 3 bytes]"),
         ({"type": "image", "url": "data:image/png;base64,QUJD"}, "[image/png, 3 bytes]"),
-        ({"type": "computer_screenshot", "image_url": "data:;base64,QUJD"}, "[application/octet-stream, 3 bytes]"),
+        (
+            {"type": "computer_screenshot", "image_url": "data:;base64,QUJD"},
+            ("[application/octet-stream, 3 bytes]"),
+        ),
         ({"type": "input_audio", "input_audio": {"data": "QUJD"}}, "[audio/wav, 3 bytes]"),
         ({"type": "input_file", "file_id": "f"}, "[application/pdf]"),
     ],
@@ -401,10 +470,16 @@ def test_each_sort_of_part_of_an_item_is_its_own_medium(part: object, shown: str
     ("block", "shown"),
     [
         ({"document": {"name": "d", "source": {"bytes": b"abc"}}}, "[application/pdf, 3 bytes]"),
-        ({"document": {"format": "docx", "source": {"bytes": b"abc"}}}, "[application/docx, 3 bytes]"),
+        (
+            {"document": {"format": "docx", "source": {"bytes": b"abc"}}},
+            "[application/docx, 3 bytes]",
+        ),
         ({"document": {"format": "csv", "source": {"bytes": b"abc"}}}, "[text/csv, 3 bytes]"),
         ({"image": {"source": {"bytes": b"abc"}}}, "[image/*, 3 bytes]"),
-        ({"guardContent": {"image": {"format": "png", "source": {"bytes": b"abc"}}}}, "[image/png, 3 bytes]"),
+        (
+            {"guardContent": {"image": {"format": "png", "source": {"bytes": b"abc"}}}},
+            "[image/png, 3 bytes]",
+        ),
     ],
 )
 def test_each_sort_of_block_of_bedrock_is_its_own_medium(block: object, shown: str) -> None:

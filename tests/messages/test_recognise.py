@@ -14,12 +14,15 @@ from pydantic import BaseModel, ConfigDict
 from compacter import Compacter
 from compacter.compaction.conversation import Conversation
 from compacter.errors import ConfigurationError
-from compacter.messages.format import FORMATS, UnknownFormatError, get_format, recognise
+from compacter.messages.format import FORMATS, get_format
 from compacter.messages.parts import Kind
+from compacter.messages.recognise import UnknownFormatError, recognise
 
 DEVELOPER = {"role": "developer", "content": "Be brief."}
 ASK = {"role": "user", "content": "Look at the sky."}
-CALLS = [{"type": "function_call", "call_id": name, "name": "look", "arguments": "{}"} for name in "ab"]
+CALLS = [
+    {"type": "function_call", "call_id": name, "name": "look", "arguments": "{}"} for name in "ab"
+]
 OUTPUTS = [{"type": "function_call_output", "call_id": name, "output": "blue"} for name in "ab"]
 TOOL_CALL = {"id": "a", "type": "function", "function": {"name": "look", "arguments": "{}"}}
 CHAT_CALL = {"role": "assistant", "content": None, "tool_calls": [TOOL_CALL]}
@@ -57,11 +60,17 @@ class Word(str):
         ([DEVELOPER, ASK, CHAT_CALL], "openai"),
         ([*PLAIN, *CALLS, *OUTPUTS, *PLAIN], "responses"),
         ([*PLAIN, CHAT_CALL, *PLAIN], "openai"),
-        ([*PLAIN, {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a"}]}], "anthropic"),
+        (
+            [*PLAIN, {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a"}]}],
+            "anthropic",
+        ),
         ([*PLAIN, {"role": "user", "content": [{"toolResult": {"toolUseId": "a"}}]}], "bedrock"),
         ([{"role": "user", "content": [{"text": "hello"}]}], "bedrock"),
         ([{"role": "user", "parts": [{"text": "hello"}]}], "gemini"),
-        ([{"role": "assistant", "content": [{"type": "compaction", "content": "They spoke."}]}], "anthropic"),
+        (
+            [{"role": "assistant", "content": [{"type": "compaction", "content": "They spoke."}]}],
+            "anthropic",
+        ),
         ([{"type": "compaction", "encrypted_content": "x"}, ASK], "responses"),
         ([{"role": "user", "content": [{"type": "input_text", "text": "hello"}]}], "responses"),
         ([{"type": "message", "role": "user", "content": "hello"}], "responses"),
@@ -83,7 +92,9 @@ def test_a_format_is_known_by_what_only_it_has(messages: list[Any], name: str) -
         ([{"role": "user", "parts": [{"text": "hello"}]}], "gemini"),
     ],
 )
-def test_what_only_one_format_has_outweighs_the_arguments_name(messages: list[Any], name: str, param: str) -> None:
+def test_what_only_one_format_has_outweighs_the_arguments_name(
+    messages: list[Any], name: str, param: str
+) -> None:
     assert recognise(messages, param=param) == name
 
 
@@ -94,9 +105,13 @@ def test_the_arguments_name_decides_where_the_messages_do_not() -> None:
     assert recognise([ASK], param="messages") == recognise([ASK], param="prompt") == "openai"
 
 
-@pytest.mark.parametrize(("system", "user"), [(Role.SYSTEM, Role.USER), (OldRole.SYSTEM, OldRole.USER)])
+@pytest.mark.parametrize(
+    ("system", "user"), [(Role.SYSTEM, Role.USER), (OldRole.SYSTEM, OldRole.USER)]
+)
 @pytest.mark.parametrize("name", ["openai", "anthropic", "bedrock"])
-def test_a_role_from_an_enumeration_is_the_role_that_it_names(name: str, system: str, user: str) -> None:
+def test_a_role_from_an_enumeration_is_the_role_that_it_names(
+    name: str, system: str, user: str
+) -> None:
     form = get_format(name)
     talk = [
         {"role": system, "content": "a"},
@@ -113,8 +128,14 @@ def test_an_agent_whose_roles_are_an_enumeration_keeps_system_prompt_and_task() 
     talk = [{"role": Role.SYSTEM, "content": [{"type": "text", "text": "You are a clerk."}]}, task]
     for number in range(20):
         talk += [
-            {"role": Role.ASSISTANT, "content": [{"type": "text", "text": f"Step {number}. " * 30}]},
-            {"role": Role.TOOL_CALL, "content": [{"type": "text", "text": f"Ship {number}. " * 30}]},
+            {
+                "role": Role.ASSISTANT,
+                "content": [{"type": "text", "text": f"Step {number}. " * 30}],
+            },
+            {
+                "role": Role.TOOL_CALL,
+                "content": [{"type": "text", "text": f"Ship {number}. " * 30}],
+            },
         ]
     made = Compacter(summarizer="extractive").compact(talk)
 
@@ -132,8 +153,14 @@ class KindOfBlock(StrEnum):
 def test_a_blocks_type_from_an_enumeration_is_the_type_that_it_names() -> None:
     form = get_format("anthropic")
     talk = [
-        {"role": "assistant", "content": [{"type": KindOfBlock.TOOL_USE, "id": "a", "name": "look", "input": {}}]},
-        {"role": "user", "content": [{"type": KindOfBlock.TOOL_RESULT, "tool_use_id": "a", "content": "blue"}]},
+        {
+            "role": "assistant",
+            "content": [{"type": KindOfBlock.TOOL_USE, "id": "a", "name": "look", "input": {}}],
+        },
+        {
+            "role": "user",
+            "content": [{"type": KindOfBlock.TOOL_RESULT, "tool_use_id": "a", "content": "blue"}],
+        },
     ]
 
     assert form.outline(talk).steps == [0]
@@ -176,7 +203,8 @@ class PydanticAIMessage:
 
 class HaystackMessage:
     def __init__(self, role: str, text: str) -> None:
-        self._role, self._content = role, [text]
+        self._role = role
+        self._content = [text]
 
     @property
     def role(self) -> str:
@@ -212,9 +240,14 @@ class Lazy:
 
 
 FOREIGN: dict[str, Any] = {
-    "LangChain": [LangChainMessage(type="system", content="s"), LangChainMessage(type="human", content="h" * 900)],
+    "LangChain": [
+        LangChainMessage(type="system", content="s"),
+        LangChainMessage(type="human", content="h" * 900),
+    ],
     "LangChain tuples": [("system", "s"), ("human", "h" * 900)],
-    "LlamaIndex": [LlamaIndexMessage(role=OldRole.USER, blocks=[{"block_type": "text", "text": "h" * 900}])],
+    "LlamaIndex": [
+        LlamaIndexMessage(role=OldRole.USER, blocks=[{"block_type": "text", "text": "h" * 900}])
+    ],
     "AutoGen": [AutoGenMessage(source="user", content="h" * 900)],
     "Pydantic AI": [PydanticAIMessage([{"part_kind": "user-prompt", "content": "h" * 900}])],
     "Haystack": [HaystackMessage("user", "h" * 900)],
@@ -231,13 +264,23 @@ FOREIGN: dict[str, Any] = {
     "LangChain dicts": [{"type": "human", "content": "h" * 900}],
     "AI SDK's parts": [{"role": "user", "parts": [{"type": "text", "text": "hello"}], "id": "1"}],
     "roles of nobody": [{"role": "human", "content": "h" * 900}, {"role": "ai", "content": "a"}],
-    "Pydantic AI dicts": [{"kind": "request", "parts": [{"part_kind": "user-prompt", "content": "h" * 900}]}],
+    "Pydantic AI dicts": [
+        {"kind": "request", "parts": [{"part_kind": "user-prompt", "content": "h" * 900}]}
+    ],
 }
 
 
 @pytest.mark.parametrize("messages", FOREIGN.values(), ids=list(FOREIGN))
-def test_messages_of_a_framework_are_of_no_format_and_the_remedy_is_named(messages: list[Any]) -> None:
-    with pytest.raises(UnknownFormatError, match=r"messages\[\d+\] .*pass messages as that API takes them"):
+def test_messages_of_a_framework_are_of_no_format_and_the_remedy_is_named(
+    messages: list[Any],
+) -> None:
+    with pytest.raises(
+        UnknownFormatError,
+        match=(
+            r"messages\[\d+\] .*pass messages as that API "
+            r"takes them"
+        ),
+    ):
         recognise(messages)
 
 
@@ -250,10 +293,15 @@ def test_messages_of_a_framework_are_of_no_format_and_the_remedy_is_named(messag
         ),
         ({"role": "human", "content": "h"}, "has the role 'human'"),
         ({"type": "human", "content": "h"}, "has the type 'human' and no role"),
-        ({"role": "user", "parts": [{"type": "text", "text": "hello"}]}, "has parts that are not Gemini's"),
+        (
+            {"role": "user", "parts": [{"type": "text", "text": "hello"}]},
+            ("has parts that are not Gemini's"),
+        ),
     ],
 )
-def test_the_error_names_the_first_strange_message_and_what_is_strange(stranger: Any, told: str) -> None:
+def test_the_error_names_the_first_strange_message_and_what_is_strange(
+    stranger: Any, told: str
+) -> None:
     with pytest.raises(UnknownFormatError, match=r"^messages\[1\] " + told):
         recognise([{"role": "system", "content": "s"}, stranger, stranger])
 
@@ -274,13 +322,17 @@ def test_what_tells_the_format_is_found_however_late_it_comes(before: int) -> No
 
 @pytest.mark.parametrize("messages", FOREIGN.values(), ids=list(FOREIGN))
 @pytest.mark.parametrize("name", ["openai", "anthropic", "responses", "bedrock"])
-def test_messages_of_a_framework_are_never_folded_whatever_format_is_named(name: str, messages: list[Any]) -> None:
+def test_messages_of_a_framework_are_never_folded_whatever_format_is_named(
+    name: str, messages: list[Any]
+) -> None:
     history = [{"role": "user", "content": "x" * 3_000}, *messages * 5, ASK]
     made = Compacter(summarizer="extractive", compact_ratio=1.0).compact(history, wire_format=name)
     strangers = [message for message in messages if message not in PLAIN]
 
     assert all(
-        sum(message is one for one in made.messages) >= 1 for message in strangers if not isinstance(message, dict)
+        sum(message is one for one in made.messages) >= 1
+        for message in strangers
+        if not isinstance(message, dict)
     )
 
 
@@ -320,15 +372,30 @@ def test_objects_with_the_providers_fields_and_other_mappings_are_read() -> None
     ]
 
     assert recognise(talk) == "openai"
-    assert recognise([ASK, SimpleNamespace(type="function_call", call_id="c", name="f", arguments="{}")]) == "responses"
-    assert Conversation.of(talk, get_format("openai")).kinds == (Kind.USER, Kind.ASSISTANT, Kind.USER)
+    assert (
+        recognise(
+            [ASK, SimpleNamespace(type="function_call", call_id="c", name="f", arguments="{}")]
+        )
+        == "responses"
+    )
+    assert Conversation.of(talk, get_format("openai")).kinds == (
+        Kind.USER,
+        Kind.ASSISTANT,
+        Kind.USER,
+    )
 
 
 @pytest.mark.parametrize(
     ("message", "name"),
     [
-        ({"role": "user", "content": [{"type": "image", "source": {"type": "url", "url": "x"}}]}, "anthropic"),
-        ({"role": "user", "content": [{"type": "image", "image": "https://x.invalid/a"}]}, "openai"),
+        (
+            {"role": "user", "content": [{"type": "image", "source": {"type": "url", "url": "x"}}]},
+            "anthropic",
+        ),
+        (
+            {"role": "user", "content": [{"type": "image", "image": "https://x.invalid/a"}]},
+            "openai",
+        ),
         ({"role": "user", "content": [{"type": "text", "text": "a", "cachePoint": {}}]}, "openai"),
         ({"role": "user", "content": [{"text": "a", "more": 1}]}, "openai"),
         ({"type": "mcp_list_tools", "id": "m", "tools": []}, "responses"),
@@ -343,14 +410,17 @@ def test_one_message_may_tell_its_format(message: Any, name: str) -> None:
     assert recognise([message]) == name
 
 
-@pytest.mark.parametrize("message", ["Sort the content.", {"text": "hello"}, SimpleNamespace(text="hello")])
+@pytest.mark.parametrize(
+    "message", ["Sort the content.", {"text": "hello"}, SimpleNamespace(text="hello")]
+)
 def test_what_google_takes_as_contents_is_geminis(message: Any) -> None:
     assert recognise([message], param="contents") == "gemini"
     assert recognise([ASK], param="contents") == "openai"
 
 
 def test_only_the_first_forty_messages_are_looked_at_for_strange_roles() -> None:
-    system, strange = {"role": "system", "content": "s"}, {"role": "human", "content": "h"}
+    system = {"role": "system", "content": "s"}
+    strange = {"role": "human", "content": "h"}
 
     with pytest.raises(UnknownFormatError, match=r"messages\[39\] has the role 'human'"):
         recognise([system] * 39 + [strange])

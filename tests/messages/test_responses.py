@@ -30,7 +30,11 @@ def _say(text: str) -> dict[str, str]:
     ("items", "steps"),
     [
         pytest.param([_ASK, _REASONING, _say("b"), _ASK], [0, 1, 3], id="reasoning-and-its-answer"),
-        pytest.param([_ASK, _REASONING, _call("x"), _output("x"), _ASK], [0, 1, 4], id="reasoning-and-its-call"),
+        pytest.param(
+            [_ASK, _REASONING, _call("x"), _output("x"), _ASK],
+            [0, 1, 4],
+            id="reasoning-and-its-call",
+        ),
         pytest.param(
             [_REASONING, _call("x"), _output("x"), _REASONING, _call("x"), _output("x"), _say("b")],
             [0, 3, 6],
@@ -41,7 +45,11 @@ def _say(text: str) -> dict[str, str]:
             [0, 6],
             id="reasoning-and-parallel-calls",
         ),
-        pytest.param([_call("x"), _call("y"), _output("x"), _ASK, _output("y"), _ASK], [0, 5], id="a-late-output"),
+        pytest.param(
+            [_call("x"), _call("y"), _output("x"), _ASK, _output("y"), _ASK],
+            [0, 5],
+            id="a-late-output",
+        ),
         pytest.param([_say("b"), _call("x"), _output("x")], [0, 1], id="no-reasoning"),
         pytest.param(
             [_ASK, {"type": "item_reference", "id": "rs_1"}, _call("x"), _output("x"), _ASK],
@@ -83,11 +91,19 @@ def test_an_output_of_a_referenced_call_is_no_orphan() -> None:
             {"type": "local_shell_call_output", "id": "x", "output": "a.txt"},
         ),
         (
-            {"type": "computer_call", "id": "cu_1", "call_id": "x", "action": {"type": "screenshot"}},
+            {
+                "type": "computer_call",
+                "id": "cu_1",
+                "call_id": "x",
+                "action": {"type": "screenshot"},
+            },
             {
                 "type": "computer_call_output",
                 "call_id": "x",
-                "output": {"type": "computer_screenshot", "image_url": f"data:image/png;base64,{_PICTURE}"},
+                "output": {
+                    "type": "computer_screenshot",
+                    "image_url": f"data:image/png;base64,{_PICTURE}",
+                },
             },
         ),
         (
@@ -96,7 +112,11 @@ def test_an_output_of_a_referenced_call_is_no_orphan() -> None:
         ),
         (
             {"type": "shell_call", "call_id": "x", "action": {"commands": ["ls"]}},
-            {"type": "shell_call_output", "call_id": "x", "output": [{"stdout": "a.txt", "stderr": ""}]},
+            {
+                "type": "shell_call_output",
+                "call_id": "x",
+                "output": [{"stdout": "a.txt", "stderr": ""}],
+            },
         ),
     ],
 )
@@ -114,8 +134,18 @@ def test_every_sort_of_call_has_its_output(call: object, output: object) -> None
 
 
 def test_a_call_that_openai_ran_itself_needs_no_output() -> None:
-    picture = {"type": "image_generation_call", "id": "ig_1", "result": _PICTURE, "status": "completed"}
-    search = {"type": "file_search_call", "id": "fs_1", "queries": ["sky"], "results": [{"text": "blue"}]}
+    picture = {
+        "type": "image_generation_call",
+        "id": "ig_1",
+        "result": _PICTURE,
+        "status": "completed",
+    }
+    search = {
+        "type": "file_search_call",
+        "id": "fs_1",
+        "queries": ["sky"],
+        "results": [{"text": "blue"}],
+    }
     reader = get_format("responses")
 
     assert reader.outline([_ASK, picture, search, _ASK]).broken == ()
@@ -139,4 +169,7 @@ def test_an_edited_answer_loses_annotations_that_point_into_the_old_text() -> No
     message = {"type": "message", "id": "msg_1", "role": "assistant", "content": [part]}
     edited = get_format("responses").rewrite(message, lambda _kind, _text, _name: "s")
 
-    assert edited == {**message, "content": [{"type": "output_text", "text": "s", "annotations": []}]}
+    assert edited == {
+        **message,
+        "content": [{"type": "output_text", "text": "s", "annotations": []}],
+    }

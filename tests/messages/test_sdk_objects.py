@@ -11,7 +11,11 @@ import pytest
 from anthropic.types import RedactedThinkingBlock, TextBlock, ThinkingBlock, ToolUseBlock
 from google.genai import types as genai
 from openai.types.chat import ChatCompletionMessage
-from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseReasoningItem
+from openai.types.responses import (
+    ResponseFunctionToolCall,
+    ResponseOutputMessage,
+    ResponseReasoningItem,
+)
 
 from compacter.messages import parts
 from compacter.messages.format import get_format
@@ -39,12 +43,16 @@ TWINS = {
     ),
     "openai calls": Twins(
         "openai",
-        ChatCompletionMessage.model_validate({"role": "assistant", "content": None, "tool_calls": _CALLS}),
+        ChatCompletionMessage.model_validate(
+            {"role": "assistant", "content": None, "tool_calls": _CALLS}
+        ),
         {"role": "assistant", "content": None, "tool_calls": _CALLS},
     ),
     "openai legacy call": Twins(
         "openai",
-        ChatCompletionMessage.model_validate({"role": "assistant", "content": None, "function_call": _FUNCTION}),
+        ChatCompletionMessage.model_validate(
+            {"role": "assistant", "content": None, "function_call": _FUNCTION}
+        ),
         {"role": "assistant", "content": None, "function_call": _FUNCTION},
     ),
     "litellm text": Twins(
@@ -99,17 +107,23 @@ TWINS = {
     ),
     "responses call": Twins(
         "responses",
-        ResponseFunctionToolCall(type="function_call", call_id="c1", name="look", arguments='{"at": "sky"}'),
+        ResponseFunctionToolCall(
+            type="function_call", call_id="c1", name="look", arguments='{"at": "sky"}'
+        ),
         {"type": "function_call", "call_id": "c1", "name": "look", "arguments": '{"at": "sky"}'},
     ),
     "responses reasoning": Twins(
         "responses",
-        ResponseReasoningItem(type="reasoning", id="rs_1", summary=[], encrypted_content="QUJD" * 50),
+        ResponseReasoningItem(
+            type="reasoning", id="rs_1", summary=[], encrypted_content="QUJD" * 50
+        ),
         {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "QUJD" * 50},
     ),
     "gemini text": Twins(
         "gemini",
-        genai.Content(role="model", parts=[genai.Part(text="hello"), genai.Part(text="hm", thought=True)]),
+        genai.Content(
+            role="model", parts=[genai.Part(text="hello"), genai.Part(text="hm", thought=True)]
+        ),
         {"role": "model", "parts": [{"text": "hello"}, {"text": "hm", "thought": True}]},
     ),
     "gemini call": Twins(
@@ -146,18 +160,29 @@ TWINS = {
     ),
     "gemini picture": Twins(
         "gemini",
-        genai.Content(role="user", parts=[genai.Part.from_bytes(data=_PIXELS, mime_type="image/jpeg")]),
+        genai.Content(
+            role="user", parts=[genai.Part.from_bytes(data=_PIXELS, mime_type="image/jpeg")]
+        ),
         {
             "role": "user",
             "parts": [
-                {"inlineData": {"mimeType": "image/jpeg", "data": base64.b64encode(_PIXELS).decode()}},
+                {
+                    "inlineData": {
+                        "mimeType": "image/jpeg",
+                        "data": base64.b64encode(_PIXELS).decode(),
+                    }
+                },
             ],
         },
     ),
-    "gemini bare part": Twins("gemini", genai.Part(text="hello"), {"role": "user", "parts": [{"text": "hello"}]}),
+    "gemini bare part": Twins(
+        "gemini", genai.Part(text="hello"), {"role": "user", "parts": [{"text": "hello"}]}
+    ),
     "gemini bare string": Twins("gemini", "hello", {"role": "user", "parts": [{"text": "hello"}]}),
     "gemini list of parts": Twins(
-        "gemini", ["a", genai.Part(text="b")], {"role": "user", "parts": [{"text": "a"}, {"text": "b"}]}
+        "gemini",
+        ["a", genai.Part(text="b")],
+        {"role": "user", "parts": [{"text": "a"}, {"text": "b"}]},
     ),
     "gemini bare call": Twins(
         "gemini",
@@ -203,7 +228,9 @@ def test_an_edited_object_keeps_its_class(name: str) -> None:
 def test_an_edited_gemini_response_keeps_its_id_and_its_class() -> None:
     answer = genai.FunctionResponse(id="c1", name="look", response={"output": "blue" * 100})
     content = genai.Content(role="user", parts=[genai.Part(function_response=answer)])
-    edited = get_format("gemini").rewrite(content, lambda kind, text, name: f"[{kind} of {name}: {len(text)}]")
+    edited = get_format("gemini").rewrite(
+        content, lambda kind, text, name: f"[{kind} of {name}: {len(text)}]"
+    )
 
     assert isinstance(edited, genai.Content)
     assert edited.parts
@@ -214,7 +241,9 @@ def test_an_edited_gemini_response_keeps_its_id_and_its_class() -> None:
 
 def test_an_edited_anthropic_block_leaves_its_neighbours_the_same_objects() -> None:
     message = TWINS["anthropic blocks"].item
-    edited = get_format("anthropic").rewrite(message, lambda kind, text, _name: "bye" if kind == "text" else text)
+    edited = get_format("anthropic").rewrite(
+        message, lambda kind, text, _name: "bye" if kind == "text" else text
+    )
 
     assert [new is old for new, old in zip(edited["content"], message["content"], strict=True)] == [
         True,

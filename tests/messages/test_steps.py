@@ -30,7 +30,8 @@ def test_an_empty_history_has_no_size_and_no_steps(dialect: Dialect) -> None:
 
 
 def test_a_message_is_a_step_and_a_call_with_its_results_is_one(dialect: Dialect) -> None:
-    calls, results = dialect.calls([LOOK]), dialect.results([SEEN])
+    calls = dialect.calls([LOOK])
+    results = dialect.results([SEEN])
     messages = [dialect.user("a"), *calls, *results, dialect.answer("b"), dialect.user("c")]
 
     assert dialect.format.outline(messages).steps == [0, 1, 3, 4]
@@ -47,7 +48,9 @@ def test_parallel_results_stay_with_their_calls(dialect: Dialect) -> None:
     assert dialect.broken(messages) == []
 
 
-def test_thousands_of_parallel_calls_answered_in_reverse_are_paired_in_linear_time(dialect: Dialect) -> None:
+def test_thousands_of_parallel_calls_answered_in_reverse_are_paired_in_linear_time(
+    dialect: Dialect,
+) -> None:
     def talk(size: int) -> list[Message]:
         calls: list[Call] = [(f"c{number}", f"look{number}", {}) for number in range(size)]
         results: list[Result] = [(called, name, "blue") for called, name, _ in reversed(calls)]
@@ -119,7 +122,12 @@ def test_open_calls_stay_in_one_step(dialect: Dialect) -> None:
 
 
 def test_only_genuine_user_messages_are_the_users(dialect: Dialect) -> None:
-    messages = [dialect.user("a"), *dialect.calls([LOOK]), *dialect.results([SEEN]), dialect.answer("b")]
+    messages = [
+        dialect.user("a"),
+        *dialect.calls([LOOK]),
+        *dialect.results([SEEN]),
+        dialect.answer("b"),
+    ]
     outline = dialect.format.outline(messages)
 
     assert outline.kinds == [Kind.USER, Kind.ASSISTANT, Kind.RESULT, Kind.ASSISTANT]
@@ -128,7 +136,12 @@ def test_only_genuine_user_messages_are_the_users(dialect: Dialect) -> None:
 
 def test_a_user_who_answers_and_speaks_keeps_results_with_their_calls(mixing: Dialect) -> None:
     assert mixing.mixed
-    messages = [mixing.user("a"), *mixing.calls([LOOK]), mixing.mixed([SEEN], "and now?"), mixing.answer("b")]
+    messages = [
+        mixing.user("a"),
+        *mixing.calls([LOOK]),
+        mixing.mixed([SEEN], "and now?"),
+        mixing.answer("b"),
+    ]
     outline = mixing.format.outline(messages)
 
     assert outline.steps == [0, 1, 3]
@@ -146,10 +159,14 @@ def test_a_user_who_answers_something_else_leaves_the_call_unanswered(mixing: Di
     messages = [*mixing.calls([LOOK]), mixing.mixed([stray], "and now?"), mixing.answer("b")]
 
     assert mixing.format.outline(messages).steps == [0, 1, 2]
-    assert Counter(mixing.broken(messages)) == {("unanswered call", "c1"): 1, ("orphan result", "stray"): 1}
+    assert Counter(mixing.broken(messages)) == {
+        ("unanswered call", "c1"): 1,
+        ("orphan result", "stray"): 1,
+    }
 
 
-# Histories as they may come: whole rounds with ids that are used again, abandoned calls, results of nothing.
+# Histories as they may come: whole rounds with ids that are used again, abandoned calls, results of
+# nothing.
 _IDS = st.lists(st.sampled_from(["c1", "c2", "c3"]), min_size=1, max_size=3, unique=True)
 _EVENTS = st.one_of(
     st.tuples(st.just("user"), st.just(["x"])),
@@ -163,7 +180,9 @@ _EVENTS = st.one_of(
 )
 
 
-def _history(dialect: Dialect, events: Iterable[tuple[str, list[str]]]) -> tuple[list[Message], list[tuple[int, int]]]:
+def _history(
+    dialect: Dialect, events: Iterable[tuple[str, list[str]]]
+) -> tuple[list[Message], list[tuple[int, int]]]:
     """The messages, and the places of calls and results that belong together."""
     messages: list[Message] = []
     pairs: list[tuple[int, int]] = []
@@ -187,12 +206,17 @@ def _history(dialect: Dialect, events: Iterable[tuple[str, list[str]]]) -> tuple
             if what == "round":
                 messages += dialect.results(results)
                 width = len(messages) - middle
-                pairs += [(start + min(n, middle - start - 1), middle + min(n, width - 1)) for n in range(len(ids))]
+                pairs += [
+                    (start + min(n, middle - start - 1), middle + min(n, width - 1))
+                    for n in range(len(ids))
+                ]
     return messages, pairs
 
 
 @given(events=st.lists(_EVENTS, max_size=14))
-def test_steps_partition_any_history_and_part_no_pair(dialect: Dialect, events: list[tuple[str, list[str]]]) -> None:
+def test_steps_partition_any_history_and_part_no_pair(
+    dialect: Dialect, events: list[tuple[str, list[str]]]
+) -> None:
     messages, pairs = _history(dialect, events)
     outline = dialect.format.outline(messages)
 

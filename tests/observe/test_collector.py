@@ -1,4 +1,6 @@
-"""What ``OpenTelemetry`` sends, as a real collector writes it down: Rotel, which comes as a wheel."""
+"""What ``OpenTelemetry`` sends, as a real collector writes it down: Rotel, which comes as
+a wheel.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,10 @@ from tests.clients import loopback
 from compacter import Compacter
 from compacter.testing import ScriptedModel, ScriptedSummarizer
 
-pytest.importorskip("opentelemetry.exporter.otlp.proto.http", reason="the exporter for collectors is not installed")
+pytest.importorskip(
+    "opentelemetry.exporter.otlp.proto.http",
+    reason=("the exporter for collectors is not installed"),
+)
 FOUND = importlib.util.find_spec("rotel")
 if FOUND is None or FOUND.origin is None:
     pytest.skip("rotel, a collector, is not installed", allow_module_level=True)
@@ -29,7 +34,7 @@ from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader  # no
 from opentelemetry.sdk.trace import TracerProvider  # noqa: E402
 from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: E402
 
-from compacter.observe import OpenTelemetry  # noqa: E402
+from compacter.tools.observe import OpenTelemetry  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -40,13 +45,32 @@ TALK = [{"role": "user", "content": f"Harbour {n} takes ships of {n} metres."} f
 
 @contextlib.contextmanager
 def collector(folder: Path) -> Generator[tuple[str, Path]]:
-    """Its address, and the file in which it writes all that it receives; it is whole once the collector has ended."""
+    """Its address, and the file in which it writes all that it receives; it is whole once the
+    collector has ended.
+    """
     grpc, http = (f"127.0.0.1:{loopback.free_port()}" for _ in range(2))
     received = folder / "received.txt"
-    command: list[str | Path] = [AGENT, "start", "--exporter", "blackhole", "--debug-log-verbosity", "detailed"]
-    command += ["--otlp-grpc-endpoint", grpc, "--otlp-http-endpoint", http, "--pid-file", folder / "pid"]
+    command: list[str | Path] = [
+        AGENT,
+        "start",
+        "--exporter",
+        "blackhole",
+        "--debug-log-verbosity",
+        "detailed",
+    ]
+    command += [
+        "--otlp-grpc-endpoint",
+        grpc,
+        "--otlp-http-endpoint",
+        http,
+        "--pid-file",
+        folder / "pid",
+    ]
     command += ["--debug-log", "traces", "--debug-log", "metrics"]
-    with received.open("wb") as file, subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT) as process:
+    with (
+        received.open("wb") as file,
+        subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT) as process,
+    ):
         try:
             wait_for(http, process)
             yield f"http://{http}", received
@@ -57,7 +81,10 @@ def collector(folder: Path) -> Generator[tuple[str, Path]]:
 def wait_for(address: str, process: subprocess.Popen[bytes]) -> None:
     host, _, port = address.partition(":")
     for _ in range(1_200):
-        with contextlib.suppress(ConnectionError), socket.create_connection((host, int(port)), timeout=5):
+        with (
+            contextlib.suppress(ConnectionError),
+            socket.create_connection((host, int(port)), timeout=5),
+        ):
             return
         if process.poll() == 127:
             pytest.skip("the collector wants Python as a shared library, which this one has not")
@@ -68,12 +95,15 @@ def wait_for(address: str, process: subprocess.Popen[bytes]) -> None:
 
 def test_a_collector_receives_the_span_and_the_metrics_and_no_text(tmp_path: Path) -> None:
     with collector(tmp_path) as (address, received):
-        traces, reader = TracerProvider(), PeriodicExportingMetricReader(OTLPMetricExporter(f"{address}/v1/metrics"))
+        traces = TracerProvider()
+        reader = PeriodicExportingMetricReader(OTLPMetricExporter(f"{address}/v1/metrics"))
         traces.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(f"{address}/v1/traces")))
         meters = MeterProvider([reader])
         hook = OpenTelemetry(tracer_provider=traces, meter_provider=meters)
         summarizer = ScriptedSummarizer("Harbours and ships.", returns="completion")
-        completion = Compacter(on_event=hook, summarizer=summarizer).wrap(ScriptedModel(window=300).completion)
+        completion = Compacter(on_event=hook, summarizer=summarizer).wrap(
+            ScriptedModel(window=300).completion
+        )
         with traces.get_tracer("app").start_as_current_span("answer a question"):
             completion("gpt-4o", TALK)
         traces.shutdown()
@@ -85,7 +115,8 @@ def test_a_collector_receives_the_span_and_the_metrics_and_no_text(tmp_path: Pat
     assert spans == {"": "answer a question", identity[0]: "compact gpt-4o"}
     assert "gen_ai.request.model: Str(gpt-4o)" in text
     assert set(re.findall(r"-> Name: (compacter\.[\w.]+)", text)) == {
-        "compacter.CompactionStarted",  # An event of the program's own span; all others are metrics.
+        # An event of the program's own span; all others are metrics.
+        "compacter.CompactionStarted",
         "compacter.compaction.duration",
         "compacter.compaction.size",
         "compacter.compactions",

@@ -16,8 +16,8 @@ import pytest
 from compacter import Compacter
 from compacter.errors import ConfigurationError
 from compacter.events import CompactionEvent, CompactionSkipped
-from compacter.observe import JsonLines
 from compacter.testing import ScriptedModel
+from compacter.tools.observe import JsonLines
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,12 +33,16 @@ def lines(path: Path) -> list[dict[str, Any]]:
 WRITE_MANY = """
 import sys
 from compacter.events import CompactionSkipped
-from compacter.observe import JsonLines
+from compacter.tools.observe import JsonLines
 sink = JsonLines(sys.argv[1], max_bytes=4_000, backups=1_000)
 print("ready", flush=True)
 sys.stdin.readline()
 for number in range(100):
-    sink(CompactionSkipped(trigger="threshold", reason="cool_down", conversation=sys.argv[2], attempt=number))
+    sink(
+        CompactionSkipped(
+            trigger="threshold", reason="cool_down", conversation=sys.argv[2], attempt=number
+        )
+    )
 """
 
 
@@ -56,8 +60,11 @@ class TestALine:
         assert compacted["model"] == "gpt-4o"
 
     def test_holds_no_text_of_a_message_unless_asked(self, tmp_path: Path) -> None:
-        quiet, full = tmp_path / "quiet.jsonl", tmp_path / "full.jsonl"
-        compacter = Compacter(summarizer="extractive", on_event=[JsonLines(quiet), JsonLines(full, texts=True)])
+        quiet = tmp_path / "quiet.jsonl"
+        full = tmp_path / "full.jsonl"
+        compacter = Compacter(
+            summarizer="extractive", on_event=[JsonLines(quiet), JsonLines(full, texts=True)]
+        )
 
         compacter.compact(TALK)
 
@@ -71,7 +78,9 @@ class TestALine:
 
         JsonLines(path, texts=True)(event)
 
-        fields = {key: value for key, value in lines(path)[0].items() if key not in {"event", "time"}}
+        fields = {
+            key: value for key, value in lines(path)[0].items() if key not in {"event", "time"}
+        }
         assert CompactionEvent.model_validate(fields) == event.model_copy(update={"discarded": ()})
 
     def test_is_one_line_whatever_the_text_is(self, tmp_path: Path) -> None:
@@ -112,9 +121,13 @@ class TestFiles:
         sink = JsonLines(tmp_path / "events.jsonl")
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(lambda n: sink(SKIPPED.model_copy(update={"attempt": n})), range(200)))
-        assert sorted(line["attempt"] for line in lines(tmp_path / "events.jsonl")) == list(range(200))
+        assert sorted(line["attempt"] for line in lines(tmp_path / "events.jsonl")) == list(
+            range(200)
+        )
 
-    def test_processes_that_rotate_the_same_file_lose_no_line(self, root: Path, tmp_path: Path) -> None:
+    def test_processes_that_rotate_the_same_file_lose_no_line(
+        self, root: Path, tmp_path: Path
+    ) -> None:
         path = tmp_path / "events.jsonl"
         environment = os.environ | {"PYTHONPATH": str(root / "middleware")}
         with contextlib.ExitStack() as stack:
@@ -138,7 +151,9 @@ class TestFiles:
         assert [writer.returncode for writer in writers] == [0] * 4
 
         files = [file for file in tmp_path.iterdir() if not file.name.endswith(".lock")]
-        found = sorted((line["conversation"], line["attempt"]) for file in files for line in lines(file))
+        found = sorted(
+            (line["conversation"], line["attempt"]) for file in files for line in lines(file)
+        )
         assert len(files) > 5
         assert found == sorted((f"writer {n}", number) for n in range(4) for number in range(100))
 
@@ -160,7 +175,9 @@ class TestFiles:
             JsonLines(tmp_path / "events.jsonl", **options)
 
     @pytest.mark.parametrize("name", ["missing/events.jsonl", "nul\0.jsonl"])
-    def test_a_file_that_cannot_be_written_is_named_at_once(self, tmp_path: Path, name: str) -> None:
+    def test_a_file_that_cannot_be_written_is_named_at_once(
+        self, tmp_path: Path, name: str
+    ) -> None:
         with pytest.raises(ConfigurationError, match="jsonl"):
             JsonLines(tmp_path / name)
 

@@ -20,7 +20,7 @@ from opentelemetry.sdk.trace import TracerProvider  # noqa: E402
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor  # noqa: E402
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter  # noqa: E402
 
-from compacter.observe import OpenTelemetry  # noqa: E402
+from compacter.tools.observe import OpenTelemetry  # noqa: E402
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,9 +30,11 @@ if TYPE_CHECKING:
 TALK = [{"role": "user", "content": f"Harbour {n} takes ships of {n} metres."} for n in range(60)]
 
 
-def test_without_the_package_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_package_the_error_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(sys.modules, "opentelemetry", None)
-    monkeypatch.delitem(sys.modules, "compacter.observe.otel")
+    monkeypatch.delitem(sys.modules, "compacter.tools.observe.otel")
     with pytest.raises(ImportError, match=r'pip install "llm-compacter\[otel\]"'):
         observe.OpenTelemetry  # noqa: B018
 
@@ -53,12 +55,18 @@ class Collected:
         data = self.reader.get_metrics_data()
         assert data is not None
         scopes = [scope for resource in data.resource_metrics for scope in resource.scope_metrics]
-        return {metric.name: list(metric.data.data_points) for scope in scopes for metric in scope.metrics}
+        return {
+            metric.name: list(metric.data.data_points)
+            for scope in scopes
+            for metric in scope.metrics
+        }
 
     def sums(self) -> dict[str, float]:
         found = self.metrics()
         return {
-            name.removeprefix("compacter."): sum(point.value for point in points if hasattr(point, "value"))
+            name.removeprefix("compacter."): sum(
+                point.value for point in points if hasattr(point, "value")
+            )
             for name, points in found.items()
         }
 
@@ -69,8 +77,12 @@ def collected() -> Collected:
 
 
 def fold(collected: Collected, **options: Any) -> None:
-    options.setdefault("summarizer", ScriptedSummarizer("Harbours and ships.", returns="completion"))
-    completion = Compacter(on_event=collected.hook, **options).wrap(ScriptedModel(window=300).completion)
+    options.setdefault(
+        "summarizer", ScriptedSummarizer("Harbours and ships.", returns="completion")
+    )
+    completion = Compacter(on_event=collected.hook, **options).wrap(
+        ScriptedModel(window=300).completion
+    )
     with collected.traces.get_tracer("app").start_as_current_span("answer a question"):
         completion("gpt-4o", TALK)
 
@@ -79,7 +91,8 @@ class TestSpans:
     def test_a_compaction_is_a_span_of_the_active_trace(self, collected: Collected) -> None:
         fold(collected)
         spans = collected.spans()
-        compaction, call = spans["compact gpt-4o"], spans["answer a question"]
+        compaction = spans["compact gpt-4o"]
+        call = spans["answer a question"]
         assert compaction.parent is not None
         assert call.context is not None
         assert compaction.parent.span_id == call.context.span_id
@@ -105,7 +118,10 @@ class TestSpans:
 
     def test_other_events_are_added_to_the_active_span(self, collected: Collected) -> None:
         fold(collected, summarizer=ScriptedSummarizer(fail="raises"))
-        events = {event.name: event.attributes or {} for event in collected.spans()["answer a question"].events}
+        events = {
+            event.name: event.attributes or {}
+            for event in collected.spans()["answer a question"].events
+        }
         assert set(events) == {"compacter.CompactionStarted", "compacter.CompactionFailed"}
         assert events["compacter.CompactionFailed"]["error.type"]
 
@@ -138,7 +154,12 @@ class TestMetrics:
         with pytest.raises(TokenLimitError):
             fold(collected, max_retries=0)
         sums = collected.sums()
-        assert (sums["refusals"], sums["compactions"], sums["failures"], sums["give_ups"]) == (2, 1, 1, 1)
+        assert (sums["refusals"], sums["compactions"], sums["failures"], sums["give_ups"]) == (
+            2,
+            1,
+            1,
+            1,
+        )
 
     def test_durations_and_sizes_are_histograms(self, collected: Collected) -> None:
         fold(collected)
@@ -146,17 +167,30 @@ class TestMetrics:
         (duration,) = found["compacter.compaction.duration"]
         assert duration.count == 1
         assert duration.attributes["gen_ai.request.model"] == "gpt-4o"
-        sizes = {point.attributes["compacter.stage"]: point.sum for point in found["compacter.compaction.size"]}
+        sizes = {
+            point.attributes["compacter.stage"]: point.sum
+            for point in found["compacter.compaction.size"]
+        }
         assert sizes["after"] < sizes["before"] == sum(len(message["content"]) for message in TALK)
 
     def test_no_metric_is_told_apart_by_conversation(self, collected: Collected) -> None:
         fold(collected)
-        names = {name for points in collected.metrics().values() for point in points for name in point.attributes}
+        names = {
+            name
+            for points in collected.metrics().values()
+            for point in points
+            for name in point.attributes
+        }
         assert "gen_ai.conversation.id" not in names
 
 
 def test_where_the_package_is_missing_the_remedy_is_named(root: Path) -> None:
-    program = "import sys; sys.modules['opentelemetry'] = None\nfrom compacter.observe import OpenTelemetry"
+    program = (
+        "import sys; sys.modules['opentelemetry'] = None\nfrom compacter.tools.observe "
+        "import OpenTelemetry"
+    )
     env = os.environ | {"PYTHONPATH": str(root / "middleware")}
-    run = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, check=False)
+    run = subprocess.run(
+        [sys.executable, "-c", program], env=env, capture_output=True, text=True, check=False
+    )
     assert 'pip install "llm-compacter[otel]"' in run.stderr

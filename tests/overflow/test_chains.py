@@ -17,7 +17,9 @@ TEXT = "prompt is too long: 9000 tokens > 8192 maximum"
 class ProviderError(Exception):
     """An SDK's error: text, status, code and body."""
 
-    def __init__(self, message: str, status: int | None = None, code: str | None = None, body: object = None) -> None:
+    def __init__(
+        self, message: str, status: int | None = None, code: str | None = None, body: object = None
+    ) -> None:
         super().__init__(message)
         self.status_code = status
         self.code = code
@@ -64,7 +66,9 @@ def test_a_cause_of_a_cause_counts() -> None:
     assert detect_token_limit(raised(RuntimeError("agent failed"), middle, how="from")) is not None
 
 
-@pytest.mark.parametrize("outer", [LLMError("the call failed"), RuntimeError("LLM error"), Exception(), LLMError("")])
+@pytest.mark.parametrize(
+    "outer", [LLMError("the call failed"), RuntimeError("LLM error"), Exception(), LLMError("")]
+)
 def test_the_context_counts_when_the_outer_error_only_wraps(outer: Exception) -> None:
     assert detect_token_limit(raised(outer, None, how="context")) is not None
 
@@ -163,7 +167,8 @@ def test_a_clear_other_error_ends_the_walk_even_with_a_cause() -> None:
 
 def test_the_last_of_several_tries_decides() -> None:
     error = LLMError("Failed after 2 attempts.")
-    limit, rate = ProviderError(TEXT, 400), RateLimitError("Rate limit reached", 429)
+    limit = ProviderError(TEXT, 400)
+    rate = RateLimitError("Rate limit reached", 429)
 
     error.errors = [rate, limit]  # type: ignore[attr-defined]
     assert detect_token_limit(error) is not None
@@ -177,7 +182,8 @@ def test_the_last_of_several_tries_decides() -> None:
 
 def test_any_member_of_an_exception_group_may_speak() -> None:
     group = ExceptionGroup(
-        "unhandled errors in a TaskGroup", [KeyError("x"), ExceptionGroup("", [ProviderError(TEXT)])]
+        "unhandled errors in a TaskGroup",
+        [KeyError("x"), ExceptionGroup("", [ProviderError(TEXT)])],
     )
 
     found = detect_token_limit(group)
@@ -213,8 +219,10 @@ def test_an_exception_among_the_arguments_is_read() -> None:
 
 
 def test_a_cycle_of_causes_ends() -> None:
-    first, second = LLMError("call failed"), LLMError("call failed")
-    first.__cause__, second.__cause__ = second, first
+    first = LLMError("call failed")
+    second = LLMError("call failed")
+    first.__cause__ = second
+    second.__cause__ = first
 
     assert detect_token_limit(first) is None
 
@@ -230,7 +238,8 @@ def test_a_very_long_chain_ends() -> None:
 
 
 @pytest.mark.parametrize(
-    "error", [KeyboardInterrupt(TEXT), SystemExit(TEXT), asyncio.CancelledError(TEXT), GeneratorExit(TEXT)]
+    "error",
+    [KeyboardInterrupt(TEXT), SystemExit(TEXT), asyncio.CancelledError(TEXT), GeneratorExit(TEXT)],
 )
 def test_cancellation_is_never_a_token_limit(error: BaseException) -> None:
     assert detect_token_limit(error) is None
@@ -279,7 +288,10 @@ def test_a_body_of_any_shape_is_read(body: object) -> None:
 def test_the_shape_of_botocore_is_read() -> None:
     error = LLMError("An error occurred")
     error.response = {  # type: ignore[attr-defined]
-        "Error": {"Code": "ValidationException", "Message": "Input is too long for requested model."},
+        "Error": {
+            "Code": "ValidationException",
+            "Message": ("Input is too long for requested model."),
+        },
         "ResponseMetadata": {"HTTPStatusCode": 400},
     }
     assert detect_token_limit(error) is not None
@@ -310,7 +322,10 @@ def test_a_response_that_is_not_read_yet_is_not_fetched() -> None:
 
 
 def test_the_callers_own_words_in_a_body_prove_nothing() -> None:
-    body = {"error": {"message": "unsupported role"}, "messages": [{"role": "user", "content": TEXT}]}
+    body = {
+        "error": {"message": "unsupported role"},
+        "messages": [{"role": "user", "content": TEXT}],
+    }
 
     assert detect_token_limit(ProviderError("Bad request", 400, body=body)) is None
 

@@ -13,10 +13,13 @@ import pytest
 from compacter.overflow import detect_token_limit
 
 DATA = (
-    Path(os.environ.get("COMPACTER_DATA") or Path(__file__).parents[3] / "shared" / "data") / "token_limit_errors.jsonl"
+    Path(os.environ.get("COMPACTER_DATA") or Path(__file__).parents[3] / "shared" / "data")
+    / "token_limit_errors.jsonl"
 )
 
-pytestmark = pytest.mark.skipif(not DATA.exists(), reason=f"no collection of errors at {DATA} (set COMPACTER_DATA)")
+pytestmark = pytest.mark.skipif(
+    not DATA.exists(), reason=(f"no collection of errors at {DATA} (set COMPACTER_DATA)")
+)
 
 
 def rows() -> list[dict[str, Any]]:
@@ -25,10 +28,14 @@ def rows() -> list[dict[str, Any]]:
 
 
 def exception(name: str | None, text: str, **attributes: object) -> Exception:
-    """The error as an SDK would raise it: a class of that name, with what is known as attributes."""
+    """The error as an SDK would raise it: a class of that name, with what is known as
+    attributes.
+    """
     dotted = re.sub(r"\s*\(.*\)$", "", name or "ProviderError")
     module, _, bare = dotted.rpartition(".")
-    error: Exception = type(bare or "ProviderError", (Exception,), {"__module__": module or "provider"})(text)
+    error: Exception = type(
+        bare or "ProviderError", (Exception,), {"__module__": module or "provider"}
+    )(text)
     for key, value in attributes.items():
         if value is not None:
             setattr(error, key, value)
@@ -52,7 +59,9 @@ def built(row: dict[str, Any]) -> Exception:
             message=link["message"],
             status_code=link.get("http_status"),
         )
-        group = next((name for name in ("exceptions", "errors") if name in (link.get("via") or "")), None)
+        group = next(
+            (name for name in ("exceptions", "errors") if name in (link.get("via") or "")), None
+        )
         if group:
             setattr(error, group, [*getattr(error, group, []), cause])
         else:
@@ -66,11 +75,29 @@ def share(hits: list[bool]) -> float:
 
 
 def test_token_limits_are_found() -> None:
-    assert share([detect_token_limit(built(row)) is not None for row in rows() if row["kind"] == "overflow"]) >= 0.97
+    assert (
+        share(
+            [
+                detect_token_limit(built(row)) is not None
+                for row in rows()
+                if row["kind"] == "overflow"
+            ]
+        )
+        >= 0.97
+    )
 
 
 def test_look_alikes_are_not() -> None:
-    assert share([detect_token_limit(built(row)) is not None for row in rows() if row["kind"] != "overflow"]) <= 0.01
+    assert (
+        share(
+            [
+                detect_token_limit(built(row)) is not None
+                for row in rows()
+                if row["kind"] != "overflow"
+            ]
+        )
+        <= 0.01
+    )
 
 
 @pytest.mark.parametrize("name", ["limit", "requested"])
@@ -83,4 +110,7 @@ def test_numbers_are_read(name: str) -> None:
         and not (name == "requested" and row.get("requested_is") == "sum_not_literal")
     ]
 
-    assert share([getattr(detect_token_limit(built(row)), name, None) == row[name] for row in stated]) >= 0.95
+    assert (
+        share([getattr(detect_token_limit(built(row)), name, None) == row[name] for row in stated])
+        >= 0.95
+    )

@@ -6,7 +6,7 @@ import pytest
 from tests.effort import grows_linearly, repeated, seconds
 
 from compacter.overflow import detect_text
-from compacter.overflow.signals import MAX_TEXT
+from compacter.overflow.text import MAX_TEXT
 
 SHAPES = [
     "max ",
@@ -77,4 +77,6 @@ def test_ten_times_the_text_is_no_more_than_thirty_times_the_work(shape: str) ->
 def test_what_is_longer_than_the_cap_costs_no_more() -> None:
     at_the_cap, beyond = map(repeated("prompt too long "), (MAX_TEXT, 20 * MAX_TEXT))
 
-    assert any(seconds(detect_text, beyond) < 3 * seconds(detect_text, at_the_cap) for _ in range(5))
+    assert any(
+        seconds(detect_text, beyond) < 3 * seconds(detect_text, at_the_cap) for _ in range(5)
+    )

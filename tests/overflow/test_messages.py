@@ -1,7 +1,9 @@
-"""Messages of many providers, gateways and languages, in our own words: token limits, and what looks like one.
+"""Messages of many providers, gateways and languages, in our own words: token limits, and what
+looks like one.
 
-``token_limits.jsonl`` has a text with the numbers that it states, ``look_alikes.jsonl`` texts of other errors; both
-with status and code where these matter.
+``token_limits.jsonl`` has a text with the numbers that it states, ``look_alikes.jsonl`` texts of
+other errors; both with status and code where these matter. ``phrases.txt`` has short sentences for
+single words of the table.
 """
 
 from __future__ import annotations
@@ -10,11 +12,16 @@ import json
 from pathlib import Path
 from typing import Any
 
+from tests.overflow.phrases import phrases
+
 from compacter.overflow import TokenLimit, detect_text
 
 
 def read(name: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (Path(__file__).parent / name).read_text(encoding="utf-8").splitlines()]
+    return [
+        json.loads(line)
+        for line in (Path(__file__).parent / name).read_text(encoding="utf-8").splitlines()
+    ]
 
 
 def detected(row: dict[str, Any]) -> TokenLimit | None:
@@ -24,7 +31,11 @@ def detected(row: dict[str, Any]) -> TokenLimit | None:
 def test_every_token_limit_is_recognised_with_its_numbers() -> None:
     rows = read("token_limits.jsonl")
 
-    found = {row["text"]: (limit.limit, limit.requested) for row in rows if (limit := detected(row)) is not None}
+    found = {
+        row["text"]: (limit.limit, limit.requested)
+        for row in rows
+        if (limit := detected(row)) is not None
+    }
 
     assert rows
     assert {row["text"]: found.get(row["text"]) for row in rows} == {
@@ -37,3 +48,9 @@ def test_no_look_alike_is_a_token_limit() -> None:
 
     assert rows
     assert [row["text"] for row in rows if detected(row) is not None] == []
+
+
+def test_every_phrase_is_judged_rightly() -> None:
+    sentences = phrases()
+
+    assert {text: detect_text(text) is not None for text in sentences} == sentences

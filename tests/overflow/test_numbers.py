@@ -7,7 +7,7 @@ import pytest
 from compacter.overflow import TokenLimit, detect_text
 from compacter.overflow.detect import default_table
 from compacter.overflow.numbers import measure, token_counts
-from compacter.overflow.signals import normalise
+from compacter.overflow.text import normalise
 
 TABLE = default_table()
 
@@ -51,7 +51,9 @@ def test_a_number_is_read_however_it_is_written(text: str, values: list[int]) ->
         ("Error: 500 exceeded, 9000 requested, 8192 allowed", [9000, 8192]),
     ],
 )
-def test_a_number_like_a_status_counts_tokens_if_one_word_after_it_says_so(text: str, values: list[int]) -> None:
+def test_a_number_like_a_status_counts_tokens_if_one_word_after_it_says_so(
+    text: str, values: list[int]
+) -> None:
     assert counts(text) == values
 
 
@@ -67,7 +69,10 @@ def test_a_number_like_a_status_counts_tokens_if_one_word_after_it_says_so(text:
         "status 8192 code: 8192 error=8192 line 8192 port:8192 attempt 8192 id 8192",
         "exceeded by 8192, by about 8192, by at least 8192 tokens, um 8192, por 8192",
         "8192 tokens over, 8192 tokens too many, 8192 tokens longer",
-        "8192 seconds 8192 ms 8192 bytes 8192 kb 8192 characters 8192 images 8192 messages 8192 times 8192 percent",
+        (
+            "8192 seconds 8192 ms 8192 bytes 8192 kb 8192 characters 8192 images 8192 "
+            "messages 8192 times 8192 percent"
+        ),
         "8192 字符 8192 秒 8192 символов 8192 Zeichen 8192 caractères",
     ],
 )
@@ -85,8 +90,12 @@ def test_the_lower_end_of_a_range_is_no_count() -> None:
     assert counts("(100, 8192)") == [8192]
 
 
-@pytest.mark.parametrize(("text", "values"), [("limit (512) 600", [512, 600]), ("failed (512) 600", [600])])
-def test_a_number_like_a_status_in_brackets_counts_where_a_word_claims_it(text: str, values: list[int]) -> None:
+@pytest.mark.parametrize(
+    ("text", "values"), [("limit (512) 600", [512, 600]), ("failed (512) 600", [600])]
+)
+def test_a_number_like_a_status_in_brackets_counts_where_a_word_claims_it(
+    text: str, values: list[int]
+) -> None:
     assert counts(text) == values
 
 
@@ -113,7 +122,9 @@ def test_a_status_stands_only_at_the_beginning_of_a_statement(text: str, values:
         ("exceeds limit 9000 (2013)", [9000, 2013]),
     ],
 )
-def test_a_lone_small_number_in_brackets_is_the_providers_code(text: str, values: list[int]) -> None:
+def test_a_lone_small_number_in_brackets_is_the_providers_code(
+    text: str, values: list[int]
+) -> None:
     assert counts(text) == values
 
 
@@ -156,9 +167,18 @@ def test_a_number_without_a_word_takes_the_role_that_is_left_if_it_fits(
         ("9000 / 8192 tokens", TokenLimit(8192, 9000)),
         ("9000 of 8192 tokens", TokenLimit(8192, 9000)),
         ("7000 / 8192 tokens", TokenLimit(None, 7000)),
-        ("prompt and max_tokens: 5000 + 4000 > 8192", TokenLimit(8192, 9000, "input_plus_output", 5000, 4000)),
-        ("max_tokens and prompt: 4000 + 5000 > 8192", TokenLimit(8192, 9000, "input_plus_output", 5000, 4000)),
-        ("5000 + 4000 = 9000 exceeds 8192", TokenLimit(8192, 9000, "input_plus_output", 5000, 4000)),
+        (
+            "prompt and max_tokens: 5000 + 4000 > 8192",
+            TokenLimit(8192, 9000, "input_plus_output", 5000, 4000),
+        ),
+        (
+            "max_tokens and prompt: 4000 + 5000 > 8192",
+            TokenLimit(8192, 9000, "input_plus_output", 5000, 4000),
+        ),
+        (
+            "5000 + 4000 = 9000 exceeds 8192",
+            TokenLimit(8192, 9000, "input_plus_output", 5000, 4000),
+        ),
         ("4000 > 8192 - 5000", TokenLimit(8192, 9000, "input_plus_output", 5000, 4000)),
     ],
 )
@@ -169,15 +189,24 @@ def test_arithmetic_says_it_all(text: str, expected: TokenLimit) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("input 5000, output 4000, limit 8192", TokenLimit(8192, 9000, "input_plus_output", 5000, 4000)),
+        (
+            "input 5000, output 4000, limit 8192",
+            TokenLimit(8192, 9000, "input_plus_output", 5000, 4000),
+        ),
         ("input 5000, output 0, limit 4096", TokenLimit(4096, 5000, "input", 5000, 0)),
-        ("total 9000, input 5000, output 4000", TokenLimit(None, 9000, "input_plus_output", 5000, 4000)),
+        (
+            "total 9000, input 5000, output 4000",
+            TokenLimit(None, 9000, "input_plus_output", 5000, 4000),
+        ),
         ("total 9000, output 4000", TokenLimit(None, 9000, "input_plus_output", None, 4000)),
         (
             "sent 5000, input 5000, output 4000, limit 8192",
             TokenLimit(8192, 9000, "input_plus_output", 5000, 4000),
         ),
-        ("requested 9000, input 9000, output 10, limit 8192", TokenLimit(8192, 9000, "input_plus_output", 9000, 10)),
+        (
+            "requested 9000, input 9000, output 10, limit 8192",
+            TokenLimit(8192, 9000, "input_plus_output", 9000, 10),
+        ),
         ("limit 8192, input 9000 in the messages", TokenLimit(8192, 9000)),
         ("output 4000", TokenLimit(None, None, "input_plus_output", None, 4000)),
         ("requested 9000, input 7000", TokenLimit(None, 9000)),
@@ -217,7 +246,10 @@ def test_a_loose_number_outside_the_deciding_sentences_is_not_taken() -> None:
 
 
 def test_a_word_beside_its_number_comes_before_a_distant_one() -> None:
-    assert measure("limit: 8192, then the limit that somebody once wrote down as 4096", TABLE).limit == 8192
+    assert (
+        measure("limit: 8192, then the limit that somebody once wrote down as 4096", TABLE).limit
+        == 8192
+    )
 
 
 def test_a_word_speaks_for_eighty_characters_and_not_further() -> None:
@@ -232,9 +264,14 @@ def test_a_word_does_not_speak_across_the_end_of_a_sentence() -> None:
 @pytest.mark.parametrize("output", [400, 500, 512, 599, 600])
 def test_an_output_limit_is_read_whatever_its_size(output: int) -> None:
     found = detect_text(
-        f"This model's maximum context length is 8192 tokens. However, you requested {8000 + output} tokens "
+        f"This model's maximum context length is 8192 tokens. However, you requested "
+        f"{8000 + output} tokens "
         f"(8000 in the messages, {output} in the completion)."
     )
 
     assert found is not None
-    assert (found.kind, found.input_tokens, found.output_tokens) == ("input_plus_output", 8000, output)
+    assert (found.kind, found.input_tokens, found.output_tokens) == (
+        "input_plus_output",
+        8000,
+        output,
+    )

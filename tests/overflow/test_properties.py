@@ -7,17 +7,24 @@ import json
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compacter.overflow import TokenLimit, detect_in_reply, detect_text, detect_token_limit
+from compacter.messages.refusals import detect_in_reply
+from compacter.overflow import TokenLimit, detect_text, detect_token_limit
 
 SEPARATORS = ["", ",", ".", "_", "'", " ", "\u202f", "\u2009", "\u00a0"]
 PHRASES = [
-    "The model's maximum context length is {limit} tokens. However, the messages resulted in {sent} tokens.",
+    (
+        "The model's maximum context length is {limit} tokens. However, the messages "
+        "resulted in {sent} tokens."
+    ),
     "The prompt has {sent} tokens, which exceeds the context window of {limit} tokens.",
     "prompt is too long: {sent} tokens > {limit} maximum",
     "Context window: {limit} tokens. You sent {sent} tokens. The input is too long.",
     "input length ({sent}) exceeds the model's maximum context length ({limit})",
     "the prompt contains {sent} tokens but at most {limit} tokens are allowed",
-    "Limit is {limit} tokens, requested {sent} tokens: the request exceeds the model's context window",
+    (
+        "Limit is {limit} tokens, requested {sent} tokens: the request exceeds the "
+        "model's context window"
+    ),
 ]
 WORDS = st.sampled_from(
     [
@@ -95,7 +102,11 @@ def test_no_body_and_no_reply_makes_it_raise(body: object) -> None:
     error = Exception("failed")
     error.body = body  # type: ignore[attr-defined]
 
-    for found in (detect_token_limit(error), detect_in_reply(body), detect_in_reply({"error": body})):
+    for found in (
+        detect_token_limit(error),
+        detect_in_reply(body),
+        detect_in_reply({"error": body}),
+    ):
         assert found is None or isinstance(found, TokenLimit)
 
 
@@ -105,8 +116,12 @@ def test_no_body_and_no_reply_makes_it_raise(body: object) -> None:
     over=st.integers(1, 3_000_000),
     separator=st.sampled_from(SEPARATORS),
 )
-def test_numbers_survive_their_separators(phrase: str, limit: int, over: int, separator: str) -> None:
-    found = detect_text(phrase.format(limit=written(limit, separator), sent=written(limit + over, separator)))
+def test_numbers_survive_their_separators(
+    phrase: str, limit: int, over: int, separator: str
+) -> None:
+    found = detect_text(
+        phrase.format(limit=written(limit, separator), sent=written(limit + over, separator))
+    )
 
     assert found is not None
     assert (found.limit, found.requested) == (limit, limit + over)
@@ -118,10 +133,16 @@ def test_numbers_survive_their_separators(phrase: str, limit: int, over: int, se
     over=st.integers(1, 99_999),
     data=st.data(),
 )
-def test_numbers_survive_line_wraps(phrase: str, limit: int, over: int, data: st.DataObject) -> None:
+def test_numbers_survive_line_wraps(
+    phrase: str, limit: int, over: int, data: st.DataObject
+) -> None:
     words = phrase.format(limit=limit, sent=limit + over).split(" ")
     gaps = data.draw(
-        st.lists(st.sampled_from([" ", "\n", "\r\n   ", "\t", "  "]), min_size=len(words), max_size=len(words))
+        st.lists(
+            st.sampled_from([" ", "\n", "\r\n   ", "\t", "  "]),
+            min_size=len(words),
+            max_size=len(words),
+        )
     )
     text = "".join(word + gap for word, gap in zip(words, gaps, strict=True))
 
@@ -138,7 +159,9 @@ def test_numbers_survive_line_wraps(phrase: str, limit: int, over: int, data: st
     suffix=st.sampled_from(["k", "K", " k"]),
 )
 def test_thousands_may_be_a_letter(phrase: str, thousands: int, over: int, suffix: str) -> None:
-    found = detect_text(phrase.format(limit=f"{thousands}{suffix}", sent=f"~{thousands + over}{suffix}"))
+    found = detect_text(
+        phrase.format(limit=f"{thousands}{suffix}", sent=f"~{thousands + over}{suffix}")
+    )
 
     assert found is not None
     assert (found.limit, found.requested) == (thousands * 1000, (thousands + over) * 1000)
@@ -154,7 +177,9 @@ def test_thousands_may_be_a_letter(phrase: str, thousands: int, over: int, suffi
 def test_numbers_survive_json_in_json(phrase: str, limit: int, over: int, depth: int) -> None:
     text = phrase.format(limit=limit, sent=limit + over)
     for _ in range(depth):
-        text = json.dumps({"error": {"message": text, "type": "invalid_request_error", "code": None}})
+        text = json.dumps(
+            {"error": {"message": text, "type": "invalid_request_error", "code": None}}
+        )
 
     found = detect_text(text)
 

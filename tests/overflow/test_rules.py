@@ -6,7 +6,8 @@ import pytest
 
 from compacter.overflow import TokenLimit, detect_text, detect_token_limit, explain
 from compacter.overflow.detect import default_table, judge
-from compacter.overflow.signals import MAX_SENTENCE, MAX_SENTENCES, Signals
+from compacter.overflow.signals import Signals
+from compacter.overflow.text import MAX_SENTENCE, MAX_SENTENCES
 
 CLEAR = "The prompt exceeds the context window."
 LIKELY = "The prompt is too long."
@@ -38,7 +39,9 @@ def named(name: str, text: str = "", module: str = "sdk", **attributes: object) 
         (f"{LIKELY} max_tokens is 5.", "token limit"),
     ],
 )
-def test_the_last_clear_statement_decides_and_a_doubt_outweighs_a_likely_one(text: str, kind: str) -> None:
+def test_the_last_clear_statement_decides_and_a_doubt_outweighs_a_likely_one(
+    text: str, kind: str
+) -> None:
     assert explain(text).kind == kind
 
 
@@ -53,7 +56,8 @@ def test_the_numbers_come_from_the_statement_that_decides() -> None:
 
 def test_the_sentence_before_and_two_after_belong_to_a_statement() -> None:
     found = detect_text(
-        "The limit is 8192. The prompt exceeds the context window. a. Requested 9000. The limit is 4096."
+        "The limit is 8192. The prompt exceeds the context window. a. Requested 9000. "
+        "The limit is 4096."
     )
 
     assert found == TokenLimit(8192, 9000, source="context exceeded")
@@ -102,12 +106,18 @@ def test_a_code_of_another_kind_of_error_is_believed(code: str) -> None:
     assert explain(CLEAR, code=code).kind == "other error"
 
 
-@pytest.mark.parametrize("name", ["ThrottlingException", "AuthenticationError", "ContentPolicyViolationError"])
-def test_a_class_of_another_kind_of_error_is_believed(name: str) -> None:
-    assert detect_token_limit(named(name, CLEAR)) is None
+@pytest.mark.parametrize(
+    "name", ["QuotaExceededError", "AuthenticationError", "ContentPolicyViolationError"]
+)
+def test_a_class_of_another_kind_of_error_is_believed_unless_a_sentence_is_clear(name: str) -> None:
+    assert detect_token_limit(named(name, LIKELY)) is None
+    assert detect_token_limit(named(name, CLEAR)) is not None
 
 
-@pytest.mark.parametrize("name", ["RateLimitError", "TooManyRequests", "OverloadedError", "ServiceUnavailableError"])
+@pytest.mark.parametrize(
+    "name",
+    ["RateLimitError", "TooManyRequests", "OverloadedError", "ServiceUnavailable", "Throttling"],
+)
 def test_a_busy_servers_class_is_believed_unless_both_numbers_are_stated(name: str) -> None:
     assert detect_token_limit(named(name, CLEAR)) is None
     assert detect_token_limit(named(name, "prompt is too long: 9000 > 8192")) is not None
@@ -118,20 +128,28 @@ def test_a_class_is_known_by_its_name_and_not_by_its_module() -> None:
     assert detect_token_limit(named("ApiError", "x", module="ContextWindowExceededError")) is None
 
 
-@pytest.mark.parametrize(("text", "kind"), [("", "token limit"), (THING, "nothing"), (RATE, "other error")])
-def test_a_class_that_claims_a_token_limit_is_believed_unless_the_text_doubts_it(text: str, kind: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "kind"), [("", "token limit"), (THING, "nothing"), (RATE, "other error")]
+)
+def test_a_class_that_claims_a_token_limit_is_believed_unless_the_text_doubts_it(
+    text: str, kind: str
+) -> None:
     assert explain(named("ContextWindowExceededError", text)).kind == kind
 
 
 def test_a_class_that_claims_a_token_limit_has_its_numbers_read() -> None:
-    found = detect_token_limit(named("ContextWindowExceededError", "Provided 9000, but the maximum is 8192."))
+    found = detect_token_limit(
+        named("ContextWindowExceededError", ("Provided 9000, but the maximum is 8192."))
+    )
 
     assert found == TokenLimit(8192, 9000, source="class")
 
 
 @pytest.mark.parametrize("code", ["context_length_exceeded", "context-length-exceeded"])
 @pytest.mark.parametrize("text", ["Bad request", THING, RATE])
-def test_a_code_that_names_the_fault_is_believed_whatever_the_text_says(code: str, text: str) -> None:
+def test_a_code_that_names_the_fault_is_believed_whatever_the_text_says(
+    code: str, text: str
+) -> None:
     assert detect_text(text, status=404, code=code) == TokenLimit(source="code")
 
 
@@ -143,7 +161,9 @@ def test_the_status_is_no_number_of_tokens() -> None:
     text = "context window exceeded: the limit is 256, and 503"
 
     assert detect_text(text) == TokenLimit(256, 503, source="context exceeded")
-    assert detect_text(text, status=503, code="context_length_exceeded") == TokenLimit(256, source="context exceeded")
+    assert detect_text(text, status=503, code="context_length_exceeded") == TokenLimit(
+        256, source="context exceeded"
+    )
 
 
 def test_a_group_speaks_with_its_last_token_limit_or_else_its_last_error() -> None:
@@ -191,12 +211,29 @@ def test_a_wrapper_of_another_error_keeps_its_own_finding() -> None:
     [
         ("The prompt and max_tokens exceed the context window", True),
         ("The sum of messages and max_tokens must be at most 8192", True),
-        ("The prompt exceeds the context window. Reduce the messages or the completion length.", False),
-        ("The prompt exceeds the context window. The messages may be long, and the completion length too.", False),
-        ("The prompt exceeds the context window. String too long: max_tokens and prompt exceed it.", False),
+        (
+            "The prompt exceeds the context window. Reduce the messages or the completion length.",
+            False,
+        ),
+        (
+            (
+                "The prompt exceeds the context window. The messages may be long, and the "
+                "completion length too."
+            ),
+            False,
+        ),
+        (
+            (
+                "The prompt exceeds the context window. String too long: max_tokens and prompt "
+                "exceed it."
+            ),
+            False,
+        ),
     ],
 )
-def test_the_completion_is_counted_in_where_a_sentence_sets_both_against_the_limit(text: str, *, counted: bool) -> None:
+def test_the_completion_is_counted_in_where_a_sentence_sets_both_against_the_limit(
+    text: str, *, counted: bool
+) -> None:
     found = detect_text(text)
 
     assert found is not None

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from compacter.overflow import explain
-from compacter.overflow.signals import MAX_TEXT, handled, reasons, siblings, signals_of
+from compacter.overflow.signals import handled, reasons, siblings, signals_of
+from compacter.overflow.text import MAX_TEXT
 
 
 class ProviderError(Exception):
@@ -24,33 +25,44 @@ class Code(Enum):
 
 
 class HTTPResponse:
-    """A response that keeps its body, as requests and httpx do; its other attributes are no text."""
+    """A response that keeps its body, as requests and httpx do; its other attributes are
+    no text.
+    """
 
     def __init__(self, **fields: Any) -> None:
         self.__dict__.update(fields)
 
 
-@pytest.mark.parametrize("name", ["message", "msg", "detail", "description", "error_message", "errorMessage", "reason"])
+@pytest.mark.parametrize(
+    "name", ["message", "msg", "detail", "description", "error_message", "errorMessage", "reason"]
+)
 @pytest.mark.parametrize("value", ["too long", b"too long"])
 def test_a_text_is_read_under_each_name(name: str, value: object) -> None:
     assert "too long" in signals_of(ProviderError(**{name: value})).text
 
 
 @pytest.mark.parametrize("name", ["body", "error", "response", "data", "payload", "raw", "content"])
-@pytest.mark.parametrize("body", ["too long", {"a": ["too long"]}, ("too long",), SimpleNamespace(a="too long")])
+@pytest.mark.parametrize(
+    "body", ["too long", {"a": ["too long"]}, ("too long",), SimpleNamespace(a="too long")]
+)
 def test_a_body_is_read_under_each_name_and_in_each_shape(name: str, body: object) -> None:
     assert "too long" in signals_of(ProviderError(**{name: body})).text
 
 
 def test_each_text_is_read_once() -> None:
-    assert signals_of(ProviderError("too long", message="too long", body={"message": "too long"})).text == "too long"
+    assert (
+        signals_of(ProviderError("too long", message="too long", body={"message": "too long"})).text
+        == "too long"
+    )
 
 
 def test_texts_do_not_run_into_one_sentence() -> None:
     assert signals_of(ProviderError("one", message="two")).text == "one \x1e two"
 
 
-@pytest.mark.parametrize("body", [{"messages": [{"content": "too long"}]}, {"request": {"a": "too long"}}])
+@pytest.mark.parametrize(
+    "body", [{"messages": [{"content": "too long"}]}, {"request": {"a": "too long"}}]
+)
 def test_what_repeats_the_request_is_left_out(body: object) -> None:
     assert "too long" not in signals_of(body).text
 
@@ -61,9 +73,9 @@ def test_a_short_text_under_the_name_of_an_input_is_read(size: int, *, read: boo
 
 
 def test_numbers_of_one_object_stay_together() -> None:
-    assert signals_of({"n_prompt": 9000, "a": {"b": "c"}, "n_ctx": 8192, "code": 7, "ok": True}).text == (
-        "b: c \x1e n_prompt: 9000, n_ctx: 8192"
-    )
+    assert signals_of(
+        {"n_prompt": 9000, "a": {"b": "c"}, "n_ctx": 8192, "code": 7, "ok": True}
+    ).text == ("b: c \x1e n_prompt: 9000, n_ctx: 8192")
 
 
 @pytest.mark.parametrize(
@@ -160,7 +172,9 @@ def test_a_response_in_memory_is_read(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["headers", "_headers", "_request", "request"])
 def test_of_a_response_that_is_not_read_nothing_is_taken(name: str) -> None:
-    assert signals_of(ProviderError(response=HTTPResponse(**{name: "x"}, note="too long"))).text == ""
+    assert (
+        signals_of(ProviderError(response=HTTPResponse(**{name: "x"}, note="too long"))).text == ""
+    )
 
 
 @pytest.mark.parametrize(
@@ -190,7 +204,9 @@ def test_reasons_come_in_the_order_in_which_they_speak() -> None:
     cause, tried, carried, first, last, argument = (ProviderError(name) for name in "abcdef")
     attempt: Future[None] = Future()
     attempt.set_exception(tried)
-    error = ProviderError("outer", last_attempt=attempt, original_exception=carried, errors=[first, "x", last])
+    error = ProviderError(
+        "outer", last_attempt=attempt, original_exception=carried, errors=[first, "x", last]
+    )
     error.__cause__ = cause
     error.args = ("text", argument)
 
@@ -198,7 +214,8 @@ def test_reasons_come_in_the_order_in_which_they_speak() -> None:
 
 
 def test_an_attempt_that_gave_a_result_or_was_cancelled_is_no_reason() -> None:
-    done, cancelled = Future[int](), Future[int]()
+    done = Future[int]()
+    cancelled = Future[int]()
     done.set_result(1)
     cancelled.cancel()
 
@@ -209,7 +226,8 @@ def test_an_attempt_that_gave_a_result_or_was_cancelled_is_no_reason() -> None:
 
 def test_a_group_holds_siblings_unless_it_tells_of_tries() -> None:
     members = [KeyError("a"), KeyError("b")]
-    together, tries = ExceptionGroup("two tasks failed", members), ExceptionGroup("failed after 2 attempts", members)
+    together = ExceptionGroup("two tasks failed", members)
+    tries = ExceptionGroup("failed after 2 attempts", members)
 
     assert (siblings(together), list(reasons(together))) == (tuple(members), [])
     assert (siblings(tries), list(reasons(tries))) == ((), [members[-1]])
@@ -235,7 +253,9 @@ def after(error: Exception) -> Exception:
         type("AppError", (Exception,), {})(""),
     ],
 )
-def test_an_error_that_says_no_more_than_that_it_failed_wraps_the_one_before(error: Exception) -> None:
+def test_an_error_that_says_no_more_than_that_it_failed_wraps_the_one_before(
+    error: Exception,
+) -> None:
     assert handled(after(error)) is error.__context__
 
 

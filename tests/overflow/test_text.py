@@ -7,7 +7,7 @@ import json
 import pytest
 
 from compacter.overflow import detect_text
-from compacter.overflow.signals import MAX_TEXT, bounded, normalise
+from compacter.overflow.text import MAX_TEXT, bounded, normalise
 
 SENTENCE = "The prompt has 9000 tokens, which exceeds the maximum context length of 8192 tokens."
 
@@ -62,7 +62,11 @@ def test_content_is_kept_where_no_message_is_repeated() -> None:
 
 @pytest.mark.parametrize("depth", [1, 2, 3])
 @pytest.mark.parametrize(
-    "text", ["输入的 token 数 9000 超过了模型最大上下文长度 8192", "Le prompt est trop long pour le modèle"]
+    "text",
+    [
+        "输入的 token 数 9000 超过了模型最大上下文长度 8192",
+        ("Le prompt est trop long pour le modèle"),
+    ],
 )
 def test_json_escapes_are_decoded_however_deep(text: str, depth: int) -> None:
     wrapped = text
@@ -74,7 +78,9 @@ def test_json_escapes_are_decoded_however_deep(text: str, depth: int) -> None:
 
 @pytest.mark.parametrize("edge", ["│", "|", ""])
 @pytest.mark.parametrize("width", range(24, 60))
-def test_a_number_broken_by_a_wrap_is_no_number_rather_than_a_wrong_one(width: int, edge: str) -> None:
+def test_a_number_broken_by_a_wrap_is_no_number_rather_than_a_wrong_one(
+    width: int, edge: str
+) -> None:
     found = detect_text(framed(SENTENCE, width, edge))
 
     if found is not None:
@@ -87,7 +93,9 @@ def test_a_wrapped_sentence_is_found(width: int) -> None:
     assert detect_text(framed(SENTENCE, width)) is not None
 
 
-@pytest.mark.parametrize("broken", ["13\n1072", "13│\n│1072", "13 |\n| 1072", "131,\n072", "13\r\n1072"])
+@pytest.mark.parametrize(
+    "broken", ["13\n1072", "13│\n│1072", "13 |\n| 1072", "131,\n072", "13\r\n1072"]
+)
 def test_pieces_of_a_broken_number_count_nothing(broken: str) -> None:
     found = detect_text(f"the prompt exceeds the maximum context length of {broken} tokens")
 

@@ -1,4 +1,6 @@
-"""Histories to order, a stage with a model and a book of events: what the behaviours are played on."""
+"""Histories to order, a stage with a model and a book of events: what the behaviours are
+played on.
+"""
 
 from __future__ import annotations
 
@@ -88,7 +90,9 @@ class Stage:
 
     def ask(self, messages: Sequence[Chat], **options: Any) -> str:
         """The answer's text."""
-        reply: Any = self.compacter.wrap(self.model.completion)(model="scripted", messages=messages, **options)
+        reply: Any = self.compacter.wrap(self.model.completion)(
+            model="scripted", messages=messages, **options
+        )
         text: str = reply["choices"][0]["message"]["content"]
         return text
 
@@ -137,7 +141,9 @@ class MakeStage:
         **options: Any,
     ) -> Stage:
         model = model or ScriptedModel(window=window)
-        summarizer = summarizer or ScriptedSummarizer("They spoke of the weather.", returns="completion")
+        summarizer = summarizer or ScriptedSummarizer(
+            "They spoke of the weather.", returns="completion"
+        )
         if not own_model:
             options.setdefault("summarizer", summarizer)
         made = Stage(model, summarizer, Compacter(**options))

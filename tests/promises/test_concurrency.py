@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     from tests.promises.conftest import Chat, MakeStage, Talk
 
 
-# entelix, E11
+# entelix
 async def test_cancellation_reaches_the_summarizer(talk: type[Talk]) -> None:
-    begun, cancelled = asyncio.Event(), asyncio.Event()
+    begun = asyncio.Event()
+    cancelled = asyncio.Event()
 
     async def summarizer(messages: Sequence[Chat]) -> str:
         begun.set()
@@ -29,7 +30,9 @@ async def test_cancellation_reaches_the_summarizer(talk: type[Talk]) -> None:
             raise
         return ""
 
-    completion: Callable[..., Any] = Compacter(summarizer=summarizer).wrap(ScriptedModel(window=500).acompletion)
+    completion: Callable[..., Any] = Compacter(summarizer=summarizer).wrap(
+        ScriptedModel(window=500).acompletion
+    )
     task = asyncio.create_task(completion("m", talk.turns(12)))
     await begun.wait()
     task.cancel()
@@ -39,8 +42,10 @@ async def test_cancellation_reaches_the_summarizer(talk: type[Talk]) -> None:
     assert cancelled.is_set()
 
 
-# gollem, G10
-def test_a_stream_that_is_too_long_is_opened_twice_and_read_once(stage: MakeStage, talk: type[Talk]) -> None:
+# gollem
+def test_a_stream_that_is_too_long_is_opened_twice_and_read_once(
+    stage: MakeStage, talk: type[Talk]
+) -> None:
     scene = stage(model=ScriptedModel(window=500, replies="hello there", chunk_size=3))
     completion = scene.compacter.wrap(scene.model.completion)
 
@@ -52,7 +57,7 @@ def test_a_stream_that_is_too_long_is_opened_twice_and_read_once(stage: MakeStag
     assert len(scene.model.streams) == 1
 
 
-# users of other libraries report, P8
+# users of other libraries report
 def test_the_prompt_cache_stays_warm(stage: MakeStage, talk: type[Talk]) -> None:
     scene = stage(window=2_000)
     history = [talk.system()]

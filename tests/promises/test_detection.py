@@ -44,7 +44,7 @@ def _in_retry_error(error: Exception) -> Exception:
     return tenacity.RetryError(attempt)
 
 
-# gollem, G13
+# gollem
 @pytest.mark.parametrize(
     "wrapped",
     [
@@ -56,7 +56,9 @@ def _in_retry_error(error: Exception) -> Exception:
     ],
     ids=["cause", "context", "RetryError", "group", "all of them"],
 )
-def test_the_error_counts_wherever_it_is_wrapped(wrapped: Callable[[Exception], Exception], talk: type[Talk]) -> None:
+def test_the_error_counts_wherever_it_is_wrapped(
+    wrapped: Callable[[Exception], Exception], talk: type[Talk]
+) -> None:
     model = ScriptedModel(window=500)
 
     def completion(messages: Sequence[Chat]) -> Any:
@@ -72,7 +74,7 @@ def test_the_error_counts_wherever_it_is_wrapped(wrapped: Callable[[Exception], 
     assert len(model.requests) == 2
 
 
-# gollem, G15
+# gollem
 @pytest.mark.parametrize("style", sorted(STYLES))
 def test_every_providers_refusal_is_known(style: str, stage: MakeStage, talk: type[Talk]) -> None:
     scene = stage(model=ScriptedModel(window=500, style=style))
@@ -81,9 +83,11 @@ def test_every_providers_refusal_is_known(style: str, stage: MakeStage, talk: ty
     assert scene.model.rejected >= 1
 
 
-# gollem, G15
+# gollem
 @pytest.mark.parametrize("style", sorted(STYLES))
-def test_every_providers_other_errors_are_told_apart(style: str, stage: MakeStage, talk: type[Talk]) -> None:
+def test_every_providers_other_errors_are_told_apart(
+    style: str, stage: MakeStage, talk: type[Talk]
+) -> None:
     for error in (rate_limit_error(style), server_error(style)):
         scene = stage(model=ScriptedModel(window=10**9, style=style, replies=error))
         with pytest.raises(ProviderError):
@@ -91,7 +95,7 @@ def test_every_providers_other_errors_are_told_apart(style: str, stage: MakeStag
         assert len(scene.model.requests) == 1
 
 
-# gollem, G15
+# gollem
 @pytest.mark.parametrize(
     ("status", "code"),
     [
@@ -108,7 +112,12 @@ def test_the_right_text_with_a_wrong_kind_of_error_is_no_token_limit(
     words = "The context window takes at most 8000 tokens, but your messages amount to 9000 tokens."
     body = {"error": {"message": words, "type": code, "code": code}}
     error = ProviderError(
-        f"Error code: {status} - {body}", message=words, status_code=status, code=code, kind=code, body=body
+        f"Error code: {status} - {body}",
+        message=words,
+        status_code=status,
+        code=code,
+        kind=code,
+        body=body,
     )
     scene = stage(model=ScriptedModel(window=10**9, replies=error))
 
@@ -118,11 +127,14 @@ def test_the_right_text_with_a_wrong_kind_of_error_is_no_token_limit(
     assert len(scene.model.requests) == 1
 
 
-# users of other libraries report, P6
+# users of other libraries report
 @pytest.mark.parametrize(
     "text",
     [
-        "the prompt is 12000 tokens, which is more than the 8192 that fit into the context of this model",
+        (
+            "the prompt is 12000 tokens, which is more than the 8192 that fit into the "
+            "context of this model"
+        ),
         "input length 12000 exceeds the maximum context length of 8192 tokens",
         "prompt too long: 12,000 tokens > 8,192 maximum",
     ],
@@ -137,11 +149,14 @@ def test_a_token_limit_is_known_by_its_words(text: str, talk: type[Talk]) -> Non
             raise RuntimeError(text)
         return "ok"
 
-    assert Compacter(summarizer=ScriptedSummarizer("Short.")).wrap(completion)(messages=talk.turns(12)) == "ok"
+    assert (
+        Compacter(summarizer=ScriptedSummarizer("Short.")).wrap(completion)(messages=talk.turns(12))
+        == "ok"
+    )
     assert calls == 2
 
 
-# users of other libraries report, P17
+# users of other libraries report
 def test_an_old_error_does_not_trigger_anything(talk: type[Talk]) -> None:
     old = token_limit_error(limit=10, input_tokens=20)
     calls = 0
@@ -161,9 +176,10 @@ def test_an_old_error_does_not_trigger_anything(talk: type[Talk]) -> None:
     assert calls == 1
 
 
-# users of other libraries report, P17
+# users of other libraries report
 def test_one_models_window_is_not_anothers(stage: MakeStage, talk: type[Talk]) -> None:
-    small, large = ScriptedModel(window=600), ScriptedModel(window=100_000)
+    small = ScriptedModel(window=600)
+    large = ScriptedModel(window=100_000)
 
     def completion(model: str, messages: Sequence[Chat]) -> Any:
         return (small if model == "small" else large).completion(model, messages)

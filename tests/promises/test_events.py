@@ -20,8 +20,10 @@ def compacter(**options: Any) -> Compacter:
     return Compacter(**options)
 
 
-# ailoop, A6
-def test_under_its_threshold_nothing_happens_and_over_it_there_is_a_report(talk: type[Talk]) -> None:
+# ailoop
+def test_under_its_threshold_nothing_happens_and_over_it_there_is_a_report(
+    talk: type[Talk],
+) -> None:
     size = sum(len(message["content"]) for message in talk.turns(8)) // 4
     roomy = History(talk.turns(8), compacter=compacter(), max_tokens=size * 2)
     tight = History(talk.turns(8), compacter=compacter(), max_tokens=size // 2)
@@ -37,8 +39,10 @@ def test_under_its_threshold_nothing_happens_and_over_it_there_is_a_report(talk:
     assert event.compacted_data_size < event.original_data_size
 
 
-# entelix, E8
-def test_what_does_not_fit_is_fewer_messages_and_one_event(stage: MakeStage, talk: type[Talk]) -> None:
+# entelix
+def test_what_does_not_fit_is_fewer_messages_and_one_event(
+    stage: MakeStage, talk: type[Talk]
+) -> None:
     scene = stage(window=500)
     history = talk.turns(12)
 
@@ -50,8 +54,10 @@ def test_what_does_not_fit_is_fewer_messages_and_one_event(stage: MakeStage, tal
     assert len(event.discarded) == event.messages_before - event.messages_after + 1
 
 
-# gollem, G11
-def test_the_hook_gets_sizes_and_the_summarizers_own_tokens(stage: MakeStage, talk: type[Talk]) -> None:
+# gollem
+def test_the_hook_gets_sizes_and_the_summarizers_own_tokens(
+    stage: MakeStage, talk: type[Talk]
+) -> None:
     usage = {"prompt_tokens": 321, "completion_tokens": 23, "total_tokens": 344}
     summarizer = ScriptedSummarizer("They spoke of the weather.", returns="completion", usage=usage)
     scene = stage(window=500, summarizer=summarizer)
@@ -67,7 +73,7 @@ def test_the_hook_gets_sizes_and_the_summarizers_own_tokens(stage: MakeStage, ta
     assert event.summary == "They spoke of the weather."
 
 
-# gollem, G16
+# gollem
 def test_the_hook_fires_after_the_summary_and_before_the_retry(talk: type[Talk]) -> None:
     order: list[str] = []
     model = ScriptedModel(window=500)
@@ -88,10 +94,14 @@ def test_the_hook_fires_after_the_summary_and_before_the_retry(talk: type[Talk])
     assert order[-2:] == ["hook", "call"]
 
 
-# gollem, G16
-def test_the_hook_fires_once_a_round_also_when_the_retry_then_fails(stage: MakeStage, talk: type[Talk]) -> None:
+# gollem
+def test_the_hook_fires_once_a_round_also_when_the_retry_then_fails(
+    stage: MakeStage, talk: type[Talk]
+) -> None:
     refusal = token_limit_error("bedrock", limit=10, input_tokens=20)
-    scene = stage(model=ScriptedModel(window=10**9, replies=refusal), max_retries=2, compact_ratio=0.3)
+    scene = stage(
+        model=ScriptedModel(window=10**9, replies=refusal), max_retries=2, compact_ratio=0.3
+    )
 
     with pytest.raises(TokenLimitError):
         scene.ask(talk.turns(40))
@@ -99,7 +109,7 @@ def test_the_hook_fires_once_a_round_also_when_the_retry_then_fails(stage: MakeS
     assert [event.attempt for event in scene.compactions] == [1, 2]
 
 
-# gollem, G16
+# gollem
 def test_the_hook_never_fires_when_nothing_was_done(stage: MakeStage, talk: type[Talk]) -> None:
     scene = stage(window=100)
 
@@ -109,8 +119,10 @@ def test_the_hook_never_fires_when_nothing_was_done(stage: MakeStage, talk: type
     assert not scene.compactions
 
 
-# meerkat, M17
-def test_a_failed_compaction_is_told_and_the_turn_goes_on(stage: MakeStage, talk: type[Talk]) -> None:
+# meerkat
+def test_a_failed_compaction_is_told_and_the_turn_goes_on(
+    stage: MakeStage, talk: type[Talk]
+) -> None:
     asked = ScriptedSummarizer(fail="raises", returns="completion")
     scene = stage(window=10**6, trigger_tokens=1_000, fallback=None, summarizer=asked)
     history = talk.turns(20)
@@ -122,7 +134,7 @@ def test_a_failed_compaction_is_told_and_the_turn_goes_on(stage: MakeStage, talk
     assert scene.sent[:-2] == history
 
 
-# users of other libraries report, P10
+# users of other libraries report
 def test_the_summarizers_tokens_are_counted(stage: MakeStage, talk: type[Talk]) -> None:
     scene = stage(window=600)
 

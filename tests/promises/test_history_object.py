@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from compacter import Compacter, CompactionError, History, InvalidHistoryError
-from compacter.testing import Interrupted, ScriptedModel, ScriptedSummarizer, TokenLimitError, token_limit_error
+from compacter.testing import (
+    Interrupted,
+    ScriptedModel,
+    ScriptedSummarizer,
+    TokenLimitError,
+    token_limit_error,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +28,7 @@ def compacter(**options: Any) -> Compacter:
     return Compacter(**options)
 
 
-# ailoop, A9
+# ailoop
 def test_compaction_by_hand_works_under_its_threshold(talk: type[Talk]) -> None:
     history = History(talk.turns(6), compacter=compacter(), max_tokens=10**6)
 
@@ -30,9 +36,11 @@ def test_compaction_by_hand_works_under_its_threshold(talk: type[Talk]) -> None:
     assert history.compact().changed
 
 
-# ailoop, A9
+# ailoop
 @pytest.mark.parametrize("count", [0, 1, 2])
-def test_on_a_history_that_is_too_short_it_is_an_error_and_nothing_changes(count: int, talk: type[Talk]) -> None:
+def test_on_a_history_that_is_too_short_it_is_an_error_and_nothing_changes(
+    count: int, talk: type[Talk]
+) -> None:
     messages = talk.turns(0)[:count]
     history = History(messages, compacter=compacter())
 
@@ -42,7 +50,7 @@ def test_on_a_history_that_is_too_short_it_is_an_error_and_nothing_changes(count
     assert list(history) == messages
 
 
-# ailoop, A10
+# ailoop
 def test_snapshot_and_restore_keep_messages_pins_and_the_summary(talk: type[Talk]) -> None:
     history = History(talk.turns(10), compacter=compacter(compact_ratio=0.5))
     history.pin(3)
@@ -56,7 +64,7 @@ def test_snapshot_and_restore_keep_messages_pins_and_the_summary(talk: type[Talk
     assert restored.snapshot() == history.snapshot()
 
 
-# ailoop, A10
+# ailoop
 @pytest.mark.parametrize(
     "damage",
     [
@@ -81,7 +89,7 @@ def test_a_wrong_snapshot_is_refused_and_changes_nothing(damage: Any, talk: type
     assert history.snapshot() == before
 
 
-# ailoop, A10
+# ailoop
 @pytest.mark.parametrize("text", ["", "{", b"\xff\xfe", "[1, 2"])
 def test_what_is_no_json_is_refused_too(text: Any, talk: type[Talk]) -> None:
     history = History(talk.turns(3))
@@ -92,10 +100,13 @@ def test_what_is_no_json_is_refused_too(text: Any, talk: type[Talk]) -> None:
     assert list(history) == talk.turns(3)
 
 
-# ailoop, A11
-def test_a_compaction_between_steps_of_a_loop_stands_between_its_calls(stage: MakeStage, talk: type[Talk]) -> None:
+# ailoop
+def test_a_compaction_between_steps_of_a_loop_stands_between_its_calls(
+    stage: MakeStage, talk: type[Talk]
+) -> None:
     scene = stage(window=700)
-    history, record = talk.errand(0), talk.errand(0)[:0]
+    history = talk.errand(0)
+    record = talk.errand(0)[:0]
     steps: list[int] = []
 
     for number in range(12):
@@ -114,7 +125,7 @@ def test_a_compaction_between_steps_of_a_loop_stands_between_its_calls(stage: Ma
     assert history[2:] == record
 
 
-# ailoop, A12
+# ailoop
 def test_persistent_overflow_is_the_providers_error_once_and_the_history_as_it_was(
     talk: type[Talk],
 ) -> None:
@@ -123,13 +134,15 @@ def test_persistent_overflow_is_the_providers_error_once_and_the_history_as_it_w
     before = history.snapshot()
 
     with pytest.raises(TokenLimitError) as caught:
-        compacter(compact_ratio=0.3).wrap(ScriptedModel(window=10**9, replies=refusal).completion)("m", history)
+        compacter(compact_ratio=0.3).wrap(ScriptedModel(window=10**9, replies=refusal).completion)(
+            "m", history
+        )
 
     assert caught.value is refusal
     assert history.snapshot() == before
 
 
-# ailoop, A12
+# ailoop
 def test_a_call_that_succeeds_leaves_the_history_compacted(talk: type[Talk]) -> None:
     model = ScriptedModel(window=600)
     history = History(talk.turns(12))
@@ -142,9 +155,11 @@ def test_a_call_that_succeeds_leaves_the_history_compacted(talk: type[Talk]) -> 
     assert model.rejected == 1
 
 
-# ailoop, A14
+# ailoop
 def test_a_dropped_stream_leaves_the_history_as_it_was(talk: type[Talk]) -> None:
-    model = ScriptedModel(window=600, replies=Interrupted("a long answer in many chunks", after=3), chunk_size=3)
+    model = ScriptedModel(
+        window=600, replies=Interrupted("a long answer in many chunks", after=3), chunk_size=3
+    )
     history = History(talk.turns(12))
     before = history.snapshot()
 
@@ -156,7 +171,7 @@ def test_a_dropped_stream_leaves_the_history_as_it_was(talk: type[Talk]) -> None
     assert history.snapshot() == before
 
 
-# ailoop, A14
+# ailoop
 def test_a_stream_that_is_closed_early_leaves_it_so_too(talk: type[Talk]) -> None:
     model = ScriptedModel(window=600, replies="a long answer in many chunks", chunk_size=3)
     history = History(talk.turns(12))
@@ -168,7 +183,7 @@ def test_a_stream_that_is_closed_early_leaves_it_so_too(talk: type[Talk]) -> Non
     assert history.snapshot() == before
 
 
-# ailoop, A14
+# ailoop
 def test_a_stream_read_to_its_end_installs_what_was_compacted(talk: type[Talk]) -> None:
     model = ScriptedModel(window=600, replies="a long answer in many chunks", chunk_size=3)
     history = History(talk.turns(12))
@@ -201,7 +216,7 @@ def test_a_history_is_a_mutable_sequence(talk: type[Talk]) -> None:
     assert list(history.pins) == []
 
 
-# localharness, L10
+# localharness
 def test_a_history_that_changed_meanwhile_is_not_overwritten(talk: type[Talk]) -> None:
     history = History(talk.turns(12))
 
@@ -221,8 +236,10 @@ def test_a_history_that_changed_meanwhile_is_not_overwritten(talk: type[Talk]) -
     assert any(getattr(event, "reason", "") == "history_changed" for event in told)
 
 
-# meerkat, M21
-def test_after_a_restart_a_compacted_conversation_goes_on(talk: type[Talk], summaries_in: SummariesIn) -> None:
+# meerkat
+def test_after_a_restart_a_compacted_conversation_goes_on(
+    talk: type[Talk], summaries_in: SummariesIn
+) -> None:
     before = History(talk.turns(12))
     compacter().wrap(ScriptedModel(window=600).completion)("m", before)
     stored = before.snapshot()

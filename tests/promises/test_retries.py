@@ -7,14 +7,22 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from compacter import Compacter, CompactionError, History
-from compacter.testing import ScriptedModel, TokenLimitError, rate_limit_error, server_error, token_limit_error
+from compacter.testing import (
+    ScriptedModel,
+    TokenLimitError,
+    rate_limit_error,
+    server_error,
+    token_limit_error,
+)
 
 if TYPE_CHECKING:
     from tests.promises.conftest import Chat, MakeStage, Talk
 
 
-# ailoop, A13
-def test_nothing_to_compact_is_the_error_without_a_second_request(stage: MakeStage, talk: type[Talk]) -> None:
+# ailoop
+def test_nothing_to_compact_is_the_error_without_a_second_request(
+    stage: MakeStage, talk: type[Talk]
+) -> None:
     scene = stage(window=100)
     history = History([talk.system("s" * 900), talk.user("And now?")])
 
@@ -25,8 +33,10 @@ def test_nothing_to_compact_is_the_error_without_a_second_request(stage: MakeSta
     assert len(history) == 2
 
 
-# entelix, E7
-def test_what_fits_is_passed_on_unchanged_and_nothing_is_told(stage: MakeStage, talk: type[Talk]) -> None:
+# entelix
+def test_what_fits_is_passed_on_unchanged_and_nothing_is_told(
+    stage: MakeStage, talk: type[Talk]
+) -> None:
     scene = stage(window=10_000)
     history = talk.turns(5)
 
@@ -36,8 +46,10 @@ def test_what_fits_is_passed_on_unchanged_and_nothing_is_told(stage: MakeStage, 
     assert scene.told == []
 
 
-# gollem, G6
-def test_once_too_long_then_success_makes_exactly_two_requests(stage: MakeStage, talk: type[Talk]) -> None:
+# gollem
+def test_once_too_long_then_success_makes_exactly_two_requests(
+    stage: MakeStage, talk: type[Talk]
+) -> None:
     scene = stage(window=500)
 
     answer = scene.ask(talk.turns(12))
@@ -46,12 +58,16 @@ def test_once_too_long_then_success_makes_exactly_two_requests(stage: MakeStage,
     assert [request.refused for request in scene.model.requests] == [True, False]
 
 
-# gollem, G7
+# gollem
 @pytest.mark.parametrize("retries", [1, 2, 4])
-def test_always_too_long_ends_in_the_providers_error(retries: int, stage: MakeStage, talk: type[Talk]) -> None:
+def test_always_too_long_ends_in_the_providers_error(
+    retries: int, stage: MakeStage, talk: type[Talk]
+) -> None:
     # The model refuses whatever it is sent, and says no numbers that would allow to aim.
     refusal = token_limit_error("bedrock", limit=10, input_tokens=20)
-    scene = stage(model=ScriptedModel(window=10**9, replies=refusal), max_retries=retries, compact_ratio=0.3)
+    scene = stage(
+        model=ScriptedModel(window=10**9, replies=refusal), max_retries=retries, compact_ratio=0.3
+    )
 
     with pytest.raises(TokenLimitError) as caught:
         scene.ask(talk.turns(40))
@@ -61,10 +77,12 @@ def test_always_too_long_ends_in_the_providers_error(retries: int, stage: MakeSt
     assert "compacter gave up" in caught.value.__notes__[0]
 
 
-# gollem, G7
+# gollem
 def test_a_rejected_request_is_never_sent_twice(stage: MakeStage, talk: type[Talk]) -> None:
     refusal = token_limit_error("bedrock", limit=10, input_tokens=20)
-    scene = stage(model=ScriptedModel(window=10**9, replies=refusal), max_retries=30, compact_ratio=0.6)
+    scene = stage(
+        model=ScriptedModel(window=10**9, replies=refusal), max_retries=30, compact_ratio=0.6
+    )
 
     with pytest.raises(TokenLimitError):
         scene.ask(talk.turns(6))
@@ -74,7 +92,7 @@ def test_a_rejected_request_is_never_sent_twice(stage: MakeStage, talk: type[Tal
     assert all(one != other for index, one in enumerate(sent) for other in sent[:index])
 
 
-# gollem, G8
+# gollem
 @pytest.mark.parametrize("messages", [1, 2])
 def test_without_a_history_the_error_comes_without_a_second_request(
     messages: int, stage: MakeStage, talk: type[Talk]
@@ -89,7 +107,7 @@ def test_without_a_history_the_error_comes_without_a_second_request(
     assert not scene.summarizer.requests
 
 
-# gollem, G9
+# gollem
 @pytest.mark.parametrize(
     "error",
     [rate_limit_error(), server_error(), ValueError("no"), KeyError("choices"), TimeoutError()],
@@ -109,8 +127,10 @@ def test_any_other_error_is_raised_untouched_after_one_request(
     assert not scene.told
 
 
-# gollem, G17
-def test_with_no_retries_the_error_is_raised_and_nothing_is_summarised(stage: MakeStage, talk: type[Talk]) -> None:
+# gollem
+def test_with_no_retries_the_error_is_raised_and_nothing_is_summarised(
+    stage: MakeStage, talk: type[Talk]
+) -> None:
     scene = stage(window=500, max_retries=0)
 
     with pytest.raises(TokenLimitError) as caught:
@@ -123,7 +143,7 @@ def test_with_no_retries_the_error_is_raised_and_nothing_is_summarised(stage: Ma
     assert not issubclass(CompactionError, type(caught.value))
 
 
-# users of other libraries report, P4
+# users of other libraries report
 def test_compaction_never_loops_without_progress(stage: MakeStage, talk: type[Talk]) -> None:
     scene = stage(window=500, max_retries=50)
     history = [talk.system(talk.text("standing orders", 4_000)), *talk.turns(5)[1:]]
@@ -136,7 +156,7 @@ def test_compaction_never_loops_without_progress(stage: MakeStage, talk: type[Ta
     assert len(scene.summarizer.requests) < 20
 
 
-# users of other libraries report, P14
+# users of other libraries report
 def test_too_large_an_output_is_no_long_history(stage: MakeStage, talk: type[Talk]) -> None:
     scene = stage(model=ScriptedModel(window=4_000, counts_output=True))
     history = talk.turns(12)
@@ -147,11 +167,16 @@ def test_too_large_an_output_is_no_long_history(stage: MakeStage, talk: type[Tal
     assert scene.kinds() == ["MaxTokensAdjusted"]
 
 
-# Quotes never cause a refusal: where the window is not known, that shows only when they have been sent.
+# Quotes never cause a refusal: where the window is not known, that shows only when they have been
+# sent.
 @pytest.mark.parametrize("max_retries", [1, 2])
 def test_the_last_request_that_is_allowed_has_no_quotes(max_retries: int) -> None:
     history = [
-        {"role": role, "content": f"{said} {number}: captain Miller{number} has the depth of Pier{number}. " * 6}
+        {
+            "role": role,
+            "content": (f"{said} {number}: captain Miller{number} has the depth of Pier{number}. ")
+            * 6,
+        }
         for number in range(14)
         for role, said in (("user", "Question"), ("assistant", "Answer"))
     ]
@@ -159,21 +184,35 @@ def test_the_last_request_that_is_allowed_has_no_quotes(max_retries: int) -> Non
 
     def complete(model: str, messages: list[Chat]) -> Any:
         asked.append(messages)
-        if len(messages) == len(asked[0]) or any("quoted from earlier" in message["content"] for message in messages):
+        if len(messages) == len(asked[0]) or any(
+            "quoted from earlier" in message["content"] for message in messages
+        ):
             raise token_limit_error("bedrock", limit=1, input_tokens=2)
-        return {"choices": [{"message": {"role": "assistant", "content": "ok"}, "finish_reason": "stop"}]}
+        return {
+            "choices": [
+                {"message": {"role": "assistant", "content": "ok"}, "finish_reason": "stop"}
+            ]
+        }
 
     compacter = Compacter(
-        max_retries=max_retries, recall=2_000, summarizer=lambda messages, **_: "They spoke of piers."
+        max_retries=max_retries,
+        recall=2_000,
+        summarizer=lambda messages, **_: "They spoke of piers.",
     )
-    compacter.wrap(complete)("m", [*history, {"role": "user", "content": "What did captain Miller3 say of Pier3?"}])
+    compacter.wrap(complete)(
+        "m", [*history, {"role": "user", "content": ("What did captain Miller3 say of Pier3?")}]
+    )
 
     assert len(asked) == 1 + max_retries
 
 
 def test_where_the_window_is_known_the_last_request_has_its_quotes() -> None:
     history = [
-        {"role": role, "content": f"{said} {number}: captain Miller{number} has the depth of Pier{number}. " * 6}
+        {
+            "role": role,
+            "content": (f"{said} {number}: captain Miller{number} has the depth of Pier{number}. ")
+            * 6,
+        }
         for number in range(30)
         for role, said in (("user", "Question"), ("assistant", "Answer"))
     ]
@@ -184,4 +223,6 @@ def test_where_the_window_is_known_the_last_request_has_its_quotes() -> None:
     compacter.wrap(model.completion)("m", [*history, {"role": "user", "content": question}])
 
     assert len(model.requests) == 2
-    assert any("quoted from earlier" in message["content"] for message in model.requests[-1].messages)
+    assert any(
+        "quoted from earlier" in message["content"] for message in model.requests[-1].messages
+    )

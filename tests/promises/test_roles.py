@@ -13,9 +13,11 @@ if TYPE_CHECKING:
     from tests.promises.conftest import MakeStage, Talk
 
 
-# gollem, G12
+# gollem
 @pytest.mark.parametrize("answers_too", [False, True])
-def test_roles_alternate_where_they_must(answers_too: bool, stage: MakeStage, talk: type[Talk]) -> None:
+def test_roles_alternate_where_they_must(
+    answers_too: bool, stage: MakeStage, talk: type[Talk]
+) -> None:
     model = ScriptedModel(window=500, alternate_roles=True)
     scene = stage(model=model, alternate_roles=True)
     history = talk.turns(12)
@@ -30,18 +32,23 @@ def test_roles_alternate_where_they_must(answers_too: bool, stage: MakeStage, ta
     assert model.invalid == 0
 
 
-# users of other libraries report, P9
+# users of other libraries report
 def test_thinking_stays_only_where_its_provider_takes_it(talk: type[Talk]) -> None:
     history: list[Any] = [talk.user("Count the ships.")]
     for number in range(10):
         thought = {"type": "thinking", "thinking": "hm " * 40, "signature": f"sig{number}"}
         use = {"type": "tool_use", "id": f"call_{number}", "name": "look", "input": {}}
         result = {"type": "tool_result", "tool_use_id": f"call_{number}", "content": "ship " * 40}
-        history += [{"role": "assistant", "content": [thought, use]}, {"role": "user", "content": [result]}]
+        history += [
+            {"role": "assistant", "content": [thought, use]},
+            {"role": "user", "content": [result]},
+        ]
     asked = ScriptedSummarizer("Short.")
 
     for ratio in (0.3, 0.6, 0.9, 1.0):
-        compacted = Compacter(summarizer=asked, compact_ratio=ratio).compact(history, wire_format="anthropic")
+        compacted = Compacter(summarizer=asked, compact_ratio=ratio).compact(
+            history, wire_format="anthropic"
+        )
         for message in compacted.messages:
             blocks = message["content"] if isinstance(message["content"], list) else []
             kinds = [block["type"] for block in blocks]
@@ -51,7 +58,7 @@ def test_thinking_stays_only_where_its_provider_takes_it(talk: type[Talk]) -> No
     assert "hm hm" not in "".join(asked.prompts)
 
 
-# users of other libraries report, P15
+# users of other libraries report
 @pytest.mark.parametrize("strict_model", [True, False])
 def test_strict_alternation_is_kept_over_a_whole_session(
     strict_model: bool, stage: MakeStage, talk: type[Talk]

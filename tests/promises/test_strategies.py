@@ -6,8 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from compacter import Chain, ClearToolResults, Compacter, CompactionEvent, History, Shorten, Summarize, Truncate
-from compacter.compaction.conversation import Conversation, violations
+from compacter import (
+    Chain,
+    ClearToolResults,
+    Compacter,
+    CompactionEvent,
+    History,
+    Shorten,
+    Summarize,
+    Truncate,
+)
+from compacter.compaction.change import violations
+from compacter.compaction.conversation import Conversation
 from compacter.compaction.task import CompactionStrategy, CompactionTask
 from compacter.messages.format import get_format
 from compacter.summary import message as summary_message
@@ -63,13 +73,13 @@ class Breaker:
 OPENAI = get_format("openai")
 
 
-def test_a_strategy_names_itself_in_the_report(talk: type[Talk]) -> None:  # A6
+def test_a_strategy_names_itself_in_the_report(talk: type[Talk]) -> None:
     event = History(talk.turns(8), compacter=Compacter(strategy=Truncate())).compact().event
     assert event is not None
     assert event.strategy == "truncate"
 
 
-# entelix, E5
+# entelix
 def test_a_strategy_of_ones_own_can_be_plugged_in(stage: MakeStage, talk: type[Talk]) -> None:
     scene = stage(window=500, strategy=Window(5))
     history = talk.errand(8, size=300)
@@ -82,8 +92,10 @@ def test_a_strategy_of_ones_own_can_be_plugged_in(stage: MakeStage, talk: type[T
     assert scene.model.invalid == 0
 
 
-# entelix, E5
-@pytest.mark.parametrize("strategy", [Breaker(), Thief(), Inventor()], ids=lambda strategy: strategy.name)
+# entelix
+@pytest.mark.parametrize(
+    "strategy", [Breaker(), Thief(), Inventor()], ids=lambda strategy: strategy.name
+)
 def test_one_that_breaks_a_promise_is_caught_before_anything_is_sent(
     strategy: Any, stage: MakeStage, talk: type[Talk]
 ) -> None:
@@ -97,7 +109,7 @@ def test_one_that_breaks_a_promise_is_caught_before_anything_is_sent(
     assert scene.sent[0]["role"] == "system"
 
 
-# meerkat, M16
+# meerkat
 class TestTheCheck:
     """It refuses every rewrite that breaks a promise."""
 
@@ -105,12 +117,19 @@ class TestTheCheck:
     def history(self, talk: type[Talk]) -> list[Chat]:
         return [talk.system(), *talk.turns(6)[1:], talk.calls("c"), talk.result("c", "42")]
 
-    def faults(self, before: list[Chat], after: list[Any], protected: Sequence[int] = (0,)) -> list[str]:
+    def faults(
+        self, before: list[Chat], after: list[Any], protected: Sequence[int] = (0,)
+    ) -> list[str]:
         conversation = Conversation.of(before, OPENAI, pinned=protected)
         return violations(conversation, conversation.with_messages(after), alternate=False)
 
     def test_a_sound_rewrite_has_no_fault(self, history: list[Chat], talk: type[Talk]) -> None:
-        assert self.faults(history, [history[0], talk.user(summary_message.compose("x")), *history[8:]]) == []
+        assert (
+            self.faults(
+                history, [history[0], talk.user(summary_message.compose("x")), *history[8:]]
+            )
+            == []
+        )
 
     def test_nothing_left(self, history: list[Chat]) -> None:
         assert self.faults(history, [])
@@ -119,7 +138,9 @@ class TestTheCheck:
         assert self.faults(history, list(history))
 
     def test_growth(self, history: list[Chat], talk: type[Talk]) -> None:
-        assert self.faults(history, [history[0], talk.user(summary_message.compose("x" * 9_000)), *history[8:]])
+        assert self.faults(
+            history, [history[0], talk.user(summary_message.compose("x" * 9_000)), *history[8:]]
+        )
 
     def test_a_message_twice(self, history: list[Chat]) -> None:
         assert self.faults(history, [history[0], *history[8:], *history[8:]])
@@ -129,19 +150,29 @@ class TestTheCheck:
 
     def test_a_stray_message(self, history: list[Chat], talk: type[Talk]) -> None:
         strays = [talk.user("I never said that."), talk.answer("Nor I.")]
-        assert self.faults(history, [history[0], talk.user(summary_message.compose("x")), *strays, *history[8:]])
+        assert self.faults(
+            history, [history[0], talk.user(summary_message.compose("x")), *strays, *history[8:]]
+        )
 
     def test_a_wrong_place_for_the_summary(self, history: list[Chat], talk: type[Talk]) -> None:
-        assert self.faults(history, [talk.user(summary_message.compose("x")), history[0], *history[8:]])
+        assert self.faults(
+            history, [talk.user(summary_message.compose("x")), history[0], *history[8:]]
+        )
 
     def test_another_order(self, history: list[Chat], talk: type[Talk]) -> None:
         assert self.faults(
-            history, [history[0], talk.user(summary_message.compose("x")), *history[10:], *history[8:10]]
+            history,
+            [history[0], talk.user(summary_message.compose("x")), *history[10:], *history[8:10]],
         )
 
     def test_half_a_pair(self, history: list[Chat], talk: type[Talk]) -> None:
-        assert self.faults(history, [history[0], talk.user(summary_message.compose("x")), *history[8:-1]])
-        assert self.faults(history, [history[0], talk.user(summary_message.compose("x")), *history[8:-2], history[-1]])
+        assert self.faults(
+            history, [history[0], talk.user(summary_message.compose("x")), *history[8:-1]]
+        )
+        assert self.faults(
+            history,
+            [history[0], talk.user(summary_message.compose("x")), *history[8:-2], history[-1]],
+        )
 
 
 @pytest.mark.parametrize("first", [ClearToolResults(), Shorten()])

@@ -1,4 +1,6 @@
-"""A summary beside which nothing else may go: it becomes shorter where the request would otherwise fail."""
+"""A summary beside which nothing else may go: it becomes shorter where the request would otherwise
+fail.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ def asked(text: str) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("style", ["openai", "bedrock"])
 @pytest.mark.parametrize("memory", [InProcessMemory, lambda: None], ids=["memory", "no memory"])
-def test_a_last_question_that_was_made_longer_is_answered(style: Any, memory: Any, summaries_in: SummariesIn) -> None:
+def test_a_last_question_that_was_made_longer_is_answered(
+    style: Any, memory: Any, summaries_in: SummariesIn
+) -> None:
     model = ScriptedModel(window=1_000, style=style)
     compacter = Compacter(compact_ratio=1.0, summarizer="extractive", memory=memory())
     completion = compacter.wrap(model.completion)
@@ -42,7 +46,9 @@ def test_no_model_is_asked_for_it(summaries_in: SummariesIn) -> None:
     model = ScriptedModel(window=1_000)
     summary = {"role": "user", "content": summary_message.compose(EARLIER * 20)}
 
-    Compacter(summarizer=summarizer, fallback=None).wrap(model.completion)("m", [summary, *asked(LONG)[-1:]])
+    Compacter(summarizer=summarizer, fallback=None).wrap(model.completion)(
+        "m", [summary, *asked(LONG)[-1:]]
+    )
 
     assert not summarizer.prompts
     (text,) = summaries_in(model.requests[-1].messages)
@@ -51,7 +57,9 @@ def test_no_model_is_asked_for_it(summaries_in: SummariesIn) -> None:
 
 def test_one_that_leaves_no_room_for_it_ends_in_the_providers_error() -> None:
     model = ScriptedModel(window=1_000)
-    completion = Compacter(compact_ratio=1.0, summarizer="extractive", fallback=None).wrap(model.completion)
+    completion = Compacter(compact_ratio=1.0, summarizer="extractive", fallback=None).wrap(
+        model.completion
+    )
     completion("m", asked("And now?"))
     sent = len(model.requests)
 

@@ -19,7 +19,7 @@ def compacter(**options: Any) -> Compacter:
     return Compacter(**options)
 
 
-# ailoop, A2
+# ailoop
 def test_pinned_messages_survive_in_order_and_stay_pinned(talk: type[Talk]) -> None:
     history = History(talk.turns(10), compacter=compacter(compact_ratio=1))
     wanted = [history[3], history[8], history[15]]
@@ -30,10 +30,12 @@ def test_pinned_messages_survive_in_order_and_stay_pinned(talk: type[Talk]) -> N
 
     assert result.changed
     assert [message for message in history if any(message is one for one in wanted)] == wanted
-    assert [message for message, pinned in zip(history, history.pins, strict=True) if pinned] == wanted
+    assert [
+        message for message, pinned in zip(history, history.pins, strict=True) if pinned
+    ] == wanted
 
 
-# ailoop, A2
+# ailoop
 def test_a_predicate_pins_too(stage: MakeStage, talk: type[Talk]) -> None:
     scene = stage(window=600, pin=lambda message: "question 2:" in str(message["content"]))
     history = talk.turns(12)
@@ -44,7 +46,7 @@ def test_a_predicate_pins_too(stage: MakeStage, talk: type[Talk]) -> None:
     assert history[5] not in scene.compactions[0].discarded
 
 
-# ailoop, A2
+# ailoop
 def test_a_message_can_be_appended_pinned_and_let_go(talk: type[Talk]) -> None:
     history = History(talk.turns(6), compacter=compacter(compact_ratio=1))
     rule = talk.user("Never mention the harbour.")
@@ -59,7 +61,7 @@ def test_a_message_can_be_appended_pinned_and_let_go(talk: type[Talk]) -> None:
     assert rule not in list(history)
 
 
-# ailoop, A4
+# ailoop
 def test_a_head_that_is_wholly_pinned_asks_no_model(talk: type[Talk]) -> None:
     asked = ScriptedSummarizer("Short.")
     history = talk.turns(6)
@@ -70,7 +72,7 @@ def test_a_head_that_is_wholly_pinned_asks_no_model(talk: type[Talk]) -> None:
     assert not asked.requests
 
 
-# meerkat, M6
+# meerkat
 @pytest.mark.parametrize("ratio", [0.3, 0.7, 1.0])
 def test_system_messages_survive_verbatim_and_in_order(ratio: float, talk: type[Talk]) -> None:
     history = talk.turns(10)
@@ -80,10 +82,12 @@ def test_system_messages_survive_verbatim_and_in_order(ratio: float, talk: type[
     result = compacter(compact_ratio=ratio).compact(history)
 
     systems = [message for message in history if message["role"] in ("system", "developer")]
-    assert [message for message in result.messages if message["role"] in ("system", "developer")] == systems
+    assert [
+        message for message in result.messages if message["role"] in ("system", "developer")
+    ] == systems
 
 
-# meerkat, M7
+# meerkat
 def test_the_summary_stands_after_the_whole_system_prefix(talk: type[Talk]) -> None:
     history = [talk.system(), talk.system("Second."), *talk.turns(10)[1:]]
 
@@ -93,10 +97,14 @@ def test_the_summary_stands_after_the_whole_system_prefix(talk: type[Talk]) -> N
     assert result.messages[2]["content"].startswith(summary_message.TAG)
 
 
-# users of other libraries report, P7
-def test_the_first_task_and_standing_rules_are_not_lost(talk: type[Talk], summaries_in: SummariesIn) -> None:
+# users of other libraries report
+def test_the_first_task_and_standing_rules_are_not_lost(
+    talk: type[Talk], summaries_in: SummariesIn
+) -> None:
     history = talk.turns(0)[:1]
-    history.append(talk.user("Port the billing service to Rust. Never touch the file legacy/ledger.py."))
+    history.append(
+        talk.user("Port the billing service to Rust. Never touch the file legacy/ledger.py.")
+    )
     history += talk.turns(20)[1:]
     compacter = Compacter(summarizer=ScriptedSummarizer("They spoke of the weather."))
 

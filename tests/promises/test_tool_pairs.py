@@ -45,7 +45,11 @@ def errand(name: str, text: str, call: str, result: str) -> list[Any]:
         case "responses":
             said = [{"type": "output_text", "text": "ok"}]
             return [
-                {"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]},
+                {
+                    "type": "message",
+                    "role": "user",
+                    "content": [{"type": "input_text", "text": text}],
+                },
                 {"type": "function_call", "call_id": call, "name": "f", "arguments": "{}"},
                 {"type": "function_call_output", "call_id": call, "output": result},
                 {"type": "message", "role": "assistant", "content": said},
@@ -75,7 +79,7 @@ def errand(name: str, text: str, call: str, result: str) -> list[Any]:
 OPENAI = get_format("openai")
 
 
-# ailoop, A3
+# ailoop
 @pytest.mark.parametrize("half", ["call", "first result", "second result"])
 def test_a_pin_on_half_a_pair_keeps_the_whole(half: str, talk: type[Talk]) -> None:
     history = History(talk.errand(8, parallel=2), compacter=compacter(compact_ratio=1))
@@ -89,7 +93,7 @@ def test_a_pin_on_half_a_pair_keeps_the_whole(half: str, talk: type[Talk]) -> No
     assert kept == step
 
 
-# entelix, E2
+# entelix
 @pytest.mark.parametrize("budget", [200, 400, 700, 1_000, 2_000, 4_000, 8_000])
 @pytest.mark.parametrize("parallel", [1, 3])
 @pytest.mark.parametrize("strategy", [Summarize(), Truncate()], ids=lambda strategy: strategy.name)
@@ -98,14 +102,16 @@ def test_a_pair_is_never_halved_however_tight_the_budget(
 ) -> None:
     history = talk.errand(8, size=300, parallel=parallel)
 
-    result = Compacter(summarizer=ScriptedSummarizer("Short."), strategy=strategy).compact(history, budget=budget)
+    result = Compacter(summarizer=ScriptedSummarizer("Short."), strategy=strategy).compact(
+        history, budget=budget
+    )
 
     outline = get_format("openai").outline(result.messages)
     assert outline.broken == ()
     assert outline.open is None
 
 
-# entelix, E3
+# entelix
 @pytest.mark.parametrize("where", ["result", "call"])
 def test_strict_names_the_id_of_half_a_pair(where: str, talk: type[Talk]) -> None:
     half = talk.result("call_x", "42") if where == "result" else talk.calls("call_x")
@@ -117,28 +123,37 @@ def test_strict_names_the_id_of_half_a_pair(where: str, talk: type[Talk]) -> Non
     assert caught.value.index == history.index(half)
 
 
-# entelix, E3
+# entelix
 def test_a_last_open_call_is_no_fault_and_stays(talk: type[Talk]) -> None:
     history = [*talk.turns(8), talk.calls("call_open")]
 
-    result = Compacter(summarizer=ScriptedSummarizer("Short."), compact_ratio=1).compact(history, strict=True)
+    result = Compacter(summarizer=ScriptedSummarizer("Short."), compact_ratio=1).compact(
+        history, strict=True
+    )
 
     assert result.messages[-1] is history[-1]
 
 
-# entelix, E6
+# entelix
 @pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize("ratio", [0.2, 0.5, 0.8, 1.0])
-def test_a_compacted_tool_conversation_is_valid_in_every_wire_format(name: str, ratio: float, talk: type[Talk]) -> None:
+def test_a_compacted_tool_conversation_is_valid_in_every_wire_format(
+    name: str, ratio: float, talk: type[Talk]
+) -> None:
     history = [
         message
         for number in range(8)
         for message in errand(
-            name, talk.text(f"question {number}", 300), f"call_{number}", talk.text(f"result {number}", 300)
+            name,
+            talk.text(f"question {number}", 300),
+            f"call_{number}",
+            talk.text(f"result {number}", 300),
         )
     ]
 
-    result = Compacter(summarizer=ScriptedSummarizer("Short."), compact_ratio=ratio).compact(history, wire_format=name)
+    result = Compacter(summarizer=ScriptedSummarizer("Short."), compact_ratio=ratio).compact(
+        history, wire_format=name
+    )
 
     form = get_format(name)
     outline = form.outline(result.messages)
@@ -152,10 +167,12 @@ def test_a_compacted_tool_conversation_is_valid_in_every_wire_format(name: str, 
     assert len(kept) + len(result.discarded) == len(history)
 
 
-# localharness, L6
+# localharness
 @pytest.mark.parametrize("rounds", range(4, 21, 4))
 @pytest.mark.parametrize("parallel", [1, 3])
-def test_tool_heavy_histories_stay_balanced(rounds: int, parallel: int, stage: MakeStage, talk: type[Talk]) -> None:
+def test_tool_heavy_histories_stay_balanced(
+    rounds: int, parallel: int, stage: MakeStage, talk: type[Talk]
+) -> None:
     history = talk.errand(rounds, size=400, parallel=parallel)
     size = sum(map(OPENAI.size, history))
     scene = stage(window=size // 4 * 6 // 10 + 100)
@@ -169,14 +186,16 @@ def test_tool_heavy_histories_stay_balanced(rounds: int, parallel: int, stage: M
     assert any(message in history[2:] for message in scene.sent)
 
 
-# localharness, L12
+# localharness
 def test_results_beside_text_stay_with_their_calls() -> None:
     history: list[Any] = [{"role": "user", "content": "Count the ships."}]
     for number in range(8):
         use = {"type": "tool_use", "id": f"call_{number}", "name": "look", "input": {}}
         seen = {"type": "tool_result", "tool_use_id": f"call_{number}", "content": "ship " * 60}
         history.append({"role": "assistant", "content": [use]})
-        history.append({"role": "user", "content": [seen, {"type": "text", "text": f"Go on, {number}."}]})
+        history.append(
+            {"role": "user", "content": [seen, {"type": "text", "text": f"Go on, {number}."}]}
+        )
 
     for ratio in (0.2, 0.4, 0.6, 0.8, 1.0):
         result = Compacter(summarizer=ScriptedSummarizer("Short."), compact_ratio=ratio).compact(
@@ -188,7 +207,7 @@ def test_results_beside_text_stay_with_their_calls() -> None:
         assert result.messages[-2] is history[-2]
 
 
-# users of other libraries report, P1
+# users of other libraries report
 @pytest.mark.parametrize("ratio", [0.1, 0.35, 0.6, 0.85, 1.0])
 @pytest.mark.parametrize("parallel", [1, 3])
 def test_no_tool_result_is_orphaned_over_a_whole_session(

@@ -21,7 +21,9 @@ def compacter(**options: Any) -> Compacter:
     return Compacter(**options)
 
 
-def chat(scene: Stage, history: list[Chat], turns: int, talk: type[Talk], size: int = 200) -> list[int]:
+def chat(
+    scene: Stage, history: list[Chat], turns: int, talk: type[Talk], size: int = 200
+) -> list[int]:
     """Hold so many more turns; the numbers of the calls before which it was compacted."""
     when = []
     for number in range(turns):
@@ -34,7 +36,7 @@ def chat(scene: Stage, history: list[Chat], turns: int, talk: type[Talk], size: 
     return when
 
 
-# ailoop, A7
+# ailoop
 def test_the_users_token_counter_is_used(talk: type[Talk]) -> None:
     counted: list[int] = []
 
@@ -50,16 +52,22 @@ def test_the_users_token_counter_is_used(talk: type[Talk]) -> None:
     assert counted == [10, 11]
 
 
-# ailoop, A8
-@pytest.mark.parametrize(("reserve", "needed"), [(0, False), (100, False), (600, True), (10**6, True)])
-def test_a_reserve_lowers_the_threshold_and_not_the_estimate(reserve: int, needed: bool, talk: type[Talk]) -> None:
-    history = History(talk.turns(8), compacter=compacter(), max_tokens=1_200, reserve_tokens=reserve)
+# ailoop
+@pytest.mark.parametrize(
+    ("reserve", "needed"), [(0, False), (100, False), (600, True), (10**6, True)]
+)
+def test_a_reserve_lowers_the_threshold_and_not_the_estimate(
+    reserve: int, needed: bool, talk: type[Talk]
+) -> None:
+    history = History(
+        talk.turns(8), compacter=compacter(), max_tokens=1_200, reserve_tokens=reserve
+    )
 
     assert history.tokens() == History(talk.turns(8), compacter=compacter()).tokens()
     assert history.needs_compaction() is needed
 
 
-# meerkat, M1
+# meerkat
 def test_never_on_the_first_call(stage: MakeStage, talk: type[Talk]) -> None:
     scene = stage(window=10**6, trigger_tokens=10)
 
@@ -68,7 +76,7 @@ def test_never_on_the_first_call(stage: MakeStage, talk: type[Talk]) -> None:
     assert scene.told == []
 
 
-# meerkat, M1
+# meerkat
 def test_but_on_the_second(stage: MakeStage, talk: type[Talk]) -> None:
     scene = stage(window=10**6, trigger_tokens=1_000)
     history = talk.turns(50)
@@ -82,10 +90,13 @@ def test_but_on_the_second(stage: MakeStage, talk: type[Talk]) -> None:
     assert scene.model.rejected == 0
 
 
-# meerkat, M2
+# meerkat
 @pytest.mark.parametrize("between", [0, 2, 5])
-def test_the_cool_down_holds_back_the_next_calls(between: int, stage: MakeStage, talk: type[Talk]) -> None:
-    # Each turn adds 100 tokens, each compaction takes few away: the threshold is reached again soon.
+def test_the_cool_down_holds_back_the_next_calls(
+    between: int, stage: MakeStage, talk: type[Talk]
+) -> None:
+    # Each turn adds 100 tokens, each compaction takes few away: the threshold is reached again
+    # soon.
     scene = stage(window=10**6, trigger_tokens=2_000, min_calls_between=between, compact_ratio=0.05)
 
     when = chat(scene, [talk.system()], 60, talk)
@@ -94,10 +105,17 @@ def test_the_cool_down_holds_back_the_next_calls(between: int, stage: MakeStage,
     assert all(later - earlier > between for earlier, later in pairwise(when))
 
 
-# meerkat, M2
+# meerkat
 def test_a_failed_compaction_counts(stage: MakeStage, talk: type[Talk]) -> None:
     asked = ScriptedSummarizer(fail="raises", returns="completion")
-    scene = stage(window=10**6, trigger_tokens=1_000, min_calls_between=5, fallback=None, summarizer=asked, memory=None)
+    scene = stage(
+        window=10**6,
+        trigger_tokens=1_000,
+        min_calls_between=5,
+        fallback=None,
+        summarizer=asked,
+        memory=None,
+    )
 
     chat(scene, [talk.system()], 16, talk)
 
@@ -106,10 +124,16 @@ def test_a_failed_compaction_counts(stage: MakeStage, talk: type[Talk]) -> None:
     assert len(asked.requests) <= 3
 
 
-# meerkat, M4
+# meerkat
 def test_tool_schemas_count(stage: MakeStage, talk: type[Talk]) -> None:
-    tools = [{"type": "function", "function": {"name": "f", "description": "d" * 2_000, "parameters": {}}}]
-    without, beside = stage(window=10**6, trigger_tokens=1_000), stage(window=10**6, trigger_tokens=1_000)
+    tools = [
+        {
+            "type": "function",
+            "function": {"name": "f", "description": "d" * 2_000, "parameters": {}},
+        }
+    ]
+    without = stage(window=10**6, trigger_tokens=1_000)
+    beside = stage(window=10**6, trigger_tokens=1_000)
     history = talk.turns(7)
 
     for scene, options in ((without, {}), (beside, {"tools": tools})):

@@ -26,7 +26,9 @@ WORDS = (
 IDS = ("call_1", "call_2", "call_3", "toolu_9")
 
 texts = st.lists(st.sampled_from(WORDS), max_size=60).map(" ".join).filter(str.strip)
-contents = st.one_of(texts, st.lists(texts.map(lambda text: {"type": "text", "text": text}), min_size=1, max_size=3))
+contents = st.one_of(
+    texts, st.lists(texts.map(lambda text: {"type": "text", "text": text}), min_size=1, max_size=3)
+)
 
 
 def said(role: str) -> st.SearchStrategy[list[Chat]]:
@@ -35,20 +37,35 @@ def said(role: str) -> st.SearchStrategy[list[Chat]]:
 
 @st.composite
 def errands(draw: st.DrawFn) -> list[Chat]:
-    """An assistant message with calls, and their results in any order; ids come again in later steps."""
+    """An assistant message with calls, and their results in any order; ids come again in later
+    steps.
+    """
     ids = draw(st.lists(st.sampled_from(IDS), min_size=1, max_size=3, unique=True))
-    calls = [{"id": name, "type": "function", "function": {"name": "look", "arguments": draw(texts)}} for name in ids]
-    results = [{"role": "tool", "tool_call_id": name, "content": draw(texts)} for name in draw(st.permutations(ids))]
-    return [{"role": "assistant", "content": draw(st.none() | texts), "tool_calls": calls}, *results]
+    calls = [
+        {"id": name, "type": "function", "function": {"name": "look", "arguments": draw(texts)}}
+        for name in ids
+    ]
+    results = [
+        {"role": "tool", "tool_call_id": name, "content": draw(texts)}
+        for name in draw(st.permutations(ids))
+    ]
+    return [
+        {"role": "assistant", "content": draw(st.none() | texts), "tool_calls": calls},
+        *results,
+    ]
 
 
 @st.composite
 def chats(draw: st.DrawFn) -> list[Chat]:
-    """A list that OpenAI's rules accept: system messages anywhere, perhaps a tool result at its end."""
+    """A list that OpenAI's rules accept: system messages anywhere, perhaps a tool result at its
+    end.
+    """
     prefix = draw(st.lists(said("system"), max_size=2))
     steps = draw(
         st.lists(
-            st.one_of(said("user"), said("assistant"), errands(), said("user"), errands(), said("system")),
+            st.one_of(
+                said("user"), said("assistant"), errands(), said("user"), errands(), said("system")
+            ),
             min_size=1,
             max_size=24,
         )

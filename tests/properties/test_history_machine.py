@@ -21,7 +21,9 @@ SIZES = st.integers(1, 400)
 
 
 class HistoryMachine(RuleBasedStateMachine):
-    """The model is the list of everything ever said, in order, and which of it is pinned or gone."""
+    """The model is the list of everything ever said, in order, and which of it is pinned
+    or gone.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -33,7 +35,9 @@ class HistoryMachine(RuleBasedStateMachine):
 
     @initialize(ratio=st.sampled_from([0.2, 0.5, 0.9, 1.0]))
     def begin(self, ratio: float) -> None:
-        self.compacter = Compacter(summarizer=ScriptedSummarizer("They spoke."), compact_ratio=ratio)
+        self.compacter = Compacter(
+            summarizer=ScriptedSummarizer("They spoke."), compact_ratio=ratio
+        )
         self.events: list[Any] = []
         self.compacter.on_compaction(self.events.append)
         self.history = History(compacter=self.compacter)
@@ -58,7 +62,9 @@ class HistoryMachine(RuleBasedStateMachine):
 
     @rule(size=SIZES, pinned=st.booleans())
     def user(self, size: int, pinned: bool) -> None:
-        self._append({"role": "user", "content": self._text(size)}, pinned=pinned and self.number % 4 == 0)
+        self._append(
+            {"role": "user", "content": self._text(size)}, pinned=pinned and self.number % 4 == 0
+        )
 
     @rule(size=SIZES)
     def assistant(self, size: int) -> None:
@@ -101,14 +107,17 @@ class HistoryMachine(RuleBasedStateMachine):
     def call(self, share: float) -> None:
         tokens = ScriptedModel().count(tuple(self.history), {})
         model = ScriptedModel(window=max(10, int(tokens * share)))
-        before, own = self.history.snapshot(), self._own()
+        before = self.history.snapshot()
+        own = self._own()
         try:
             self.compacter.wrap(model.completion)("m", self.history)
         except TokenLimitError:
             assert self.history.snapshot() == before
         else:
             assert list(self.history) == list(model.requests[-1].messages)
-            self._gone(message for message in own if not any(message is one for one in self.history))
+            self._gone(
+                message for message in own if not any(message is one for one in self.history)
+            )
         assert model.invalid == 0
 
     @rule()
@@ -160,7 +169,9 @@ class HistoryMachine(RuleBasedStateMachine):
 
     @invariant()
     def pins_are_right(self) -> None:
-        pinned = [message for message, stays in zip(self.history, self.history.pins, strict=True) if stays]
+        pinned = [
+            message for message, stays in zip(self.history, self.history.pins, strict=True) if stays
+        ]
         assert sorted(map(id, pinned)) == sorted(map(id, self.pinned))
 
     @invariant()
@@ -171,7 +182,11 @@ class HistoryMachine(RuleBasedStateMachine):
     def the_system_prompt_and_at_most_one_summary(self) -> None:
         if self.said:
             assert self.history[0]["role"] == "system"
-        made = [message for message in self.history if str(message["content"]).startswith(summary_message.TAG)]
+        made = [
+            message
+            for message in self.history
+            if str(message["content"]).startswith(summary_message.TAG)
+        ]
         assert len(made) <= 1
 
     @invariant()

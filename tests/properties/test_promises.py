@@ -52,23 +52,30 @@ def kept_of(history: list[Chat], messages: list[Any]) -> list[Chat]:
 
 
 def summaries(messages: list[Any]) -> list[Any]:
-    return [message for message in messages if str(message.get("content")).startswith(summary_message.TAG)]
+    return [
+        message
+        for message in messages
+        if str(message.get("content")).startswith(summary_message.TAG)
+    ]
 
 
 @MANY
 @given(data=st.data())
-def test_compacting_by_hand_keeps_every_promise(any_chat: SearchStrategy[list[Chat]], data: DataObject) -> None:
+def test_compacting_by_hand_keeps_every_promise(
+    any_chat: SearchStrategy[list[Chat]], data: DataObject
+) -> None:
     history = data.draw(any_chat)
     chosen = data.draw(options)
     pins = data.draw(st.sets(st.integers(0, len(history) - 1), max_size=3))
     budget = data.draw(st.none() | st.integers(1, 2 * sum(map(OPENAI.size, history)) + 1))
     pinned = [history[index] for index in pins]
-    before, ids = copy.deepcopy(history), list(map(id, history))
+    before = copy.deepcopy(history)
+    ids = list(map(id, history))
     asked = ScriptedSummarizer("They spoke.", fail=data.draw(failures))
 
-    result = Compacter(summarizer=asked, pin=lambda message: any(message is one for one in pinned), **chosen).compact(
-        history, budget=budget
-    )
+    result = Compacter(
+        summarizer=asked, pin=lambda message: any(message is one for one in pinned), **chosen
+    ).compact(history, budget=budget)
 
     note(f"{result.messages!r}")
     # The caller's list is as it was, and nothing is lost.
@@ -76,7 +83,9 @@ def test_compacting_by_hand_keeps_every_promise(any_chat: SearchStrategy[list[Ch
     assert list(map(id, history)) == ids
     kept = kept_of(history, result.messages)
     assert len(kept) + len(result.discarded) == len(history)
-    assert [id(message) for message in kept] == [id(m) for m in history if any(m is one for one in kept)]
+    assert [id(message) for message in kept] == [
+        id(m) for m in history if any(m is one for one in kept)
+    ]
     # What goes out is what a provider takes.
     assert result.messages
     assert ChatRules()(result.messages) is None or ChatRules()(history) is not None
@@ -93,7 +102,10 @@ def test_compacting_by_hand_keeps_every_promise(any_chat: SearchStrategy[list[Ch
         assert result.messages == history
     else:
         assert size < result.event.original_data_size == sum(map(OPENAI.size, history))
-        assert (size, len(result.messages)) == (result.event.compacted_data_size, result.event.messages_after)
+        assert (size, len(result.messages)) == (
+            result.event.compacted_data_size,
+            result.event.messages_after,
+        )
     assert result.fits is (budget is None or size <= budget)
 
 
@@ -139,18 +151,21 @@ def test_a_wrapped_call_is_answered_or_ends_in_the_providers_error(
 
 @settings(max_examples=60)
 @given(data=st.data())
-def test_so_it_is_in_an_async_program(any_chat: SearchStrategy[list[Chat]], data: DataObject) -> None:
+def test_so_it_is_in_an_async_program(
+    any_chat: SearchStrategy[list[Chat]], data: DataObject
+) -> None:
     history = data.draw(any_chat)
     tokens = ScriptedModel().count(tuple(history), {})
     window = data.draw(st.integers(max(1, tokens // 8), tokens + 5))
     fail = data.draw(failures)
     chosen = data.draw(options)
-    sync_model, async_model = ScriptedModel(window=window), ScriptedModel(window=window)
+    sync_model = ScriptedModel(window=window)
+    async_model = ScriptedModel(window=window)
 
     def sync_run() -> object:
-        completion = Compacter(summarizer=ScriptedSummarizer("They spoke.", fail=fail), **chosen).wrap(
-            sync_model.completion
-        )
+        completion = Compacter(
+            summarizer=ScriptedSummarizer("They spoke.", fail=fail), **chosen
+        ).wrap(sync_model.completion)
         try:
             return completion("m", history)
         except TokenLimitError:
@@ -165,17 +180,23 @@ def test_so_it_is_in_an_async_program(any_chat: SearchStrategy[list[Chat]], data
             return None
 
     assert sync_run() == asyncio.run(async_run())
-    assert [one.messages for one in sync_model.requests] == [one.messages for one in async_model.requests]
+    assert [one.messages for one in sync_model.requests] == [
+        one.messages for one in async_model.requests
+    ]
 
 
 @MANY
 @given(data=st.data())
-def test_strict_turns_stay_strict(any_dialogue: SearchStrategy[list[Chat]], data: DataObject) -> None:
+def test_strict_turns_stay_strict(
+    any_dialogue: SearchStrategy[list[Chat]], data: DataObject
+) -> None:
     history = data.draw(any_dialogue)
     rules = ChatRules(alternate_roles=True, user_first=True)
     chosen = data.draw(options)
 
-    result = Compacter(summarizer=ScriptedSummarizer("They spoke."), alternate_roles=True, **chosen).compact(history)
+    result = Compacter(
+        summarizer=ScriptedSummarizer("They spoke."), alternate_roles=True, **chosen
+    ).compact(history)
 
     note(f"{result.messages!r}")
     assert rules(result.messages) is None or rules(history) is not None
@@ -194,7 +215,9 @@ def test_a_plan_is_what_is_done(any_chat: SearchStrategy[list[Chat]], data: Data
     plan = compacter.plan(history)
     result = compacter.compact(history)
 
-    assert plan.head_size + plan.tail_size == plan.original_data_size == sum(map(OPENAI.size, history))
+    assert (
+        plan.head_size + plan.tail_size == plan.original_data_size == sum(map(OPENAI.size, history))
+    )
     assert plan.head_size == sum(map(OPENAI.size, plan.head))
     if result.changed:
         assert result.discarded == plan.head
@@ -202,7 +225,9 @@ def test_a_plan_is_what_is_done(any_chat: SearchStrategy[list[Chat]], data: Data
 
 @settings(max_examples=60)
 @given(data=st.data())
-def test_a_broken_history_is_never_made_worse(any_chat: SearchStrategy[list[Chat]], data: DataObject) -> None:
+def test_a_broken_history_is_never_made_worse(
+    any_chat: SearchStrategy[list[Chat]], data: DataObject
+) -> None:
     history = data.draw(any_chat)
     for _ in range(data.draw(st.integers(1, 3))):
         del history[data.draw(st.integers(0, len(history) - 1))]
@@ -210,9 +235,9 @@ def test_a_broken_history_is_never_made_worse(any_chat: SearchStrategy[list[Chat
             return
     halves = OPENAI.outline(history).broken
 
-    result = Compacter(summarizer=ScriptedSummarizer("S."), compact_ratio=data.draw(st.floats(0.01, 1))).compact(
-        history
-    )
+    result = Compacter(
+        summarizer=ScriptedSummarizer("S."), compact_ratio=data.draw(st.floats(0.01, 1))
+    ).compact(history)
 
     after = OPENAI.outline(result.messages)
     assert len(after.broken) <= len(halves)

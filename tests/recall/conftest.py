@@ -25,4 +25,7 @@ _SAID = (
 @pytest.fixture(scope="session")
 def folded() -> list[Part]:
     """Twelve messages of a baker and an assistant in turn, from index 1 on."""
-    return [Part("user" if at % 2 == 0 else "assistant", "text", text, "", at + 1) for at, text in enumerate(_SAID)]
+    return [
+        Part("user" if at % 2 == 0 else "assistant", "text", text, "", at + 1)
+        for at, text in enumerate(_SAID)
+    ]

@@ -19,13 +19,33 @@ from compacter.recall.index import Index, SearchUnavailableError, Term, terms
 from compacter.recall.quotes import search
 
 LANGUAGES = {
-    "English": ("who wired the oven?", "The ovens were being wired by Tomasz.", "The mill delivers flour on Tuesday."),
-    "German": ("Wann öffnet die Bücherei?", "Die Bücherei öffnet um neun.", "Der Bäcker backt um vier Uhr Brot."),
+    "English": (
+        "who wired the oven?",
+        "The ovens were being wired by Tomasz.",
+        ("The mill delivers flour on Tuesday."),
+    ),
+    "German": (
+        "Wann öffnet die Bücherei?",
+        "Die Bücherei öffnet um neun.",
+        ("Der Bäcker backt um vier Uhr Brot."),
+    ),
     "Chinese": ("图书馆几点开门？", "图书馆早上九点开门，周一休息。", "面包师每天四点起床做面包。"),
-    "Japanese": ("図書館は何時に開きますか", "図書館は朝九時に開きます。", "パン屋は四時にパンを焼きます。"),
-    "Korean": ("도서관은 언제 엽니까", "도서관은 아침 아홉 시에 엽니다.", "빵집은 네 시에 빵을 굽습니다."),
+    "Japanese": (
+        "図書館は何時に開きますか",
+        "図書館は朝九時に開きます。",
+        "パン屋は四時にパンを焼きます。",
+    ),
+    "Korean": (
+        "도서관은 언제 엽니까",
+        "도서관은 아침 아홉 시에 엽니다.",
+        "빵집은 네 시에 빵을 굽습니다.",
+    ),
     "Thai": ("ห้องสมุดเปิดกี่โมง", "ห้องสมุดเปิดเก้าโมงเช้า", "ร้านขนมปังอบขนมปังตอนสี่โมง"),
-    "Arabic": ("متى تفتح المكتبة؟", "تفتح المكتبة في التاسعة صباحا.", "يخبز الخباز الخبز في الرابعة."),
+    "Arabic": (
+        "متى تفتح المكتبة؟",
+        "تفتح المكتبة في التاسعة صباحا.",
+        "يخبز الخباز الخبز في الرابعة.",
+    ),
     "Hindi": ("पुस्तकालय कब खुलता है?", "पुस्तकालय सुबह नौ बजे खुलता है।", "बेकरी चार बजे रोटी बनाती है।"),
 }
 
@@ -53,14 +73,18 @@ def test_words_are_found_in_their_other_forms(folded: list[Part]) -> None:
 
 
 def test_a_path_is_found_as_a_whole_before_its_parts() -> None:
-    entries = user(*(f"main py app src {n}" for n in range(30)), "It crashes in src/app/main.py at once.")
+    entries = user(
+        *(f"main py app src {n}" for n in range(30)), ("It crashes in src/app/main.py at once.")
+    )
 
     assert "crashes" in search(entries, "what about src/app/main.py")[0].text
 
 
 def test_of_two_that_say_the_same_the_newer_one_comes_first() -> None:
     entries = user(
-        "The gate code is 4417.", *(f"Unrelated remark number {n}." for n in range(30)), "The gate code is 9920."
+        "The gate code is 4417.",
+        *(f"Unrelated remark number {n}." for n in range(30)),
+        "The gate code is 9920.",
     )
 
     assert [passage.index for passage in search(entries, "gate code", limit=2)] == [31, 0]
@@ -75,7 +99,12 @@ def test_a_passage_tells_who_said_it_where(folded: list[Part]) -> None:
 
     found = search(entries, "sacks of spelt", limit=1)[0]
 
-    assert (found.role, found.name, found.index, found.text) == ("tool", "inventory", 13, "stock: 14 sacks of spelt")
+    assert (found.role, found.name, found.index, found.text) == (
+        "tool",
+        "inventory",
+        13,
+        "stock: 14 sacks of spelt",
+    )
 
 
 def test_system_prompts_and_media_are_not_searched() -> None:
@@ -116,7 +145,10 @@ def test_a_copy_finds_the_same(folded: list[Part], again: Callable[[Index], Inde
 
 
 def test_what_is_redacted_is_neither_found_nor_kept() -> None:
-    index = Index(user("The key is hunter2 for the shed."), redact=lambda text: text.replace("hunter2", "[removed]"))
+    index = Index(
+        user("The key is hunter2 for the shed."),
+        redact=lambda text: text.replace("hunter2", "[removed]"),
+    )
 
     assert search(index, "hunter2") == []
     assert search(index, "shed key")[0].text == "The key is [removed] for the shed."
@@ -142,7 +174,10 @@ def test_the_oldest_gives_way_where_the_index_is_full() -> None:
 
     for number in range(3_000):
         index.add(
-            user(f"Parcel {number} went to depot {number * 7919 % 3000} by the night train, unopened and insured.")
+            user(
+                f"Parcel {number} went to depot {number * 7919 % 3000} by the night train, "
+                f"unopened and insured."
+            )
         )
 
     assert index.bytes <= 400_000
@@ -153,7 +188,8 @@ def test_the_oldest_gives_way_where_the_index_is_full() -> None:
 def test_a_search_by_hand_leaves_nothing_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("compacter.recall.index.MAX_BYTES", 200_000)
     talk = [
-        {"role": "user", "content": f"Parcel {number} went to depot {number * 7} by night."} for number in range(3_000)
+        {"role": "user", "content": f"Parcel {number} went to depot {number * 7} by night."}
+        for number in range(3_000)
     ]
 
     assert Compacter().search(talk, "parcel 7 depot 49")[0].index == 7
@@ -169,7 +205,12 @@ def test_a_search_while_others_add_finds_whole_passages() -> None:
     index = Index(user("The heron nests by the weir."), max_bytes=300_000)
 
     def add(number: int) -> None:
-        index.add(user(f"Heron sighting {number} was near the weir, and the warden wrote it down in the green book."))
+        index.add(
+            user(
+                f"Heron sighting {number} was near the weir, and the warden wrote it down "
+                f"in the green book."
+            )
+        )
 
     def look(_: int) -> bool:
         return all("eron" in passage.text for passage in search(index, "heron"))
@@ -187,7 +228,9 @@ def test_without_fts5_the_error_says_what_is_missing(monkeypatch: pytest.MonkeyP
             raise sqlite3.OperationalError("no such module: fts5")
 
     connect = sqlite3.connect
-    monkeypatch.setattr("compacter.recall.index.sqlite3.connect", lambda *a, **k: connect(*a, **k, factory=Old))
+    monkeypatch.setattr(
+        "compacter.database.sqlite3.connect", lambda *a, **k: connect(*a, **k, factory=Old)
+    )
 
     with pytest.raises(SearchUnavailableError, match="SQLite with FTS5"):
         Index()
@@ -203,8 +246,12 @@ def test_no_text_and_no_question_raises(texts: list[str], question: str) -> None
     assert all(piece in whole for passage in found for piece in passage.text.split(" … "))
 
 
-@pytest.mark.parametrize("question", ['"', "a OR b", "NEAR(x y)", "col:x", "*", "\ud800", "\0", "x" * 1_000_000])
-def test_the_search_language_of_sqlite_is_not_spoken_by_questions(question: str, folded: list[Part]) -> None:
+@pytest.mark.parametrize(
+    "question", ['"', "a OR b", "NEAR(x y)", "col:x", "*", "\ud800", "\0", "x" * 1_000_000]
+)
+def test_the_search_language_of_sqlite_is_not_spoken_by_questions(
+    question: str, folded: list[Part]
+) -> None:
     assert isinstance(search(folded, question), list)
 
 
@@ -214,7 +261,10 @@ def test_no_question_takes_more_than_linear_time(unit: str) -> None:
 
 
 def test_a_long_question_is_read_at_its_beginning_and_its_end() -> None:
-    words = [term.text for term in terms("alpha " + " ".join(f"word{n}" for n in range(5_000)) + " omega")]
+    words = [
+        term.text
+        for term in terms("alpha " + " ".join(f"word{n}" for n in range(5_000)) + " omega")
+    ]
 
     assert {"alpha", "omega"} <= set(words)
     assert len(words) <= 64
@@ -224,3 +274,17 @@ def test_the_weight_of_a_term_says_how_rare_it_is(folded: list[Part]) -> None:
     found = Index(folded).find([Term("electrician"), Term("school")])
 
     assert found.weights[0] > found.weights[1] > 0
+
+
+def test_an_index_never_has_more_bytes_than_its_bound() -> None:
+    # Each pair of characters is another word, so the index takes six times the text.
+    text = "".join(map(chr, range(0x3400, 0x9000))) + "".join(map(chr, range(0x9000, 0x3400, -1)))
+    pieces = [text[start : start + 500] for start in range(0, len(text), 500)]
+    bound = 300_000
+
+    index = Index(max_bytes=bound)
+    for piece in pieces:
+        index.add(user(piece))
+        assert index.bytes <= bound
+
+    assert index.entries

@@ -14,14 +14,26 @@ from compacter.messages.parts import Part
 from compacter.recall.passages import LONGEST, asks, cut, header, read, readable
 
 SENTENCES = {
-    "English": ("The lighthouse keeper retired in March after forty winters. ", "Nobody has taken his place yet. "),
-    "German": ("Die Brücke wird ab Montag für schwere Lastwagen gesperrt. ", "Die Umleitung führt über Altdorf. "),
-    "Chinese": ("图书馆下周一开始整修三楼的阅览室，为期两个月左右。", "借书请到一楼的服务台办理所有手续，谢谢。"),
+    "English": (
+        "The lighthouse keeper retired in March after forty winters. ",
+        ("Nobody has taken his place yet. "),
+    ),
+    "German": (
+        "Die Brücke wird ab Montag für schwere Lastwagen gesperrt. ",
+        ("Die Umleitung führt über Altdorf. "),
+    ),
+    "Chinese": (
+        "图书馆下周一开始整修三楼的阅览室，为期两个月左右。",
+        "借书请到一楼的服务台办理所有手续，谢谢。",
+    ),
     "Japanese": (
         "来週の会議は三階の大きな部屋で午前十時から始まります。",
         "資料は前日までに全員へ配布しておいてください。",
     ),
-    "Arabic": ("يبدأ القطار رحلته من المحطة القديمة عند الساعة السابعة صباحا كل يوم. ", "هل وصلت التذاكر؟ "),
+    "Arabic": (
+        "يبدأ القطار رحلته من المحطة القديمة عند الساعة السابعة صباحا كل يوم. ",
+        "هل وصلت التذاكر؟ ",
+    ),
 }
 
 
@@ -40,16 +52,22 @@ def test_no_run_ends_within_a_sentence(language: str) -> None:
 
 
 def test_output_of_a_tool_is_cut_between_lines() -> None:
-    text = "\n".join(f"2031-04-0{day} ward {day} closed. Beds: {day * 7} of 80 are taken" for day in range(1, 10))
+    text = "\n".join(
+        f"2031-04-0{day} ward {day} closed. Beds: {day * 7} of 80 are taken" for day in range(1, 10)
+    )
 
-    assert all(line in text.split("\n") for run in runs(text, lines=True) for line in run.split("\n"))
+    assert all(
+        line in text.split("\n") for run in runs(text, lines=True) for line in run.split("\n")
+    )
 
 
 @given(st.text(), st.booleans())
 def test_every_letter_is_in_one_run(text: str, lines: bool) -> None:
     letters = [letter for letter in text if letter.isalnum()]
 
-    assert [letter for run in runs(text, lines=lines) for letter in run if letter.isalnum()] == letters
+    assert [
+        letter for run in runs(text, lines=lines) for letter in run if letter.isalnum()
+    ] == letters
 
 
 @given(st.text(alphabet="ab. ?!\n\"'。", max_size=2_000))
@@ -57,7 +75,9 @@ def test_no_run_is_longer_than_its_bound(text: str) -> None:
     assert all(len(run) <= LONGEST for run in runs(text))
 
 
-@pytest.mark.parametrize("unit", ["a", ".", ".'", '."', " ", "\n", "?)", "。", "a.", "\t|", "\x1b[", "{", '["'])
+@pytest.mark.parametrize(
+    "unit", ["a", ".", ".'", '."', " ", "\n", "?)", "。", "a.", "\t|", "\x1b[", "{", '["']
+)
 def test_no_text_takes_more_than_linear_time(unit: str) -> None:
     def passages(text: str) -> object:
         return list(cut(readable(Part("tool", "result", text)), lines=False))
@@ -66,7 +86,12 @@ def test_no_text_takes_more_than_linear_time(unit: str) -> None:
 
 
 def test_json_is_read_as_one_line_for_each_value_with_its_keys() -> None:
-    order = {"order": {"id": 7, "items": [{"name": "lamp", "price": 12.5}, {"name": "rug", "price": None}]}}
+    order = {
+        "order": {
+            "id": 7,
+            "items": [{"name": "lamp", "price": 12.5}, {"name": "rug", "price": None}],
+        }
+    }
 
     text = readable(Part("tool", "result", json.dumps(order)))
 
@@ -79,7 +104,8 @@ def test_json_is_read_as_one_line_for_each_value_with_its_keys() -> None:
 
 
 def test_json_that_is_broken_or_too_deep_is_read_as_it_stands() -> None:
-    broken, deep = '{"a": ', "[" * 100_000
+    broken = '{"a": '
+    deep = "[" * 100_000
 
     assert [readable(Part("tool", "result", text)) for text in (broken, deep)] == [broken, deep]
 
@@ -118,11 +144,21 @@ def test_results_are_read_with_the_names_of_their_tools() -> None:
         {"role": "user", "content": "Weather?"},
         {
             "role": "assistant",
-            "content": [{"type": "tool_use", "id": "t1", "name": "forecast", "input": {"at": "Ulm"}}],
+            "content": [
+                {"type": "tool_use", "id": "t1", "name": "forecast", "input": {"at": "Ulm"}}
+            ],
         },
-        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "Hail at noon."}]},
+        {
+            "role": "user",
+            "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "Hail at noon."}],
+        },
     ]
 
     result = read(messages, get_format("anthropic"))[-1]
 
-    assert (result.text, result.role, result.name, result.index) == ("Hail at noon.", "tool", "forecast", 2)
+    assert (result.text, result.role, result.name, result.index) == (
+        "Hail at noon.",
+        "tool",
+        "forecast",
+        2,
+    )

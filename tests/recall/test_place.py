@@ -1,4 +1,6 @@
-"""Quotes stand right before the newest user message, in all five formats, and can be taken out again."""
+"""Quotes stand right before the newest user message, in all five formats, and can be taken out
+again.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,8 @@ from compacter.compaction.conversation import Conversation
 from compacter.messages.format import FORMATS, FormatName, get_format
 from compacter.messages.parts import Part
 from compacter.recall.index import Index
-from compacter.recall.quotes import is_quotes, place, question, quote, strip
+from compacter.recall.question import question
+from compacter.recall.quotes import is_quotes, place, quote, strip
 from compacter.summary.message import compose
 
 QUESTION = "Where does the heron nest?"
@@ -47,10 +50,14 @@ def content(message: Any) -> Any:
     return message["parts"] if "parts" in message else message["content"]
 
 
-def with_quotes(messages: list[Any], name: FormatName, text: str, *, alternate: bool | None = None) -> list[Any]:
+def with_quotes(
+    messages: list[Any], name: FormatName, text: str, *, alternate: bool | None = None
+) -> list[Any]:
     """The messages with quotes before the newest genuine user message, where there is one."""
     at = Conversation.of(messages, get_format(name)).last_user
-    return messages if at is None else place(messages, get_format(name), text, at, alternate=alternate)
+    return (
+        messages if at is None else place(messages, get_format(name), text, at, alternate=alternate)
+    )
 
 
 def history(name: FormatName) -> list[Any]:
@@ -65,7 +72,9 @@ def history(name: FormatName) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", ["openai", "responses"])
-def test_quotes_are_a_message_of_their_own_where_roles_need_not_alternate(name: FormatName, quotes: str) -> None:
+def test_quotes_are_a_message_of_their_own_where_roles_need_not_alternate(
+    name: FormatName, quotes: str
+) -> None:
     before = history(name)
 
     placed = with_quotes(before, name, quotes)
@@ -74,7 +83,9 @@ def test_quotes_are_a_message_of_their_own_where_roles_need_not_alternate(name: 
 
 
 @pytest.mark.parametrize("name", ["anthropic", "gemini", "bedrock"])
-def test_quotes_are_the_first_text_of_the_message_where_roles_alternate(name: FormatName, quotes: str) -> None:
+def test_quotes_are_the_first_text_of_the_message_where_roles_alternate(
+    name: FormatName, quotes: str
+) -> None:
     before = history(name)
 
     placed = with_quotes(before, name, quotes)
@@ -153,8 +164,14 @@ def test_results_of_tools_stay_first_in_their_message(
 
 
 def test_a_message_that_carries_only_results_is_no_question(quotes: str) -> None:
-    result = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "blue"}]}
-    call = {"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "look", "input": {}}]}
+    result = {
+        "role": "user",
+        "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "blue"}],
+    }
+    call = {
+        "role": "assistant",
+        "content": [{"type": "tool_use", "id": "t1", "name": "look", "input": {}}],
+    }
 
     placed = with_quotes([Q["anthropic"], call, result], "anthropic", quotes)
 

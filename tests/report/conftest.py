@@ -20,21 +20,28 @@ from compacter.events import (
 )
 
 Lines = Callable[..., list[str]]
-SUMMARY = "The user keeps a register of lighthouses. Decided: heights in metres, lamps by their makers."
+SUMMARY = (
+    "The user keeps a register of lighthouses. Decided: heights in metres, lamps by their makers."
+)
 
 
 def line(event: Event, seconds: float) -> str:
-    return json.dumps({"event": type(event).__name__, "time": seconds, **json.loads(event.model_dump_json())})
+    return json.dumps(
+        {"event": type(event).__name__, "time": seconds, **json.loads(event.model_dump_json())}
+    )
 
 
 def conversation(key: str, folds: int, start: float, **more: Any) -> Iterator[str]:
     """Folds with their quotes; each third one fell back."""
     common: dict[str, Any] = {"model": "gpt-4o", "conversation": key} | more
     for number in range(folds):
-        now, before = start + number * 300, 8_050 + 37 * (number % 7)
+        now = start + number * 300
+        before = 8_050 + 37 * (number % 7)
         failed = number % 3 == 2
         if failed:
-            failure = CompactionFailed(**common, attempt=1, trigger="token_limit", reason="no answer", error="OSError")
+            failure = CompactionFailed(
+                **common, attempt=1, trigger="token_limit", reason="no answer", error="OSError"
+            )
             yield line(failure, now)
         event = CompactionEvent(
             **common,
@@ -81,7 +88,11 @@ def lines() -> Lines:
 
     def lines(conversations: int = 2, folds: int = 8) -> list[str]:
         begin = 1_790_000_000.0
-        made = [each for at in range(conversations) for each in conversation(f"{at:016x}", folds, begin + at * 9_000)]
+        made = [
+            each
+            for at in range(conversations)
+            for each in conversation(f"{at:016x}", folds, begin + at * 9_000)
+        ]
         return [*made, *endings(f"{0:016x}", begin + 5_000)]
 
     return lines

@@ -1,13 +1,16 @@
-"""The page in a real browser: both themes, a phone and a desk, accessible, quick, and usable on paper."""
+"""The page in a real browser: both themes, a phone and a desk, accessible, quick, and usable on
+paper.
+"""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
-from compacter.report import page, read_lines, stories
+from compacter.tools.report import page, read_lines, stories
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -15,7 +18,8 @@ if TYPE_CHECKING:
 
 axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed")
 
-PHONE, DESK = (390, 844), (1280, 900)
+PHONE = (390, 844)
+DESK = (1280, 900)
 
 
 def opened(
@@ -25,7 +29,9 @@ def opened(
     theme: Literal["light", "dark"] = "light",
     **options: Any,
 ) -> Page:
-    context = browser.new_context(viewport={"width": size[0], "height": size[1]}, color_scheme=theme, **options)
+    context = browser.new_context(
+        viewport={"width": size[0], "height": size[1]}, color_scheme=theme, **options
+    )
     shown = context.new_page()
     shown.set_default_timeout(60_000)
     shown.goto(path.as_uri())
@@ -44,7 +50,8 @@ def report(tmp_path: Path, lines: Lines) -> Path:
 def test_axe_finds_no_violation(
     browser: Browser, report: Path, size: tuple[int, int], theme: Literal["light", "dark"]
 ) -> None:
-    shown = opened(browser, report, size, theme, bypass_csp=True)  # The page's own policy keeps axe out as well.
+    # The page's own policy keeps axe out as well.
+    shown = opened(browser, report, size, theme, bypass_csp=True)
     shown.locator("details.text summary").first.click()
     found = axe.Axe().run(shown)
     assert found.violations_count == 0, found.generate_report()
@@ -56,7 +63,9 @@ def test_a_phone_shows_what_is_known_of_the_line(browser: Browser, report: Path)
 
 
 @pytest.mark.parametrize("size", [(320, 600), PHONE, DESK], ids=["narrow", "phone", "desk"])
-def test_the_page_never_scrolls_sideways(browser: Browser, report: Path, size: tuple[int, int]) -> None:
+def test_the_page_never_scrolls_sideways(
+    browser: Browser, report: Path, size: tuple[int, int]
+) -> None:
     shown = opened(browser, report, size)
     assert shown.evaluate("document.documentElement.scrollWidth") <= size[0]
 
@@ -74,7 +83,9 @@ def test_nothing_is_fetched_and_nothing_is_complained_of(browser: Browser, repor
     assert said == []
 
 
-def test_a_click_on_a_column_sorts_and_another_one_turns_it_round(browser: Browser, report: Path) -> None:
+def test_a_click_on_a_column_sorts_and_another_one_turns_it_round(
+    browser: Browser, report: Path
+) -> None:
     shown = opened(browser, report)
     first = shown.locator("table.sortable tbody tr th").first
     head = shown.locator("table.sortable thead th", has_text="Failures")
@@ -105,9 +116,13 @@ def test_paper_shows_every_conversation(browser: Browser, tmp_path: Path, lines:
     shown.evaluate("dispatchEvent(new Event('afterprint'))")
     assert shown.locator("details.story[open]").count() == 3
     shown.emulate_media(media="print")
-    shown.set_viewport_size({"width": 718, "height": 1000})  # A4 between the margins that browsers leave.
+    # A4 between the margins that browsers leave.
+    shown.set_viewport_size({"width": 718, "height": 1000})
     shown.evaluate("dispatchEvent(new Event('beforeprint'))")
-    wide = "[...document.querySelectorAll('.scroll')].filter(box => box.scrollWidth > box.clientWidth + 1).length"
+    wide = (
+        "[...document.querySelectorAll('.scroll')].filter(box => box.scrollWidth > "
+        "box.clientWidth + 1).length"
+    )
     assert shown.evaluate(wide) == 0
     assert shown.pdf(prefer_css_page_size=True).startswith(b"%PDF")
 
@@ -117,7 +132,9 @@ def test_ten_thousand_events_are_one_page_that_opens(
     browser: Browser, tmp_path: Path, lines: Lines, conversations: int
 ) -> None:
     # How long it takes is measured in benchmarks/report.py.
-    records, _ = read_lines(lines(conversations=conversations, folds=-(-10_000 * 3 // 7 // conversations)))
+    records, _ = read_lines(
+        lines(conversations=conversations, folds=-(-10_000 * 3 // 7 // conversations))
+    )
     assert len(records) >= 10_000
     path = tmp_path / "report.html"
     path.write_text(page(stories(records)), encoding="utf-8")
@@ -125,3 +142,26 @@ def test_ten_thousand_events_are_one_page_that_opens(
     shown = opened(browser, path)
     assert shown.locator("details.story").count() >= conversations
     shown.context.close()
+
+
+def test_a_filter_leaves_the_conversations_with_the_words(browser: Browser, tmp_path: Path) -> None:
+    lines = [
+        json.dumps(
+            {
+                "event": "CompactionEvent",
+                "conversation": f"talk {number}",
+                "original_tokens": 900,
+                "compacted_tokens": 300,
+            }
+        )
+        for number in range(250)
+    ]
+    path = tmp_path / "many.html"
+    path.write_text(page(stories(read_lines(lines)[0])), encoding="utf-8")
+    shown = opened(browser, path)
+    rows = shown.locator("table.sortable tbody tr:visible")
+    assert rows.count() == 100
+    shown.get_by_role("button", name="Show 100 more").click()
+    assert rows.count() == 200
+    shown.get_by_role("searchbox").fill("talk 24")
+    assert rows.count() == 13  # 24, 124, 224, and 240 to 249

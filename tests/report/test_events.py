@@ -17,11 +17,12 @@ from compacter.events import (
     MaxTokensAdjusted,
     MessageShortened,
     PassagesRecalled,
+    PreparationFailed,
     RetriesExhausted,
     SilentTruncation,
 )
-from compacter.report import read_lines, stories
-from compacter.report.figures import Prices
+from compacter.tools.report import read_lines, stories
+from compacter.tools.report.figures import Prices
 
 if TYPE_CHECKING:
     from tests.report.conftest import Lines
@@ -61,11 +62,15 @@ def test_a_line_by_hand_is_known_by_its_fields(event: Event) -> None:
 
 def test_each_type_has_such_a_line_but_one_that_has_the_fields_of_another() -> None:
     assert MessageShortened.model_fields.keys() == MaxTokensAdjusted.model_fields.keys()
-    assert {*map(type, ALL), MessageShortened} == set(Event.__subclasses__())
+    # A failed preparation has the fields of a failed compaction but its trigger.
+    told = {*map(type, ALL), MessageShortened, PreparationFailed}
+    assert told == set(Event.__subclasses__())
 
 
 def test_a_line_of_the_sink_tells_its_type_and_time() -> None:
-    (record,), _ = read_lines([json.dumps({"event": "SomethingNew", "time": 12.5, "conversation": "k"})])
+    (record,), _ = read_lines(
+        [json.dumps({"event": "SomethingNew", "time": 12.5, "conversation": "k"})]
+    )
     assert (record.kind, record.time, record.text("conversation")) == ("SomethingNew", 12.5, "k")
 
 
@@ -77,7 +82,9 @@ def test_a_line_that_is_no_event_is_counted_and_left_out(line: str) -> None:
 
 @pytest.mark.parametrize("value", [None, "x", True, [], 1e400, float("nan")])
 def test_a_field_that_is_no_number_counts_as_nothing(value: object) -> None:
-    (record,), _ = read_lines([json.dumps({"event": "CompactionEvent", "limit": value, "compacted_tokens": value})])
+    (record,), _ = read_lines(
+        [json.dumps({"event": "CompactionEvent", "limit": value, "compacted_tokens": value})]
+    )
     assert (record.count("limit"), record.known("compacted_tokens")) == (0, None)
     assert stories([record])[0].folds[0].after == 0
 
@@ -101,14 +108,18 @@ def test_what_was_kept_folded_and_quoted(lines: Lines) -> None:
 
 def test_events_without_texts_do_not_tell_the_summarys_share(lines: Lines) -> None:
     (text, *_) = lines(1, 1)
-    bare = {name: value for name, value in json.loads(text).items() if name not in ("summary", "ledger")}
+    bare = {
+        name: value for name, value in json.loads(text).items() if name not in ("summary", "ledger")
+    }
     fold = stories(read_lines([json.dumps(bare)])[0])[0].folds[0]
     assert (fold.after, fold.summary, fold.kept) == (3_250, None, None)
 
 
 def test_the_window_is_the_providers_where_it_stated_one(lines: Lines) -> None:
     stated = stories(read_lines(lines(1, 1))[0])[0]
-    looked_up = stories(read_lines([FOLD.model_copy(update={"model": "gpt-4o"}).model_dump_json()])[0])[0]
+    looked_up = stories(
+        read_lines([FOLD.model_copy(update={"model": "gpt-4o"}).model_dump_json()])[0]
+    )[0]
     assert (stated.window, stated.window_stated) == (8_000, True)
     assert (looked_up.window, looked_up.window_stated) == (models.window("gpt-4o"), False)
 

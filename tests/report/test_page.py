@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from compacter.report import page, read_lines, stories
+from compacter.tools.report import page, read_lines, stories
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,32 +64,51 @@ def test_the_summary_is_there_unless_it_is_left_out(lines: Lines) -> None:
 
 def test_what_went_otherwise_is_told_with_its_reason(lines: Lines) -> None:
     text = made(lines())
-    for words in ("no answer (OSError)", "cool down", "from 4,000 to 1,200 tokens", "no progress", "8,000 read"):
+    for words in (
+        "no answer (OSError)",
+        "cool down",
+        "from 4,000 to 1,200 tokens",
+        "no progress",
+        "8,000 read",
+    ):
         assert words in text
 
 
 def test_the_card_counts_the_failures_that_the_table_counts(lines: Lines) -> None:
     told = lines(2)
     counted = re.findall(r'<span class="bad">(\d+)</span>', made(told))
-    card = re.search(r"<dt>Failures</dt><dd>(\d+)<small>(\d+) times no summary, 1 call given up", made(told))
+    card = re.search(
+        r"<dt>Failures</dt><dd>(\d+)<small>(\d+) times no summary, 1 call given up", made(told)
+    )
     assert card
     assert int(card[1]) == sum(map(int, counted)) == int(card[2]) + 1
 
 
 def test_the_chart_says_what_lies_from_left_to_right(lines: Lines) -> None:
-    assert "<span>first call</span><span>folds, in order of time</span><span>fold 8</span>" in made(lines(1))
+    assert "<span>first call</span><span>folds, in order of time</span><span>fold 8</span>" in made(
+        lines(1)
+    )
 
 
 def test_text_from_events_is_never_markup() -> None:
-    hostile = "</pre></title></style></script><script>alert(1)</script><img src=x onerror=alert(1)>\"'&"
+    hostile = (
+        "</pre></title></style></script><script>alert(1)</script><img src=x onerror=alert(1)>\"'&"
+    )
     event = {
         "event": "CompactionEvent",
-        **dict.fromkeys(("model", "conversation", "summary", "ledger", "strategy", "trigger"), hostile),
+        **dict.fromkeys(
+            ("model", "conversation", "summary", "ledger", "strategy", "trigger"), hostile
+        ),
         "compacted_data_size": 10,
         "original_tokens": 100,
         "compacted_tokens": 10,
     }
-    failed = {"event": "CompactionFailed", "conversation": hostile, "reason": hostile, "error": hostile}
+    failed = {
+        "event": "CompactionFailed",
+        "conversation": hostile,
+        "reason": hostile,
+        "error": hostile,
+    }
     text = made([json.dumps(event), json.dumps(failed)])
     assert text.count("<script") == 1
     assert text.count("<style") == 1
@@ -104,7 +123,12 @@ def test_text_from_events_is_never_markup() -> None:
     [
         {"event": "CompactionEvent"},
         {"event": "CompactionEvent", "original_tokens": 1, "compacted_tokens": -5, "limit": 3},
-        {"event": "CompactionEvent", "original_tokens": 5, "compacted_tokens": 900_000, "summary": "x" * 99},
+        {
+            "event": "CompactionEvent",
+            "original_tokens": 5,
+            "compacted_tokens": 900_000,
+            "summary": "x" * 99,
+        },
         {"event": "CompactionEvent", "original_tokens": 10**14, "limit": 10**14, "time": 1e14},
         {"event": "SomethingNew", "time": -1e14},
         {"event": "CompactionFailed"},
@@ -112,7 +136,10 @@ def test_text_from_events_is_never_markup() -> None:
 )
 def test_odd_numbers_make_a_page_all_the_same(event: dict[str, object]) -> None:
     text = made([json.dumps(event)])
-    assert "nan" not in re.sub(r"<style.*?</style>|<script.*?</script>", "", text, flags=re.DOTALL).lower()
+    assert (
+        "nan"
+        not in re.sub(r"<style.*?</style>|<script.*?</script>", "", text, flags=re.DOTALL).lower()
+    )
     assert "</html>" in text
 
 
@@ -127,3 +154,57 @@ def test_one_conversation_needs_no_table_of_conversations(lines: Lines) -> None:
 
 def test_lines_that_could_not_be_read_are_told(lines: Lines) -> None:
     assert "1 line could not be read" in made([*lines(), "{broken"])
+
+
+def event(**fields: object) -> str:
+    known = {
+        "event": "CompactionEvent",
+        "conversation": "abc",
+        "strategy": "summarize",
+        "summarizer_calls": 1,
+        "trigger": "token_limit",
+        "original_data_size": 8_000,
+        "compacted_data_size": 2_000,
+        "original_tokens": 2_000,
+        "compacted_tokens": 500,
+        "messages_before": 40,
+        "messages_after": 9,
+        "duration": 1.5,
+    }
+    return json.dumps(known | fields)
+
+
+def shown(*lines: str) -> str:
+    return page(stories(read_lines(lines)[0]))
+
+
+def test_a_summary_without_a_model_has_its_own_name() -> None:
+    assert ">extractive</td>" in shown(event(summarizer_calls=0))
+    assert ">summarize</td>" in shown(event())
+
+
+def test_one_event_shows_no_card_of_nothing() -> None:
+    html = shown(event())
+    cards = html[html.index('class="cards"') : html.index("</dl>")]
+    assert "<dd>0<" not in cards
+    assert "Compactions" in cards
+    assert "Failures" not in cards
+
+
+def test_failures_come_first() -> None:
+    failing = json.dumps({"event": "CompactionFailed", "conversation": "sad", "reason": "empty"})
+    html = shown(event(conversation="glad"), failing)
+    assert html.index(">sad<") < html.index(">glad<")
+    assert html.index("<dt>Failures") < html.index("<dt>Compactions")
+
+
+def test_compactions_made_ahead_are_not_counted_as_waiting() -> None:
+    html = shown(event(), event(trigger="prepared", duration=20.0))
+    assert "1.5 s" in html
+    assert "1 made ahead" in html
+
+
+def test_from_a_hundred_conversations_on_there_is_a_filter() -> None:
+    few = [event(conversation=f"talk {number}") for number in range(99)]
+    assert 'type="search"' not in shown(*few)
+    assert 'type="search"' in shown(*few, event(conversation="one more"))

@@ -14,9 +14,9 @@ pytest.importorskip("starlette", reason="the extra serve is not installed")
 
 from tests.serve import scripted
 
-from compacter.serve.board import Board
-from compacter.serve.command import server
-from compacter.serve.gateway import create_app
+from compacter.gateway.serve.app import create_app
+from compacter.gateway.serve.board import Board
+from compacter.gateway.serve.server import server
 
 
 class Serving:
@@ -29,7 +29,9 @@ class Serving:
         self.lines = lines
 
     def send(self, head: str, body: bytes = b"") -> socket.socket:
-        """A connection over which these bytes were sent; ``HOST`` stands for the header that is right."""
+        """A connection over which these bytes were sent; ``HOST`` stands for the header that is
+        right.
+        """
         connection = socket.create_connection(("127.0.0.1", self.port), timeout=300)
         head = head.replace("\nHOST\n", f"\nHost: 127.0.0.1:{self.port}\n").replace("\n", "\r\n")
         connection.sendall(head.encode() + body)
@@ -42,11 +44,14 @@ class Serving:
 
 
 @contextlib.contextmanager
-def running(upstream: object, *, texts: bool = False, **options: Any) -> Generator[Serving]:
+def running(
+    upstream: object, *, texts: bool = False, header_timeout: float = 300, **options: Any
+) -> Generator[Serving]:
     """A pass-through to the upstream, while the context lasts."""
     lines: list[str] = []
     board = Board(say=lines.append, texts=texts)
-    running = server(create_app(upstream, board=board, **options))  # type: ignore[arg-type]
+    app = create_app(upstream, board=board, **options)  # type: ignore[arg-type]
+    running = server(app, header_timeout=header_timeout)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         thread = threading.Thread(target=running.run, args=([listener],), daemon=True)
         thread.start()
@@ -84,8 +89,15 @@ def talk() -> Callable[..., list[dict[str, Any]]]:
     def make(turns: int = 20, about: str = "piers") -> list[dict[str, Any]]:
         history = []
         for number in range(turns):
-            history.append({"role": "user", "content": f"What is known of {about}, part {number}? " * 8})
-            history.append({"role": "assistant", "content": f"Part {number} of {about} was built of oak. " * 8})
+            history.append(
+                {"role": "user", "content": (f"What is known of {about}, part {number}? ") * 8}
+            )
+            history.append(
+                {
+                    "role": "assistant",
+                    "content": (f"Part {number} of {about} was built of oak. ") * 8,
+                }
+            )
         return [*history, {"role": "user", "content": f"Which part of {about} came first?"}]
 
     return make

@@ -27,17 +27,22 @@ class Asked:
 
 @dataclass
 class Scripted:
-    """``answer`` gets each request, and a function that writes; it returns when the connection shall be closed."""
+    """``answer`` gets each request, and a function that writes; it returns when the connection
+    shall be closed.
+    """
 
     answer: Callable[[Asked, Callable[[bytes], object]], object]
     url: str = ""
     asked: list[Asked] = field(default_factory=list)
 
 
-def plain(body: bytes, status: str = "200 OK", kind: str = "application/json", more: str = "") -> bytes:
+def plain(
+    body: bytes, status: str = "200 OK", kind: str = "application/json", more: str = ""
+) -> bytes:
     """A whole answer."""
     head = (
-        f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n{more}\r\n"
+        f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: "
+        f"{len(body)}\r\nConnection: close\r\n{more}\r\n"
     )
     return head.encode() + body
 
@@ -48,7 +53,8 @@ def chunk(data: bytes) -> bytes:
 
 
 STREAM = (
-    b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
+    b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: "
+    b"chunked\r\nConnection: close\r\n\r\n"
 )
 
 
@@ -92,7 +98,9 @@ def scripted(answer: Callable[[Asked, Callable[[bytes], object]], object]) -> Ge
 
 
 def _request(read: BinaryIO) -> Asked:
-    """A whole request. Raises ``ValueError`` where the caller went away before its end: it was never made."""
+    """A whole request. Raises ``ValueError`` where the caller went away before its end: it was
+    never made.
+    """
     method, target, _ = read.readline().decode().split(" ", 2)
     headers: list[tuple[str, str]] = []
     while text := read.readline().decode().rstrip("\r\n"):

@@ -1,4 +1,6 @@
-"""An agent's command line, a program that nobody here can change: it dies of its window, and through us it does not."""
+"""An agent's command line, a program that nobody here can change: it dies of its window, and
+through us it does not.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,10 @@ import pytest
 from tests.clients import loopback
 
 PROGRAM = Path(__file__).parent / "agent" / "node_modules" / ".bin" / "codex"
-WINDOW, STEPS = 8_500, 10
-"""Tokens of four characters; commands that the model has the agent run, each of about 700 tokens."""
+WINDOW = 8_500
+STEPS = 10
+"""Tokens of four characters; commands that the model has the agent run, each of about 700 tokens.
+"""
 
 
 def model(server: loopback.Provider, path: str, body: dict[str, Any]) -> loopback.Answer:
@@ -30,33 +34,65 @@ def model(server: loopback.Provider, path: str, body: dict[str, Any]) -> loopbac
         "parallel_tool_calls": True,
     }
     if len(json.dumps(body["input"])) // 4 > WINDOW:
-        error = {"code": "context_length_exceeded", "message": "Your input exceeds the context window of this model."}
-        return events(("response.failed", {**shared, "status": "failed", "output": [], "error": error}))
+        error = {
+            "code": "context_length_exceeded",
+            "message": ("Your input exceeds the context window of this model."),
+        }
+        return events(
+            ("response.failed", {**shared, "status": "failed", "output": [], "error": error})
+        )
     done = sum(len(asked.get("tools", ())) > 0 for asked in server.bodies[:-1])
     if not body.get("tools"):
         item = message("They counted.")
     elif done < STEPS:
         arguments = json.dumps({"cmd": f"seq {done}000 {done}400"})
-        item = {"id": f"fc_{done}", "type": "function_call", "status": "completed", "call_id": f"call_{done}",
-                "name": "exec_command", "arguments": arguments}  # fmt: skip
+        item = {
+            "id": f"fc_{done}",
+            "type": "function_call",
+            "status": "completed",
+            "call_id": f"call_{done}",
+            "name": "exec_command",
+            "arguments": arguments,
+        }
     else:
         item = message("All of it is counted.")
-    usage = {"input_tokens": 9, "input_tokens_details": {"cached_tokens": 0}, "output_tokens": 9,
-             "output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": 18}  # fmt: skip
+    usage = {
+        "input_tokens": 9,
+        "input_tokens_details": {"cached_tokens": 0},
+        "output_tokens": 9,
+        "output_tokens_details": {"reasoning_tokens": 0},
+        "total_tokens": 18,
+    }
     whole = {**shared, "status": "completed", "output": [item], "usage": usage}
     if not body.get("stream"):
         return loopback.json_answer(whole)
-    begun = {"type": "response.output_item.done", "output_index": 0, "item": item, "sequence_number": 0}
-    return loopback.sse([("response.output_item.done", begun), *sent(("response.completed", whole))])
+    begun = {
+        "type": "response.output_item.done",
+        "output_index": 0,
+        "item": item,
+        "sequence_number": 0,
+    }
+    return loopback.sse(
+        [("response.output_item.done", begun), *sent(("response.completed", whole))]
+    )
 
 
 def message(text: str) -> dict[str, Any]:
     part = {"type": "output_text", "text": text, "annotations": []}
-    return {"id": "msg_1", "type": "message", "role": "assistant", "status": "completed", "content": [part]}
+    return {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "status": "completed",
+        "content": [part],
+    }
 
 
 def sent(*named: tuple[str, dict[str, Any]]) -> list[tuple[str | None, object]]:
-    return [(name, {"type": name, "sequence_number": 1, "response": response}) for name, response in named]
+    return [
+        (name, {"type": name, "sequence_number": 1, "response": response})
+        for name, response in named
+    ]
 
 
 def events(*named: tuple[str, dict[str, Any]]) -> loopback.Answer:
@@ -64,17 +100,42 @@ def events(*named: tuple[str, dict[str, Any]]) -> loopback.Answer:
 
 
 def counted(url: str, home: Path, *words: str) -> str:
-    """What the agent says at the end of ten commands; ``words`` in place of the request for these."""
+    """What the agent says at the end of ten commands; ``words`` in place of the request
+    for these.
+    """
     asked = words or ("Count in ten steps.",)
-    settings = {"model_provider": '"p"', "model_providers.p.name": '"p"', "model_providers.p.base_url": f'"{url}/v1"',
-                "model_providers.p.wire_api": '"responses"', "model_providers.p.env_key": '"KEY"'}  # fmt: skip
+    settings = {
+        "model_provider": '"p"',
+        "model_providers.p.name": '"p"',
+        "model_providers.p.base_url": f'"{url}/v1"',
+        "model_providers.p.wire_api": '"responses"',
+        "model_providers.p.env_key": '"KEY"',
+    }
     home.mkdir(exist_ok=True)
     told = subprocess.run(
-        [PROGRAM, "exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", "-m", "m",
-         *(part for name, value in settings.items() for part in ("-c", f"{name}={value}")), *asked],
-        env={"PATH": os.environ["PATH"], "HOME": str(home), "CODEX_HOME": str(home), "KEY": "sk-agent"},
-        cwd=home, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=300,
-    )  # fmt: skip
+        [
+            PROGRAM,
+            "exec",
+            "--skip-git-repo-check",
+            "--dangerously-bypass-approvals-and-sandbox",
+            "-m",
+            "m",
+            *(part for name, value in settings.items() for part in ("-c", f"{name}={value}")),
+            *asked,
+        ],
+        env={
+            "PATH": os.environ["PATH"],
+            "HOME": str(home),
+            "CODEX_HOME": str(home),
+            "KEY": "sk-agent",
+        },
+        cwd=home,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
     return told.stdout + told.stderr
 
 
@@ -90,7 +151,9 @@ def test_without_it_the_agent_runs_out_of_room(upstream: loopback.Provider, tmp_
     assert "ran out of room" in counted(upstream.url, tmp_path / "home")
 
 
-def test_with_it_the_agent_finishes(serve: Callable[..., Any], upstream: loopback.Provider, tmp_path: Path) -> None:
+def test_with_it_the_agent_finishes(
+    serve: Callable[..., Any], upstream: loopback.Provider, tmp_path: Path
+) -> None:
     serving = serve(f"{upstream.url}/v1")
     assert "All of it is counted." in counted(serving.url, tmp_path / "home")
     assert serving.board.numbers()["rounds"] >= 1
@@ -103,7 +166,16 @@ def test_a_session_that_the_command_has_compacted_goes_on_with_its_summary(
     home = tmp_path / "home"
     counted(serve(f"{upstream.url}/v1").url, home)
     (session,) = home.glob("sessions/**/*.jsonl")
-    command = [sys.executable, "-m", "compacter", "compact", str(session), "-o", str(session), "--force"]
+    command = [
+        sys.executable,
+        "-m",
+        "compacter",
+        "compact",
+        str(session),
+        "-o",
+        str(session),
+        "--force",
+    ]
     subprocess.run(command, check=True, capture_output=True)
     name = json.loads(session.read_text().partition("\n")[0])["payload"]["id"]
     assert "All of it is counted." in counted(upstream.url, home, "resume", name, "Is it done?")

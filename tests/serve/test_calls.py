@@ -13,8 +13,15 @@ import pytest
 
 Talk = Callable[..., Any]
 Serve = Callable[..., Any]
-REFUSAL = {"error": {"message": "This model's maximum context length is 900 tokens. However, your messages resulted in "
-                     "5000 tokens.", "type": "invalid_request_error", "code": "context_length_exceeded"}}  # fmt: skip
+REFUSAL = {
+    "error": {
+        "message": "This model's maximum context length is 900 tokens. However, your "
+        "messages resulted in "
+        "5000 tokens.",
+        "type": "invalid_request_error",
+        "code": "context_length_exceeded",
+    }
+}
 
 
 def chat(url: str, key: str = "sk-one") -> openai.OpenAI:
@@ -40,7 +47,14 @@ def response_says(client: openai.OpenAI, history: Any, *, stream: bool) -> str:
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("says", [chat_says, response_says])
 def test_what_is_too_long_is_answered(
-    serve: Serve, openai_server: Any, talk: Talk, words: str, refusing: str, says: Callable[..., str], *, stream: bool
+    serve: Serve,
+    openai_server: Any,
+    talk: Talk,
+    words: str,
+    refusing: str,
+    says: Callable[..., str],
+    *,
+    stream: bool,
 ) -> None:
     openai_server.refuse = refusing
     serving = serve(f"{openai_server.url}/v1")
@@ -65,14 +79,20 @@ def test_anthropic_messages_that_are_too_long_are_answered(
     assert serving.board.numbers()["rounds"] == 1
 
 
-async def test_async_clients_are_answered_too(serve: Serve, openai_server: Any, talk: Talk, words: str) -> None:
+async def test_async_clients_are_answered_too(
+    serve: Serve, openai_server: Any, talk: Talk, words: str
+) -> None:
     serving = serve(f"{openai_server.url}/v1")
-    async with openai.AsyncOpenAI(base_url=f"{serving.url}/v1", api_key="sk-one", max_retries=0) as client:
+    async with openai.AsyncOpenAI(
+        base_url=f"{serving.url}/v1", api_key="sk-one", max_retries=0
+    ) as client:
         reply: Any = await client.chat.completions.create(model="m", messages=talk())
     assert reply.choices[0].message.content == words
 
 
-def test_every_request_bears_the_callers_key_and_headers(serve: Serve, openai_server: Any, talk: Talk) -> None:
+def test_every_request_bears_the_callers_key_and_headers(
+    serve: Serve, openai_server: Any, talk: Talk
+) -> None:
     serving = serve(f"{openai_server.url}/v1")
     with chat(serving.url) as client:
         client.chat.completions.create(
@@ -84,7 +104,9 @@ def test_every_request_bears_the_callers_key_and_headers(serve: Serve, openai_se
     assert len(openai_server.headers) >= 3
     assert {sent["authorization"] for sent in openai_server.headers} == {"Bearer sk-one"}
     assert {sent["x-team"] for sent in openai_server.headers} == {"harbour"}
-    assert {sent["host"] for sent in openai_server.headers} == {openai_server.url.removeprefix("http://")}
+    assert {sent["host"] for sent in openai_server.headers} == {
+        openai_server.url.removeprefix("http://")
+    }
     assert set(openai_server.paths) == {"/v1/chat/completions?api-version=7"}
 
 
@@ -102,23 +124,41 @@ def test_a_folded_request_does_not_bear_the_key_of_the_refused_one(
     assert "idempotency-key" in openai_server.headers[0]
 
 
-def test_a_later_call_of_the_conversation_is_not_refused_again(serve: Serve, openai_server: Any, talk: Talk) -> None:
+def test_a_later_call_of_the_conversation_is_not_refused_again(
+    serve: Serve, openai_server: Any, talk: Talk
+) -> None:
     serving = serve(f"{openai_server.url}/v1")
     with chat(serving.url) as client:
         history: Any = talk()
         client.chat.completions.create(model="m", messages=history)
         before = len(openai_server.bodies)
-        history += [{"role": "assistant", "content": "The first."}, {"role": "user", "content": "Sure?"}]
+        history += [
+            {"role": "assistant", "content": "The first."},
+            {"role": "user", "content": "Sure?"},
+        ]
         client.chat.completions.create(model="m", messages=history)
     assert len(openai_server.bodies) == before + 1
 
 
 def test_a_request_that_fits_is_sent_byte_for_byte(serve: Serve, upstream: Any, wire: Any) -> None:
-    answered = b'{"id": "x",  "choices": [{"message": {"role": "assistant", "content": "Yes."}, "n": 1.10}]}'
-    server = upstream(lambda asked, write: write(wire.plain(answered, more="X-Request-Id: 7\n".replace("\n", "\r\n"))))
+    answered = (
+        b'{"id": "x",  "choices": [{"message": {"role": "assistant", "content": '
+        b'"Yes."}, "n": 1.10}]}'
+    )
+    server = upstream(
+        lambda asked, write: write(
+            wire.plain(answered, more="X-Request-Id: 7\n".replace("\n", "\r\n"))
+        )
+    )
     serving = serve(server.url)
-    body = b'{ "temperature": 1.0,"messages":[{"role":"user","content":"\\u00e9 \xc3\xa9"}], "model":"m", "seed":1e3}'
-    head = f"POST /v1/chat/completions HTTP/1.1\nHOST\nContent-Length: {len(body)}\nConnection: close\n\n"
+    body = (
+        b'{ "temperature": 1.0,"messages":[{"role":"user","content":"\\u00e9 '
+        b'\xc3\xa9"}], "model":"m", "seed":1e3}'
+    )
+    head = (
+        f"POST /v1/chat/completions HTTP/1.1\nHOST\nContent-Length: "
+        f"{len(body)}\nConnection: close\n\n"
+    )
     got = serving.ask(head, body)
     assert server.asked[0].body == body
     assert got.startswith(b"HTTP/1.1 200 ")
@@ -126,10 +166,16 @@ def test_a_request_that_fits_is_sent_byte_for_byte(serve: Serve, upstream: Any, 
     assert got.endswith(b"\r\n\r\n" + answered)
 
 
-@pytest.mark.parametrize("status", ["400 Bad Request", "401 Unauthorized", "429 Too Many Requests", "503 Busy"])
-def test_another_error_comes_back_as_it_was(serve: Serve, upstream: Any, wire: Any, status: str) -> None:
+@pytest.mark.parametrize(
+    "status", ["400 Bad Request", "401 Unauthorized", "429 Too Many Requests", "503 Busy"]
+)
+def test_another_error_comes_back_as_it_was(
+    serve: Serve, upstream: Any, wire: Any, status: str
+) -> None:
     answered = b'{"error":  {"message": "No such key.", "code": "invalid_api_key"}}'
-    server = upstream(lambda asked, write: write(wire.plain(answered, status, more="Retry-After: 9\r\n")))
+    server = upstream(
+        lambda asked, write: write(wire.plain(answered, status, more="Retry-After: 9\r\n"))
+    )
     serving = serve(server.url)
     body = b'{"messages": [{"role": "user", "content": "Hello"}]}'
     head = f"POST /v1/messages HTTP/1.1\nHOST\nContent-Length: {len(body)}\nConnection: close\n\n"
@@ -140,12 +186,19 @@ def test_another_error_comes_back_as_it_was(serve: Serve, upstream: Any, wire: A
     assert len(server.asked) == 1
 
 
-def test_where_nothing_helps_the_upstreams_own_refusal_comes_back(serve: Serve, upstream: Any, wire: Any) -> None:
+def test_where_nothing_helps_the_upstreams_own_refusal_comes_back(
+    serve: Serve, upstream: Any, wire: Any
+) -> None:
     answered = json.dumps(REFUSAL, indent=3).encode()
     server = upstream(lambda asked, write: write(wire.plain(answered, "400 Bad Request")))
     serving = serve(server.url)
-    body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "long " * 4000}]}).encode()
-    head = f"POST /v1/chat/completions HTTP/1.1\nHOST\nContent-Length: {len(body)}\nConnection: close\n\n"
+    body = json.dumps(
+        {"model": "m", "messages": [{"role": "user", "content": "long " * 4000}]}
+    ).encode()
+    head = (
+        f"POST /v1/chat/completions HTTP/1.1\nHOST\nContent-Length: "
+        f"{len(body)}\nConnection: close\n\n"
+    )
     assert serving.ask(head, body).endswith(answered)
     assert serving.board.numbers()["given_up"] == 1
 
@@ -156,7 +209,9 @@ def test_a_refusal_inside_a_stream_comes_back_as_it_was_where_nothing_helps(
     event = b"event: error\ndata: " + json.dumps({"type": "error", **REFUSAL}).encode() + b"\n\n"
     server = upstream(lambda asked, write: write(wire.STREAM + wire.chunk(event) + wire.chunk(b"")))
     serving = serve(server.url)
-    body = json.dumps({"messages": [{"role": "user", "content": "long " * 4000}], "stream": True}).encode()
+    body = json.dumps(
+        {"messages": [{"role": "user", "content": "long " * 4000}], "stream": True}
+    ).encode()
     head = f"POST /v1/messages HTTP/1.1\nHOST\nContent-Length: {len(body)}\nConnection: close\n\n"
     assert event in serving.ask(head, body)
     assert serving.board.numbers()["given_up"] == 1
@@ -177,16 +232,23 @@ def test_summaries_need_no_model(serve: Serve, openai_server: Any, talk: Talk) -
     assert len(openai_server.bodies) == 2
 
 
-def test_a_dry_run_changes_nothing_and_tells_what_would_be_folded(serve: Serve, openai_server: Any, talk: Talk) -> None:
+def test_a_dry_run_changes_nothing_and_tells_what_would_be_folded(
+    serve: Serve, openai_server: Any, talk: Talk
+) -> None:
     serving = serve(f"{openai_server.url}/v1", dry_run=True)
-    with chat(serving.url) as client, pytest.raises(openai.BadRequestError, match="maximum context length"):
+    with (
+        chat(serving.url) as client,
+        pytest.raises(openai.BadRequestError, match="maximum context length"),
+    ):
         client.chat.completions.create(model="m", messages=talk(), max_tokens=1200)
     assert len(openai_server.bodies) == 1
     assert serving.board.numbers()["would_fold"] == 1
     assert any("would fold" in line and "41 messages" in line for line in serving.lines)
 
 
-def test_a_past_that_the_server_keeps_is_compacted_there(serve: Serve, openai_server: Any, words: str) -> None:
+def test_a_past_that_the_server_keeps_is_compacted_there(
+    serve: Serve, openai_server: Any, words: str
+) -> None:
     serving = serve(f"{openai_server.url}/v1")
     with chat(serving.url) as client:
         reply = client.responses.create(model="m", input="And now?", previous_response_id="resp_9")
@@ -198,7 +260,9 @@ def test_results_of_calls_in_a_past_that_the_server_keeps_are_sent_with_their_ca
     serve: Serve, openai_server: Any, words: str
 ) -> None:
     serving = serve(f"{openai_server.url}/v1")
-    outputs: Any = [{"type": "function_call_output", "call_id": "call_1", "output": "built in 1850"}]
+    outputs: Any = [
+        {"type": "function_call_output", "call_id": "call_1", "output": "built in 1850"}
+    ]
     with chat(serving.url) as client:
         reply = client.responses.create(model="m", input=outputs, previous_response_id="resp_0")
     assert reply.output_text == words
@@ -214,12 +278,19 @@ def test_a_refusal_that_is_packed_or_ends_without_an_empty_line_is_understood(
 ) -> None:
     event = b"data: " + json.dumps({"type": "error", **REFUSAL}).encode()
     packed = wire.plain(
-        gzip.compress(json.dumps(REFUSAL).encode()), "400 Bad Request", more="Content-Encoding: gzip\r\n"
+        gzip.compress(json.dumps(REFUSAL).encode()),
+        "400 Bad Request",
+        more="Content-Encoding: gzip\r\n",
     )
     refusal = wire.plain(event, kind="text/event-stream") if stream else packed
-    server: Any = upstream(lambda asked, write: write(refusal if len(server.asked) == 1 else wire.plain(b"{}")))
+    server: Any = upstream(
+        lambda asked, write: write(refusal if len(server.asked) == 1 else wire.plain(b"{}"))
+    )
     body = json.dumps({"model": "m", "messages": talk(), "stream": stream}).encode()
-    head = f"POST /v1/chat/completions HTTP/1.1\nHOST\nContent-Length: {len(body)}\nConnection: close\n\n"
+    head = (
+        f"POST /v1/chat/completions HTTP/1.1\nHOST\nContent-Length: "
+        f"{len(body)}\nConnection: close\n\n"
+    )
     assert serve(server.url, summarizer="extractive").ask(head, body).endswith(b"{}")
     assert len(server.asked[1].body) < len(body)
 
@@ -228,27 +299,42 @@ def test_a_summary_that_cannot_be_had_is_a_500_where_nothing_else_may_be_done(
     serve: Serve, upstream: Any, wire: Any, talk: Talk
 ) -> None:
     refusal = wire.plain(json.dumps(REFUSAL).encode(), "400 Bad Request")
-    server: Any = upstream(lambda asked, write: write(refusal if len(server.asked) == 1 else wire.plain(b"{}")))
+    server: Any = upstream(
+        lambda asked, write: write(refusal if len(server.asked) == 1 else wire.plain(b"{}"))
+    )
     body = json.dumps({"model": "m", "messages": talk()}).encode()
-    head = f"POST /v1/chat/completions HTTP/1.1\nHOST\nContent-Length: {len(body)}\nConnection: close\n\n"
+    head = (
+        f"POST /v1/chat/completions HTTP/1.1\nHOST\nContent-Length: "
+        f"{len(body)}\nConnection: close\n\n"
+    )
     got = serve(server.url, fallback=None).ask(head, body)
     assert got.startswith(b"HTTP/1.1 500 ")
     assert json.loads(got.partition(b"\r\n\r\n")[2])["error"]["code"] == "compaction_failed"
 
 
-@pytest.mark.parametrize("name", ["self", "function", "args", "kwargs", "messages_param", "io", "compacter_options"])
+@pytest.mark.parametrize(
+    "name", ["self", "function", "args", "kwargs", "messages_param", "io", "compacter_options"]
+)
 def test_members_of_any_name_go_through(serve: Serve, upstream: Any, wire: Any, name: str) -> None:
     server = upstream(lambda asked, write: write(wire.plain(b"{}")))
     serving = serve(server.url)
     body = json.dumps({"messages": [{"role": "user", "content": "Hello"}], name: "x"}).encode()
-    head = f"POST /v1/chat/completions HTTP/1.1\nHOST\nContent-Length: {len(body)}\nConnection: close\n\n"
+    head = (
+        f"POST /v1/chat/completions HTTP/1.1\nHOST\nContent-Length: "
+        f"{len(body)}\nConnection: close\n\n"
+    )
     assert serving.ask(head, body).endswith(b"{}")
     assert server.asked[0].body == body
 
 
-def test_a_caller_does_not_set_options_of_the_server(serve: Serve, openai_server: Any, talk: Talk) -> None:
+def test_a_caller_does_not_set_options_of_the_server(
+    serve: Serve, openai_server: Any, talk: Talk
+) -> None:
     serving = serve(f"{openai_server.url}/v1")
-    with chat(serving.url) as client, pytest.raises(openai.BadRequestError, match="maximum context length"):
+    with (
+        chat(serving.url) as client,
+        pytest.raises(openai.BadRequestError, match="maximum context length"),
+    ):
         client.chat.completions.create(
             model="m",
             messages=talk(),
@@ -259,10 +345,24 @@ def test_a_caller_does_not_set_options_of_the_server(serve: Serve, openai_server
 
 @pytest.mark.parametrize(
     "body",
-    [b"", b"{", b"[]", b"null", b"\xff", b"[" * 100_000, b'{"messages": 7}', b'{"messages": {}}', b'{"messages": []}',
-     b'{"messages": [7, null, []]}', b'{"messages": [{"role": 7, "content": {"a": 1}}]}', b'{"input": [NaN]}'],
-)  # fmt: skip
-def test_a_body_that_is_no_conversation_goes_through(serve: Serve, upstream: Any, wire: Any, body: bytes) -> None:
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"null",
+        b"\xff",
+        b"[" * 100_000,
+        b'{"messages": 7}',
+        b'{"messages": {}}',
+        b'{"messages": []}',
+        b'{"messages": [7, null, []]}',
+        b'{"messages": [{"role": 7, "content": {"a": 1}}]}',
+        b'{"input": [NaN]}',
+    ],
+)
+def test_a_body_that_is_no_conversation_goes_through(
+    serve: Serve, upstream: Any, wire: Any, body: bytes
+) -> None:
     refusal = json.dumps(REFUSAL).encode()
     server = upstream(lambda asked, write: write(wire.plain(refusal, "400 Bad Request")))
     serving = serve(server.url)

@@ -18,8 +18,8 @@ import pytest
 
 from compacter import serve
 from compacter.errors import ConfigurationError
-from compacter.serve import main, run
-from compacter.serve.command import parser
+from compacter.gateway.serve import main, run
+from compacter.gateway.serve.parser import parser
 
 Talk = Callable[..., Any]
 UPSTREAM = "http://127.0.0.1:9/v1"
@@ -27,7 +27,7 @@ UPSTREAM = "http://127.0.0.1:9/v1"
 
 @contextlib.contextmanager
 def program(
-    root: Path, *arguments: str, start: Sequence[str] = ("-m", "compacter.serve")
+    root: Path, *arguments: str, start: Sequence[str] = ("-m", "compacter.gateway.serve")
 ) -> Generator[tuple[str, subprocess.Popen[str]]]:
     """The server as a program: its URL, and the process."""
     environment = {**os.environ, "PYTHONPATH": str(root / "middleware")}
@@ -51,7 +51,12 @@ def ask(url: str, history: Any) -> None:
 def test_a_server_that_was_killed_goes_on_with_its_summaries(
     root: Path, openai_server: Any, talk: Talk, tmp_path: Path
 ) -> None:
-    arguments = ("--upstream", f"{openai_server.url}/v1", "--memory", f"sqlite:{tmp_path / 'memory.db'}")
+    arguments = (
+        "--upstream",
+        f"{openai_server.url}/v1",
+        "--memory",
+        f"sqlite:{tmp_path / 'memory.db'}",
+    )
     with program(root, *arguments) as (url, process):
         ask(url, talk())
         process.send_signal(signal.SIGKILL)
@@ -67,9 +72,15 @@ def test_a_server_that_was_killed_goes_on_with_its_summaries(
 
 
 def test_options_come_from_the_command_line(root: Path, openai_server: Any, talk: Talk) -> None:
-    arguments = (f"--upstream=one={openai_server.url}/v1", "--summarizer", "extractive", "--ratio=0.9", "--dry-run")
+    arguments = (
+        f"--upstream=one={openai_server.url}/v1",
+        "--summarizer",
+        "extractive",
+        "--ratio=0.9",
+        "--dry-run",
+    )
     environment = {**os.environ, "PYTHONPATH": str(root / "middleware")}
-    command = [sys.executable, "-m", "compacter.serve", "--port=0", *arguments]
+    command = [sys.executable, "-m", "compacter.gateway.serve", "--port=0", *arguments]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stderr is not None
         line = process.stderr.readline()
@@ -86,7 +97,7 @@ def test_options_come_from_the_command_line(root: Path, openai_server: Any, talk
 INTERRUPTIBLE = """
 import runpy, signal
 signal.signal(signal.SIGINT, signal.default_int_handler)
-runpy.run_module("compacter.serve", run_name="__main__")
+runpy.run_module("compacter.gateway.serve", run_name="__main__")
 """
 
 
@@ -106,7 +117,10 @@ def test_ctrl_c_is_the_normal_end(root: Path) -> None:
         (["--upstream", UPSTREAM, "--ratio", "2"], "--ratio: "),
         (["--upstream", UPSTREAM, "--ratio", "x"], "--ratio"),
         (["--upstream", UPSTREAM, "--memory", "postgres://x"], "memory"),
-        (["--upstream", UPSTREAM, "--memory", "sqlite:/no/such/folder/x.db"], "/no/such/folder/x.db"),
+        (
+            ["--upstream", UPSTREAM, "--memory", "sqlite:/no/such/folder/x.db"],
+            "/no/such/folder/x.db",
+        ),
         (["--upstream", UPSTREAM, "--summarizer", " "], "summarizer"),
         (["--upstream", UPSTREAM, "--summarizer", "extrative"], "did you mean 'extractive'"),
         (["--upstream", UPSTREAM, "--host", "no such host"], "--host"),
@@ -116,17 +130,28 @@ def test_ctrl_c_is_the_normal_end(root: Path) -> None:
         (["--upstream"], "upstream"),
     ],
 )
-def test_a_mistake_is_told_by_name(arguments: list[str], named: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_mistake_is_told_by_name(
+    arguments: list[str], named: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(arguments) == 2
     assert named in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("argument", "value"),
-    [("upstream", 7), ("host", 7), ("port", "8484"), ("memory", 7), ("ratio", 2), ("compact_rato", 0.5)],
+    [
+        ("upstream", 7),
+        ("host", 7),
+        ("port", "8484"),
+        ("memory", 7),
+        ("ratio", 2),
+        ("compact_rato", 0.5),
+    ],
 )
 def test_a_mistake_in_python_is_told_by_name(argument: str, value: Any) -> None:
-    with pytest.raises(ConfigurationError, match="compact_ratio" if argument == "ratio" else argument):
+    with pytest.raises(
+        ConfigurationError, match="compact_ratio" if argument == "ratio" else argument
+    ):
         serve.run(**{"upstream": UPSTREAM, argument: value})
 
 
@@ -142,11 +167,16 @@ def test_help_is_given(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_port_that_is_taken_is_told() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(ConfigurationError, match="--port"):
+    with (
+        socket.create_server(("127.0.0.1", 0)) as taken,
+        pytest.raises(ConfigurationError, match="--port"),
+    ):
         run(upstream=UPSTREAM, port=taken.getsockname()[1])
 
 
-def started_without(root: Path, missing: str, module: str, *words: str) -> subprocess.CompletedProcess[str]:
+def started_without(
+    root: Path, missing: str, module: str, *words: str
+) -> subprocess.CompletedProcess[str]:
     """``python -m MODULE WORDS`` where one package is not installed."""
     program = (
         f"import runpy, sys; sys.modules[{missing!r}] = None\n"
@@ -154,10 +184,16 @@ def started_without(root: Path, missing: str, module: str, *words: str) -> subpr
         f"runpy.run_module({module!r}, run_name='__main__')\n"
     )
     environment = {**os.environ, "PYTHONPATH": str(root / "middleware")}
-    return subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        [sys.executable, "-c", program],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
-BOTH = [("compacter.serve", ()), ("compacter", ("serve",))]
+BOTH = [("compacter.gateway.serve", ()), ("compacter", ("serve",))]
 
 
 @pytest.mark.parametrize(("module", "words"), BOTH)
@@ -174,5 +210,8 @@ def test_without_the_extra_the_remedy_is_told_in_one_line(
 
 @pytest.mark.parametrize("missing", ["typer", "rich"])
 def test_the_extra_of_the_command_is_not_needed(root: Path, missing: str) -> None:
-    assert started_without(root, missing, "compacter", "serve", "--help").stdout == parser().format_help()
+    assert (
+        started_without(root, missing, "compacter", "serve", "--help").stdout
+        == parser().format_help()
+    )
     assert "--upstream" in started_without(root, missing, "compacter", "serve").stderr

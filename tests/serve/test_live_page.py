@@ -1,4 +1,6 @@
-"""The page of the server in a real browser: it tells what is new, and leaves a reader where they are."""
+"""The page of the server in a real browser: it tells what is new, and leaves a reader where they
+are.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,11 @@ Talk = Callable[..., Any]
 
 @pytest.fixture
 def serving(serve: Serve, openai_server: Any) -> Any:
-    return serve(f"{openai_server.url}/v1", texts=True, summarizer=lambda messages, **_: "The keel is of oak.")
+    return serve(
+        f"{openai_server.url}/v1",
+        texts=True,
+        summarizer=lambda messages, **_: "The keel is of oak.",
+    )
 
 
 @pytest.fixture
@@ -35,8 +41,12 @@ def fold(serving: Any, talk: Talk) -> Callable[[str], None]:
     return fold
 
 
-def opened(browser: Browser, url: str, theme: Literal["light", "dark"] = "light", **options: Any) -> Page:
-    shown = browser.new_context(viewport={"width": 1280, "height": 500}, color_scheme=theme, **options).new_page()
+def opened(
+    browser: Browser, url: str, theme: Literal["light", "dark"] = "light", **options: Any
+) -> Page:
+    shown = browser.new_context(
+        viewport={"width": 1280, "height": 500}, color_scheme=theme, **options
+    ).new_page()
     shown.set_default_timeout(60_000)
     shown.goto(f"{url}/compacter")
     return shown
@@ -45,11 +55,16 @@ def opened(browser: Browser, url: str, theme: Literal["light", "dark"] = "light"
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("conversations", [0, 1, 5])
 def test_axe_finds_no_violation(
-    browser: Browser, serving: Any, fold: Callable[[str], None], conversations: int, theme: Literal["light", "dark"]
+    browser: Browser,
+    serving: Any,
+    fold: Callable[[str], None],
+    conversations: int,
+    theme: Literal["light", "dark"],
 ) -> None:
     for number in range(conversations):
         fold(f"pier {number}")
-    shown = opened(browser, serving.url, theme, bypass_csp=True)  # The page's own policy keeps axe out as well.
+    # The page's own policy keeps axe out as well.
+    shown = opened(browser, serving.url, theme, bypass_csp=True)
     shown.locator("header").wait_for()
     found = axe.Axe().run(shown)
     assert found.violations_count == 0, found.generate_report()
@@ -64,10 +79,11 @@ def test_what_is_new_appears_and_what_a_reader_did_stays(
     shown = opened(browser, serving.url)
     shown.on("console", lambda message: complaints.append(message.text))
     shown.on("pageerror", lambda error: complaints.append(str(error)))
-    first, second = shown.locator("details.story").nth(0), shown.locator("details.story").nth(1)
+    first = shown.locator("details.story").nth(0)
+    second = shown.locator("details.story").nth(1)
     second.locator("summary").first.click()
     first.locator("details.text summary").click()
-    shown.locator("table.sortable thead th", has_text="Taken out").locator("button").click()
+    shown.locator("table.sortable thead th", has_text="Saved").locator("button").click()
     first.locator("details.text summary").focus()
     shown.evaluate("scrollTo(0, 300)")
     top = shown.evaluate("scrollY")
@@ -75,13 +91,15 @@ def test_what_is_new_appears_and_what_a_reader_did_stays(
         fold(what)
     shown.locator("details.story").nth(5).wait_for()
     for story in (first, second):
-        story.locator("span", has_text="2 folds").wait_for()
+        story.locator("span", has_text="2 compactions").wait_for()
     assert first.locator("tbody tr").count() == 2
     assert shown.locator("details.story[open]").count() == 2
     assert first.locator("details.text[open]").count() == 1
     assert "The keel is of oak." in first.locator("pre").first.inner_text()
-    assert shown.locator('th[aria-sort="descending"]').inner_text().startswith("Taken out")
-    assert shown.evaluate("document.activeElement.closest('details.story') === document.querySelector('#c1')")
+    assert shown.locator('th[aria-sort="descending"]').inner_text().startswith("Saved")
+    assert shown.evaluate(
+        "document.activeElement.closest('details.story') === document.querySelector('#c1')"
+    )
     assert shown.evaluate("scrollY") == top
     assert complaints == []
 
@@ -94,7 +112,9 @@ def test_a_server_that_has_ended_is_told(browser: Browser, serving: Any) -> None
     shown.locator("[role=status]", has_text="does not respond").wait_for(state="detached")
 
 
-def test_nothing_is_sent_again_while_nothing_has_happened(serving: Any, fold: Callable[[str], None]) -> None:
+def test_nothing_is_sent_again_while_nothing_has_happened(
+    serving: Any, fold: Callable[[str], None]
+) -> None:
     head = "GET /compacter HTTP/1.1\nHOST\nConnection: close\n"
     tag = serving.ask(f"{head}\n").partition(b"etag: ")[2].partition(b"\r\n")[0].decode()
     asked = f"{head}If-None-Match: {tag}\n\n"

@@ -14,14 +14,20 @@ import pytest
 FOLDER = Path(__file__).parent / "node"
 
 
-def test_nodes_sdk_is_answered(serve: Callable[..., Any], openai_server: Any, words: str, refusing: str) -> None:
+def test_nodes_sdk_is_answered(
+    serve: Callable[..., Any], openai_server: Any, words: str, refusing: str
+) -> None:
     node = shutil.which("node")
     if node is None or not (FOLDER / "node_modules" / "openai").is_dir():
         pytest.skip("no node, or its SDK is not installed (make node)")
     openai_server.refuse = refusing
     serving = serve(f"{openai_server.url}/v1")
     told = subprocess.run(
-        [node, str(FOLDER / "talk.mjs"), f"{serving.url}/v1"], capture_output=True, text=True, check=True, timeout=600
+        [node, str(FOLDER / "talk.mjs"), f"{serving.url}/v1"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=600,
     )
     found = json.loads(told.stdout)
     assert found["answers"] == [words] * 4

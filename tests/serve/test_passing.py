@@ -13,14 +13,17 @@ import pytest
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
-from compacter.serve import create_app
+from compacter.gateway.serve import create_app
 
 Serve = Callable[..., Any]
 CHAT = {"model": "m", "stream": True, "messages": [{"role": "user", "content": "Hello"}]}
 
 
 def post(path: str, body: bytes, more: str = "") -> tuple[str, bytes]:
-    return f"POST {path} HTTP/1.1\nHOST\nContent-Length: {len(body)}\nConnection: close\n{more}\n", body
+    return (
+        f"POST {path} HTTP/1.1\nHOST\nContent-Length: {len(body)}\nConnection: close\n{more}\n",
+        body,
+    )
 
 
 def event(text: str) -> bytes:
@@ -31,11 +34,15 @@ def event(text: str) -> bytes:
 def test_any_method_goes_through_with_its_path_query_and_body(
     serve: Serve, upstream: Any, wire: Any, method: str
 ) -> None:
-    server = upstream(lambda asked, write: write(wire.plain(b"\0\xff", "207 Odd", "application/x-odd")))
+    server = upstream(
+        lambda asked, write: write(wire.plain(b"\0\xff", "207 Odd", "application/x-odd"))
+    )
     body = b"" if method == "GET" else b"\0 bytes \xff"
     target = "/v1/files/a%2Fb%20c;v=1?key=%20x&key=y&z"
     length = f"Content-Length: {len(body)}\n" * bool(body)
-    got = serve(server.url).ask(f"{method} {target} HTTP/1.1\nHOST\n{length}Connection: close\n\n", body)
+    got = serve(server.url).ask(
+        f"{method} {target} HTTP/1.1\nHOST\n{length}Connection: close\n\n", body
+    )
     (asked,) = server.asked
     assert (asked.method, asked.target, asked.body) == (method, target, body)
     assert got.startswith(b"HTTP/1.1 207 ")
@@ -43,20 +50,36 @@ def test_any_method_goes_through_with_its_path_query_and_body(
 
 
 def test_headers_of_one_connection_stay_there(serve: Serve, upstream: Any, wire: Any) -> None:
-    theirs = "Keep-Alive: timeout=5\r\nX-Kept: yes\r\nX-Kept: twice\r\nSet-Cookie: a=1\r\nX-Hop: 1\r\nTrailer: t\r\n"
-    server = upstream(lambda asked, write: write(wire.plain(b"{}", more=theirs).replace(b"close", b"close, X-Hop")))
-    mine = "Connection: close, X-Mine\nX-Mine: 1\nTE: trailers\nProxy-Authorization: x\nX-Kept: no\nUser-Agent: odd\n"
+    theirs = (
+        "Keep-Alive: timeout=5\r\nX-Kept: yes\r\nX-Kept: twice\r\nSet-Cookie: "
+        "a=1\r\nX-Hop: 1\r\nTrailer: t\r\n"
+    )
+    server = upstream(
+        lambda asked, write: write(
+            wire.plain(b"{}", more=theirs).replace(b"close", b"close, X-Hop")
+        )
+    )
+    mine = (
+        "Connection: close, X-Mine\nX-Mine: 1\nTE: trailers\nProxy-Authorization: "
+        "x\nX-Kept: no\nUser-Agent: odd\n"
+    )
     got = serve(server.url).ask(f"GET /v1/models HTTP/1.1\nHOST\n{mine}\n").lower()
     (asked,) = server.asked
     assert sorted(name.lower() for name, _ in asked.headers) == ["host", "user-agent", "x-kept"]
     assert asked.header("host") == [server.url.removeprefix("http://")]
     assert got.count(b"x-kept:") == 2
     assert b"set-cookie: a=1" in got
-    assert not any(name in got for name in (b"x-hop", b"keep-alive", b"trailer", b"server:", b"date:"))
+    assert not any(
+        name in got for name in (b"x-hop", b"keep-alive", b"trailer", b"server:", b"date:")
+    )
 
 
-def test_a_cookie_of_one_caller_is_not_sent_for_another(serve: Serve, upstream: Any, wire: Any) -> None:
-    server = upstream(lambda asked, write: write(wire.plain(b"{}", more="Set-Cookie: session=1; Path=/\r\n")))
+def test_a_cookie_of_one_caller_is_not_sent_for_another(
+    serve: Serve, upstream: Any, wire: Any
+) -> None:
+    server = upstream(
+        lambda asked, write: write(wire.plain(b"{}", more=("Set-Cookie: session=1; Path=/\r\n")))
+    )
     serving = serve(server.url)
     for _ in range(2):
         serving.ask("GET /v1/models HTTP/1.1\nHOST\nConnection: close\n\n")
@@ -64,7 +87,9 @@ def test_a_cookie_of_one_caller_is_not_sent_for_another(serve: Serve, upstream: 
 
 
 def test_a_head_request_has_no_body(serve: Serve, upstream: Any, wire: Any) -> None:
-    server = upstream(lambda asked, write: write(wire.plain(b"", more="X-Size: 7\r\n").replace(b"h: 0", b"h: 7")))
+    server = upstream(
+        lambda asked, write: write(wire.plain(b"", more="X-Size: 7\r\n").replace(b"h: 0", b"h: 7"))
+    )
     got = serve(server.url).ask("HEAD /v1/files/1 HTTP/1.1\nHOST\nConnection: close\n\n").lower()
     assert b"content-length: 7" in got
     assert got.endswith(b"\r\n\r\n")
@@ -73,7 +98,9 @@ def test_a_head_request_has_no_body(serve: Serve, upstream: Any, wire: Any) -> N
 def test_an_upload_of_unknown_length_goes_through(serve: Serve, upstream: Any, wire: Any) -> None:
     server = upstream(lambda asked, write: write(wire.plain(b"{}")))
     body = wire.chunk(b"first ") + wire.chunk(b"second") + wire.chunk(b"")
-    serve(server.url).ask("POST /v1/files HTTP/1.1\nHOST\nTransfer-Encoding: chunked\nConnection: close\n\n", body)
+    serve(server.url).ask(
+        ("POST /v1/files HTTP/1.1\nHOST\nTransfer-Encoding: chunked\nConnection: close\n\n"), body
+    )
     assert server.asked[0].body == b"first second"
 
 
@@ -81,17 +108,24 @@ def test_a_length_beside_chunks_smuggles_nothing(serve: Serve, upstream: Any, wi
     server = upstream(lambda asked, write: write(wire.plain(b"{}")))
     serving = serve(server.url)
     body = wire.chunk(b"abc GET /admin HTTP/1.1\r\n\r\n") + wire.chunk(b"")
-    head = "POST /v1/files HTTP/1.1\nHOST\nContent-Length: 3\nTransfer-Encoding: chunked\nConnection: close\n\n"
+    head = (
+        "POST /v1/files HTTP/1.1\nHOST\nContent-Length: 3\nTransfer-Encoding: "
+        "chunked\nConnection: close\n\n"
+    )
     got = serving.ask(head, body)
     assert got.startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 200 "))
-    assert [(asked.target, asked.body, asked.header("content-length")) for asked in server.asked] in (
+    assert [
+        (asked.target, asked.body, asked.header("content-length")) for asked in server.asked
+    ] in (
         [],
         [("/v1/files", b"abc GET /admin HTTP/1.1\r\n\r\n", [])],
     )
 
 
 def test_a_packed_answer_stays_packed(serve: Serve, upstream: Any, wire: Any) -> None:
-    server = upstream(lambda asked, write: write(wire.plain(b"\x1f\x8b odd", more="Content-Encoding: br\r\n")))
+    server = upstream(
+        lambda asked, write: write(wire.plain(b"\x1f\x8b odd", more="Content-Encoding: br\r\n"))
+    )
     serving = serve(server.url)
     for path in ("/v1/models", "/v1/chat/completions"):
         got = serving.ask(*post(path, json.dumps(CHAT).encode(), "Accept-Encoding: br\n"))
@@ -102,7 +136,7 @@ def test_a_packed_answer_stays_packed(serve: Serve, upstream: Any, wire: Any) ->
 def test_a_body_that_is_too_large_to_look_into_goes_through(
     serve: Serve, upstream: Any, wire: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("compacter.serve.gateway._LARGEST_BODY", 100_000)
+    monkeypatch.setattr("compacter.gateway.serve.gateway._LARGEST_BODY", 100_000)
     server = upstream(lambda asked, write: write(wire.plain(b"{}")))
     body = json.dumps({**CHAT, "user": "x" * 300_000}).encode()
     serving = serve(server.url)
@@ -111,7 +145,9 @@ def test_a_body_that_is_too_large_to_look_into_goes_through(
     assert serving.board.passed == 1
 
 
-def test_each_piece_of_a_stream_is_passed_on_when_it_comes(serve: Serve, upstream: Any, wire: Any) -> None:
+def test_each_piece_of_a_stream_is_passed_on_when_it_comes(
+    serve: Serve, upstream: Any, wire: Any
+) -> None:
     seen = threading.Semaphore(0)
 
     def answer(asked: Any, write: Callable[[bytes], object]) -> None:
@@ -134,8 +170,12 @@ def test_each_piece_of_a_stream_is_passed_on_when_it_comes(serve: Serve, upstrea
 
 
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/audio/speech"])
-def test_nothing_is_read_faster_than_the_caller_takes_it(serve: Serve, upstream: Any, wire: Any, path: str) -> None:
-    size, written, stuck = 1 << 20, [0], threading.Event()
+def test_nothing_is_read_faster_than_the_caller_takes_it(
+    serve: Serve, upstream: Any, wire: Any, path: str
+) -> None:
+    size = 1 << 20
+    written = [0]
+    stuck = threading.Event()
 
     def answer(asked: Any, write: Callable[[bytes], object]) -> None:
         write(wire.STREAM + wire.chunk(event("begin")))
@@ -179,7 +219,8 @@ def test_a_caller_that_goes_away_is_seen_upstream(
 
 
 def test_a_caller_that_goes_away_ends_the_summary(serve: Serve, upstream: Any, wire: Any) -> None:
-    reached, refusal = threading.Event(), {"error": {"code": "context_length_exceeded", "message": "too long"}}
+    reached = threading.Event()
+    refusal = {"error": {"code": "context_length_exceeded", "message": "too long"}}
 
     def answer(asked: Any, write: Callable[[bytes], object]) -> None:
         if len(server.asked) == 1:
@@ -199,7 +240,9 @@ def test_a_caller_that_goes_away_ends_the_summary(serve: Serve, upstream: Any, w
     assert len(server.asked) == 2
 
 
-def test_an_answer_that_breaks_off_is_not_ended_as_if_it_were_whole(serve: Serve, upstream: Any, wire: Any) -> None:
+def test_an_answer_that_breaks_off_is_not_ended_as_if_it_were_whole(
+    serve: Serve, upstream: Any, wire: Any
+) -> None:
     server = upstream(lambda asked, write: write(wire.STREAM + wire.chunk(event("begin"))))
     serving = serve(server.url)
     for path in ("/v1/chat/completions", "/v1/audio/speech"):
@@ -223,10 +266,18 @@ def test_a_document_that_breaks_off_is_passed_on_as_far_as_it_came(
 
 @pytest.mark.parametrize(
     ("kind", "more"),
-    [("text/plain", ""), ("text/event-stream", "Content-Encoding: br\r\n"), ("application/json", "")],
+    [
+        ("text/plain", ""),
+        ("text/event-stream", "Content-Encoding: br\r\n"),
+        ("application/json", ""),
+    ],
 )
-def test_what_cannot_be_read_goes_through(serve: Serve, upstream: Any, wire: Any, kind: str, more: str) -> None:
-    server = upstream(lambda asked, write: write(wire.plain(b"context_length_exceeded", kind=kind, more=more)))
+def test_what_cannot_be_read_goes_through(
+    serve: Serve, upstream: Any, wire: Any, kind: str, more: str
+) -> None:
+    server = upstream(
+        lambda asked, write: write(wire.plain(b"context_length_exceeded", kind=kind, more=more))
+    )
     for body in (CHAT, {**CHAT, "messages": {"role": "user"}}):
         got = serve(server.url).ask(*post("/v1/chat/completions", json.dumps(body).encode()))
         assert got.endswith(b"\r\n\r\ncontext_length_exceeded")
@@ -257,7 +308,13 @@ async def test_another_server_that_runs_it_may_send_what_uvicorn_does_not() -> N
         async def send(message: Any) -> None:
             found.append(message)
 
-        whole = {"method": "GET", "path": "/v1", "raw_path": b"/v1/\xff", "query_string": b"", **scope}
+        whole = {
+            "method": "GET",
+            "path": "/v1",
+            "raw_path": b"/v1/\xff",
+            "query_string": b"",
+            **scope,
+        }
         whole["headers"] = [(b"host", b"localhost")]
         await create_app("http://127.0.0.1:9/v1")(whole, receive, send)
         return found
@@ -279,7 +336,11 @@ async def test_it_can_be_a_part_of_another_application(upstream: Any, wire: Any)
         pass
     async with part.router.lifespan_context(part), httpx.AsyncClient(transport=transport) as client:
         assert (await client.get("http://test/llm/v1/models")).json() == {}
-    assert [asked.target for asked in server.asked] == ["/v1/chat/completions", "/v1/models", "/v1/models"]
+    assert [asked.target for asked in server.asked] == [
+        "/v1/chat/completions",
+        "/v1/models",
+        "/v1/models",
+    ]
 
 
 def test_an_upstream_that_cannot_be_reached_is_a_502_that_says_so(serve: Serve) -> None:
@@ -290,13 +351,18 @@ def test_an_upstream_that_cannot_be_reached_is_a_502_that_says_so(serve: Serve) 
         for path in ("/v1/chat/completions", "/v1/models"):
             got = serving.ask(*post(path, json.dumps(CHAT).encode()))
             assert got.startswith(b"HTTP/1.1 502 ")
-            assert json.loads(got.partition(b"\r\n\r\n")[2])["error"]["code"] == "upstream_unreachable"
+            assert (
+                json.loads(got.partition(b"\r\n\r\n")[2])["error"]["code"] == "upstream_unreachable"
+            )
             assert address in serving.lines[-1]
 
 
 def test_an_upgrade_is_passed_on_as_a_plain_request(serve: Serve, upstream: Any, wire: Any) -> None:
     server = upstream(lambda asked, write: write(wire.plain(b"{}", "426 Upgrade Required")))
-    mine = f"Connection: Upgrade\nUpgrade: websocket\nSec-WebSocket-Version: 13\nSec-WebSocket-Key: {'A' * 22}==\n"
+    mine = (
+        f"Connection: Upgrade\nUpgrade: websocket\nSec-WebSocket-Version: "
+        f"13\nSec-WebSocket-Key: {'A' * 22}==\n"
+    )
     with serve(server.url).send(f"GET /v1/responses HTTP/1.1\nHOST\n{mine}\n") as connection:
         assert connection.recv(100).startswith(b"HTTP/1.1 426")
     assert server.asked[0].header("upgrade") == []

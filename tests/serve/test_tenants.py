@@ -11,8 +11,8 @@ import anthropic
 import openai
 import pytest
 
+from compacter.gateway.serve.callers import Callers
 from compacter.memory import SQLiteMemory
-from compacter.serve.upstream import caller
 
 Serve = Callable[..., Any]
 Talk = Callable[..., Any]
@@ -24,7 +24,8 @@ def ask(url: str, history: Any, key: str = "sk-one", **headers: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "other", [{"key": "sk-two"}, {"openai-project": "p2"}, {"api-key": "k2"}, {"cookie": "session=2"}]
+    "other",
+    [{"key": "sk-two"}, {"openai-project": "p2"}, {"api-key": "k2"}, {"cookie": "session=2"}],
 )
 def test_another_caller_with_the_same_conversation_gets_its_own_summary(
     serve: Serve, openai_server: Any, talk: Talk, tmp_path: Path, other: dict[str, Any]
@@ -37,7 +38,9 @@ def test_another_caller_with_the_same_conversation_gets_its_own_summary(
     assert serving.board.numbers()["rounds"] == 2
 
 
-def test_the_same_caller_gets_the_same_summary(serve: Serve, openai_server: Any, talk: Talk) -> None:
+def test_the_same_caller_gets_the_same_summary(
+    serve: Serve, openai_server: Any, talk: Talk
+) -> None:
     serving = serve(f"{openai_server.url}/v1")
     ask(serving.url, talk())
     before = len(openai_server.bodies)
@@ -53,7 +56,9 @@ def test_anthropic_keys_are_told_apart_too(serve: Serve, anthropic_server: Any, 
     assert serving.board.numbers()["rounds"] == 2
 
 
-def test_other_paths_and_upstreams_do_not_share(serve: Serve, openai_server: Any, talk: Talk) -> None:
+def test_other_paths_and_upstreams_do_not_share(
+    serve: Serve, openai_server: Any, talk: Talk
+) -> None:
     serving = serve([f"one={openai_server.url}/v1", f"two={openai_server.url}/deployments/two"])
     ask(f"{serving.url}/one", talk())
     ask(f"{serving.url}/two", talk())
@@ -61,26 +66,33 @@ def test_other_paths_and_upstreams_do_not_share(serve: Serve, openai_server: Any
 
 
 def test_a_digest_of_credentials_cannot_be_shifted_from_one_header_to_the_next() -> None:
+    tell = Callers().tell
     keys = {
-        caller([(b"authorization", b"ab"), (b"cookie", b"c")]),
-        caller([(b"authorization", b"a"), (b"cookie", b"bc")]),
-        caller([(b"authorization", b"abcookiec")]),
-        caller([]),
+        tell([(b"authorization", b"ab"), (b"cookie", b"c")]),
+        tell([(b"authorization", b"a"), (b"cookie", b"bc")]),
+        tell([(b"authorization", b"abcookiec")]),
+        Callers(keyless="shared").tell([]),
     }
     assert len(keys) == 4
 
 
 def test_no_key_and_no_text_is_told_or_kept(
-    serve: Serve, openai_server: Any, talk: Talk, tmp_path: Path,
-    caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+    serve: Serve,
+    openai_server: Any,
+    talk: Talk,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
     caplog.set_level("DEBUG")
     file = tmp_path / "memory.db"
     memory = SQLiteMemory(file)
     serving = serve(f"{openai_server.url}/v1", memory=memory, summarizer="extractive")
     body = json.dumps({"model": "m", "messages": talk(about="sesame")}).encode()
     head = f"Authorization: Bearer sk-open-sesame\nContent-Length: {len(body)}\nConnection: close\n"
-    assert serving.ask(f"POST /v1/chat/completions HTTP/1.1\nHOST\n{head}\n", body).startswith(b"HTTP/1.1 200 ")
+    assert serving.ask(f"POST /v1/chat/completions HTTP/1.1\nHOST\n{head}\n", body).startswith(
+        b"HTTP/1.1 200 "
+    )
     page = serving.ask("GET /compacter HTTP/1.1\nHOST\nConnection: close\n\n")
     page += serving.ask("GET /compacter.json HTTP/1.1\nHOST\nConnection: close\n\n")
     out, err = capfd.readouterr()
@@ -105,12 +117,18 @@ def test_a_models_name_is_text_on_the_page(serve: Serve, openai_server: Any, tal
 def test_health_and_totals_are_told(serve: Serve, openai_server: Any, talk: Talk) -> None:
     serving = serve(f"{openai_server.url}/v1")
     ask(serving.url, talk())
-    assert serving.ask("GET /healthz HTTP/1.1\nHOST\nConnection: close\n\n").endswith(b'{"status":"ok"}')
-    told = serving.ask("GET /compacter.json HTTP/1.1\nHOST\nConnection: close\n\n").partition(b"\r\n\r\n")[2]
+    assert serving.ask("GET /healthz HTTP/1.1\nHOST\nConnection: close\n\n").endswith(
+        b'{"status":"ok"}'
+    )
+    told = serving.ask("GET /compacter.json HTTP/1.1\nHOST\nConnection: close\n\n").partition(
+        b"\r\n\r\n"
+    )[2]
     assert json.loads(told)["totals"]["rounds"] == 1
-    assert [event["strategy"] for event in json.loads(told)["events"] if event["event"] == "CompactionEvent"] == [
-        "summarize"
-    ]
+    assert [
+        event["strategy"]
+        for event in json.loads(told)["events"]
+        if event["event"] == "CompactionEvent"
+    ] == ["summarize"]
     assert any(line.startswith("folded ") for line in serving.lines)
 
 
@@ -118,7 +136,11 @@ def test_health_and_totals_are_told(serve: Serve, openai_server: Any, talk: Talk
 def test_texts_are_shown_only_where_they_are_asked_for(
     serve: Serve, openai_server: Any, talk: Talk, *, texts: bool
 ) -> None:
-    serving = serve(f"{openai_server.url}/v1", texts=texts, summarizer=lambda messages, **_: "The keel is of oak.")
+    serving = serve(
+        f"{openai_server.url}/v1",
+        texts=texts,
+        summarizer=lambda messages, **_: "The keel is of oak.",
+    )
     ask(serving.url, talk())
     for path in ("/compacter", "/compacter.json"):
         page = serving.ask(f"GET {path} HTTP/1.1\nHOST\nConnection: close\n\n").decode()

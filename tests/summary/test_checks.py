@@ -11,16 +11,27 @@ from tests.effort import grows_linearly, repeated
 from compacter.messages.parts import Part
 from compacter.redaction import decode_escapes, redact_secrets
 from compacter.summary import checks, message, prompt, sections
-from compacter.summary.sentences import words
+from compacter.text.words import words
 
 TALK = [
-    Part("user", "text", "Please move the billing job to the new queue. Never touch the production database."),
-    Part("assistant", "text", "I moved the billing job to queue jobs-eu-7 and checked that it runs every hour."),
+    Part(
+        "user",
+        "text",
+        ("Please move the billing job to the new queue. Never touch the production database."),
+    ),
+    Part(
+        "assistant",
+        "text",
+        ("I moved the billing job to queue jobs-eu-7 and checked that it runs every hour."),
+    ),
     Part("user", "text", "Good. What is left to do before the release on Friday?"),
     Part(
         "assistant",
         "text",
-        "The alert for the queue length is missing, and the old worker still has to be switched off.",
+        (
+            "The alert for the queue length is missing, and the old worker still has to be "
+            "switched off."
+        ),
     ),
 ]
 
@@ -35,24 +46,39 @@ def fault(text: str, **options: Any) -> str:
         "SUMMARY: deploy rollback cluster latency budget schema migrate index",
         "A short summary of what came before.",
         "Task: move the billing job.\nState: moved to jobs-eu-7.\nOpen: alert, old worker.",
-        "The user wants the billing job moved. The assistant refused: \"I'm sorry, but I can't do that.\"",
+        (
+            "The user wants the billing job moved. The assistant refused: \"I'm sorry, but "
+            "I can't do that.\""
+        ),
         "The user greeted the assistant ('Hello!') and asked to move a job.",
         "Hello-world service moved to another queue; alert missing.",
         "Here is a summary of the conversation so far. The billing job was moved to jobs-eu-7.",
-        "Here is the summary of the conversation between the user and the assistant:\n- billing job moved",
+        (
+            "Here is the summary of the conversation between the user and the "
+            "assistant:\n- billing job moved"
+        ),
         "Summary of the conversation: billing job moved, alert missing.",
         "Sure! Here is a summary of the conversation: the billing job was moved to jobs-eu-7.",
         "User: wants the billing job moved.\nThe assistant did it; the alert is missing.",
         "Der Benutzer möchte den Billing-Job verschieben; der Alarm fehlt noch.",
         "Nothing of note happened so far.",
-        "- billing job moved\n- Sorry state of the alerts: none\n- cannot switch off the old worker yet",
+        (
+            "- billing job moved\n- Sorry state of the alerts: none\n- cannot switch off "
+            "the old worker yet"
+        ),
         "1. Moved job\n2. To do: alert",
         "The script can't help with dates; the team will not continue with it.",
         "They cannot provide access yet. Access is asked for in ticket OPS-17.",
         "Task: write a summary page for the release notes\nDone: the billing job was moved",
         "Task: create a chat server that records each discussion\nDone: the socket",
-        "Task: move the billing job to the new queue before Friday\nPending: move the billing job to the new queue",
-        "The user asked for a summary of the release notes in at most 40 words, and for the names of all authors.",
+        (
+            "Task: move the billing job to the new queue before Friday\nPending: move the "
+            "billing job to the new queue"
+        ),
+        (
+            "The user asked for a summary of the release notes in at most 40 words, and "
+            "for the names of all authors."
+        ),
         "The page uses <summary> and <details> elements, which the assistant closed.",
     ],
 )
@@ -102,7 +128,10 @@ def test_a_refusal_is_refused_in_any_language(text: str) -> None:
         "User: What is left?\nAssistant: The alert.\nUser: Add it.\nAssistant: Added.",
         "<|im_start|>assistant\nDone<|im_end|>",
         "The old worker is off now. Would you like me to delete it too?",
-        "The alert for the queue length is missing, and the old worker still has to be switched off.",
+        (
+            "The alert for the queue length is missing, and the old worker still has to be "
+            "switched off."
+        ),
         "Klar! Ich schalte den alten Worker gleich ab.",
         "当然！我马上处理。",
         "Конечно! Сейчас сделаю.",
@@ -133,15 +162,39 @@ def test_the_only_message_may_be_said_again() -> None:
         "Rédigez un résumé de la conversation.",
         "Escribe un resumen de la conversación.",
         "请总结以上对话的要点。",
-        "The task at hand is to write a concise overview of the exchange between a user and an assistant.",
-        "I have been asked to summarize the record of a conversation in at most 300 words, stating what is still open.",
-        "Write down what somebody needs in order to carry on the work, with headings such as Task, Rules and Facts.",
-        "Okay, so the user needs a summary of this conversation. The summary must have names and numbers.",
+        (
+            "The task at hand is to write a concise overview of the exchange between a "
+            "user and an assistant."
+        ),
+        (
+            "I have been asked to summarize the record of a conversation in at most 300 "
+            "words, stating what is still open."
+        ),
+        (
+            "Write down what somebody needs in order to carry on the work, with headings "
+            "such as Task, Rules and Facts."
+        ),
+        (
+            "Okay, so the user needs a summary of this conversation. The summary must have "
+            "names and numbers."
+        ),
         "Summary of the conversation: the user wants a summary of the conversation.",
-        "Task: Summarize the conversation between the user and the assistant.\nThe billing job is on jobs-eu-7 now.",
-        "Die Aufgabe ist, das Gespräch zwischen Nutzer und Assistent in höchstens 300 Wörtern zusammenzufassen.",
-        "Es soll eine Zusammenfassung des Gesprächs geschrieben werden, mit Namen, Zahlen und Entscheidungen.",
-        "La tarea consiste en resumir la conversación entre el usuario y el asistente con nombres y números.",
+        (
+            "Task: Summarize the conversation between the user and the assistant.\nThe "
+            "billing job is on jobs-eu-7 now."
+        ),
+        (
+            "Die Aufgabe ist, das Gespräch zwischen Nutzer und Assistent in höchstens 300 "
+            "Wörtern zusammenzufassen."
+        ),
+        (
+            "Es soll eine Zusammenfassung des Gesprächs geschrieben werden, mit Namen, "
+            "Zahlen und Entscheidungen."
+        ),
+        (
+            "La tarea consiste en resumir la conversación entre el usuario y el asistente "
+            "con nombres y números."
+        ),
         "任务是总结用户和助手之间的对话，并在300字以内写出要点。",
         "请把以上对话概括成一段简短的摘要，包括名字、数字和决定。",
         "ユーザーとアシスタントの会話を要約してください。",
@@ -155,7 +208,9 @@ def test_the_request_in_any_wording_is_no_summary(text: str) -> None:
 @pytest.mark.parametrize("tokens", [200, 2000])
 @pytest.mark.parametrize("prior", ["", "They began."])
 def test_an_answer_that_says_our_own_request_again_is_refused(tokens: int, prior: str) -> None:
-    asked = prompt.build(prompt.render([]), prior=prior, max_tokens=tokens)[0]["content"].rpartition("\n\n")[2]
+    asked = prompt.build(prompt.render([]), prior=prior, max_tokens=tokens)[0][
+        "content"
+    ].rpartition("\n\n")[2]
     assert fault(asked) == "the answer repeats the request"
     assert fault(f"Certainly, the user has a job. {asked}") == "the answer repeats the request"
 
@@ -174,7 +229,9 @@ def test_an_answer_that_says_our_own_request_again_is_refused(tokens: int, prior
     ],
 )
 def test_a_tag_of_the_request_is_refused(tag: str) -> None:
-    assert fault(f"The billing job was moved.\n{tag}") == "the summary contains a tag of the request"
+    assert fault(f"The billing job was moved.\n{tag}") == (
+        "the summary contains a tag of the request"
+    )
 
 
 @pytest.mark.parametrize(
@@ -189,9 +246,13 @@ def test_a_summary_that_repeats_itself_is_refused(text: str) -> None:
     assert fault(text, entries=TALK if text.isascii() else CHINESE) == "the summary repeats itself"
 
 
-@pytest.mark.parametrize("finish", ["length", "max_tokens", "MAX_TOKENS", "max_output_tokens", "model_length"])
+@pytest.mark.parametrize(
+    "finish", ["length", "max_tokens", "MAX_TOKENS", "max_output_tokens", "model_length"]
+)
 def test_an_answer_cut_off_by_its_token_limit_is_refused(finish: str) -> None:
-    assert fault("The job was moved and", finish=finish) == "the summary was cut off by its token limit"
+    assert fault("The job was moved and", finish=finish) == (
+        "the summary was cut off by its token limit"
+    )
 
 
 @pytest.mark.parametrize("finish", ["content_filter", "SAFETY", "refusal", "guardrail_intervened"])
@@ -220,13 +281,16 @@ def test_a_summary_must_be_smaller_than_what_it_replaces(size: int, *, accepted:
 RUSSIAN = [Part("user", "text", "Пожалуйста, перенеси задачу биллинга в новую очередь. " * 4)]
 CHINESE = [Part("user", "text", "请把计费任务移到新的队列，并且检查它每小时运行一次。" * 6)]
 ENGLISH_TEXT = (
-    "The billing job is to be moved to the new queue, and somebody has to check that it really runs each hour."
+    "The billing job is to be moved to the new queue, and somebody has to check "
+    "that it really runs each hour."
 )
 
 
 @pytest.mark.parametrize("entries", [RUSSIAN, CHINESE])
 def test_a_summary_in_another_script_is_refused(entries: list[Part]) -> None:
-    assert fault(ENGLISH_TEXT, entries=entries) == "the summary is in another script than the conversation"
+    assert fault(ENGLISH_TEXT, entries=entries) == (
+        "the summary is in another script than the conversation"
+    )
 
 
 @pytest.mark.parametrize(
@@ -242,7 +306,9 @@ def test_the_conversations_script_is_what_people_write(entries: list[Part], text
     assert fault(text, entries=entries) == ""
 
 
-PRIOR = "The user wants the billing job moved to the new queue. The assistant moved it and checked it."
+PRIOR = (
+    "The user wants the billing job moved to the new queue. The assistant moved it and checked it."
+)
 
 
 @pytest.mark.parametrize("text", [PRIOR, PRIOR + " Yes.", PRIOR.upper()])
@@ -253,7 +319,10 @@ def test_the_earlier_summary_again_is_known_as_a_copy(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "entries"),
     [
-        (PRIOR + " The alert for the queue length is missing, and the old worker is still on.", TALK),
+        (
+            PRIOR + " The alert for the queue length is missing, and the old worker is still on.",
+            TALK,
+        ),
         (PRIOR, [Part("user", "text", "Thanks.")]),
         ("They talked about jobs.", TALK),
     ],
@@ -293,7 +362,25 @@ HOSTILE = [
         "\r",
         "\u2028",
     ),
-    *(" ", "\t", ".", "!", "…", "。", "-", "#", "*", "_", ":", "a:", "Rule:", "\nRule", "Rules:\n", "user:\n", "<|"),
+    *(
+        " ",
+        "\t",
+        ".",
+        "!",
+        "…",
+        "。",
+        "-",
+        "#",
+        "*",
+        "_",
+        ":",
+        "a:",
+        "Rule:",
+        "\nRule",
+        "Rules:\n",
+        "user:\n",
+        "<|",
+    ),
     *(
         "sorry ",
         "I cannot ",
@@ -330,14 +417,21 @@ READERS: dict[str, Callable[[str], object]] = {
     "line": lambda text: prompt.line(Part("tool", "result", text, text)),
     "chunks": lambda text: prompt.chunks([Part("user", "text", text)], 4_000),
     "fault": lambda text: checks.fault(text, entries=TALK, limit=10**9),
-    "fault of a talk": lambda text: checks.fault("A job.", entries=[Part("user", "text", text), *TALK], limit=10**9),
+    "fault of a talk": lambda text: checks.fault(
+        "A job.", entries=[Part("user", "text", text), *TALK], limit=10**9
+    ),
     "copies": lambda text: checks.copies(text, text, TALK),
     "clean": checks.clean,
     "think": lambda text: checks.clean(f"<think>{text}"),
     "parse": sections.parse,
     "mark": lambda text: sections.mark(text, [*TALK, Part("tool", "result", text, "x")]),
     "check": lambda text: sections.check(
-        {"rules": ("Never touch it.",), "facts": ("a job", text[:400]), "artifacts": (text[:400],), "pending": ("x",)},
+        {
+            "rules": ("Never touch it.",),
+            "facts": ("a job", text[:400]),
+            "artifacts": (text[:400],),
+            "pending": ("x",),
+        },
         [Part("user", "text", text), *TALK],
     ),
     "message": lambda text: message.parse(message.compose(message.Summary(text, (), (), text))),
@@ -359,13 +453,16 @@ def test_a_bracket_before_a_long_run_of_spaces_is_read_at_once() -> None:
 
 
 TALE = (
-    "The user asked a friend called Smola for advice about holidays, who replied that options such as swimming and "
-    "reading were pleasant, and promised to answer again whenever somebody would continue asking other questions."
+    "The user asked a friend called Smola for advice about holidays, who replied "
+    "that options such as swimming and "
+    "reading were pleasant, and promised to answer again whenever somebody would "
+    "continue asking other questions."
 )
 
 
 REPORT = (
-    "The user wants the roof of the boathouse mended before winter, compares firms from Tannhof and Brandt, and asks "
+    "The user wants the roof of the boathouse mended before winter, compares firms "
+    "from Tannhof and Brandt, and asks "
     "for prices below 4,000 euros, offers in writing, and slate tiles like those of the church."
 )
 
@@ -378,9 +475,14 @@ REPORT = (
         (REPORT, False),
     ],
 )
-def test_a_tale_that_has_hardly_a_word_of_the_conversation_is_known(text: str, *, invented: bool) -> None:
-    told = ("I want the roof of the boathouse mended before winter. Which firms are there? Compare Tannhof and Brandt. "
-            "Slate tiles like those of the church, below 4,000 euros.")  # fmt: skip
+def test_a_tale_that_has_hardly_a_word_of_the_conversation_is_known(
+    text: str, *, invented: bool
+) -> None:
+    told = (
+        "I want the roof of the boathouse mended before winter. Which firms are there? "
+        "Compare Tannhof and Brandt. "
+        "Slate tiles like those of the church, below 4,000 euros."
+    )
     entries = [Part("user", "text", "Ask for written offers and prices.")]
     assert bool(fault(text, entries=entries, told=told)) is invented
     assert fault(text, entries=entries) == ""

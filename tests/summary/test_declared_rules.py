@@ -21,8 +21,18 @@ SUMMARIZERS: dict[str, Any] = {
 def talk(turns: int, first: int = 0) -> list[dict[str, Any]]:
     said: list[dict[str, Any]] = []
     for turn in range(first, first + turns):
-        said.append({"role": "user", "content": f"Which boat lies at pier {turn}? I saw {turn * 3} of them."})
-        said.append({"role": "assistant", "content": f"Boat {turn * 7} of Oller, {turn + 11} metres long. " * 4})
+        said.append(
+            {
+                "role": "user",
+                "content": (f"Which boat lies at pier {turn}? I saw {turn * 3} of them."),
+            }
+        )
+        said.append(
+            {
+                "role": "assistant",
+                "content": (f"Boat {turn * 7} of Oller, {turn + 11} metres long. ") * 4,
+            }
+        )
     return said
 
 
@@ -36,13 +46,17 @@ def test_they_stand_in_all_of_fifty_folds(summarizer: str, fallback: Any) -> Non
     compacter = Compacter(summarizer=SUMMARIZERS[summarizer](), rules=RULES, fallback=fallback)
     messages: list[Any] = talk(3)
     for fold in range(50):
-        result = compacter.compact([*messages, *talk(6, fold * 6), {"role": "user", "content": "And now?"}])
+        result = compacter.compact(
+            [*messages, *talk(6, fold * 6), {"role": "user", "content": "And now?"}]
+        )
         assert result.changed
         assert rules_of(result.messages)[:2] == RULES
         messages = list(result.messages)
 
 
-@pytest.mark.parametrize("strategy", [Truncate(), lambda task: task.keep([0], "Some were left out.")])
+@pytest.mark.parametrize(
+    "strategy", [Truncate(), lambda task: task.keep([0], "Some were left out.")]
+)
 def test_they_stand_in_the_summary_of_any_strategy(strategy: Any) -> None:
     result = Compacter(strategy=strategy, rules=RULES).compact(talk(20))
     summary = next(message for message in result.messages if "[compacter" in message["content"])
@@ -79,7 +93,10 @@ def test_a_call_that_they_leave_no_room_raises_the_providers_error_with_a_note_t
     with pytest.raises(TokenLimitError) as raised:
         completion("m", [*talk(40), {"role": "user", "content": "x y " * 250}])
     (note,) = raised.value.__notes__
-    assert "The declared rules take 1,000 characters, and beside what must stay there is room for" in note
+    assert (
+        "The declared rules take 1,000 characters, and beside what must stay there is room for"
+        in note
+    )
     assert "declare fewer rules (option rules)" in note
     (logged,) = caplog.messages
     assert "What helps: declare fewer rules (option rules)" in logged

@@ -14,11 +14,23 @@ BUDGET = 4_000
 
 
 def talk() -> list[dict[str, Any]]:
-    history: list[dict[str, Any]] = [{"role": "user", "content": "Never close pier 7. Which piers are there?"}]
+    history: list[dict[str, Any]] = [
+        {"role": "user", "content": ("Never close pier 7. Which piers are there?")}
+    ]
     for number in range(60):
-        said = f"Pier {number} was built by the firm Harbour-{number * 37} and costs {number * 13 + 400} euros a year."
-        history.append({"role": "assistant", "content": said + " People like to sit there and look at the water." * 2})
-        history.append({"role": "user", "content": f"Thanks. And the next one, after pier {number}?"})
+        said = (
+            f"Pier {number} was built by the firm Harbour-{number * 37} and costs "
+            f"{number * 13 + 400} euros a year."
+        )
+        history.append(
+            {
+                "role": "assistant",
+                "content": said + (" People like to sit there and look at the water.") * 2,
+            }
+        )
+        history.append(
+            {"role": "user", "content": (f"Thanks. And the next one, after pier {number}?")}
+        )
     return history
 
 
@@ -54,7 +66,9 @@ def test_what_was_filled_in_is_folded_on() -> None:
 
 
 def test_a_strategy_without_a_summary_keeps_as_long_a_tail_as_fits() -> None:
-    result = Compacter(summarizer=ScriptedSummarizer(PROSE), strategy=Truncate()).compact(talk(), budget=BUDGET)
+    result = Compacter(summarizer=ScriptedSummarizer(PROSE), strategy=Truncate()).compact(
+        talk(), budget=BUDGET
+    )
     assert result.fits
     assert sum(len(message["content"]) for message in result.messages[1:]) > 0.4 * BUDGET
 
@@ -68,21 +82,34 @@ def test_without_a_budget_a_summary_is_as_short_as_the_model_makes_it() -> None:
 @pytest.mark.parametrize("turns", [90, 160])
 @pytest.mark.parametrize("name", ["model", "none"])
 def test_a_larger_budget_never_buys_less(turns: int, name: str) -> None:
-    """Within 3 % of the length and 15 % of the user's statements: where the cut lies moves in whole messages."""
+    """Within 3 % of the length and 15 % of the user's statements: where the cut lies moves in whole
+    messages.
+    """
     history: list[dict[str, Any]] = []
     for turn in range(turns):
         history.append(
-            {"role": "user", "content": f"I need lamp {turn * 7} in hall {turn}. " + "Look well. " * (turn % 4)}
+            {
+                "role": "user",
+                "content": f"I need lamp {turn * 7} in hall {turn}. " + "Look well. " * (turn % 4),
+            }
         )
-        history.append({"role": "assistant", "content": f"Oller-{turn * 37} sells it, shelf {turn}. " * (1 + turn % 5)})
+        history.append(
+            {
+                "role": "assistant",
+                "content": (f"Oller-{turn * 37} sells it, shelf {turn}. ") * (1 + turn % 5),
+            }
+        )
     history.append({"role": "user", "content": "And now?"})
     longest = most = 0
     for budget in range(1_000, 20_001, 500):
         summarizer: Any = ScriptedSummarizer(PROSE) if name == "model" else "extractive"
-        kept = Compacter(summarizer=summarizer, memory=None).compact(history, budget=budget).messages
+        kept = (
+            Compacter(summarizer=summarizer, memory=None).compact(history, budget=budget).messages
+        )
         size = sum(len(message["content"]) for message in kept)
         told = sum(f"I need lamp {turn * 7} in hall {turn}." in str(kept) for turn in range(turns))
         assert size <= budget
         assert size >= 0.97 * longest
         assert told >= 0.85 * most - 1
-        longest, most = max(size, longest), max(told, most)
+        longest = max(size, longest)
+        most = max(told, most)

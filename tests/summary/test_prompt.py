@@ -28,7 +28,18 @@ def test_the_transcript_comes_first_and_the_instruction_last() -> None:
 
 @pytest.mark.parametrize(
     "section",
-    ["Task", "Rules", "Decisions", "Facts", "Artifacts", "Done", "Pending", "Called off", "Open questions", "Failed"],
+    [
+        "Task",
+        "Rules",
+        "Decisions",
+        "Facts",
+        "Artifacts",
+        "Done",
+        "Pending",
+        "Called off",
+        "Open questions",
+        "Failed",
+    ],
 )
 def test_the_instruction_asks_for_every_section(section: str) -> None:
     assert f"\n{section}: " in content().partition(RECORD)[2]
@@ -36,7 +47,11 @@ def test_the_instruction_asks_for_every_section(section: str) -> None:
 
 def test_an_update_shows_the_prior_summary_and_says_what_to_do_with_it() -> None:
     text = content(prior="The parser is broken.")
-    assert text.index("The parser is broken.") < text.index(RECORD) < text.index("keep what is still true")
+    assert (
+        text.index("The parser is broken.")
+        < text.index(RECORD)
+        < text.index("keep what is still true")
+    )
 
 
 def test_a_prior_summary_cannot_close_its_own_fence() -> None:
@@ -54,13 +69,17 @@ def test_a_prior_summary_cannot_close_its_own_fence() -> None:
         ("Sum it up.\n", f"Sum it up.\n\n{RECORD}"),
     ],
 )
-def test_a_template_says_where_the_transcript_goes_else_it_goes_last(template: str, expected: str) -> None:
+def test_a_template_says_where_the_transcript_goes_else_it_goes_last(
+    template: str, expected: str
+) -> None:
     assert content(template=template) == expected
 
 
 @pytest.mark.parametrize("prior", ["", "Old facts."])
 @pytest.mark.parametrize("template", [None, "Sum up: {history}!", "Sum up."])
-def test_a_prompt_around_nothing_has_what_is_added_to_the_transcript(prior: str, template: str | None) -> None:
+def test_a_prompt_around_nothing_has_what_is_added_to_the_transcript(
+    prior: str, template: str | None
+) -> None:
     around = prompt.build("", prior=prior, template=template, max_tokens=1000)[0]["content"]
     assert len(content(prior=prior, template=template)) == len(around) + len(RECORD)
 
@@ -75,7 +94,11 @@ def test_a_small_model_is_asked_in_few_words_and_for_no_sections(options: dict[s
     small = content(**options)
     assert len(small) * 2 < len(content(max_tokens=2_000))
     assert "Pending:" not in small
-    assert small.index("Fix the parser.") < small.index("Write a summary") < small.index("Do not answer")
+    assert (
+        small.index("Fix the parser.")
+        < small.index("Write a summary")
+        < small.index("Do not answer")
+    )
 
 
 @pytest.mark.parametrize(
@@ -92,11 +115,18 @@ def test_a_small_model_is_asked_in_few_words_and_for_no_sections(options: dict[s
 )
 @pytest.mark.parametrize("role", ["tool", "call"])
 def test_content_cannot_pose_as_structure(text: str, role: str) -> None:
-    entry = Part("tool", "result", text, text) if role == "tool" else Part("assistant", "call", text, text)
+    entry = (
+        Part("tool", "result", text, text)
+        if role == "tool"
+        else Part("assistant", "call", text, text)
+    )
     rendered = prompt.render([entry, *ENTRIES])
     margin = [line for line in rendered.split("\n") if not line.startswith(" ")]
     assert len(margin) == 5
-    assert not any(mark in rendered[12:-13] for mark in ("</transcript>", "<|im", "[INST]", "<<SYS>>", "<end_of_turn>"))
+    assert not any(
+        mark in rendered[12:-13]
+        for mark in ("</transcript>", "<|im", "[INST]", "<<SYS>>", "<end_of_turn>")
+    )
 
 
 @pytest.mark.parametrize("budget", [256, 300, 1_000, 5_000])
@@ -109,7 +139,9 @@ def test_chunks_fit_and_leave_nothing_out(budget: int) -> None:
     ]
     pieces = prompt.chunks(entries, budget)
     assert all(len(prompt.render(piece)) <= budget for piece in pieces)
-    said = "".join(entry.text.partition(") ")[2] or entry.text for piece in pieces for entry in piece)
+    said = "".join(
+        entry.text.partition(") ")[2] or entry.text for piece in pieces for entry in piece
+    )
     assert said == "".join(entry.text for entry in entries)
 
 

@@ -1,4 +1,6 @@
-"""Standing instructions of the user: which sentences are some, and what becomes of them over folds."""
+"""Standing instructions of the user: which sentences are some, and what becomes of them
+over folds.
+"""
 
 from __future__ import annotations
 
@@ -149,11 +151,18 @@ def test_people_who_talk_to_one_another_set_no_rules() -> None:
     assert rules.lines(talk) == []
 
 
-@pytest.mark.parametrize("label", ["Day {}", "Task", "Bug {}", "Ann", "Frage", "Step {}", "Request", "PS"])
+@pytest.mark.parametrize(
+    "label", ["Day {}", "Task", "Bug {}", "Ann", "Frage", "Step {}", "Request", "PS"]
+)
 def test_a_label_before_what_the_user_says_hides_no_rule(label: str) -> None:
-    said = [f"{label.format(number)}: Never close gate {number}. Is gate {number} open?" for number in range(6)]
+    said = [
+        f"{label.format(number)}: Never close gate {number}. Is gate {number} open?"
+        for number in range(6)
+    ]
     talk = [
-        part for text in said for part in (Part("user", "text", text), Part("assistant", "text", "Yes, it is open."))
+        part
+        for text in said
+        for part in (Part("user", "text", text), Part("assistant", "text", "Yes, it is open."))
     ]
     assert len(rules.lines(talk)) == 6
 
@@ -169,7 +178,9 @@ def test_declared_rules_come_first_and_whole_whatever_the_budget() -> None:
 
 
 def test_typed_rules_are_kept_before_those_of_a_document() -> None:
-    document = "\n".join(f"- Never paint wall number {number} in the colour {number}." for number in range(40))
+    document = "\n".join(
+        f"- Never paint wall number {number} in the colour {number}." for number in range(40)
+    )
     kept = rules.lines(user("Always ask Ann first.", document), budget=300)
     assert "Rule: Always ask Ann first." in kept
     assert sum(len(line) + 1 for line in kept) <= 300
@@ -182,7 +193,10 @@ LIFTED = [
     ("Please never deploy on a Friday.", "Deploying on a Friday is fine from now on."),
     ("Do not send any emails.", "Forget what I said about emails."),
     ("Keep all answers below 100 words.", "Answers can be longer than 100 words now."),
-    ("Never restart the cache server.", "Restart the cache server whenever you like, that ban is lifted."),
+    (
+        "Never restart the cache server.",
+        ("Restart the cache server whenever you like, that ban is lifted."),
+    ),
     ("Always ask me before you buy tickets.", "You can buy tickets without a question now."),
     ("No emojis, please.", "Emojis are okay again."),
     ("Call me Captain.", "You don't have to say Captain any more."),
@@ -200,12 +214,20 @@ LIFTED = [
 
 
 def idle(fold: int) -> list[Part]:
-    asked = [Part("user", "text", f"How far is town {fold}{place} from the river, roughly?") for place in range(4)]
-    told = [Part("assistant", "text", f"Town {fold}{place} lies {place + 7} miles from it.") for place in range(4)]
+    asked = [
+        Part("user", "text", f"How far is town {fold}{place} from the river, roughly?")
+        for place in range(4)
+    ]
+    told = [
+        Part("assistant", "text", f"Town {fold}{place} lies {place + 7} miles from it.")
+        for place in range(4)
+    ]
     return [part for pair in zip(asked, told, strict=True) for part in pair]
 
 
-def fold(parts: list[Part], budget: int, story: str = "", kept: Sequence[str] = ()) -> tuple[str, list[str]]:
+def fold(
+    parts: list[Part], budget: int, story: str = "", kept: Sequence[str] = ()
+) -> tuple[str, list[str]]:
     """The next summary of an earlier one and ``parts``: its story and its rules."""
     lines = rules.lines(parts, kept, ["Ask Ann."], budget // 3)
     return timeline(parts, budget - sum(len(line) + 1 for line in lines), story, lines), lines
@@ -235,12 +257,18 @@ def test_rules_stay_through_fifty_folds() -> None:
 
 
 def test_many_rules_and_changes_take_bounded_room() -> None:
-    many = [f"Never use box {number}." for number in range(300)] + [f"Box {n} is fine again." for n in range(300)]
+    many = [f"Never use box {number}." for number in range(300)] + [
+        f"Box {n} is fine again." for n in range(300)
+    ]
     assert sum(len(line) + 1 for line in rules.lines(user(*many), budget=900)) <= 900
 
 
-@pytest.mark.parametrize("summarizer", ["extractive", ScriptedSummarizer("They talked of refunds.")])
-def test_a_rule_outlives_a_fold_in_which_a_long_last_message_leaves_little_room(summarizer: Any) -> None:
+@pytest.mark.parametrize(
+    "summarizer", ["extractive", ScriptedSummarizer("They talked of refunds.")]
+)
+def test_a_rule_outlives_a_fold_in_which_a_long_last_message_leaves_little_room(
+    summarizer: Any,
+) -> None:
     model = ScriptedModel(window=1_000)
     completion = Compacter(summarizer=summarizer, recall=None).wrap(model.completion)
     history = [
@@ -248,24 +276,38 @@ def test_a_rule_outlives_a_fold_in_which_a_long_last_message_leaves_little_room(
         {"role": "assistant", "content": "Understood, I will ask you."},
     ]
     for number in range(12):
-        history.append({"role": "user", "content": f"Which refund did customer {number} get? It was long ago."})
         history.append(
-            {"role": "assistant", "content": f"Customer {number} got {number * 7} euros, in three parts. " * 3}
+            {
+                "role": "user",
+                "content": (f"Which refund did customer {number} get? It was long ago."),
+            }
+        )
+        history.append(
+            {
+                "role": "assistant",
+                "content": (f"Customer {number} got {number * 7} euros, in three parts. ") * 3,
+            }
         )
     for long in (3_400, 40, 40):
         history.append({"role": "user", "content": "Read this. ".ljust(long, "x")})
         completion("m", history)
-        assert "Rule: Never send a refund above 100 euros" in model.requests[-1].messages[0]["content"]
-        history += [{"role": "assistant", "content": "So it is. " * 30}, {"role": "user", "content": "And then? " * 30}]
+        assert (
+            "Rule: Never send a refund above 100 euros" in model.requests[-1].messages[0]["content"]
+        )
+        history += [
+            {"role": "assistant", "content": "So it is. " * 30},
+            {"role": "user", "content": "And then? " * 30},
+        ]
 
 
 NEWS = """\
-The council approved a budget of 4.2 million euros for the new bridge on Monday, after a debate of five hours.
-Under the new plan, every landlord at the harbour has to register his mooring, and no boat may stay longer than a week.
-Dogs are not allowed on the pier. The speed limit is 5 knots in the inner basin and 8 in the outer one.
-The mayor said that the ferry will run twice a day in summer. A spokesman called the decision overdue.
-The fee is up to 40 euros a night, depending on the length of the boat. Members of the club pay half of it.
-The contract with the builder ends no later than 31 December. Work on the northern quay began in the spring.
+The council approved a budget of 4.2 million euros for the new bridge on Monday, after a debate of
+five hours. Under the new plan, every landlord at the harbour has to register his mooring, and no
+boat may stay longer than a week. Dogs are not allowed on the pier. The speed limit is 5 knots in
+the inner basin and 8 in the outer one. The mayor said that the ferry will run twice a day in
+summer. A spokesman called the decision overdue. The fee is up to 40 euros a night, depending on the
+length of the boat. Members of the club pay half of it. The contract with the builder ends no later
+than 31 December. Work on the northern quay began in the spring.
 """
 """A pasted article, longer than what people type."""
 
@@ -273,7 +315,9 @@ The contract with the builder ends no later than 31 December. Work on the northe
 def test_rules_in_a_pasted_article_are_not_the_users() -> None:
     asked = "Please answer in plain words, no jargon."
     assert len(NEWS) > 600
-    assert rules.lines([Part("user", "text", NEWS), Part("user", "text", asked)]) == [f"Rule: {asked}"]
+    assert rules.lines([Part("user", "text", NEWS), Part("user", "text", asked)]) == [
+        f"Rule: {asked}"
+    ]
     assert rules.lines([Part("user", "text", f"{asked}\n\n{NEWS}")]) == [f"Rule: {asked}"]
 
 

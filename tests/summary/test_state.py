@@ -5,12 +5,16 @@ from __future__ import annotations
 import pytest
 
 from compacter.messages.parts import Part
-from compacter.summary.sections import Sections, check, parse, render
+from compacter.summary.evidence import Sections
+from compacter.summary.sections import check, parse, render
 
 
 def talk(*said: str) -> list[Part]:
     """Turns, the user first."""
-    return [Part("assistant" if number % 2 else "user", "text", text) for number, text in enumerate(said)]
+    return [
+        Part("assistant" if number % 2 else "user", "text", text)
+        for number, text in enumerate(said)
+    ]
 
 
 def sections(text: str) -> Sections:
@@ -45,21 +49,28 @@ WITHDRAWN = [
     ("Add dark mode to the settings page.", "Dark mode on the settings page is cancelled."),
     ("Rent a van for the move in March.", "We do not need the van for the move in March."),
     ("Invite the Hansen family for dinner.", "Do not invite the Hansen family for dinner."),
-    ("Bitte bestelle neue Stühle für das Büro.", "Die Stühle für das Büro brauchen wir nicht mehr."),
+    (
+        "Bitte bestelle neue Stühle für das Büro.",
+        ("Die Stühle für das Büro brauchen wir nicht mehr."),
+    ),
     ("Réserve une salle pour la réunion.", "Laisse tomber la salle pour la réunion."),
 ]
 BOTH = [*FINISHED, *WITHDRAWN]
 
 
 @pytest.mark.parametrize(("asked", "then"), FINISHED)
-def test_what_the_assistant_reported_stands_beside_an_item_that_a_model_calls_pending(asked: str, then: str) -> None:
+def test_what_the_assistant_reported_stands_beside_an_item_that_a_model_calls_pending(
+    asked: str, then: str
+) -> None:
     answer = sections(f"Task: keep the books\nPending: {asked}")
     checked = check(answer, talk(asked, then))
     assert f'[Assistant said last: "{then}' in checked.sections["pending"][0]
 
 
 @pytest.mark.parametrize(("asked", "then"), WITHDRAWN)
-def test_what_the_user_withdrew_stands_beside_an_item_that_a_model_calls_pending(asked: str, then: str) -> None:
+def test_what_the_user_withdrew_stands_beside_an_item_that_a_model_calls_pending(
+    asked: str, then: str
+) -> None:
     answer = sections(f"Task: keep the books\nPending: {asked}")
     checked = check(answer, talk(asked, "I will look into that.", then))
     assert f'[User said last: "{then}' in checked.sections["pending"][0]
@@ -67,9 +78,13 @@ def test_what_the_user_withdrew_stands_beside_an_item_that_a_model_calls_pending
 
 @pytest.mark.parametrize(("asked", "then"), BOTH)
 @pytest.mark.parametrize("closed", ["done", "cancelled"])
-def test_what_was_closed_before_does_not_come_back_as_pending(asked: str, then: str, closed: str) -> None:
+def test_what_was_closed_before_does_not_come_back_as_pending(
+    asked: str, then: str, closed: str
+) -> None:
     answer = sections(f"Task: keep the books\nPending: {asked}\nOpen questions: {asked}")
-    checked = check(answer, talk("How is the weather in Bergen today?", "It rains."), prior={closed: (asked,)})
+    checked = check(
+        answer, talk("How is the weather in Bergen today?", "It rains."), prior={closed: (asked,)}
+    )
     assert "pending" not in checked.sections
     assert "questions" not in checked.sections
     assert checked.sections[closed] == (asked,)
@@ -117,30 +132,51 @@ def test_similar_work_that_is_still_open_stays_pending(done: str, pending: str) 
 
 def test_what_was_done_is_restored_where_a_model_forgot_it_and_its_number_is_bounded() -> None:
     before: Sections = {"done": tuple(f"Imported file number {number}" for number in range(200))}
-    checked = check(sections("Task: import\nPending: file 201"), talk("Import file 201."), prior=before)
+    checked = check(
+        sections("Task: import\nPending: file 201"), talk("Import file 201."), prior=before
+    )
     assert len(checked.sections["done"]) == 30
     assert checked.sections["done"][-1] == "Imported file number 199"
 
 
 def test_the_last_word_is_replaced_and_never_piles_up() -> None:
     said: Sections = {}
-    for report in ("I began with the tables.", "The tables are half done.", "The tables are finished and checked."):
+    for report in (
+        "I began with the tables.",
+        "The tables are half done.",
+        ("The tables are finished and checked."),
+    ):
         answer = sections(f"Task: x\nPending: {said['pending'][0] if said else 'Clean the tables'}")
         said = check(answer, talk("Go on with the tables.", report), prior=said).sections
-    assert said["pending"][0] == 'Clean the tables [Assistant said last: "The tables are finished and checked."]'
+    assert said["pending"][0] == (
+        'Clean the tables [Assistant said last: "The tables are finished and checked."]'
+    )
 
 
-def test_the_last_word_stays_until_there_is_a_newer_one_and_what_an_item_is_taken_from_is_none() -> None:
-    first = check(sections("Task: mend the import\nPending: CSV export"), talk("The import fails. Add a CSV export."))
+def test_the_last_word_stays_until_there_is_a_newer_one_and_its_source_is_none() -> None:
+    first = check(
+        sections("Task: mend the import\nPending: CSV export"),
+        talk("The import fails. Add a CSV export."),
+    )
     assert first.sections == {"task": ("mend the import",), "pending": ("CSV export",)}
     done = talk("And the fence?", "The CSV export is done.")
-    second = check(sections("Task: mend the import\nPending: CSV export"), done, prior=first.sections)
-    assert second.sections["pending"] == ('CSV export [Assistant said last: "The CSV export is done."]',)
-    third = check(sections("Task: mend the import\nPending: CSV export"), talk("And now?"), prior=second.sections)
+    second = check(
+        sections("Task: mend the import\nPending: CSV export"), done, prior=first.sections
+    )
+    assert second.sections["pending"] == (
+        ('CSV export [Assistant said last: "The CSV export is done."]'),
+    )
+    third = check(
+        sections("Task: mend the import\nPending: CSV export"),
+        talk("And now?"),
+        prior=second.sections,
+    )
     assert third.sections["pending"] == second.sections["pending"]
 
 
-@pytest.mark.parametrize("words", ["Take option 1. Then book it.", "Pay 5 - 3 euros", "Fill in User: and Tool: there"])
+@pytest.mark.parametrize(
+    "words", ["Take option 1. Then book it.", "Pay 5 - 3 euros", "Fill in User: and Tool: there"]
+)
 def test_no_word_is_taken_out_of_an_item(words: str) -> None:
     for text in (f"Task: {words}\nFacts: {words}", f"Task:\n- {words}\nFacts:\n2. {words}"):
         assert parse(text) == {"task": (words,), "facts": (words,)}
@@ -153,4 +189,7 @@ def test_sections_are_read_as_they_were_written() -> None:
         "facts": ("Done: is a word here", "Rule: also this", "a"),
         "pending": ("one", "two"),
     }
-    assert parse(render(written)) == {**written, "facts": ("> Done: is a word here", "Rule: also this", "a")}
+    assert parse(render(written)) == {
+        **written,
+        "facts": ("> Done: is a word here", "Rule: also this", "a"),
+    }

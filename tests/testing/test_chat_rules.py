@@ -32,16 +32,28 @@ def gives(call: str) -> dict[str, Any]:
     [
         pytest.param([USER], id="one message"),
         pytest.param([SYSTEM, USER, ANSWER, SYSTEM, USER], id="a system message in the middle"),
-        pytest.param([USER, asks("a", "b"), gives("b"), gives("a"), USER], id="parallel calls in any order"),
-        pytest.param([USER, asks("a"), gives("a"), asks("a"), gives("a")], id="an id that comes again"),
+        pytest.param(
+            [USER, asks("a", "b"), gives("b"), gives("a"), USER], id="parallel calls in any order"
+        ),
+        pytest.param(
+            [USER, asks("a"), gives("a"), asks("a"), gives("a")], id="an id that comes again"
+        ),
         pytest.param([USER, USER, ANSWER, ANSWER], id="equal roles in a row"),
         pytest.param([{"role": "user", "content": ""}], id="an empty text"),
-        pytest.param([{"role": "user", "content": [{"type": "text", "text": "hi"}]}], id="content as parts"),
-        pytest.param([USER, {"role": "assistant", "content": None, "refusal": "no"}], id="a refusal"),
+        pytest.param(
+            [{"role": "user", "content": [{"type": "text", "text": "hi"}]}], id="content as parts"
+        ),
+        pytest.param(
+            [USER, {"role": "assistant", "content": None, "refusal": "no"}], id="a refusal"
+        ),
         pytest.param(
             [
                 USER,
-                {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": "{}"}},
+                {
+                    "role": "assistant",
+                    "content": None,
+                    "function_call": {"name": "f", "arguments": "{}"},
+                },
                 {"role": "function", "name": "f", "content": "1"},
             ],
             id="a call in the old form",
@@ -66,11 +78,17 @@ def test_a_sound_list_has_no_fault(messages: list[Any]) -> None:
         ([USER, ANSWER, gives("a")], "answers no call"),
         ([USER, asks("a"), gives("b")], "'b' answers no call"),
         ([USER, asks("a"), gives("a"), gives("a")], "messages[3]: the tool result 'a'"),
-        ([USER, asks("a"), USER, gives("a")], "messages[1]: no tool result follows for the tool call 'a'"),
+        (
+            [USER, asks("a"), USER, gives("a")],
+            ("messages[1]: no tool result follows for the tool call 'a'"),
+        ),
         ([USER, asks("a", "b"), gives("a"), USER], "tool call 'b'"),
         ([USER, asks("a")], "tool call 'a'"),
         ([USER, asks("a", "a"), gives("a"), gives("a")], "same id"),
-        ([USER, {"role": "function", "name": "f", "content": "1"}], "'f' answers no preceding call"),
+        (
+            [USER, {"role": "function", "name": "f", "content": "1"}],
+            "'f' answers no preceding call",
+        ),
     ],
 )
 def test_a_broken_list_is_told_with_its_place(messages: list[Any], fault: str) -> None:
@@ -84,7 +102,11 @@ def test_a_broken_list_is_told_with_its_place(messages: list[Any], fault: str) -
         (ChatRules(alternate_roles=True), [USER, asks("a"), gives("a"), ANSWER, USER], ""),
         (ChatRules(alternate_roles=True), [SYSTEM, USER, USER], "user after user"),
         (ChatRules(alternate_roles=True), [USER, SYSTEM, USER], "user after user"),
-        (ChatRules(alternate_roles=True), [USER, ANSWER, asks("a"), gives("a")], "assistant after assistant"),
+        (
+            ChatRules(alternate_roles=True),
+            [USER, ANSWER, asks("a"), gives("a")],
+            "assistant after assistant",
+        ),
         (ChatRules(alternate_roles=True), [SYSTEM, ANSWER], "must be the user's"),
         (ChatRules(user_first=True), [SYSTEM, USER, USER], ""),
         (ChatRules(user_first=True), [SYSTEM, ANSWER, USER], "must be the user's, got assistant"),
@@ -97,7 +119,11 @@ def test_a_broken_list_is_told_with_its_place(messages: list[Any], fault: str) -
             "blank",
         ),
         (ChatRules(refuse_blank=True), [{"role": "user", "content": [{"type": "image_url"}]}], ""),
-        (ChatRules(refuse_blank=True), [USER, asks("a") | {"content": ""}, gives("a") | {"content": ""}], ""),
+        (
+            ChatRules(refuse_blank=True),
+            [USER, asks("a") | {"content": ""}, gives("a") | {"content": ""}],
+            "",
+        ),
     ],
 )
 def test_stricter_rules(rules: ChatRules, messages: list[Any], fault: str) -> None:
@@ -112,7 +138,8 @@ def test_objects_are_read_like_dicts() -> None:
 
     class Plain:
         def __init__(self) -> None:
-            self.role, self.content = "user", "hi"
+            self.role = "user"
+            self.content = "hi"
 
     assert ChatRules()([Plain(), Said(role="assistant", content="x")]) is None
     assert "no content" in (ChatRules()([Said(role="user", content=None)]) or "")
@@ -132,10 +159,16 @@ steps = st.lists(
 
 
 @given(steps=steps, data=st.data())
-def test_no_call_and_no_result_can_be_taken_away_alone(steps: list[list[Any]], data: st.DataObject) -> None:
+def test_no_call_and_no_result_can_be_taken_away_alone(
+    steps: list[list[Any]], data: st.DataObject
+) -> None:
     messages = [message for step in steps for message in step]
     assert ChatRules()(messages) is None
-    halves = [index for index, message in enumerate(messages) if message["role"] == "tool" or message.get("tool_calls")]
+    halves = [
+        index
+        for index, message in enumerate(messages)
+        if message["role"] == "tool" or message.get("tool_calls")
+    ]
     if halves:
         index = data.draw(st.sampled_from(halves))
         assert ChatRules()(messages[:index] + messages[index + 1 :]) is not None

@@ -16,9 +16,15 @@ characters = CharacterCount(chars_per_token=1, media_tokens=1000)
     [
         pytest.param({"role": "user", "content": "abc"}, 3, id="text"),
         pytest.param({"role": "assistant", "content": None}, 0, id="nothing"),
-        pytest.param({"role": "user", "content": [{"type": "text", "text": "abc"}, "de"]}, 5, id="parts"),
         pytest.param(
-            {"tool_calls": [{"id": "call_1", "function": {"name": "find", "arguments": '{"q":1}'}}]},
+            {"role": "user", "content": [{"type": "text", "text": "abc"}, "de"]}, 5, id="parts"
+        ),
+        pytest.param(
+            {
+                "tool_calls": [
+                    {"id": "call_1", "function": {"name": "find", "arguments": '{"q":1}'}}
+                ]
+            },
             4 + 7,
             id="the name and the arguments of a call",
         ),
@@ -27,9 +33,18 @@ characters = CharacterCount(chars_per_token=1, media_tokens=1000)
             4 + 8,
             id="arguments as an object count as their JSON",
         ),
-        pytest.param({"role": "tool", "tool_call_id": "call_1", "content": "abc"}, 3, id="a result"),
         pytest.param(
-            {"content": [{"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 9999}}]},
+            {"role": "tool", "tool_call_id": "call_1", "content": "abc"}, 3, id="a result"
+        ),
+        pytest.param(
+            {
+                "content": [
+                    {
+                        "type": "image_url",
+                        "image_url": {"url": "data:image/png;base64," + "A" * 9999},
+                    }
+                ]
+            },
             1000,
             id="a picture has a fixed price",
         ),
@@ -48,7 +63,9 @@ characters = CharacterCount(chars_per_token=1, media_tokens=1000)
             4,
             id="a result of Bedrock",
         ),
-        pytest.param({"content": "abc", "audio": None, "function_call": None}, 3, id="an SDK's empty members"),
+        pytest.param(
+            {"content": "abc", "audio": None, "function_call": None}, 3, id="an SDK's empty members"
+        ),
     ],
 )
 def test_the_text_of_every_wire_format_counts(message: dict[str, Any], size: int) -> None:

@@ -35,7 +35,9 @@ NUMBERLESS = {"bedrock"}
         ("litellm", "ContextWindowExceededError", 400, None),
     ],
 )
-def test_the_exception_looks_like_the_vendors(style: str, name: str, status: int, code: str | int | None) -> None:
+def test_the_exception_looks_like_the_vendors(
+    style: str, name: str, status: int, code: str | int | None
+) -> None:
     error = token_limit_error(style, limit=10, input_tokens=11)
     assert (type(error).__name__, error.status_code, error.code) == (name, status, code)
 
@@ -109,7 +111,9 @@ def test_botocores_answer_stands_where_botocore_keeps_it() -> None:
 
 
 def test_a_style_of_ones_own() -> None:
-    style = Style("mine", "TooBig", "{input} is more than {limit}", status=413, shown="{status}: {message}")
+    style = Style(
+        "mine", "TooBig", "{input} is more than {limit}", status=413, shown="{status}: {message}"
+    )
     with pytest.raises(TokenLimitError, match="413: 2 is more than 1") as caught:
         ScriptedModel(window=1, style=style).completion("m", [{"role": "user", "content": "hello"}])
     assert type(caught.value).__name__ == "TooBig"

@@ -47,16 +47,25 @@ class TestWindow:
     def test_tools_count(self) -> None:
         model = ScriptedModel(window=20)
         with pytest.raises(TokenLimitError):
-            model.completion("m", HELLO, tools=[{"type": "function", "function": {"name": "n" * 80}}])
+            model.completion(
+                "m", HELLO, tools=[{"type": "function", "function": {"name": "n" * 80}}]
+            )
 
     def test_max_tokens_counts_only_where_the_provider_counts_it(self) -> None:
         assert ScriptedModel(window=10).completion("m", HELLO, max_tokens=9)
-        with pytest.raises(TokenLimitError, match=r"11 tokens \(2 in the messages, 9 in the completion\)"):
+        with pytest.raises(
+            TokenLimitError,
+            match=(
+                r"11 tokens \(2 in the messages, 9 in the "
+                r"completion\)"
+            ),
+        ):
             ScriptedModel(window=10, counts_output=True).completion("m", HELLO, max_tokens=9)
 
     @pytest.mark.parametrize("option", ["max_tokens", "max_completion_tokens", "max_output_tokens"])
     def test_the_output_limit_goes_by_several_names(self, option: str) -> None:
-        model, options = ScriptedModel(window=10, counts_output=True), {option: 9}
+        model = ScriptedModel(window=10, counts_output=True)
+        options = {option: 9}
         with pytest.raises(TokenLimitError):
             model.completion("m", HELLO, stream=False, **options)
         assert model.requests[0].max_tokens == 9
@@ -65,10 +74,15 @@ class TestWindow:
         ("window", "max_tokens", "characters"),
         [(100, 2, 8), (5, None, 12), (2, 50, 4)],
     )
-    def test_an_answer_without_room_is_cut(self, window: int, max_tokens: int | None, characters: int) -> None:
+    def test_an_answer_without_room_is_cut(
+        self, window: int, max_tokens: int | None, characters: int
+    ) -> None:
         model = ScriptedModel(window=window, replies="0123456789" * 9)
         choice = model.completion("m", HELLO, max_tokens=max_tokens)["choices"][0]
-        assert (len(choice["message"]["content"]), choice["finish_reason"]) == (characters, "length")
+        assert (len(choice["message"]["content"]), choice["finish_reason"]) == (
+            characters,
+            "length",
+        )
 
     def test_a_given_finish_reason_keeps_the_answer_whole(self) -> None:
         model = ScriptedModel(replies={"content": "a long answer", "finish_reason": "stop"})
@@ -110,7 +124,9 @@ class TestReplies:
         assert model.completion("m", HELLO)["choices"][0]["message"]["content"] == "HELLO"
 
     def test_tool_calls_end_with_their_own_reason(self) -> None:
-        choice = ScriptedModel(replies={"tool_calls": [call()]}).completion("m", HELLO)["choices"][0]
+        choice = ScriptedModel(replies={"tool_calls": [call()]}).completion("m", HELLO)["choices"][
+            0
+        ]
         assert choice["finish_reason"] == "tool_calls"
         assert choice["message"] == {"role": "assistant", "content": None, "tool_calls": [call()]}
 
@@ -163,8 +179,12 @@ class TestReplies:
         answer = asyncio.run(model.acompletion("m", HELLO))
         assert answer["choices"][0]["message"]["content"] == "later"
 
-    @pytest.mark.parametrize(("usage", "seen"), [(False, None), ({"prompt_tokens": 7}, {"prompt_tokens": 7})])
-    def test_usage_can_be_left_out_or_made_up(self, usage: bool | dict[str, int], seen: object) -> None:
+    @pytest.mark.parametrize(
+        ("usage", "seen"), [(False, None), ({"prompt_tokens": 7}, {"prompt_tokens": 7})]
+    )
+    def test_usage_can_be_left_out_or_made_up(
+        self, usage: bool | dict[str, int], seen: object
+    ) -> None:
         assert ScriptedModel(usage=usage).completion("m", HELLO).get("usage") == seen
 
 
@@ -197,7 +217,9 @@ class TestCalls:
 
     def test_trio_will_do(self) -> None:
         async def streamed() -> list[Any]:
-            return [chunk async for chunk in await ScriptedModel().acompletion("m", HELLO, stream=True)]
+            return [
+                chunk async for chunk in await ScriptedModel().acompletion("m", HELLO, stream=True)
+            ]
 
         assert trio.run(ScriptedModel().acompletion, "m", HELLO)["choices"]
         assert trio.run(streamed)
@@ -231,12 +253,17 @@ class TestCalls:
 
 class TestBooks:
     def test_requests_are_copies(self) -> None:
-        model, messages = ScriptedModel(), copy.deepcopy(HELLO)
+        model = ScriptedModel()
+        messages = copy.deepcopy(HELLO)
         model.completion("m", messages, temperature=1)
         messages[0]["content"] = "changed"
         request = model.requests[0]
         assert request.messages == tuple(HELLO)
-        assert (request.model, dict(request.options), request.streaming) == ("m", {"temperature": 1}, False)
+        assert (request.model, dict(request.options), request.streaming) == (
+            "m",
+            {"temperature": 1},
+            False,
+        )
 
     def test_every_kind_of_request_is_counted(self) -> None:
         model = ScriptedModel(window=10)
@@ -265,7 +292,10 @@ class TestBooks:
 
     def test_threads_lose_no_request(self) -> None:
         model = ScriptedModel()
-        threads = [threading.Thread(target=lambda: [model.completion("m", HELLO) for _ in range(20)]) for _ in range(8)]
+        threads = [
+            threading.Thread(target=lambda: [model.completion("m", HELLO) for _ in range(20)])
+            for _ in range(8)
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:

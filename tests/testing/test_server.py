@@ -18,8 +18,14 @@ if TYPE_CHECKING:
 openai = pytest.importorskip("openai", reason="the openai SDK is not installed")
 anthropic = pytest.importorskip("anthropic", reason="the anthropic SDK is not installed")
 
-LONG: Any = [{"role": "user", "content": f"Harbour {n} takes ships of {n} metres. " * 3} for n in range(40)]
-CALL = {"id": "call_1", "type": "function", "function": {"name": "count_ships", "arguments": '{"pier": 4}'}}
+LONG: Any = [
+    {"role": "user", "content": f"Harbour {n} takes ships of {n} metres. " * 3} for n in range(40)
+]
+CALL = {
+    "id": "call_1",
+    "type": "function",
+    "function": {"name": "count_ships", "arguments": '{"pier": 4}'},
+}
 TOOL = {"tool_calls": [CALL]}
 QUESTION: Any = [{"role": "user", "content": "How many ships?"}]
 
@@ -42,12 +48,16 @@ class TestChatCompletions:
         assert reply.usage.prompt_tokens == server.model.requests[0].tokens
 
     def test_it_streams(self, server: ScriptedServer) -> None:
-        chunks: Any = server.openai().chat.completions.create(model="gpt-4o", messages=QUESTION, stream=True)
+        chunks: Any = server.openai().chat.completions.create(
+            model="gpt-4o", messages=QUESTION, stream=True
+        )
         said = "".join(chunk.choices[0].delta.content or "" for chunk in chunks)
         assert said == "Three ships lie there today."
 
     @pytest.mark.parametrize("stream", [False, True])
-    def test_it_refuses_what_is_too_long_as_the_sdk_expects_it(self, server: ScriptedServer, stream: bool) -> None:
+    def test_it_refuses_what_is_too_long_as_the_sdk_expects_it(
+        self, server: ScriptedServer, stream: bool
+    ) -> None:
         with pytest.raises(openai.BadRequestError) as caught:
             server.openai().chat.completions.create(model="gpt-4o", messages=LONG, stream=stream)
         assert caught.value.code == "context_length_exceeded"
@@ -83,7 +93,9 @@ class TestResponses:
 
     def test_it_streams(self, server: ScriptedServer) -> None:
         with server.openai().responses.stream(model="gpt-4o", input="How many ships?") as stream:
-            said = "".join(event.delta for event in stream if event.type == "response.output_text.delta")
+            said = "".join(
+                event.delta for event in stream if event.type == "response.output_text.delta"
+            )
             final = stream.get_final_response()
         assert said == final.output_text == "Three ships lie there today."
 
@@ -91,7 +103,12 @@ class TestResponses:
     def test_calls_of_tools_go_there_and_back(self, stream: bool) -> None:
         with scripted(replies=[TOOL, "Four."]) as server:
             client = server.openai()
-            tool: Any = {"type": "function", "name": "count_ships", "parameters": {"type": "object"}, "strict": False}
+            tool: Any = {
+                "type": "function",
+                "name": "count_ships",
+                "parameters": {"type": "object"},
+                "strict": False,
+            }
             given: list[Any] = [*QUESTION]
             if stream:
                 with client.responses.stream(model="gpt-4o", input=given, tools=[tool]) as events:
@@ -113,7 +130,9 @@ class TestResponses:
         with scripted(window=600, overflow_at=where) as server:
             client = Compacter(summarizer="extractive").wrap(server.openai())
             reply: Any = client.responses.create(model="gpt-4o", input=LONG, stream=stream)
-            assert ([event.type for event in reply][-1] if stream else reply.status).endswith("completed")
+            assert ([event.type for event in reply][-1] if stream else reply.status).endswith(
+                "completed"
+            )
             assert server.model.rejected == 1
 
 
@@ -129,7 +148,9 @@ class TestMessages:
         assert server.model.requests[0].messages[0] == {"role": "system", "content": "Be brief."}
 
     def test_it_streams(self, server: ScriptedServer) -> None:
-        with server.anthropic().messages.stream(model="claude", max_tokens=99, messages=QUESTION) as stream:
+        with server.anthropic().messages.stream(
+            model="claude", max_tokens=99, messages=QUESTION
+        ) as stream:
             said = "".join(stream.text_stream)
             final = stream.get_final_message()
         assert said == "Three ships lie there today."
@@ -141,7 +162,9 @@ class TestMessages:
             client = server.anthropic()
             given: list[Any] = [*QUESTION]
             if stream:
-                with client.messages.stream(model="claude", max_tokens=99, messages=given) as events:
+                with client.messages.stream(
+                    model="claude", max_tokens=99, messages=given
+                ) as events:
                     first: Any = events.get_final_message()
             else:
                 first = self.ask(client, given)
@@ -176,12 +199,17 @@ class TestOtherAnswers:
             server.openai().responses.create(model="gpt-4o", input="How many?")
 
     def test_a_script_that_is_used_up_says_so(self) -> None:
-        with scripted(replies=[]) as server, pytest.raises(openai.InternalServerError, match="0 replies"):
+        with (
+            scripted(replies=[]) as server,
+            pytest.raises(openai.InternalServerError, match="0 replies"),
+        ):
             server.openai().responses.create(model="gpt-4o", input="How many?")
 
     def test_a_stream_breaks_where_the_script_says_so(self) -> None:
         with scripted(replies=Interrupted("Three ships lie there today.", after=2)) as server:
-            stream = server.openai().chat.completions.create(model="gpt-4o", messages=QUESTION, stream=True)
+            stream = server.openai().chat.completions.create(
+                model="gpt-4o", messages=QUESTION, stream=True
+            )
             with pytest.raises(openai.APIError):
                 list(stream)
 
@@ -189,7 +217,9 @@ class TestOtherAnswers:
         ("path", "body", "status"),
         [("/v1/nothing", b"{}", 404), ("/v1/messages", b"[", 400), ("/responses", b"{}", 400)],
     )
-    def test_what_cannot_be_read_is_refused(self, server: ScriptedServer, path: str, body: bytes, status: int) -> None:
+    def test_what_cannot_be_read_is_refused(
+        self, server: ScriptedServer, path: str, body: bytes, status: int
+    ) -> None:
         with pytest.raises(urllib.error.HTTPError) as caught:
             urllib.request.urlopen(urllib.request.Request(server.url + path, body), timeout=300)
         with caught.value as answer:

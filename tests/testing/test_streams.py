@@ -33,7 +33,9 @@ async def read(stream: AsyncScriptedStream, seen: list[dict[str, Any]]) -> None:
 
 class TestChunks:
     def test_role_then_text_then_the_finish(self) -> None:
-        chunks = list(ScriptedModel(replies="abcdef", chunk_size=4).completion("m", HELLO, stream=True))
+        chunks = list(
+            ScriptedModel(replies="abcdef", chunk_size=4).completion("m", HELLO, stream=True)
+        )
         assert [(delta(chunk), chunk["choices"][0]["finish_reason"]) for chunk in chunks] == [
             ({"role": "assistant", "content": ""}, None),
             ({"content": "abcd"}, None),
@@ -43,16 +45,24 @@ class TestChunks:
 
     def test_usage_comes_last_and_only_if_asked_for(self) -> None:
         model = ScriptedModel()
-        chunks = list(model.completion("m", HELLO, stream=True, stream_options={"include_usage": True}))
+        chunks = list(
+            model.completion("m", HELLO, stream=True, stream_options={"include_usage": True})
+        )
         assert (chunks[-1]["choices"], chunks[-1]["usage"]["prompt_tokens"]) == ([], 2)
         assert not any("usage" in chunk for chunk in chunks[:-1])
 
     def test_tool_calls_come_in_pieces(self) -> None:
         function = {"name": "look_up", "arguments": '{"q": 1}'}
         reply = {"tool_calls": [{"id": "call_1", "type": "function", "function": function}]}
-        chunks = list(ScriptedModel(replies=reply, chunk_size=5).completion("m", HELLO, stream=True))
+        chunks = list(
+            ScriptedModel(replies=reply, chunk_size=5).completion("m", HELLO, stream=True)
+        )
         parts = [delta(chunk)["tool_calls"][0] for chunk in chunks if "tool_calls" in delta(chunk)]
-        assert (parts[0]["id"], parts[0]["function"]["name"], len(parts)) == ("call_1", "look_up", 3)
+        assert (parts[0]["id"], parts[0]["function"]["name"], len(parts)) == (
+            "call_1",
+            "look_up",
+            3,
+        )
         assert "".join(part["function"]["arguments"] for part in parts) == '{"q": 1}'
         assert chunks[-1]["choices"][0]["finish_reason"] == "tool_calls"
 
@@ -107,7 +117,9 @@ class TestOverflow:
 
     @pytest.mark.parametrize(("place", "before"), [("first_event", 0), ("after_role", 3)])
     def test_later_it_is_raised_while_reading(self, place: OverflowAt, before: int) -> None:
-        stream = ScriptedModel(window=1, overflow_at=place, housekeeping=2).completion("m", HELLO, stream=True)
+        stream = ScriptedModel(window=1, overflow_at=place, housekeeping=2).completion(
+            "m", HELLO, stream=True
+        )
         assert isinstance(stream, ScriptedStream)
         seen: list[dict[str, Any]] = []
         with pytest.raises(TokenLimitError):
@@ -122,7 +134,9 @@ class TestOverflow:
 
     @pytest.mark.parametrize("place", PLACES)
     async def test_async_streams_refuse_at_the_same_places(self, place: OverflowAt) -> None:
-        stream = await ScriptedModel(window=1, overflow_at=place).acompletion("m", HELLO, stream=True)
+        stream = await ScriptedModel(window=1, overflow_at=place).acompletion(
+            "m", HELLO, stream=True
+        )
         seen: list[dict[str, Any]] = []
         if place == "error_chunk":
             assert [chunk["error"]["code"] async for chunk in stream] == ["context_length_exceeded"]
@@ -157,7 +171,9 @@ class TestInterruption:
             assert caught.value is error
 
     def test_a_shorter_stream_breaks_at_its_end(self) -> None:
-        stream = ScriptedModel(replies=Interrupted("ab", after=99)).completion("m", HELLO, stream=True)
+        stream = ScriptedModel(replies=Interrupted("ab", after=99)).completion(
+            "m", HELLO, stream=True
+        )
         assert [delta(next(stream)) for _ in range(3)][1] == {"content": "ab"}
         with pytest.raises(TokenLimitError):
             next(stream)

@@ -26,7 +26,12 @@ def test_it_says_its_text_and_keeps_the_prompts() -> None:
 
 def test_before_the_first_prompt_the_books_are_empty() -> None:
     summarizer = ScriptedSummarizer()
-    assert (summarizer.prompts, summarizer.tokens, summarizer.largest, summarizer.rejected) == ((), 0, 0, 0)
+    assert (summarizer.prompts, summarizer.tokens, summarizer.largest, summarizer.rejected) == (
+        (),
+        0,
+        0,
+        0,
+    )
 
 
 def test_a_function_makes_the_summary_of_the_prompt() -> None:
@@ -85,7 +90,8 @@ def test_a_summary_that_is_larger_than_its_prompt() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fail", "kind", "status"), [("raises", ProviderError, 500), ("overflows", TokenLimitError, 400)]
+    ("fail", "kind", "status"),
+    [("raises", ProviderError, 500), ("overflows", TokenLimitError, 400)],
 )
 def test_errors(fail: Failure, kind: type[ProviderError], status: int) -> None:
     with pytest.raises(kind) as caught:

@@ -1,6 +1,7 @@
 """The public API as type checkers see it; read by mypy and pyright, never run.
 
-An expectation of an error is an ignore comment: both checkers complain about one that is not needed.
+An expectation of an error is an ignore comment: both checkers complain about one that is not
+needed.
 """
 
 from __future__ import annotations
@@ -188,7 +189,9 @@ def options_are_checked() -> None:
         before_compaction=lambda plan: plan.cut > 3,
         redact=lambda text: text,
     )
-    Compacter(strategy=Chain(ClearToolResults(), Summarize()), memory=None, fallback=None, timeout=None)
+    Compacter(
+        strategy=Chain(ClearToolResults(), Summarize()), memory=None, fallback=None, timeout=None
+    )
 
 
 class Window:
@@ -197,7 +200,9 @@ class Window:
     name = "window"
 
     def compact(self, task: CompactionTask) -> list[Any]:
-        return task.keep(range(len(task.messages) - 5, len(task.messages)), note="Older messages are gone.")
+        return task.keep(
+            range(len(task.messages) - 5, len(task.messages)), note="Older messages are gone."
+        )
 
 
 def a_strategy_of_ones_own_is_one() -> None:

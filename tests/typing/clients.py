@@ -18,7 +18,10 @@ compacter = Compacter()
 client = compacter.wrap(openai.OpenAI())
 assert_type(client, openai.OpenAI)
 assert_type(client.chat.completions.create(model="m", messages=[]), ChatCompletion)
-assert_type(client.chat.completions.create(model="m", messages=[], stream=True), openai.Stream[ChatCompletionChunk])
+assert_type(
+    client.chat.completions.create(model="m", messages=[], stream=True),
+    openai.Stream[ChatCompletionChunk],
+)
 assert_type(client.responses.create(model="m", input="hello"), Response)
 assert_type(client.with_options(timeout=1), openai.OpenAI)
 assert_type(compacter.wrap(openai.AsyncAzureOpenAI()), openai.AsyncAzureOpenAI)
@@ -33,7 +36,9 @@ assert_type(compacter.wrap(genai.Client()), genai.Client)
 
 async def asynchronously() -> None:
     """The same for the async clients."""
-    reply = await compacter.wrap(openai.AsyncOpenAI()).chat.completions.create(model="m", messages=[])
+    reply = await compacter.wrap(openai.AsyncOpenAI()).chat.completions.create(
+        model="m", messages=[]
+    )
     assert_type(reply, ChatCompletion)
 
 

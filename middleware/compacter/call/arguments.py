@@ -1,8 +1,9 @@
 """Reads and replaces the arguments of a call: messages, model, output limit, tools.
 
-A `Binding` belongs to one wrapped function. Vendors' methods whose arguments are nested (in ``config``, in
-``inferenceConfig``, in a JSON body) have subclasses of it in `compacter.clients`. In this order: the names of
-arguments, the class, `bind`, which makes a binding for a function, and small readers.
+A `Binding` belongs to one wrapped function. Vendors' methods whose arguments are nested (in
+``config``, in ``inferenceConfig``, in a JSON body) have subclasses of it in `compacter.clients`. In
+this order: the class, `bind`, which makes a binding for a function, and small readers. The names of
+arguments are in ``option_names.py``.
 """
 
 from __future__ import annotations
@@ -12,77 +13,24 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
+from compacter.call.option_names import (
+    BESIDE,
+    CARRIED,
+    CARRIED_PREFIXES,
+    LEFT_OUT,
+    MESSAGE_PARAMS,
+    NOT_FOR_NATIVE,
+    OUTPUT_PARAMS,
+    PARAM_OF,
+    PLACES,
+    forces_call,
+    is_off_switch,
+    parsed,
+)
 from compacter.errors import ConfigurationError
 from compacter.messages.fields import characters
 from compacter.messages.fields import field as member
 from compacter.messages.format import Message, MessageFormat
-
-MESSAGE_PARAMS = ("messages", "input", "contents")
-_PARAM_OF = {"responses": "input", "gemini": "contents"}
-"""Name of the messages argument by wire format, if it is not ``messages``."""
-OUTPUT_PARAMS = (
-    "max_tokens",
-    "max_completion_tokens",
-    "max_output_tokens",
-    "max_new_tokens",
-    "num_predict",
-    "maxTokens",
-)
-BESIDE = (
-    "tools", "functions", "system", "instructions", "response_format", "system_instruction", "prompt", "text_format",
-    "response_schema", "response_json_schema", "toolConfig",
-)  # fmt: skip
-"""Options whose content is part of the prompt."""
-
-CARRIED = frozenset({
-    # Model, key, server and account.
-    "self", "model", "model_id", "modelId", "deployment_id", "custom_llm_provider", "client", "api_key", "api_base",
-    "base_url", "api_version", "api_type", "organization", "project", "region_name", "workspace_id", "user_profile_id",
-    "billing_policy", "inference_geo", "access_programs", "litellm_credential_name", "ssl_verify",
-    "shared_session", "model_list",
-    # Timeouts and retries.
-    "timeout", "request_timeout", "max_retries", "num_retries", "retry_strategy",
-    # Headers and query parameters.
-    "headers", "extra_headers", "extra_query", "betas",
-    # Price and cache.
-    "service_tier", "prompt_cache_key", "prompt_cache_options", "prompt_cache_retention", "cache", "caching",
-    # Sampling.
-    "temperature", "top_p", "top_k", "seed",
-    # litellm's handling of these options, and its mock replies.
-    "drop_params", "additional_drop_params", "allowed_openai_params", "mock_response",
-})  # fmt: skip
-"""Options that are copied from the call into a request for a summary, by their names in any vendor's SDK."""
-_CARRIED_PREFIXES = ("aws_", "azure_", "vertex_", "watsonx_")
-"""Prefixes of litellm's credentials and regions, by provider."""
-
-NOT_FOR_NATIVE = frozenset({
-    # Form and end of the reply.
-    "response_format", "text_format", "text", "output_format", "modalities", "audio", "prediction", "n", "logprobs",
-    "top_logprobs", "include", "moderation", "max_tool_calls", "stop", "stop_sequences",
-    # Streaming.
-    "stream", "stream_options", "background",
-    # State of the conversation on the server; storage, metadata and fallbacks of the call.
-    "thread", "previous_response_id", "conversation", "compaction", "truncation", "store", "metadata",
-    "litellm_metadata", "diagnostics", "fallbacks", "fallback_credit_token", "extra_body",
-})  # fmt: skip
-"""Options that are left out of every request for a summary."""
-LEFT_OUT = NOT_FOR_NATIVE | {
-    # Tools.
-    "tools", "tool_choice", "parallel_tool_calls", "functions", "function_call", "mcp_servers", "container",
-    "web_search_options", "multi_agent", "include_server_side_tool_invocations",
-    # Reasoning and style.
-    "reasoning_effort", "reasoning", "thinking", "frequency_penalty", "presence_penalty", "logit_bias", "speed",
-    "verbosity", "output_config", "enable_json_schema_validation", "parse_as", "image",
-    # Prompt of the conversation, and its caching.
-    "system", "instructions", "prompt", "context_management", "cache_control", "background_options",
-    "safety_identifier",
-}  # fmt: skip
-"""Options that are left out of a request to summarize a transcript, also if they are parameters of a user's own
-function. ``native_call`` leaves out ``NOT_FOR_NATIVE`` alone: the others are part of the provider's cached prompt."""
-_PLACES = ("base_url", "api_base", "api_version", "custom_llm_provider", "region_name", "aws_region_name")
-"""Options of a call that select another server than the client's."""
-
-RAW_RESPONSE_HEADER = "x-stainless-raw-response"
 
 Args: TypeAlias = tuple[Any, ...]
 Options: TypeAlias = Mapping[str, Any]
@@ -102,7 +50,8 @@ class CallFacts:
     model: str | None
     """Name of the model, if it is among the arguments."""
     endpoint: str
-    """Kind of client, its base URL, and the call's own options for the server; "" if none of them is known.
+    """Kind of client, its base URL, and the call's own options for the server; "" if none of them
+    is known.
 
     Part of the memory's scope, so that a summary made on one server is not sent to another one.
     """
@@ -113,14 +62,17 @@ class CallFacts:
     beside: Sequence[Any]
     """Values of the options whose content is part of the prompt."""
     elsewhere: str | None = None
-    """Reason why the history is not among the arguments, as a sentence for the user; ``None`` if it is."""
+    """Reason why the history is not among the arguments, as a sentence for the user; ``None`` if it
+    is."""
 
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """Reads and replaces the arguments of one function's calls. Subclassed for clients with nested arguments.
+    """Reads and replaces the arguments of one function's calls. Subclassed for clients with nested
+    arguments.
 
-    The methods take a call's arguments as ``args`` and ``kwargs``, or all by name, and modify neither.
+    The methods take a call's arguments as ``args`` and ``kwargs``, or all by name, and modify
+    neither.
     """
 
     wire_format: str | None = None
@@ -133,17 +85,20 @@ class Binding:
     declared: Mapping[str, Any] = field(default_factory=dict)
     """Default of each named parameter; ``None`` for a required one."""
     vendors: bool = False
-    """Whether it is a vendor's method; of its options only ``CARRIED`` are copied into a request for a summary."""
+    """Whether it is a vendor's method; of its options only ``CARRIED`` are copied into a request
+    for a summary."""
     output_param: str = "max_tokens"
     """Name of the output limit if the call does not set one."""
     summary_function: Callable[..., Any] | None = None
-    """Function to request summaries with, if the wrapped one is unsuitable (``parse``, ``stream``)."""
+    """Function to request summaries with, if the wrapped one is unsuitable (``parse``, ``stream``).
+    """
     quiet: Callable[[Any], bool] | None = None
-    """Returns whether a chunk of a stream has no visible content; ``None`` for the vendors' chunks."""
+    """Returns whether a chunk of a stream has no visible content; ``None`` for the vendors' chunks.
+    """
     server: Callable[[], str] | None = None
     """Returns the kind of client and its base URL; ``None`` for a function, which has neither."""
 
-    # -- reading a call ------------------------------------------------------------------------------------------------
+    # -- reading a call ----------------------------------------------------------------------------
 
     def messages(self, args: Args, kwargs: Options) -> Any:
         """Return the messages argument as it was passed, or ``None``."""
@@ -152,14 +107,20 @@ class Binding:
         return kwargs.get(self.messages_param)
 
     def of_call(self, args: Args, kwargs: Options) -> Binding:
-        """Return the binding of one call; for ``def ask(**options)``, with the keyword that has the messages."""
+        """Return the binding of one call; for ``def ask(**options)``, with the keyword that has the
+        messages.
+        """
         if self.vendors or self.accepts is not None or self.messages(args, kwargs) is not None:
             return self
-        found = next((name for name in MESSAGE_PARAMS if kwargs.get(name) is not None), self.messages_param)
+        found = next(
+            (name for name in MESSAGE_PARAMS if kwargs.get(name) is not None), self.messages_param
+        )
         return replace(self, messages_param=found)
 
     def needs_list(self, args: Args, kwargs: Options) -> bool:
-        """Return whether the messages must become a list: a ``History``, or an iterable that can be read only once."""
+        """Return whether the messages must become a list: a ``History``, or an iterable that can be
+        read only once.
+        """
         found = self.of_call(args, kwargs).messages(args, kwargs)
         return type(found) is not list and (hasattr(found, "pinned_ids") or is_mere_iterable(found))
 
@@ -175,7 +136,7 @@ class Binding:
         """Return the values that compacter needs of a call's arguments."""
         named = {**dict(zip(self.positional, args, strict=False)), **kwargs}
         model = next(filter(None, map(named.get, ("model", "model_id", "modelId"))), None)
-        places = [f"{name}={named[name]}" for name in _PLACES if named.get(name)]
+        places = [f"{name}={named[name]}" for name in PLACES if named.get(name)]
         options = self.options(named)
         limits = {name: options[name] for name in OUTPUT_PARAMS if type(options.get(name)) is int}
         output_option = next(iter(limits), self.output_param)
@@ -193,30 +154,44 @@ class Binding:
         """Return the options among which are the output limit and the tools."""
         return kwargs
 
-    # -- changing a call -----------------------------------------------------------------------------------------------
+    # -- changing a call ---------------------------------------------------------------------------
 
-    def replace(self, args: Args, kwargs: Options, messages: Sequence[Message], options: Options) -> Arguments:
-        """Return the call's arguments with other messages and options, by position or keyword as in the call."""
-        changed, given = {**options, self.messages_param: messages}, list(args)
+    def replace(
+        self, args: Args, kwargs: Options, messages: Sequence[Message], options: Options
+    ) -> Arguments:
+        """Return the call's arguments with other messages and options, by position or keyword as in
+        the call.
+        """
+        changed = {**options, self.messages_param: messages}
+        given = list(args)
         for at, name in enumerate(self.positional[: len(args)]):
             if name in changed and name not in kwargs:
                 given[at] = changed.pop(name)
         return tuple(given), {**kwargs, **changed}
 
-    def summary_call(self, args: Args, kwargs: Options, wire: MessageFormat, prompt: Prompt, limit: int) -> Arguments:
-        """Return the arguments of a request for a summary to the same model, of at most ``limit`` tokens.
+    def summary_call(
+        self, args: Args, kwargs: Options, wire: MessageFormat, prompt: Prompt, limit: int
+    ) -> Arguments:
+        """Return the arguments of a request for a summary to the same model, of at most ``limit``
+        tokens.
 
-        They are the options in ``CARRIED``; for a user's own function also those whose names no vendor uses. A
-        parameter that is left out gets its default, or ``None`` without one.
+        They are the options in ``CARRIED``; for a user's own function also those whose names no
+        vendor uses. A parameter that is left out gets its default, or ``None`` without one.
         """
         messages, extra = wire.prompt(prompt)
         name = self.read(args, kwargs).output_option
         kept = self._without(args, lambda param, value: not self._carries(param, value))
-        options = {param: value for param, value in parsed(kwargs).items() if self._carries(param, value)}
+        options = {
+            param: value for param, value in parsed(kwargs).items() if self._carries(param, value)
+        }
         if not self.vendors:
             passed = {*self.positional[: len(args)], *options}
             absent = (param for param in kwargs if param in self.declared or param == "stream")
-            options |= {param: self._absent(param) for param in absent if param in LEFT_OUT and param not in passed}
+            options |= {
+                param: self._absent(param)
+                for param in absent
+                if param in LEFT_OUT and param not in passed
+            }
             if self.declared.get("stream") and "stream" not in passed:
                 options["stream"] = False
         extra = {key: value for key, value in {**extra, name: limit}.items() if self._accepts(key)}
@@ -227,7 +202,7 @@ class Binding:
 
     def _carries(self, name: str, value: object) -> bool:
         """Return whether an option is copied into a request for a summary."""
-        if name in CARRIED or name.startswith(_CARRIED_PREFIXES):
+        if name in CARRIED or name.startswith(CARRIED_PREFIXES):
             return True
         if name in LEFT_OUT:
             return is_off_switch(name, value)
@@ -237,20 +212,30 @@ class Binding:
         return False if name == "stream" else self.declared.get(name)
 
     def _without(self, args: Args, left_out: Callable[[str, object], bool]) -> Args:
-        """Return the arguments passed by position, with defaults in place of those that are left out."""
+        """Return the arguments passed by position, with defaults in place of those that are left
+        out.
+        """
         names = (*self.positional, *("" for _ in args))
         return tuple(
-            self._absent(name) if name not in {"", self.messages_param} and left_out(name, value) else value
+            self._absent(name)
+            if name not in {"", self.messages_param} and left_out(name, value)
+            else value
             for name, value in zip(names, args, strict=False)
         )
 
     def native_call(
-        self, args: Args, kwargs: Options, wire: MessageFormat, prefix: Sequence[Message], instruction: str, limit: int
+        self,
+        args: Args,
+        kwargs: Options,
+        wire: MessageFormat,
+        prefix: Sequence[Message],
+        instruction: str,
+        limit: int,
     ) -> Arguments:
         """Return the arguments of a request for a summary that continues the call's own messages.
 
-        It has the same system prompt, tools and messages, then the instruction. Only options that are not part of the
-        prompt are changed, so that the provider's prompt cache is used.
+        It has the same system prompt, tools and messages, then the instruction. Only options that
+        are not part of the prompt are changed, so that the provider's prompt cache is used.
         """
         messages = [*prefix, wire.say("user", instruction)]
         facts = self.read(args, kwargs)
@@ -258,7 +243,9 @@ class Binding:
         def left_out(name: str, value: object) -> bool:
             return name in NOT_FOR_NATIVE and not is_off_switch(name, value)
 
-        options = {name: value for name, value in parsed(kwargs).items() if not left_out(name, value)}
+        options = {
+            name: value for name, value in parsed(kwargs).items() if not left_out(name, value)
+        }
         if forces_call(options.get("tool_choice")):
             del options["tool_choice"]
         if "stream" in kwargs:
@@ -271,7 +258,10 @@ class Binding:
 
 
 def bind(
-    function: Callable[..., Any], *, messages_param: str | None = None, wire_format: str | None = None
+    function: Callable[..., Any],
+    *,
+    messages_param: str | None = None,
+    wire_format: str | None = None,
 ) -> Binding | None:
     """Return the binding of a function; ``None`` if it has no parameter for messages.
 
@@ -281,7 +271,9 @@ def bind(
         parameters = dict(inspect.signature(function).parameters)
     except (ValueError, TypeError):
         parameters = {}
-    open_ended = not parameters or any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
+    open_ended = not parameters or any(
+        parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()
+    )
     parameters = {
         name: parameter
         for name, parameter in parameters.items()
@@ -291,19 +283,23 @@ def bind(
         name = next((known for known in MESSAGE_PARAMS if known in parameters), "")
         if not name and not open_ended:
             return None
-        name = name or _PARAM_OF.get(wire_format or "", "messages")
+        name = name or PARAM_OF.get(wire_format or "", "messages")
     elif messages_param in parameters or open_ended:
         name = messages_param
     else:
         known = ", ".join(parameters)
         own = getattr(function, "__qualname__", type(function).__qualname__)
-        raise ConfigurationError(f"messages_param={messages_param!r} is not a parameter of {own}, which has: {known}")
+        raise ConfigurationError(
+            f"messages_param={messages_param!r} is not a parameter of {own}, which has: {known}"
+        )
     return Binding(
         wire_format=wire_format,
         messages_param=name,
         accepts=None if open_ended else frozenset(parameters),
         positional=tuple(
-            name for name, parameter in parameters.items() if parameter.kind is not parameter.KEYWORD_ONLY
+            name
+            for name, parameter in parameters.items()
+            if parameter.kind is not parameter.KEYWORD_ONLY
         ),
         declared={
             name: None if parameter.default is parameter.empty else parameter.default
@@ -312,11 +308,12 @@ def bind(
     )
 
 
-# -- small readers ---------------------------------------------------------------------------------------------------
+# -- small readers ---------------------------------------------------------------------------------
 
 
 def is_mere_iterable(value: object) -> bool:
-    """Return whether messages are an iterable but not a sequence: a generator, a ``map``, a dict's values.
+    """Return whether messages are an iterable but not a sequence: a generator, a ``map``, a dict's
+    values.
 
     False for a ``History``, and for a single message, which is a mapping or a pydantic model.
     """
@@ -325,37 +322,14 @@ def is_mere_iterable(value: object) -> bool:
     return isinstance(value, Iterable) and not hasattr(type(value), "model_fields")
 
 
-def is_off_switch(name: str, value: object) -> bool:
-    """Return whether an option disables something that must stay disabled in a request for a summary."""
-    if name == "store":
-        return value is False
-    if name == "thinking":
-        return bool(member(value, "type") == "disabled")
-    effort = member(value, "effort") if name == "reasoning" else value if name == "reasoning_effort" else None
-    return effort in ("none", "minimal")
-
-
-def forces_call(choice: object) -> bool:
-    """Return whether a ``tool_choice`` forces the model to call a tool."""
-    kind = member(choice, "type") if isinstance(choice, Mapping) else choice
-    return kind not in (None, "auto", "none")
-
-
 def characters_sent(value: object) -> int:
-    """Return the size of an option's value, in characters; that of a class is the size of its JSON schema."""
+    """Return the size of an option's value, in characters; that of a class is the size of its JSON
+    schema.
+    """
     if isinstance(value, type):
         schema = getattr(value, "model_json_schema", None)
         return characters(schema()) if callable(schema) else 0
     return characters(value)
-
-
-def parsed(options: Options) -> Options:
-    """Return options without the header of ``with_raw_response``, so that the SDK parses the reply."""
-    headers = options.get("extra_headers")
-    if not isinstance(headers, Mapping):
-        return options
-    kept = {name: value for name, value in headers.items() if str(name).lower() != RAW_RESPONSE_HEADER}
-    return {**options, "extra_headers": kept}
 
 
 def whole(value: object) -> int:

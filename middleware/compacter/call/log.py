@@ -1,7 +1,8 @@
 """Log entries: sizes and counts, never the text of a message.
 
-Loggers of the standard library get a sentence, with the numbers as ``extra``; structlog gets the event's name and the
-numbers. The text of an exception may quote a message, so only its type, HTTP status and place are logged.
+Loggers of the standard library get a sentence, with the numbers as ``extra``; structlog gets the
+event's name and the numbers. The text of an exception may quote a message, so only its type, HTTP
+status and place are logged.
 """
 
 from __future__ import annotations
@@ -15,13 +16,24 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
 
-from compacter.compaction.run import BUILT_IN
+from compacter.compaction.strategies import BUILT_IN
 from compacter.errors import FunctionError
-from compacter.events import UNTOLD, CompactionEvent, CompactionFailed, Event, MessageShortened, SilentTruncation
+from compacter.events import (
+    UNTOLD,
+    CompactionEvent,
+    CompactionFailed,
+    Event,
+    MessageShortened,
+    SilentTruncation,
+)
 from compacter.options import Options
 
 Level = Literal["debug", "info", "warning"]
-_LEVELS: dict[Level, int] = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING}
+_LEVELS: dict[Level, int] = {
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warning": logging.WARNING,
+}
 _STANDARD = (logging.Logger, logging.LoggerAdapter)
 _PACKAGE = str(Path(__file__).parent.parent)
 _FAILED = {
@@ -39,15 +51,29 @@ _NO_KEY = re.compile(r"api[_ -]?key|missing credentials", re.IGNORECASE)
 _REMEDIES: tuple[tuple[str, str], ...] = (
     ("Authentication|PermissionDenied|Credential", _KEY),
     ("ModuleNotFound|ImportError", "pip install litellm, or pass a function as summarizer"),
-    ("NotFound|BadRequest|UnsupportedParams|Unprocessable", "check the model's name{model} and its provider"),
-    ("TypeError", "a summarizer is called as summarizer(messages, **options) and returns text or a completion"),
+    (
+        "NotFound|BadRequest|UnsupportedParams|Unprocessable",
+        ("check the model's name{model} and its provider"),
+    ),
+    (
+        "TypeError",
+        (
+            "a summarizer is called as summarizer(messages, **options) and returns text or "
+            "a completion"
+        ),
+    ),
     ("Timeout", "raise the option timeout, or name a faster model"),
-    ("RateLimit|ServiceUnavailable|InternalServer|Connection", "name another model, or try again later"),
+    (
+        "RateLimit|ServiceUnavailable|InternalServer|Connection",
+        ("name another model, or try again later"),
+    ),
 )
 """Pattern in the name of an exception's type -> remedy; the first that matches counts."""
 _AVOIDABLE = re.compile(f"the summary was refused|rules: |strategy (?!(?:{'|'.join(BUILT_IN)}) )")
 """Start of the reason of a failure without an exception that the user can remedy."""
-_BAD_ANSWER = 'name a more capable model as summarizer, or set summarizer="extractive", which needs none'
+_BAD_ANSWER = (
+    'name a more capable model as summarizer, or set summarizer="extractive", which needs none'
+)
 
 
 class Log:
@@ -58,7 +84,9 @@ class Log:
         self._warned: set[str] = set()
 
     def event(self, event: Event) -> None:
-        """Log an event: a compaction at info level, the first failure of a kind as a warning, others at debug level."""
+        """Log an event: a compaction at info level, the first failure of a kind as a warning,
+        others at debug level.
+        """
         level: Level = "info" if isinstance(event, (CompactionEvent, MessageShortened)) else "debug"
         if isinstance(event, (CompactionFailed, SilentTruncation)) and self._is_first(event):
             level = "warning"
@@ -66,7 +94,9 @@ class Log:
         if logger is None:
             return
         # Not by ``model_dump``: a child forked during its first use would wait for it forever.
-        facts = {name: value for name, value in event if name not in UNTOLD and value not in (None, "")}
+        facts = {
+            name: value for name, value in event if name not in UNTOLD and value not in (None, "")
+        }
         said = event.sentence
         if level == "warning" and isinstance(event, CompactionFailed):
             cause, remedy = self._explained(event)
@@ -82,7 +112,9 @@ class Log:
                 return
             self._warned.add(what)
             kind = str(error) if isinstance(error, FunctionError) else type(error).__name__
-            said = _FAILED.get(what, what.replace("_", " ") + " failed ({error}); the call goes on").format(error=kind)
+            said = _FAILED.get(
+                what, what.replace("_", " ") + (" failed ({error}); the call goes on")
+            ).format(error=kind)
             facts: dict[str, object] = {"error": kind}
             if what != "memory":
                 facts["traceback"] = _frames(error)
@@ -98,18 +130,28 @@ class Log:
     def _logger(self, level: Level) -> Any:
         """Return the logger for entries of this level, or ``None`` if there is none.
 
-        It is the option ``logger``; else structlog, if the program has configured it; else the standard library's
-        logger ``compacter``. The level of that logger, if it is set, also applies to structlog. If neither has a level,
-        structlog gets nothing below info, or below that logger's effective level if that is lower.
+        It is the option ``logger``; else structlog, if the program has configured it; else the
+        standard library's logger ``compacter``. The level of that logger, if it is set, also
+        applies to structlog. If neither has a level, structlog gets nothing below info, or below
+        that logger's effective level if that is lower.
         """
-        logger, structlog = self._options.logger, sys.modules.get("structlog")
+        logger = self._options.logger
+        structlog = sys.modules.get("structlog")
         if logger is None:
             logger = logging.getLogger("compacter")
             if structlog is not None and structlog.is_configured():
-                unfiltered = structlog.get_config()["wrapper_class"] is structlog.make_filtering_bound_logger(0)
-                least = logger.level or (min(logging.INFO, logger.getEffectiveLevel()) if unfiltered else 0)
+                unfiltered = structlog.get_config()[
+                    "wrapper_class"
+                ] is structlog.make_filtering_bound_logger(0)
+                least = logger.level or (
+                    min(logging.INFO, logger.getEffectiveLevel()) if unfiltered else 0
+                )
                 return structlog.get_logger("compacter") if _LEVELS[level] >= least else None
-        return logger if not isinstance(logger, _STANDARD) or logger.isEnabledFor(_LEVELS[level]) else None
+        return (
+            logger
+            if not isinstance(logger, _STANDARD) or logger.isEnabledFor(_LEVELS[level])
+            else None
+        )
 
     def _is_first(self, event: CompactionFailed | SilentTruncation) -> bool:
         kind = type(event).__name__
@@ -129,17 +171,27 @@ class Log:
         if isinstance(event.cause, FunctionError):
             return f"{event.cause}{_circumstances(event.cause)}", "correct that function"
         summarizer = self._options.summarizer
-        asked = summarizer if isinstance(summarizer, str) else event.model if summarizer is None else None
+        asked = (
+            summarizer
+            if isinstance(summarizer, str)
+            else event.model
+            if summarizer is None
+            else None
+        )
         helps = remedy(event.error, event.cause, asked)
         if callable(summarizer) and event.reason.endswith("the summary is empty"):
             helps = "the function that you passed as summarizer must return a text or a completion"
         instead = " or ".join(map(repr, self._options.fallback))
         if event.reason.startswith("rules: "):
-            helps, instead = "declare fewer rules (option rules), or shorter ones", ""
+            helps = "declare fewer rules (option rules), or shorter ones"
+            instead = ""
         if event.reason.startswith("strategy "):
             helps = "fix that strategy; docs/strategies.md says what it may return"
             if event.reason.split()[1] in BUILT_IN:
-                helps = "correct the function there, or report it as a fault of compacter if it is none of yours"
+                helps = (
+                    "correct the function there, or report it as a fault of compacter if it "
+                    "is none of yours"
+                )
         cause = f"{event.sentence}{_circumstances(event.cause)}"
         return f"{cause}; the fallback {instead} takes over" if instead else cause, helps
 
@@ -156,7 +208,11 @@ def remedy(error: str, cause: BaseException | None, model: str | None) -> str:
         return _KEY
     found = next((text for names, text in _REMEDIES if re.search(names, error)), "")
     if not found:
-        return "check the function that makes the summary, or pass another as summarizer" if error else _BAD_ANSWER
+        return (
+            "check the function that makes the summary, or pass another as summarizer"
+            if error
+            else _BAD_ANSWER
+        )
     return found.format(model=f" {model!r}" if model else "")
 
 
@@ -169,7 +225,8 @@ def _write(logger: Any, level: Level, name: str, said: str, facts: dict[str, obj
 
 
 def _circumstances(error: BaseException | None) -> str:
-    """Return the HTTP status and the place of an exception, in parentheses; empty if it has neither.
+    """Return the HTTP status and the place of an exception, in parentheses; empty if it has
+    neither.
 
     The place is the last one outside this package, or the last one if there is none outside.
     """
@@ -183,7 +240,9 @@ def _circumstances(error: BaseException | None) -> str:
 
 
 def _frames(error: BaseException) -> str:
-    """Return the traceback with files, lines and functions only: source lines and variables may contain messages."""
+    """Return the traceback with files, lines and functions only: source lines and variables may
+    contain messages.
+    """
     frames = traceback.extract_tb(_own(error) or error.__traceback__)
     lines = [f'  File "{frame.filename}", line {frame.lineno}, in {frame.name}' for frame in frames]
     return "\n".join(["Traceback (most recent call last):", *lines, type(error).__qualname__])

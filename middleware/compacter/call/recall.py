@@ -1,4 +1,6 @@
-"""State of recall between calls: indexes of folded messages and of those in view, and the quotes of each turn."""
+"""State of recall between calls: indexes of folded messages and of those in view, and the quotes of
+each turn.
+"""
 
 from __future__ import annotations
 
@@ -13,16 +15,18 @@ from compacter.effects import Quote
 from compacter.locks import ForkAware, Lock
 from compacter.messages.format import Message
 from compacter.recall.index import MAX_BYTES, Index, Redact
-from compacter.recall.passages import Quotes, read
-from compacter.recall.quotes import Quotation, folded, question, quote, said
+from compacter.recall.passages import Quotes
+from compacter.recall.question import question
+from compacter.recall.quotes import Quotation, folded, quote, said
+from compacter.recall.weight import tokens
 
 _MOST_TURNS = 1_000
+_MOST_BYTES = MAX_BYTES // 2
+"""Size limit of each of the two caches, and so of one index: one that is larger could not be kept,
+and would be made again for each call."""
 _Source = tuple[str, object]
 """Source of an index: the id of a record, and the version of an archive's index."""
 _Views = Sequence[tuple[Sequence[Message], str]]
-
-_inherited: list[object] = []
-"""Indexes of the parent process, which a forked child neither uses nor frees."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,78 +40,112 @@ class _Seen:
 class Recall(ForkAware):
     """State of recall for one Compacter. Thread-safe; empty in a forked child.
 
-    An index belongs to one record, and so to the folded messages of one conversation and scope. A missing index, after
-    a restart for instance, is built again from the caller's messages. A cached index is never changed but copied and
-    extended, as two calls may continue the same record in two ways. ``redact`` is applied to all texts.
+    An index belongs to one record, and so to the folded messages of one conversation and scope. A
+    missing index, after a restart for instance, is built again from the caller's messages. A cached
+    index is never changed but copied and extended, as two calls may continue the same record in two
+    ways. ``redact`` is applied to all texts.
     """
 
     def __init__(self, recall: Quotes | None, redact: Redact | None) -> None:
         super().__init__()
-        self._recall, self._redact = recall, redact
+        self._recall = recall
+        self._redact = redact
         self._lock = Lock()
         self._begin()
 
     def after_fork_in_child(self) -> None:
-        """Begin with empty caches. The parent's connections to SQLite are kept, as a child must not close them."""
-        _inherited.append((self._indexes, self._seen))
+        """Begin with empty caches: a child does not use its parent's databases."""
         self._begin()
 
     def _begin(self) -> None:
-        half = MAX_BYTES // 2
-        self._indexes: LRUCache[_Source, Index] = LRUCache(half, getsizeof=lambda index: index.bytes)
-        self._seen: LRUCache[_Source, _Seen] = LRUCache(half, getsizeof=lambda seen: seen.index.bytes)
+        self._indexes: LRUCache[_Source, Index] = LRUCache(
+            _MOST_BYTES, getsizeof=lambda index: index.bytes
+        )
+        self._seen: LRUCache[_Source, _Seen] = LRUCache(
+            _MOST_BYTES, getsizeof=lambda seen: seen.index.bytes
+        )
         self._turns: LRUCache[Hashable, Quotation | None] = LRUCache(_MOST_TURNS)
 
     def quotation(self, asked: Quote, views: _Views) -> Quotation | None:
-        """Return the quotes for the newest user message, or ``None``; the same at every step of its turn, if they fit.
+        """Return the quotes for the newest user message, or ``None``; the same at every step of its
+        turn, if they fit.
 
-        ``views`` are those that this call has read from memory or made, oldest first, each with the id of its record.
-        Each is a further compaction of the one before it. Raises ``SearchUnavailableError`` if SQLite has no FTS5, and
-        the exceptions of ``rank`` and ``redact``.
+        ``views`` are those that this call has read from memory or made, oldest first, each with the
+        id of its record. Each is a further compaction of the one before it. Raises
+        ``SearchUnavailableError`` if SQLite has no FTS5, and the exceptions of ``rank`` and
+        ``redact``.
         """
-        conversation, room, recall = asked.conversation, asked.room, self._recall
+        conversation = asked.conversation
+        room = asked.room
+        recall = self._recall
         at = conversation.last_user
         if recall is None or at is None:
             return None
-        known = [place for place, (view, _) in enumerate(views) if _same(view, conversation.messages)]
+        known = [
+            place for place, (view, _) in enumerate(views) if _same(view, conversation.messages)
+        ]
         record, earlier = (views[known[0]][1], views[: known[0]]) if known else ("", ())
         source = record, asked.archive.index().version if asked.archive else None
-        asking = tuple(conversation.format.parts(conversation.messages[at], at))
-        original, message = asked.original, conversation.messages[at]
-        position = next((place for place in reversed(range(len(original))) if original[place] is message), None)
+        asking = conversation.parts(at)
+        original = asked.original
+        message = conversation.messages[at]
+        position = next(
+            (place for place in reversed(range(len(original))) if original[place] is message), None
+        )
         text = "\n".join(part.text for part in asking).encode("utf-8", "surrogatepass")
         key = None
-        # Without a record it is unknown which messages were folded, unless these are the caller's own.
+        # Without a record it is unknown which messages were folded, unless these are the caller's
+        # own.
         if position is not None and (record or _same(conversation.messages, original)):
             # The position of its user message, and a digest of its text, identify a turn.
             key = source, position, blake2b(text, digest_size=16).digest()
         with self._lock:
             if key in self._turns:
                 granted = self._turns[key]
-                if granted is None or len(granted.text) <= room:
+                if granted is None or _fits(granted.text, asked):
                     return granted
-                room //= 2  # The turn has grown: smaller quotes, which will fit for some more steps.
+                # The turn has grown: smaller quotes, which will fit for some more steps.
+                room //= 2
             if key is not None:
                 self._turns[key] = None
         view = self._in_view(asked, source, at)
         index = self._folded(asked, source, earlier)
-        made = quote(index, question(asking, view.entries), view, room, rank=recall.rank)
+        made = quote(
+            index,
+            question(asking, view.entries),
+            view,
+            room,
+            rank=recall.rank,
+            tokens_of_one=asked.tokens_of_one,
+        )
         if key is not None:
             with self._lock:
                 self._turns[key] = made
         return made
 
     def _folded(self, asked: Quote, source: _Source, earlier: _Views) -> Index:
-        """Return the index of all folded messages; if an earlier view has one, a copy extended by the new ones."""
-        (record, version), original, conversation = source, asked.original, asked.conversation
+        """Return the index of all folded messages; if an earlier view has one, a copy extended by
+        the new ones.
+        """
+        record, version = source
+        original = asked.original
+        conversation = asked.conversation
         with self._lock:
             if record and source in self._indexes:
                 return self._indexes[source]
-            known = [(self._indexes[at], view) for view, name in earlier if (at := (name, version)) in self._indexes]
-        index, since = known[-1] if known else (asked.archive.index() if asked.archive else None, None)
-        parts = folded(original, conversation.messages, conversation.format, since)
+            known = [
+                (self._indexes[at], view)
+                for view, name in earlier
+                if (at := (name, version)) in self._indexes
+            ]
+        index, since = (
+            known[-1] if known else (asked.archive.index() if asked.archive else None, None)
+        )
+        parts = folded(
+            original, conversation.messages, conversation.format, since, conversation.parts_of
+        )
         if index is None:
-            index = Index(parts, redact=self._redact)
+            index = Index(parts, redact=self._redact, max_bytes=_MOST_BYTES)
         elif parts:
             index = index.extended(parts)
         if record:
@@ -116,15 +154,23 @@ class Recall(ForkAware):
         return index
 
     def _in_view(self, asked: Quote, source: _Source, turn: int) -> Index:
-        """Return the index of the verbatim messages before the turn. Only those since the last turn are read."""
+        """Return the index of the verbatim messages before the turn. Only those since the last turn
+        are read.
+        """
         conversation = asked.conversation
         messages = conversation.messages[conversation.start : turn]
         with self._lock:
             seen = self._seen.get(source)
         if seen is None or seen.messages != messages[: len(seen.messages)]:
-            seen = _Seen((), Index(redact=self._redact))
+            seen = _Seen((), Index(redact=self._redact, max_bytes=_MOST_BYTES))
         new = messages[len(seen.messages) :]
-        parts = read([message for message in new if said(message, conversation.format)], conversation.format)
+        # Where they stand is of no use here, so their parts are taken as they are.
+        parts = [
+            part
+            for at, message in enumerate(new)
+            if said(message, conversation.format)
+            for part in conversation.format.readable(conversation.parts_of(message, at))
+        ]
         if parts:
             seen = _Seen(messages, seen.index.extended(parts))
             if any(source):
@@ -135,3 +181,8 @@ class Recall(ForkAware):
 
 def _same(some: Sequence[Message], others: Sequence[Message]) -> bool:
     return len(some) == len(others) and all(map(is_, some, others))
+
+
+def _fits(text: str, asked: Quote) -> bool:
+    """Return whether a text is within the room, also if its script is dearer than the request's."""
+    return max(len(text), tokens(text) / asked.tokens_of_one) <= asked.room

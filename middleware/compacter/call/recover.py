@@ -1,8 +1,9 @@
-"""Policy of one wrapped call: the remembered view, the trigger, the request, and the rounds after a token limit.
+"""Policy of one wrapped call: the remembered view, the trigger, the request, and the rounds after a
+token limit.
 
-Pure: a `Policy` yields effects and continues with their results. In the order of a call: `complete` begins it,
-`recover` makes the request smaller until it is answered or given up; then the ways to make it smaller, the trigger, the
-usage of replies, and the numbers in the provider's errors.
+Pure: a `Policy` yields effects and continues with their results. In the order of a call: `complete`
+begins it, `recover` makes the request smaller until it is answered or given up; then the ways to
+make it smaller, the trigger, the usage of replies, and the numbers in the provider's errors.
 """
 
 from __future__ import annotations
@@ -13,10 +14,23 @@ from typing import Any, Literal
 
 from tenacity import RetryCallState, Retrying, stop_after_attempt
 
-from compacter.call.request import ConversationState, Request, advice, pinned, tokens_read, with_less_retrieved
-from compacter.compaction.plan import MARGIN, Calibration, Job, most_tokens, plan, target_characters
+from compacter.call.prepare import WORTH, Prepared, ahead
+from compacter.call.request import ConversationState, Request, advice, with_less_retrieved
+from compacter.call.sizes import (
+    FEWEST_QUOTED,
+    Room,
+    calibrate,
+    fills_window,
+    learn,
+    missing_tokens,
+    request_tokens,
+    room_for_quotes,
+    target_in_proportion,
+)
+from compacter.compaction.plan import MARGIN, Calibration, Job, plan, target_characters
 from compacter.compaction.run import compact
-from compacter.effects import Call, Emit, Flow, Quote, Remembered, Reply
+from compacter.compaction.trigger import TARGET_SHARE, due, threshold
+from compacter.effects import Call, Emit, Flow, Quote, Remember, Remembered
 from compacter.errors import CompactionError, FunctionError, add_note
 from compacter.events import (
     CompactionFailed,
@@ -28,31 +42,17 @@ from compacter.events import (
     SilentTruncation,
 )
 from compacter.messages.format import Message
+from compacter.messages.replies import Reply
+from compacter.messages.usage import tokens_read
 from compacter.options import Options, Retrieved
-from compacter.overflow import NO_ROOM, TokenLimit
+from compacter.overflow import TokenLimit
 
 _LEAST_OUTPUT = 64
 """Smallest output limit, in tokens, worth retrying with; below it the history is compacted."""
-_DENSE = 2.5
-"""Characters per token from which a stated size is accepted without checking it against the text."""
-_FULL = 0.98
-"""Share of the window from which prompt and reply count as filling it; servers reserve a few tokens."""
-_MOST_RESERVED = 0.5
-"""Largest share of the window that is reserved for the output; many programs set the limit to the whole window."""
-_FEWEST_QUOTED = 300
-"""Least room for quotes, in characters with their frame; with less, none are sent."""
 _OUTPUT_MARGIN = 8
 """Tokens left free when the output limit is lowered, for those that a chat template adds."""
 _FAR_OVER = 1.5
 """Multiple of the threshold from which the cool-down is ignored."""
-_TARGET_SHARE = 0.9
-"""Target of a proactive compaction, as a share of the threshold, so that the next message does not trigger again."""
-_GROWN = 1.25
-"""Growth after which a history that stayed above the threshold is compacted again, as a multiple of its size."""
-_CUT_SHARE = 0.6
-"""Largest share of its expected tokens, by the model's calibration, that a truncated prompt has."""
-_MOST_CHARACTERS = 7.0
-"""Fewest characters per token that a truncated prompt seems to have. English has 4 to 5."""
 
 
 @dataclass(eq=False)
@@ -69,18 +69,23 @@ class Policy:
     """The conversation's state between calls, for the trigger."""
     detect: Callable[[BaseException], TokenLimit | None] | None = None
     """Detector of token limits; ``None`` for the one of the options."""
+    proactive: bool = True
+    """Whether the size of every request is learnt, for the trigger."""
     watched: bool = True
-    """Whether the usage of every reply is read, for event hooks or the trigger."""
+    """Whether someone listens to events, such as that of a prompt that the server has truncated."""
     quotes: bool = True
     """Whether quotes may be sent; not after a request with quotes was refused."""
     tried: list[str] = field(default_factory=list)
     """Descriptions of the steps that made the request smaller."""
 
-    # -- one call ------------------------------------------------------------------------------------------------------
+    # -- one call ----------------------------------------------------------------------------------
 
     def complete(self) -> Flow[object]:
-        """Return the reply to the call. Raises the exceptions of the call and those of ``recover``."""
-        state, original = self.state, self.request.original
+        """Return the reply to the call. Raises the exceptions of the call and those of
+        ``recover``.
+        """
+        state = self.state
+        original = self.request.original
         state.calls += 1
         if self.options.memory is not None:
             view = yield from Remembered(original)
@@ -88,6 +93,8 @@ class Policy:
                 self.request = replace(self.request, messages=tuple(view), read=None)
         if self.options.trigger_tokens is not None:
             yield from self._fold_ahead()
+        if self.options.prepare_tokens is not None:
+            yield from self._keep_within_window()
         reply = yield from self._send()
         if reply.token_limit is not None:
             state.tried = state.calls
@@ -95,10 +102,12 @@ class Policy:
         return (yield from self._checked(reply))
 
     def recover(self, refused: Reply) -> Flow[object]:
-        """Make the request smaller and call again, until there is a reply, another error, or nothing left to try.
+        """Make the request smaller and call again, until there is a reply, another error, or
+        nothing left to try.
 
-        ``refused`` is the reply with the token limit. Raises the provider's own last exception, with a note that lists
-        the rounds, if the call is given up; ``CompactionError`` if there is neither a summary nor a fallback.
+        ``refused`` is the reply with the token limit. Raises the provider's own last exception,
+        with a note that lists the rounds, if the call is given up; ``CompactionError`` if there is
+        neither a summary nor a fallback.
         """
         if refused.token_limit is None or not self.confirmed(refused.token_limit):
             return refused.raw
@@ -110,12 +119,17 @@ class Policy:
             error = refused.error or RuntimeError("the reply says that the request is too long")
             rounds.set_exception((type(error), error, error.__traceback__))
             if stop(rounds):
-                return (yield from self._give_up(refused, "no rounds are left" if self.tried else "max_retries=0"))
+                return (
+                    yield from self._give_up(
+                        refused, "no rounds are left" if self.tried else "max_retries=0"
+                    )
+                )
             rounds.prepare_for_next_attempt()
             try:
                 done = yield from self._make_smaller(found)
             except CompactionError as failure:
-                # If it has no cause of its own, the provider's error, for which the summary was needed.
+                # If it has no cause of its own, the provider's error, for which the summary was
+                # needed.
                 raise failure from failure.__cause__ or refused.error
             if not done:
                 return (yield from self._give_up(refused, "nothing more can be reduced"))
@@ -124,14 +138,22 @@ class Policy:
         return refused.raw
 
     def _send(self) -> Flow[Reply]:
-        """Send the request, with quotes for its question if messages were folded, and return the reply.
+        """Send the request, with quotes for its question if messages were folded, and return the
+        reply.
 
         A token limit is in the reply; any other error is raised.
         """
         request = self.request
         room = self._room_for_quotes()
-        if room >= _FEWEST_QUOTED and request.conversation.last_user is not None:
-            text = yield from Quote(request.original, request.conversation, room, request.archive, request.digest)
+        if room is not None and request.conversation.last_user is not None:
+            text = yield from Quote(
+                request.original,
+                request.conversation,
+                room.characters,
+                request.archive,
+                request.digest,
+                room.tokens_of_one,
+            )
             if text:
                 self.request = request = replace(request, quotes=text)
         try:
@@ -147,38 +169,54 @@ class Policy:
             return replace(reply, token_limit=None)
         return reply
 
-    def _room_for_quotes(self) -> int:
-        """Return the room for quotes, in characters; 0 if no messages were folded or quotes are off."""
-        request, calibration = self.request, self.calibration
+    def _room_for_quotes(self) -> Room | None:
+        """Return the room for quotes; ``None`` if no messages were folded or quotes are off."""
+        request = self.request
         recall = self.options.recall
-        if recall is None or not self.quotes or (request.messages is request.original and not request.archive):
-            return 0
-        window = calibration.window or self.threshold()
-        text_per_token = calibration.text_per_token or calibration.chars_per_token
-        room = recall.room(window, text_per_token)
-        if window is None:  # They may be refused; after the last round the request could not be sent without them.
-            return 0 if self.tried and len(self.tried) == self.options.max_retries else room
-        output = min(request.output_tokens or 0, int(window * _MOST_RESERVED))
-        free = int((window - output) * MARGIN * calibration.chars_per_token) - request.size
-        return min(room, int(free * text_per_token / calibration.chars_per_token))
+        if (
+            recall is None
+            or not self.quotes
+            or (request.messages is request.original and not request.archive)
+        ):
+            return None
+        window = self.calibration.window or self.threshold()
+        last_round = len(self.tried) == self.options.max_retries
+        if window is None and self.tried and last_round:
+            # They may be refused, and then the request could not be sent without them.
+            return None
+        return room_for_quotes(request, recall, self.calibration, window)
 
     def _give_up(self, refused: Reply, reason: str) -> Flow[object]:
-        """Raise the provider's own exception, with a note; return the reply if the refusal was one."""
-        found, rounds = refused.token_limit, len(self.tried)
-        facts: dict[str, Any] = {"limit": found.limit, "requested": found.requested} if found else {}
-        yield from Emit(RetriesExhausted(rounds=rounds, reason=reason, attempt=rounds, **facts, **self.request.named))
+        """Raise the provider's own exception, with a note; return the reply if the refusal
+        was one.
+        """
+        found = refused.token_limit
+        rounds = len(self.tried)
+        facts: dict[str, Any] = (
+            {"limit": found.limit, "requested": found.requested} if found else {}
+        )
+        yield from Emit(
+            RetriesExhausted(
+                rounds=rounds, reason=reason, attempt=rounds, **facts, **self.request.named
+            )
+        )
         if refused.error is None:
             return refused.raw
         steps = "; ".join(f"round {number}: {step}" for number, step in enumerate(self.tried, 1))
         helps = advice(self.request, self.calibration, found.limit if found else None)
-        add_note(refused.error, f"compacter gave up: {reason} ({steps or 'nothing was tried'}).{helps}")
+        add_note(
+            refused.error, (f"compacter gave up: {reason} ({steps or 'nothing was tried'}).{helps}")
+        )
         raise refused.error
 
-    # -- ways to make the request smaller ------------------------------------------------------------------------------
+    # -- ways to make the request smaller ----------------------------------------------------------
 
     def _make_smaller(self, found: TokenLimit) -> Flow[str]:
-        """Make the request smaller, and return a description of the step; empty if there is no way to."""
-        request, target = self.request, self.target(found)
+        """Make the request smaller, and return a description of the step; empty if there is no way
+        to.
+        """
+        request = self.request
+        target = self.target(found)
         if request.quotes:
             self.quotes = False
             self.request = request = replace(request, quotes="")
@@ -188,23 +226,34 @@ class Policy:
         if lowered is not None:
             before = request.output_tokens or 0
             self.request = replace(
-                request, options={**request.options, request.output_option: lowered}, output_tokens=lowered
+                request,
+                options={**request.options, request.output_option: lowered},
+                output_tokens=lowered,
             )
             event = MaxTokensAdjusted(
-                before=before, after=lowered, limit=found.limit, attempt=len(self.tried) + 1, **request.named
+                before=before,
+                after=lowered,
+                limit=found.limit,
+                attempt=len(self.tried) + 1,
+                **request.named,
             )
             yield from Emit(event)
             return f"{request.output_option} lowered from {before} to {lowered}"
-        read, step = request.conversation, ""
+        read = request.conversation
+        step = ""
         if self.options.retrieved is not None:
             step = yield from self._shorten_message(self.options.retrieved, target, found)
             if not step and (target is None or read.size - read.free - request.saved > target):
                 # To fold all that may be folded would not suffice, as far as is known.
                 step = yield from self._shorten_message(None, target, found)
-        return step or (yield from self._fold(self.job(target, found)))
+        return step or (yield from self._fold(target, found))
 
-    def _shorten_message(self, how: Retrieved | None, target: int | None, found: TokenLimit) -> Flow[str]:
-        """Shorten retrieved text, or tool results, in the last user message; return what was done, if anything."""
+    def _shorten_message(
+        self, how: Retrieved | None, target: int | None, found: TokenLimit
+    ) -> Flow[str]:
+        """Shorten retrieved text, or tool results, in the last user message; return what was done,
+        if anything.
+        """
         try:
             shorter = with_less_retrieved(self.request, how, target)
         except FunctionError as error:
@@ -212,33 +261,47 @@ class Policy:
             return ""
         if shorter is None:
             return ""
-        self.request, read = shorter, shorter.conversation
+        self.request = shorter
+        read = shorter.conversation
         size = read.sizes[read.last_user or 0]
         facts = {"limit": found.limit, "attempt": len(self.tried) + 1, **shorter.named}
         yield from Emit(MessageShortened(before=size, after=size - shorter.saved, **facts))
         return f"the last user message shortened by {shorter.saved:,} characters"
 
-    def _fold(self, job: Job) -> Flow[str]:
-        """Compact the messages, or use another call's compaction of them; return a description, empty if unchanged.
+    def _fold(self, target: int | None, found: TokenLimit | None = None) -> Flow[str]:
+        """Compact the messages, or use a compaction that was made ahead or by another call; return
+        a description, empty if unchanged.
 
-        The memory is always read again: another call may have stored a record since this one began. Raises
-        ``CompactionError`` if there is neither a summary nor a fallback.
+        The memory is always read again: another call may have stored a record since this one began.
+        Raises ``CompactionError`` if there is neither a summary nor a fallback.
         """
-        request, planned = self.request, plan(self.options, job)
-        if self.options.memory is not None and planned.head:
-            view = yield from Remembered(request.original, planned.head)
+        prepared = False
+        if self.options.prepare_tokens is not None:
+            prepared = yield from self.put_in_force()
+        if prepared and (target is None or self.request.conversation.size <= target):
+            return "a compaction that was made ahead"
+        job = self.job(target, found)
+        request = self.request
+        planned = plan(self.options, job)
+        if self.options.memory is not None and planned.folded:
+            head = tuple(planned.messages[index] for index in planned.folded)
+            view = yield from Remembered(request.original, head)
             if view is not None and self._keeps_pins(view):
                 smaller = replace(request, messages=tuple(view), read=None)
                 if smaller.size < request.size:
                     self.request = smaller
-                    before, after = len(request.messages), len(smaller.messages)
-                    yield from Emit(CompactionReused(messages_before=before, messages_after=after, **job.named))
+                    before = len(request.messages)
+                    after = len(smaller.messages)
+                    yield from Emit(
+                        CompactionReused(messages_before=before, messages_after=after, **job.named)
+                    )
                     return "a compaction that another call had just made"
         made = yield from compact(self.options, job, original=request.original, planned=planned)
         if made is None:
             return ""
         self.request = replace(request, messages=made.messages, read=made.conversation)
-        before, after = made.event.original_data_size, made.event.compacted_data_size
+        before = made.event.original_data_size
+        after = made.event.compacted_data_size
         return f"{before:,} to {after:,} characters ({made.event.strategy})"
 
     def job(self, target: int | None, found: TokenLimit | None = None) -> Job:
@@ -246,14 +309,19 @@ class Policy:
 
         ``found`` is the token limit that requires it; ``None`` for the trigger.
         """
-        request, recall, calibration = self.request, self.options.recall, self.calibration
-        conversation, refused = request.conversation, found is not None
+        request = self.request
+        recall = self.options.recall
+        calibration = self.calibration
+        conversation = request.conversation
+        refused = found is not None
         if target is not None:
             target += request.saved
         if target is not None and target >= conversation.size:
-            # It fits by its characters, and was refused all the same: use the ratio of the provider's numbers.
-            target = self._in_proportion(found)
-        # Between an agent's steps there is no new question, so its steps need the room more than quotes (issue 10).
+            # It fits by its characters, and was refused all the same: use the ratio of the
+            # provider's numbers.
+            target = target_in_proportion(request, found)
+        # Between an agent's steps there is no new question, so its steps need the room more than
+        # quotes (issue 10).
         asked = refused and conversation.last_user == len(conversation.messages) - 1
         quotes = 0
         if recall is not None and self.quotes and asked and target is not None:
@@ -261,7 +329,7 @@ class Policy:
             quotes = recall.room(calibration.tokens(room), calibration.chars_per_token)
         return Job(
             conversation=conversation,
-            reserved=quotes if quotes >= _FEWEST_QUOTED else 0,
+            reserved=quotes if quotes >= FEWEST_QUOTED else 0,
             trigger="token_limit" if refused else "threshold",
             calibration=calibration,
             model=request.model,
@@ -273,7 +341,9 @@ class Policy:
         )
 
     def lowered_output(self, found: TokenLimit) -> int | None:
-        """Return a lower output limit, in tokens, if the input alone fits; ``None`` if that does not help."""
+        """Return a lower output limit, in tokens, if the input alone fits; ``None`` if that does
+        not help.
+        """
         before = self.request.output_tokens
         if not self.options.adjust_max_tokens or not found.limit or not before:
             return None
@@ -282,35 +352,111 @@ class Policy:
         return left if used > 0 and _LEAST_OUTPUT <= left < before else None
 
     def _keeps_pins(self, view: Sequence[Message]) -> bool:
-        """Return whether a remembered view contains all pinned messages; some may have been pinned since."""
+        """Return whether a remembered view contains all pinned messages; some may have been pinned
+        since.
+        """
         request = self.request
-        wanted = pinned(request.pin, request.original, request.pinned_by_history)
+        wanted = request.find_pinned(request.original)
         present = set(map(id, view)) if wanted else ()
         return all(id(request.original[index]) in present for index in wanted)
 
-    # -- the trigger ---------------------------------------------------------------------------------------------------
+    # -- the trigger -------------------------------------------------------------------------------
 
     def _fold_ahead(self) -> Flow[None]:
         """Compact before the call if the request has reached the threshold."""
-        state, request, threshold = self.state, self.request, self.threshold()
-        if threshold is None:
+        state = self.state
+        request = self.request
+        limit = self.threshold()
+        if limit is None:
             if not self.calibration.warned:
                 self.calibration.warned = True
                 yield from self._skipped("unknown_window")
             return
         if state.calls == 1:
             return
-        tokens, size = (yield from self._estimated()), request.size
-        if tokens < threshold or (state.stuck and size <= state.stuck * _GROWN):
+        tokens = yield from self._estimated()
+        size = request.size
+        if (
+            tokens >= limit
+            and self.options.prepare_tokens is not None
+            and (yield from self.put_in_force())
+        ):
+            tokens = yield from self._estimated()
+            size = self.request.size
+        target = due(size=size, tokens=tokens, limit=limit, stuck=state.stuck)
+        if target is None:
             return
-        held_back = state.tried is not None and state.calls - state.tried <= self.options.min_calls_between
-        if held_back and tokens < threshold * _FAR_OVER:
+        held_back = (
+            state.tried is not None and state.calls - state.tried <= self.options.min_calls_between
+        )
+        if held_back and tokens < limit * _FAR_OVER:
             yield from self._skipped("cool_down")
             return
-        target = max(1, int(size * threshold * _TARGET_SHARE / tokens) - request.overhead)
-        if (yield from self._folded_to(target)):
+        if (yield from self._folded_to(max(1, target - request.overhead))):
             left = yield from self._estimated()
-            state.stuck = self.request.size if left >= threshold else 0
+            state.stuck = self.request.size if left >= limit else 0
+
+    # -- compactions made ahead --------------------------------------------------------------------
+
+    def put_in_force(self) -> Flow[bool]:
+        """Use the compaction of this conversation that was made ahead, and return whether there is
+        one.
+        """
+        request = self.request
+        view = yield from Prepared(request.original)
+        if view is None or not self._keeps_pins(view):
+            return False
+        smaller = replace(request, messages=tuple(view), read=None, quotes="")
+        if smaller.size >= request.size * WORTH:
+            return False
+        self.request = smaller
+        self.state.tokens = self.state.stuck = 0
+        # First, as with a new one: a hook that repeats the call finds it.
+        yield from self._remember_view(view)
+        yield from Emit(
+            CompactionReused(
+                messages_before=len(request.messages),
+                messages_after=len(smaller.messages),
+                prepared=True,
+                **request.named,
+            )
+        )
+        return True
+
+    def _remember_view(self, view: Sequence[Message]) -> Flow[None]:
+        if self.options.memory is not None:
+            yield from Remember(self.request.original, view)
+
+    def _keep_within_window(self) -> Flow[None]:
+        """Put the compaction that was made ahead in force if the request would exceed the window:
+        it is sure to be refused.
+        """
+        window = self.calibration.window
+        if window is None or self.state.calls == 1:
+            return
+        tokens = yield from self._estimated()
+        if tokens > window * MARGIN:
+            yield from self.put_in_force()
+
+    def prepare(self, tokens: int) -> Flow[None]:
+        """Have the next compaction made ahead if the request, which had so many input tokens, has
+        reached the size for it.
+        """
+        request = replace(self.request, quotes="")
+        calibration = self.calibration
+        tokens = (tokens or calibration.tokens(self.request.size)) - calibration.tokens(
+            len(self.request.quotes)
+        )
+        if isinstance(self.options.prepare_tokens, float) and calibration.window is None:
+            if not calibration.warned:
+                calibration.warned = True
+                yield from Emit(
+                    CompactionSkipped(trigger="prepared", reason="unknown_window", **request.named)
+                )
+            return
+        what = ahead(self.options, request, calibration, tokens)
+        if what is not None:
+            yield from what
 
     def _folded_to(self, target: int) -> Flow[bool]:
         """Compact the messages to this size, in characters, and return whether it succeeded.
@@ -320,7 +466,7 @@ class Policy:
         state = self.state
         state.tried = state.calls
         try:
-            done = yield from self._fold(self.job(target))
+            done = yield from self._fold(target)
         except CompactionError as error:
             yield from self._failed("threshold", "no summary could be had", error.__cause__)
             return False
@@ -335,20 +481,20 @@ class Policy:
 
         ``None`` without the option ``trigger_tokens``, or if it is a share of an unknown window.
         """
-        trigger, window = self.options.trigger_tokens, self.calibration.window
-        if trigger is None or (isinstance(trigger, float) and not window):
+        trigger = self.options.trigger_tokens
+        if trigger is None:
             return None
-        if not window:
-            return int(trigger)
-        room = window - min(self.request.output_tokens or 0, int(window * _MOST_RESERVED))
-        return max(1, min(int(trigger * window) if isinstance(trigger, float) else trigger, room))
+        return threshold(trigger, self.calibration.window, self.request.output_tokens or 0)
 
     def _estimated(self) -> Flow[int]:
         """Return the estimated input tokens of the request, tools and other options included.
 
-        The count of ``token_counter``; else the last usage, plus an estimate of the messages added since.
+        The count of ``token_counter``; else the last usage, plus an estimate of the messages added
+        since.
         """
-        request, state, tokens = self.request, self.state, self.calibration.tokens
+        request = self.request
+        state = self.state
+        tokens = self.calibration.tokens
         if self.options.token_counter is not None:
             try:
                 return self.options.token_counter(list(request.messages)) + tokens(request.overhead)
@@ -368,25 +514,38 @@ class Policy:
         raised = cause.__cause__ if isinstance(cause, FunctionError) else cause
         error = type(raised).__name__ if raised is not None else ""
         why = cause if isinstance(cause, Exception) else None
-        yield from Emit(CompactionFailed(trigger=trigger, reason=reason, error=error, cause=why, **self.request.named))
+        yield from Emit(
+            CompactionFailed(
+                trigger=trigger, reason=reason, error=error, cause=why, **self.request.named
+            )
+        )
 
-    # -- usage of a reply, and prompts that the server has silently truncated ------------------------------------------
+    # -- the reply's usage, and the numbers of errors ----------------------------------------------
 
     def _checked(self, reply: Reply) -> Flow[object]:
         """Learn from the reply's usage, and return the reply.
 
-        With a trigger, a prompt that the server has truncated is compacted and sent once more, if a round is allowed.
+        With a trigger, a prompt that the server has truncated is compacted and sent once more, if a
+        round is allowed.
         """
-        tokens = 0 if self.calibration.learnt and not self.watched else tokens_read(reply.raw)
-        if not tokens:
-            return reply.raw
-        if not (yield from self.cut_silently(tokens)):
-            self._learn(tokens)
-            return reply.raw
         whole = self.request
+        # What is learnt never depends on a hook, as it decides what is sent. To read a whole
+        # history for its size alone would take too long once the model is known.
+        learns = self.proactive or not self.calibration.learnt or whole.read is not None
+        tokens = tokens_read(reply.raw) if learns or self.watched else 0
+        if learns and whole.read is not None:
+            self.calibration.accept(request_tokens(whole, self.calibration))
+        if not tokens or not (yield from self.cut_silently(tokens)):
+            if tokens and learns:
+                self.note_usage(tokens)
+            if self.options.prepare_tokens is not None:
+                yield from self.prepare(tokens)
+            return reply.raw
         if self.options.trigger_tokens is None or self.options.max_retries == 0:
             return reply.raw
-        target = max(1, int(tokens * _TARGET_SHARE * self.calibration.chars_per_token) - whole.overhead)
+        target = max(
+            1, int(tokens * TARGET_SHARE * self.calibration.chars_per_token) - whole.overhead
+        )
         self.request = replace(whole, quotes="")
         if (yield from self._folded_to(target)):
             try:
@@ -395,87 +554,45 @@ class Policy:
                 again = reply
             if again is not reply and again.token_limit is None:
                 read = tokens_read(again.raw)
-                if read and self._missing(read) is None:
-                    self._learn(read)
+                if read and missing_tokens(self.request, read, self.calibration) is None:
+                    self.note_usage(read)
                 return again.raw
         self.request = whole
         return reply.raw
 
     def cut_silently(self, tokens: int) -> Flow[bool]:
-        """Return whether a server that read ``tokens`` has silently truncated the prompt, and send an event if so."""
-        expected = self._missing(tokens)
+        """Return whether a server that read ``tokens`` has silently truncated the prompt, and send
+        an event if so.
+        """
+        expected = missing_tokens(self.request, tokens, self.calibration)
         if expected is None:
             return False
-        yield from Emit(SilentTruncation(expected_tokens=expected, prompt_tokens=tokens, **self.request.named))
+        yield from Emit(
+            SilentTruncation(expected_tokens=expected, prompt_tokens=tokens, **self.request.named)
+        )
         return True
 
-    def _missing(self, tokens: int) -> int | None:
-        """Return the request's own tokens if a server that read ``tokens`` has truncated it, else ``None``.
-
-        Checked again by its texts alone: sizes of media are estimates, and old reasoning is not always read.
-        """
-        if expected_tokens(self.request.size, tokens, self.calibration) is None:
-            return None
-        words = sum(map(len, self.request.texts)) + self.request.overhead
-        return expected_tokens(words, tokens, self.calibration)
-
-    def _learn(self, tokens: int) -> None:
-        size, quotes, state = self.request.size, len(self.request.quotes), self.state
-        self.calibration.learn(size, tokens)
+    def note_usage(self, tokens: int) -> None:
+        """Learn from the usage of a reply to the request."""
+        learn(self.request, tokens, self.calibration)
+        size = self.request.size
+        quotes = len(self.request.quotes)
         # Without the quotes: the next request may have others, or none.
-        state.tokens, state.characters = tokens - self.calibration.tokens(quotes), size - quotes
-
-    # -- the provider's numbers ----------------------------------------------------------------------------------------
+        self.state.tokens = tokens - self.calibration.tokens(quotes)
+        self.state.characters = size - quotes
 
     def confirmed(self, found: TokenLimit) -> bool:
-        """Return whether a reply that was cut off has filled the window; True for any other sign of a token limit.
-
-        It has if it is below the caller's output limit, and prompt and reply fill the window; if the window is unknown,
-        if the reply has one token at most.
-        """
-        if found.source != NO_ROOM:
-            return True
-        written, allowed, window = found.output_tokens or 0, self.request.output_tokens, self.calibration.window
-        if allowed is not None and written >= allowed:
-            return False
-        if window is None:
-            return written <= 1
-        return (found.input_tokens or 0) + written >= window * _FULL
+        """See ``sizes.fills_window``."""
+        return fills_window(found, self.request.output_tokens, self.calibration.window)
 
     def calibrate(self, found: TokenLimit) -> TokenLimit:
-        """Calibrate by the error's numbers, and return the token limit with its input tokens filled in."""
-        calibration, used = self.calibration, found.input_tokens
-        if used is None and found.requested:
-            used = found.requested - (self.request.output_tokens or 0 if found.kind == "input_plus_output" else 0)
-        calibration.window = found.limit or calibration.window
-        if not used:
-            return found
-        size = self.request.size
-        believed = size >= used * _DENSE
-        if not believed:
-            # A number larger than the texts can have in tokens also counts something else.
-            texts = self.request.texts
-            believed = used <= most_tokens(texts) + max(0, size - sum(map(len, texts)))
-        if believed:
-            calibration.learn(size, used)
-        return replace(found, input_tokens=used)
+        """See ``sizes.calibrate``."""
+        return calibrate(self.request, found, self.calibration)
 
     def target(self, found: TokenLimit) -> int | None:
         """Return the largest size of the messages, in characters; ``None`` if no limit is known."""
-        overhead, output_tokens = self.request.overhead, self.request.output_tokens
-        return target_characters(found, self.calibration, overhead=overhead, output_tokens=output_tokens)
-
-    def _in_proportion(self, found: TokenLimit | None) -> int | None:
-        """Return the target size, in characters, by the ratio of limit to stated tokens; ``None`` if it is useless."""
-        if not found or not found.limit or not found.input_tokens:
-            return None
-        request, size = self.request, self.request.conversation.size
-        limit = found.limit - (request.output_tokens or 0 if found.kind == "input_plus_output" else 0)
-        target = int((size + request.overhead) * limit / found.input_tokens * MARGIN) - request.overhead
-        return target if 0 < target < size else None
-
-
-def expected_tokens(characters: int, tokens: int, calibration: Calibration) -> int | None:
-    """Return the expected tokens of a request if the server read clearly fewer; ``None`` if it read all."""
-    learnt = calibration.chars_per_token / _CUT_SHARE if calibration.learnt else 0.0
-    return calibration.tokens(characters) if characters > tokens * max(learnt, _MOST_CHARACTERS) else None
+        overhead = self.request.overhead
+        output_tokens = self.request.output_tokens
+        return target_characters(
+            found, self.calibration, overhead=overhead, output_tokens=output_tokens
+        )

@@ -1,4 +1,6 @@
-"""State shared by the calls of one Compacter: memory, calibration, conversations, hooks, totals and log."""
+"""State shared by the calls of one Compacter: memory, calibration, conversations, hooks, totals and
+log.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from cachetools import LRUCache
 
 from compacter.call.log import Log
+from compacter.call.preparations import Preparations
 from compacter.call.request import ConversationState
 from compacter.compaction.plan import Calibration
 from compacter.effects import Quote
@@ -26,12 +29,14 @@ from compacter.events import (
     RetriesExhausted,
     Totals,
 )
-from compacter.locks import Lock, SingleFlight
+from compacter.locks import Lock, import_before_fork
+from compacter.memory import InProcessMemory
 from compacter.memory.base import BaseMemory, base_memory
 from compacter.memory.match import Matcher
 from compacter.messages.format import Message
 from compacter.models import window
 from compacter.options import ASKED, Options, UserDetector, taken
+from compacter.single_flight import SingleFlight
 
 if TYPE_CHECKING:
     from compacter.call.recall import Recall
@@ -40,6 +45,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _MOST_MODELS = 256
 _MOST_CONVERSATIONS = 10_000
+_MOST_PREPARED = 1_000
+"""Most compactions made ahead that are kept if there is no memory."""
+
+import_before_fork(
+    *(f"compacter.{room}" for room in ("call", "compaction", "recall", "summary")),
+    "compacter.clients.wrapping",
+    "compacter.redaction",
+)
 
 
 class State:
@@ -54,9 +67,15 @@ class State:
         if isinstance(self.detect, UserDetector):
             self.detect = replace(self.detect, on_error=partial(self.log.failed, "detect"))
         pin: Callable[[Message], Any] | None = options.pin
-        self.pin = None if pin is None else lambda one: self.safely("pin", partial(pin, one), otherwise=True)
+        self.pin = (
+            None
+            if pin is None
+            else lambda one: self.safely("pin", partial(pin, one), otherwise=True)
+        )
         """``pin``; a message for which it fails is pinned."""
-        self.summarizer_takes = taken(options.summarizer, ASKED) if callable(options.summarizer) else ()
+        self.summarizer_takes = (
+            taken(options.summarizer, ASKED) if callable(options.summarizer) else ()
+        )
         """Names of the options that the summarizer takes, if it is a function."""
         self.totals = RunningTotals()
         self.count_call = self.totals.count_call
@@ -66,7 +85,14 @@ class State:
         self.flights = SingleFlight() if self.memory is None else self.memory.flights
         self.matcher: Matcher | None = None
         if self.memory is not None:
-            self.matcher = Matcher(self.memory, alternate=options.alternate_roles, on_unencodable=self._not_remembered)
+            self.matcher = Matcher(
+                self.memory, alternate=options.alternate_roles, on_unencodable=self._not_remembered
+            )
+        self.preparations = Preparations()
+        self.prepares = options.prepare_tokens is not None
+        self.prepare_from: dict[object, int] = {}
+        """Tokens from which a quiet call is looked at, by the model that it names."""
+        self._prepared_memory: tuple[BaseMemory, Matcher] | None = None
         self.redaction = options.redaction
         self._recall: Recall | None = None
         self.grants: bool | None = None
@@ -75,7 +101,8 @@ class State:
         self.event_hooks: list[Callable[..., object]] = list(options.on_event)
         self.proactive = options.trigger_tokens is not None
         self.last_reply: tuple[int, int, int] | None = None
-        """Input tokens of the last quiet call, its number of messages, and ``id`` of its last message, if known.
+        """Input tokens of the last quiet call, its number of messages, and ``id`` of its last
+        message, if known.
 
         Used for calibration at the next token limit. Keeps no message alive.
         """
@@ -86,10 +113,16 @@ class State:
         self._lock = Lock()
 
     def replaced(self, options: Mapping[str, object]) -> State:
-        """Return a state with other options for one call, which shares memory, totals, hooks and calibrations."""
+        """Return a state with other options for one call, which shares memory, totals, hooks and
+        calibrations.
+        """
         made = State(self.options.replaced(options))
-        made.totals, made.count_call = self.totals, self.count_call
-        made._lock, made._learnt, made._conversations = self._lock, self._learnt, self._conversations
+        made.totals = self.totals
+        made.count_call = self.count_call
+        made._lock = self._lock
+        made.preparations = self.preparations
+        made._learnt = self._learnt
+        made._conversations = self._conversations
         if "on_compaction" not in options:
             made.compaction_hooks = self.compaction_hooks
         if "on_event" not in options:
@@ -97,10 +130,12 @@ class State:
         if "logger" not in options:
             made.log = self.log
         if made.options.memory is self.options.memory:
-            made.memory, made.flights = self.memory, self.flights
+            made.memory = self.memory
+            made.flights = self.flights
+            made._prepared_memory = self.prepared_memory() if made.prepares else None
         return made
 
-    # -- models and conversations --------------------------------------------------------------------------------------
+    # -- models and conversations ------------------------------------------------------------------
 
     def calibration(self, model: str | None) -> Calibration:
         """Return the calibration of a model, with its window if that is known."""
@@ -119,14 +154,30 @@ class State:
         with self._lock:
             return self._conversations.setdefault(digest, ConversationState())
 
-    # -- recall --------------------------------------------------------------------------------------------------------
+    def prepared_memory(self) -> tuple[BaseMemory, Matcher]:
+        """Return where compactions made ahead are kept: the memory; without one, a memory for them
+        alone.
+        """
+        with self._lock:
+            if self._prepared_memory is None:
+                memory = self.memory or InProcessMemory(_MOST_PREPARED)
+                matcher = self.matcher or Matcher(memory, alternate=self.options.alternate_roles)
+                self._prepared_memory = memory, matcher
+            return self._prepared_memory
 
-    def quotation(self, asked: Quote, views: Sequence[tuple[Sequence[Message], str]]) -> Quotation | None:
-        """Return the quotes for a request (see ``Recall``), or ``None``. An exception is logged once, not raised."""
+    # -- recall ------------------------------------------------------------------------------------
+
+    def quotation(
+        self, asked: Quote, views: Sequence[tuple[Sequence[Message], str]]
+    ) -> Quotation | None:
+        """Return the quotes for a request (see ``Recall``), or ``None``. An exception is logged
+        once, not raised.
+        """
         try:
             with self._lock:
                 if self._recall is None:
-                    from compacter.call.recall import Recall  # Imports SQLite, which few calls need.
+                    # Imports SQLite, which few calls need.
+                    from compacter.call.recall import Recall
 
                     self._recall = Recall(self.options.recall, self.redaction)
             return self._recall.quotation(asked, views)
@@ -134,7 +185,7 @@ class State:
             self.log.failed("recall", error)
             return None
 
-    # -- events --------------------------------------------------------------------------------------------------------
+    # -- events ------------------------------------------------------------------------------------
 
     def record(self, event: Event) -> list[Callable[..., object]]:
         """Add an event to totals and log, and return the hooks to call with it."""
@@ -145,7 +196,9 @@ class State:
         return list(self.event_hooks)
 
     def history_changed(self, event: CompactionEvent | None) -> None:
-        """Send the event that a compaction was not installed because the ``History`` has changed meanwhile."""
+        """Send the event that a compaction was not installed because the ``History`` has changed
+        meanwhile.
+        """
         skipped = CompactionSkipped(
             trigger=event.trigger if event else "token_limit",
             model=event.model if event else None,
@@ -156,8 +209,15 @@ class State:
             if hasattr(outcome, "close"):  # A coroutine cannot be awaited here.
                 outcome.close()
 
+    def count(self, what: str, model: str) -> None:
+        """Count something that is no event, such as a call that begins from a record; for
+        subclasses.
+        """
+
     def safely(self, what: str, action: Callable[[], T], otherwise: T | None = None) -> T | None:
-        """Return the result of ``action``; if it raises, log the exception and return ``otherwise``."""
+        """Return the result of ``action``; if it raises, log the exception and return
+        ``otherwise``.
+        """
         try:
             return action()
         except Exception as error:  # noqa: BLE001 - must not break a call
@@ -165,7 +225,9 @@ class State:
             return otherwise
 
     def _not_remembered(self, reason: str) -> None:
-        self.log.write("debug", "compacter.not_remembered", f"not remembered: {reason}", {"reason": reason})
+        self.log.write(
+            "debug", "compacter.not_remembered", f"not remembered: {reason}", {"reason": reason}
+        )
 
 
 _COUNTED: Mapping[type, str] = {
@@ -189,10 +251,15 @@ class RunningTotals:
         self._lock = Lock()
 
     def add(self, event: Event | None = None, **more: float | None) -> None:
-        """Add an event, or numbers to the fields of these names; ``None`` makes the sum ``None``."""
+        """Add an event, or numbers to the fields of these names; ``None`` makes the sum
+        ``None``.
+        """
         if type(event) in _COUNTED:
             more = {_COUNTED[type(event)]: 1}
+        if isinstance(event, CompactionReused) and event.prepared:
+            more = {"prepared_used": 1}
         if isinstance(event, CompactionEvent):
+            more["prepared"] = event.trigger == "prepared"
             more["characters_saved"] = event.original_data_size - event.compacted_data_size
         with self._lock:
             sums: dict[str, Any] = {}

@@ -1,27 +1,23 @@
-"""Streams: each is read up to its first content, then returned as the vendor's own object, as if unread."""
+"""Streams: each is read up to its first content, then returned as the vendor's own object, as if
+unread.
+"""
 
 from __future__ import annotations
 
 import inspect
-import types
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from functools import lru_cache, partial
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
-from compacter.call.io import IO
-from compacter.effects import Reply
-from compacter.messages.fields import field
-from compacter.overflow import TokenLimit, detect_in_reply
-
-T = TypeVar("T")
-_HOUSEKEEPING = frozenset({
-    "message_start", "content_block_start", "ping", "response.created", "response.in_progress", "response.queued",
-    "response.output_item.added", "response.content_part.added", "keepalive",
-})  # fmt: skip
-_QUIET_EVENTS = frozenset({"messageStart", "contentBlockStart"})
+from compacter.call.bodies import look_behind
+from compacter.io import IO
+from compacter.messages.refusals import detect_in_reply
+from compacter.messages.replies import Reply, has_content
+from compacter.objects import with_special_methods
+from compacter.overflow import TokenLimit
 
 
 @dataclass(slots=True)
@@ -36,7 +32,9 @@ class Opening:
     """Called when the stream has been read to its end; not if it is dropped or fails."""
 
     def next(self, step: Callable[[], Any]) -> Any:
-        """Return the next chunk: one that was read already, else that of ``step``; raise an error that was caught."""
+        """Return the next chunk: one that was read already, else that of ``step``; raise an error
+        that was caught.
+        """
         if self.held:
             return self.held.popleft()
         self._raise_once()
@@ -58,12 +56,14 @@ class Opening:
             raise
 
     def _raise_once(self) -> None:
-        error, self.error = self.error, None
+        error = self.error
+        self.error = None
         if error is not None:
             raise error
 
     def _end_once(self) -> None:
-        action, self.on_end = self.on_end, None
+        action = self.on_end
+        self.on_end = None
         if action is not None:
             action()
 
@@ -76,7 +76,8 @@ def _has(kind: type, method: str) -> bool:
 
 
 has: Callable[[type, str], bool] = lru_cache(256)(_has)
-"""Return whether a class has a method. ``hasattr`` is true of any special method of a ``MagicMock``."""
+"""Return whether a class has a method. ``hasattr`` is true of any special method of a
+``MagicMock``."""
 
 
 def _shape(kind: type) -> Shape | None:
@@ -88,11 +89,14 @@ def _shape(kind: type) -> Shape | None:
 
 
 shape: Callable[[type], Shape | None] = lru_cache(256)(_shape)
-"""Return the kind of a type's objects, ``None`` for replies. Streams are iterators, not mere collections."""
+"""Return the kind of a type's objects, ``None`` for replies. Streams are iterators, not mere
+collections."""
 
 
 def core(stream: Any) -> Any:
-    """Return the stream of the provider's events inside a helper stream, which accumulates the events read from it."""
+    """Return the stream of the provider's events inside a helper stream, which accumulates the
+    events read from it.
+    """
     inner = getattr(stream, "_raw_stream", None)
     return inner if inner is not None and shape(type(inner)) is not None else stream
 
@@ -103,14 +107,17 @@ async def opened(
     detect: Callable[[BaseException], TokenLimit | None],
     quiet: Callable[[Any], bool] | None = None,
 ) -> Reply:
-    """Read a stream up to its first content, its end or an error, and return it as a reply, as if unread.
+    """Read a stream up to its first content, its end or an error, and return it as a reply, as if
+    unread.
 
-    ``quiet`` returns whether a chunk has no content; ``None`` for the vendors' chunks. A token limit before the first
-    content is in the reply, with its exception as ``error``; the stream is then closed.
+    ``quiet`` returns whether a chunk has no content; ``None`` for the vendors' chunks. A token
+    limit before the first content is in the reply, with its exception as ``error``; the stream is
+    then closed.
     """
     opening = Opening()
     source = core(stream)
-    while True:
+    opening.found = await look_behind(io, source)
+    while opening.found is None:
         try:
             chunk = await io.call(io.step, source, _END)
         except Exception as error:  # noqa: BLE001 - raised when the reader gets this far
@@ -132,63 +139,12 @@ async def opened(
 _END: Any = object()
 
 
-def has_content(chunk: Any) -> bool:
-    """Return whether a chunk has content that a user would see; True if unknown, so that it is passed on at once."""
-    if isinstance(chunk, (str, bytes)):
-        return bool(chunk)
-    choices = field(chunk, "choices")
-    if isinstance(choices, (list, tuple)):
-        return any(_delta_says_something(choice) for choice in choices)
-    kind = field(chunk, "type")
-    if isinstance(kind, str):
-        return kind not in _HOUSEKEEPING
-    candidates = field(chunk, "candidates")
-    if isinstance(candidates, (list, tuple)):
-        return any(
-            field(field(one, "content"), "parts") or field(one, "finish_reason") or field(one, "finishReason")
-            for one in candidates
-        )
-    if isinstance(chunk, dict) and len(chunk) == 1:
-        return next(iter(chunk)) not in _QUIET_EVENTS
-    return True
-
-
-def _delta_says_something(choice: Any) -> bool:
-    if field(choice, "finish_reason"):
-        return True
-    delta = field(choice, "delta")
-    if delta is None:
-        return bool(field(choice, "text") or field(choice, "message"))
-    names = (
-        "content",
-        "tool_calls",
-        "function_call",
-        "refusal",
-        "reasoning_content",
-        "reasoning",
-        "audio",
-        "thinking_blocks",
-        "images",
-    )
-    return any(field(delta, name) for name in names)
-
-
-def text_of(chunk: Any) -> str:
-    """Return the text of one chunk: a string, or a chat-completions delta."""
-    if isinstance(chunk, str):
-        return chunk
-    texts = []
-    for choice in field(chunk, "choices") or ():
-        delta = field(choice, "delta")
-        text = field(delta, "content") if delta is not None else field(choice, "text")
-        texts.append(text if isinstance(text, str) else "")
-    return "".join(texts)
-
-
 def replay(stream: Any, opening: Opening) -> Any:
-    """Return the vendor's stream so that it yields the chunks that were read already, then the others.
+    """Return the vendor's stream so that it yields the chunks that were read already, then the
+    others.
 
-    Until then its class is replaced by a subclass; if that is not possible, it is wrapped in a `Replayed`.
+    Until then its class is replaced by a subclass; if that is not possible, it is wrapped in a
+    `Replayed`.
     """
     if not opening.held and opening.error is None:
         return stream
@@ -199,13 +155,17 @@ def replay(stream: Any, opening: Opening) -> Any:
     try:
         earlier = stream.__dict__.get(_OPENING)
         if earlier is None:
-            own = {name: method for name, method in _REPLAYING.items() if hasattr(type(stream), name)}
+            own = {
+                name: method for name, method in _REPLAYING.items() if hasattr(type(stream), name)
+            }
             with_special_methods(stream, own)
         else:  # Wrapped twice: the chunks of the inner opening have all been read.
             opening.on_end = earlier.on_end
         stream.__dict__[_OPENING] = opening
     except (TypeError, AttributeError):
-        standing = {name: method for name, method in _STANDING.items() if hasattr(type(stream), name)}
+        standing = {
+            name: method for name, method in _STANDING.items() if hasattr(type(stream), name)
+        }
         return with_special_methods(Replayed(stream, opening), standing)
     return stream
 
@@ -213,7 +173,11 @@ def replay(stream: Any, opening: Opening) -> Any:
 def when_done(stream: Any, action: Callable[[], None]) -> Any:
     """Return the stream, and call ``action`` once it has been read to its end."""
     inner = core(stream)
-    opening = inner.opening if isinstance(inner, Replayed) else getattr(inner, "__dict__", {}).get(_OPENING)
+    opening = (
+        inner.opening
+        if isinstance(inner, Replayed)
+        else getattr(inner, "__dict__", {}).get(_OPENING)
+    )
     if opening is None:
         action()
     else:
@@ -225,7 +189,9 @@ _OPENING = "_compacter_opening"
 
 
 def _opening_of(stream: Any, kind: type) -> Opening:
-    """Return the opening of a stream; once it is used up, restore the stream's own class ``kind``."""
+    """Return the opening of a stream; once it is used up, restore the stream's own class
+    ``kind``.
+    """
     opening: Opening = stream.__dict__[_OPENING]
     if not opening.held and (opening.on_end is None or opening.error is not None):
         del stream.__dict__[_OPENING]
@@ -248,33 +214,17 @@ def _itself(self: Any) -> Any:
 
 
 _REPLAYING: Mapping[str, Callable[..., Any]] = {
-    "__next__": _next, "__iter__": _itself, "__anext__": _anext, "__aiter__": _itself,
-}  # fmt: skip
-
-
-def with_special_methods(thing: T, methods: Mapping[str, Callable[..., Any]]) -> T:
-    """Replace special methods of one object, and return it; ``isinstance`` and the class's name stay the same.
-
-    Python looks special methods up on the class. The object's class is set to a subclass of its own, made once for each
-    class and set of methods; a vendor's class is never changed. Data of a single object is kept in its ``__dict__``.
-    Raises ``TypeError`` if the class cannot be set (``__slots__``, types of C extensions).
-    """
-    kind = type(thing)
-    members = {"__module__": kind.__module__, "__doc__": kind.__doc__, "__qualname__": kind.__qualname__, **methods}
-    for subclass in type.__subclasses__(kind):  # Weak references, so that unused classes are freed.
-        if all(vars(subclass).get(name) is method for name, method in methods.items()):
-            break
-    else:
-        subclass = types.new_class(kind.__name__, (kind,), exec_body=lambda space: space.update(members))
-    changed: Any = thing  # Type checkers do not allow setting a class.
-    changed.__class__ = subclass
-    if type(thing) is not subclass:
-        raise TypeError(f"the class of a {kind.__qualname__} cannot be replaced")  # Mocks ignore it.
-    return thing
+    "__next__": _next,
+    "__iter__": _itself,
+    "__anext__": _anext,
+    "__aiter__": _itself,
+}
 
 
 class Replayed:
-    """Proxy of a stream whose class cannot be replaced; it gets the special methods that the stream has."""
+    """Proxy of a stream whose class cannot be replaced; it gets the special methods that the stream
+    has.
+    """
 
     def __init__(self, stream: Any, opening: Opening) -> None:
         self._stream = stream
@@ -311,9 +261,15 @@ def _aexit(self: Replayed, *exc: object) -> Any:
 
 
 _STANDING: Mapping[str, Callable[..., Any]] = {
-    "__next__": _standing_next, "__iter__": _itself, "__anext__": _standing_anext, "__aiter__": _itself,
-    "__enter__": _enter, "__exit__": _exit, "__aenter__": _aenter, "__aexit__": _aexit,
-}  # fmt: skip
+    "__next__": _standing_next,
+    "__iter__": _itself,
+    "__anext__": _standing_anext,
+    "__aiter__": _itself,
+    "__enter__": _enter,
+    "__exit__": _exit,
+    "__aenter__": _aenter,
+    "__aexit__": _aexit,
+}
 
 
 async def close(io: IO, stream: Any) -> None:

@@ -1,31 +1,39 @@
-"""Wrappers of plain functions, coroutine functions, generator functions and async generator functions.
+"""Wrappers of plain functions, coroutine functions, generator functions and async generator
+functions.
 
-In this order: the four wrappers, which do as little as possible for a quiet call, one that needs nothing from
-compacter; `WrappedFunction._handle`, for every other call; reading a call's arguments; calibration by quiet calls.
+In this order: the four wrappers, which do as little as possible for a quiet call, one that needs
+nothing from compacter; `WrappedFunction._handle`, for every other call; reading a call's arguments;
+calibration by quiet calls.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from compacter.call import streams
 from compacter.call.arguments import Binding, characters_sent
-from compacter.call.io import ASYNC, IO, SYNC, is_kind, is_large, run
-from compacter.call.perform import GiveUps, WrappedCall, gave_up_since, mark_given_up
-from compacter.call.recover import Policy, expected_tokens
-from compacter.call.request import ConversationState, Request, tokens_read
+from compacter.call.nested import GiveUps, gave_up_since, mark_given_up
+from compacter.call.prepare import threshold
+from compacter.call.recover import Policy
+from compacter.call.request import ConversationState, Request
+from compacter.call.sizes import expected_tokens
 from compacter.call.state import State
+from compacter.call.wrapped_call import WrappedCall
 from compacter.compaction.plan import Calibration
-from compacter.effects import Reply
-from compacter.errors import CompactionError, ConfigurationError, FunctionError, add_note
+from compacter.errors import CompactionError, ConfigurationError, FunctionError, add_note, notes_of
+from compacter.io import ASYNC, IO, SYNC, is_kind, is_large, run, weight
 from compacter.memory.match import Recognised
 from compacter.memory.record import conversation_digest
-from compacter.messages.format import Message, MessageFormat, UnknownFormatError, get_format, recognise
-from compacter.overflow import detect_in_reply
+from compacter.messages.format import Message, MessageFormat, get_format
+from compacter.messages.recognise import UnknownFormatError, recognise
+from compacter.messages.refusals import detect_in_reply
+from compacter.messages.replies import Reply
+from compacter.messages.usage import HAS_USAGE, tokens_read
 
 if TYPE_CHECKING:
     from compacter.history import History
@@ -33,6 +41,9 @@ if TYPE_CHECKING:
 Function = Callable[..., Any]
 OWN_OPTIONS = "compacter_options"
 """Name of the argument with options for one call; it is not passed to the wrapped function."""
+_LEAST_CHARACTERS = 2
+"""Characters per token from which a reply without usage is looked at more closely: fewer than most
+texts have, more than Chinese."""
 WRAPPED_BY = "__compacter__"
 """Attribute of a wrapped function or client: the name of its Compacter's state."""
 
@@ -45,17 +56,29 @@ class WrappedFunction:
         self.function = function
         self.binding = binding
         self.returns_awaitable = False
-        """Whether the plain function has returned an awaitable; later calls are then handled as async ones."""
+        """Whether the plain function has returned an awaitable; later calls are then handled as
+        async ones."""
 
-    # -- the wrappers: a quiet call creates no objects -----------------------------------------------------------------
+    # -- the wrappers: a quiet call creates no objects ---------------------------------------------
 
     def synchronous(self) -> Function:  # noqa: C901 - in one piece, to keep quiet calls fast
-        """Return the wrapper of a plain function, which may return a reply, a stream or an awaitable."""
-        function, state, binding = self.function, self.state, self.binding
-        count_call, idle, detect, messages = state.count_call, self.idle(), state.detect, binding.messages
-        param, shape_of, event_hooks, note = self._param(), streams.shape, state.event_hooks, self._note
+        """Return the wrapper of a plain function, which may return a reply, a stream or an
+        awaitable.
+        """
+        function = self.function
+        state = self.state
+        binding = self.binding
+        count_call = state.count_call
+        idle = self.idle()
+        detect = state.detect
+        messages = binding.messages
+        param = self._param()
+        shape_of = streams.shape
+        event_hooks = state.event_hooks
+        note = self._note
+        prepares = state.prepares
 
-        def call(*args: Any, **kwargs: Any) -> Any:
+        def call(*args: Any, **kwargs: Any) -> Any:  # noqa: C901 - as above
             if OWN_OPTIONS in kwargs:
                 return self._with(kwargs.pop(OWN_OPTIONS)).synchronous()(*args, **kwargs)
             count_call()
@@ -79,7 +102,9 @@ class WrappedFunction:
                 if found is None:
                     if event_hooks:
                         run(self._look_for_cut(SYNC, raw, args, kwargs))
-                    note(raw, given)
+                    tokens = note(raw, given)
+                    if prepares and self._may_prepare(tokens, given, kwargs):
+                        run(self._prepare(SYNC, tokens, args, kwargs))
                     return raw
                 refused = Reply(token_limit=found, raw=raw)
             return run(self._handle(SYNC, args, kwargs, refused))
@@ -88,8 +113,13 @@ class WrappedFunction:
 
     def asynchronous(self) -> Function:
         """Return the wrapper of a coroutine function."""
-        function, state, binding = self.function, self.state, self.binding
-        count_call, idle, messages, param = state.count_call, self.idle(), binding.messages, self._param()
+        function = self.function
+        state = self.state
+        binding = self.binding
+        count_call = state.count_call
+        idle = self.idle()
+        messages = binding.messages
+        param = self._param()
 
         async def call(*args: Any, **kwargs: Any) -> Any:
             if OWN_OPTIONS in kwargs:
@@ -105,20 +135,39 @@ class WrappedFunction:
     def _with(self, options: object) -> WrappedFunction:
         """Return the same with other options. Raises ``ConfigurationError`` if they are invalid."""
         if not isinstance(options, Mapping):
-            raise ConfigurationError(f'{OWN_OPTIONS} takes a dict such as {{"compact_ratio": 0.5}}, not {options!r}')
+            raise ConfigurationError(
+                f'{OWN_OPTIONS} takes a dict such as {{"compact_ratio": 0.5}}, not {options!r}'
+            )
         return WrappedFunction(self.state.replaced(options), self.function, self.binding)
 
     def idle(self) -> Callable[[], bool]:
-        """Return a function that is true when no work is needed before the call: no records and no trigger."""
-        proactive, memory = self.state.proactive, self.state.memory
+        """Return a function that is true when no work is needed before the call: no records and no
+        trigger.
+        """
+        proactive = self.state.proactive
+        memory = self.state.memory
+        if self.state.prepares and not proactive:
+            preparations = self.state.preparations
+            is_empty = self.state.prepared_memory()[0].empty
+            # A call that is due has to wait for the compaction that is being made.
+            return lambda: is_empty() and not preparations
         return (lambda: not proactive) if proactive or memory is None else memory.empty
 
     def _param(self) -> str:
-        """Return the keyword of the messages argument; empty if a subclass of ``Binding`` has to find it."""
+        """Return the keyword of the messages argument; empty if a subclass of ``Binding`` has to
+        find it.
+        """
         plain = type(self.binding).messages is Binding.messages
         return self.binding.messages_param if plain else ""
 
-    def _shaped(self, shape: streams.Shape, raw: Any, given: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _shaped(
+        self,
+        shape: streams.Shape,
+        raw: Any,
+        given: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> Any:
         """Return the result for a stream or an awaitable that a plain function returned."""
         if shape == "awaitable":
             self.returns_awaitable = True
@@ -128,7 +177,9 @@ class WrappedFunction:
         return _iterated(self._opened)(ASYNC, raw, args, kwargs)
 
     def generator(self) -> Function:
-        """Return the wrapper of a generator function, which makes the call when its first chunk is requested."""
+        """Return the wrapper of a generator function, which makes the call when its first chunk is
+        requested.
+        """
         opened = self.synchronous()
 
         def call(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
@@ -149,7 +200,7 @@ class WrappedFunction:
 
         return _iterated(WrappedFunction(self.state, begin, self.binding).asynchronous())
 
-    # -- calls that need compaction, and async results; the same code for sync and async -------------------------------
+    # -- calls that need compaction, and async results; the same code for sync and async -----------
 
     async def _awaited(
         self, awaitable: Awaitable[Any], given: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -170,26 +221,39 @@ class WrappedFunction:
             if found is None:
                 if self.state.event_hooks:
                     await self._look_for_cut(ASYNC, raw, args, kwargs)
-                self._note(raw, given)
+                tokens = self._note(raw, given)
+                if self.state.prepares and self._may_prepare(tokens, given, kwargs):
+                    await self._prepare(ASYNC, tokens, args, kwargs)
                 return raw
             refused = Reply(token_limit=found, raw=raw)
         return await self._handle(ASYNC, args, kwargs, refused)
 
-    async def _opened(self, io: IO, stream: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Read the stream of a quiet call up to its first content, and return it as if unread, or recover."""
+    async def _opened(
+        self, io: IO, stream: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """Read the stream of a quiet call up to its first content, and return it as if unread, or
+        recover.
+        """
         before = GiveUps.count
         reply = await streams.opened(io, stream, self.state.detect, self.binding.quiet)
         if reply.token_limit is None:
+            if self.state.prepares:
+                given = self.binding.messages(args, kwargs)
+                if self._may_prepare(None, given, kwargs):
+                    await self._prepare(io, None, args, kwargs)
             return reply.raw
         if reply.error is not None and gave_up_since(before, reply.error):
             raise reply.error
         return await self._handle(io, args, kwargs, reply)
 
-    async def _handle(self, io: IO, args: tuple[Any, ...], kwargs: dict[str, Any], refused: Reply | None = None) -> Any:
-        """Carry out a call that is not quiet: with records to look up, a trigger, a ``History``, or after a refusal.
+    async def _handle(
+        self, io: IO, args: tuple[Any, ...], kwargs: dict[str, Any], refused: Reply | None = None
+    ) -> Any:
+        """Carry out a call that is not quiet: with records to look up, a trigger, a ``History``, or
+        after a refusal.
 
-        If compacter itself fails, the result is that of the unwrapped function, or the provider's own exception. Only
-        ``CompactionError`` is passed on.
+        If compacter itself fails, the result is that of the unwrapped function, or the provider's
+        own exception. Only ``CompactionError`` is passed on.
         """
         if refused is None:
             args, kwargs = self.binding.as_list(args, kwargs, histories=False)
@@ -197,10 +261,14 @@ class WrappedFunction:
         if isinstance(call, str):
             return await self._unchanged(io, args, kwargs, refused, call)
         if refused is not None:
-            call.last, call.trace = refused, refused.error.__traceback__ if refused.error is not None else None
+            self.state.prepare_from.clear()  # The window may be known from now on.
+            call.last = refused
+            call.trace = refused.error.__traceback__ if refused.error is not None else None
         failure: Exception
         try:
-            raw = await call.run(call.policy.complete() if refused is None else call.policy.recover(refused))
+            raw = await call.run(
+                call.policy.complete() if refused is None else call.policy.recover(refused)
+            )
         except CompactionError:
             raise
         except Exception as error:  # noqa: BLE001 - handled below, outside of this block
@@ -221,10 +289,16 @@ class WrappedFunction:
         return await self._unchanged(io, args, kwargs, None, f"it raised {type(failure).__name__}")
 
     def _raise(self, theirs: Exception, call: WrappedCall, failure: Exception) -> NoReturn:
-        """Raise the wrapped function's exception, with compacter's frames removed from its traceback."""
+        """Raise the wrapped function's exception, with compacter's frames removed from its
+        traceback.
+        """
         if failure is not theirs:
             self.state.log.failed("compaction", failure)
-            reason = failure if isinstance(failure, FunctionError) else f"it raised {type(failure).__name__}"
+            reason = (
+                failure
+                if isinstance(failure, FunctionError)
+                else (f"it raised {type(failure).__name__}")
+            )
             add_note(theirs, f"compacter could not compact: {reason}")
         elif call.gave_up:
             mark_given_up(theirs)
@@ -234,7 +308,9 @@ class WrappedFunction:
         raise theirs.with_traceback(trace)
 
     def _installed(self, call: WrappedCall, history: History, raw: Any) -> Any:
-        """Return the reply, and install the compacted messages in the ``History`` once the reply is complete."""
+        """Return the reply, and install the compacted messages in the ``History`` once the reply is
+        complete.
+        """
         request = call.policy.request
         if request.messages is request.original:
             return raw
@@ -249,45 +325,116 @@ class WrappedFunction:
         return raw
 
     async def _unchanged(
-        self, io: IO, args: tuple[Any, ...], kwargs: dict[str, Any], refused: Reply | None, reason: str
+        self,
+        io: IO,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        refused: Reply | None,
+        reason: str,
     ) -> Any:
-        """Call the function as if it were not wrapped; a refusal is raised again with the reason as a note."""
+        """Call the function as if it were not wrapped; a refusal is raised again with the reason as
+        a note.
+        """
         if refused is None:
             args, kwargs = self.binding.as_list(args, kwargs)
             return await io.call(self.function, *args, **kwargs)
         if refused.error is None:
             return refused.raw
-        add_note(refused.error, f"compacter did nothing: {reason}")
+        if not any(note.startswith("compacter ") for note in notes_of(refused.error)):
+            add_note(refused.error, f"compacter did nothing: {reason}")
         raise refused.error
 
-    async def _look_for_cut(self, io: IO, raw: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Send an event if the server has silently truncated the prompt. Called only if there are event hooks."""
+    async def _look_for_cut(
+        self, io: IO, raw: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> None:
+        """Send an event if the server has silently truncated the prompt. Called only if there are
+        event hooks.
+        """
         tokens = tokens_read(raw)
-        call = await self.read(io, args, kwargs) if tokens else ""
+        call = await self.read(io, args, kwargs, learns=False) if tokens else ""
         if not isinstance(call, str):
             await call.run(call.policy.cut_silently(tokens))
 
-    # -- reading a call ------------------------------------------------------------------------------------------------
+    def _may_prepare(self, tokens: int | None, given: Any, kwargs: Mapping[str, Any]) -> bool:
+        """Return whether a quiet call may have reached the size at which a compaction is made
+        ahead. A quick estimate.
+        """
+        least = self.state.prepare_from.get(kwargs.get("model"))
+        if least is None:
+            return True
+        if tokens:
+            return tokens >= least
+        if least == sys.maxsize or not isinstance(given, Sequence) or isinstance(given, str):
+            return False
+        enough = least * _LEAST_CHARACTERS
+        return weight(list(given), enough) >= enough
 
-    async def read(self, io: IO, args: tuple[Any, ...], kwargs: dict[str, Any]) -> WrappedCall | str:
-        """Return this call as an object, or the reason, as a sentence, why it cannot be compacted."""
-        state, binding = self.state, self.binding.of_call(args, kwargs)
-        large = bool(io.asynchronous and state.safely("reading", lambda: is_large(binding.messages(args, kwargs))))
-        read = partial(state.safely, "reading", lambda: self._read(io, binding, args, kwargs, large=large))
+    async def _prepare(
+        self, io: IO, tokens: int | None, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> None:
+        """Have the next compaction made ahead if this call has reached the size for it."""
+        state = self.state
+        call = await self.read(io, args, kwargs)
+        if isinstance(call, str):
+            return
+        policy = call.policy
+        begin = threshold(policy.options, policy.calibration, policy.request.output_tokens)
+        name = kwargs.get("model")
+        least = sys.maxsize if begin is None else begin
+        # Models that are passed by position share one entry, that of the least window.
+        state.prepare_from[name] = min(least, state.prepare_from.get(name, least))
+        if tokens:
+            policy.note_usage(tokens)
+        await call.run(policy.prepare(tokens or 0))
+
+    # -- reading a call ----------------------------------------------------------------------------
+
+    async def read(
+        self, io: IO, args: tuple[Any, ...], kwargs: dict[str, Any], *, learns: bool = True
+    ) -> WrappedCall | str:
+        """Return this call as an object, or the reason, as a sentence, why it cannot be
+        compacted.
+
+        ``learns``: whether to calibrate by the last reply; never on behalf of a hook, which must
+        not change what is sent.
+        """
+        state = self.state
+        binding = self.binding.of_call(args, kwargs)
+        large = bool(
+            io.asynchronous
+            and state.safely("reading", lambda: is_large(binding.messages(args, kwargs)))
+        )
+        read = partial(
+            state.safely,
+            "reading",
+            lambda: self._read(io, binding, args, kwargs, large=large, learns=learns),
+        )
         found: WrappedCall | str | None = await io.thread(read) if large else read()
         return "its messages could not be read" if found is None else found
 
     def _read(
-        self, io: IO, binding: Binding, args: tuple[Any, ...], kwargs: dict[str, Any], *, large: bool
+        self,
+        io: IO,
+        binding: Binding,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        *,
+        large: bool,
+        learns: bool,
     ) -> WrappedCall | str:
-        state, options, facts = self.state, self.state.options, binding.read(args, kwargs)
+        state = self.state
+        options = self.state.options
+        facts = binding.read(args, kwargs)
         if facts.elsewhere:
             return facts.elsewhere
-        given, messages = facts.messages, list[Message]()
+        given = facts.messages
+        messages = list[Message]()
         history = given if hasattr(given, "pinned_ids") else None
         if isinstance(given, str):
             messages = [{"role": "user", "content": given}] if given else []
-        elif history is not None or (isinstance(given, Sequence) and not isinstance(given, (bytes, bytearray))):
+        elif history is not None or (
+            isinstance(given, Sequence) and not isinstance(given, (bytes, bytearray))
+        ):
             messages = list(given)
         if not messages:
             name = binding.messages_param
@@ -299,7 +446,11 @@ class WrappedFunction:
             return str(error)
         if isinstance(given, str):
             messages[0] = form.say("user", given)
-        called = facts.model or getattr(self.function, "__qualname__", None) or type(self.function).__qualname__
+        called = (
+            facts.model
+            or getattr(self.function, "__qualname__", None)
+            or type(self.function).__qualname__
+        )
         rules = getattr(history, "rules", ())
         named = options.conversation or getattr(history, "conversation", "")
         request = Request(
@@ -318,13 +469,14 @@ class WrappedFunction:
             alternate=options.alternate_roles,
         )
         calibration = state.calibration(called)
-        if state.last_reply is not None and not state.proactive:
+        if learns and state.last_reply is not None and not state.proactive:
             self._learn_from_last(request, calibration)
         known = ConversationState()
-        if state.proactive:
-            # The digest of the first message alone, so that a new conversation is recognised at its second call.
-            known = state.conversation(named or conversation_digest(form, messages, 1))
-        watched = state.proactive or bool(state.event_hooks)
+        if state.proactive or state.prepares:
+            # The digest of the first message alone, so that a new conversation is recognised at its
+            # second call; the endpoint, as two tenants may begin alike.
+            begun = named or conversation_digest(form, messages, 1)
+            known = state.conversation(f"{facts.endpoint}\0{begun}")
         scope = (called, form.name, facts.endpoint, state.scope, *([repr(rules)] if rules else []))
         return WrappedCall(
             state=state,
@@ -335,7 +487,15 @@ class WrappedFunction:
             binding=binding,
             args=args,
             kwargs=kwargs,
-            policy=Policy(options, request, calibration, known, detect=state.detect, watched=watched),
+            policy=Policy(
+                options,
+                request,
+                calibration,
+                known,
+                detect=state.detect,
+                proactive=state.proactive or state.prepares,
+                watched=bool(state.event_hooks),
+            ),
             scope="\0".join(scope),
             as_passed=not quoted and history is None,
             history=history,
@@ -343,20 +503,27 @@ class WrappedFunction:
             seen=seen,
         )
 
-    def _recognised(self, binding: Binding, messages: list[Message]) -> tuple[MessageFormat, Recognised | None, bool]:
-        """Return the format of a call's messages, how they were recognised when last sent, and whether any had quotes.
+    def _recognised(
+        self, binding: Binding, messages: list[Message]
+    ) -> tuple[MessageFormat, Recognised | None, bool]:
+        """Return the format of a call's messages, how they were recognised when last sent, and
+        whether any had quotes.
 
-        Quotes are removed from the list. Messages that were sent before contain none, and do not change the format.
-        Raises ``UnknownFormatError``.
+        Quotes are removed from the list. Messages that were sent before contain none, and do not
+        change the format. Raises ``UnknownFormatError``.
         """
         from compacter.recall.quotes import strip
 
-        seen, new, matcher, param = None, 0, self.state.matcher, binding.messages_param
+        seen = None
+        new = 0
+        matcher = self.state.matcher
+        param = binding.messages_param
         if matcher is not None and not matcher.memory.empty():
             seen, new = matcher.seen(messages)
         name = binding.wire_format or recognise(messages, param=param, since=new)
         if seen is not None and name != seen.form.name:
-            seen, new = None, 0
+            seen = None
+            new = 0
             name = binding.wire_format or recognise(messages, param=param)
         form = get_format(name)
         added = messages[new:]
@@ -365,22 +532,34 @@ class WrappedFunction:
             messages[new:] = kept
         return form, seen, kept != added
 
-    # -- calibration by quiet calls ------------------------------------------------------------------------------------
+    # -- calibration by quiet calls ----------------------------------------------------------------
 
-    def _note(self, raw: Any, given: Any) -> None:
-        """Record three integers of a quiet call, for ``_learn_from_last``."""
+    def _note(self, raw: Any, given: Any) -> int | None:
+        """Record three integers of a quiet call, for ``_learn_from_last``; return its tokens."""
         if type(given) is list and given and raw is not None and type(raw) is not str:
+            tokens: int | None
             try:
-                tokens = raw["usage"]["prompt_tokens"] if type(raw) is dict else raw.usage.prompt_tokens
+                if type(raw) is not dict:
+                    tokens = raw.usage.prompt_tokens
+                elif raw.get("usage") is None and HAS_USAGE.isdisjoint(raw):
+                    self.state.last_reply = None  # Without a search, which takes a microsecond.
+                    return None
+                else:
+                    tokens = raw["usage"]["prompt_tokens"]
             except Exception:  # noqa: BLE001 - another API's reply, or an unknown type
                 tokens = None
             if type(tokens) is not int:  # Not a closure, which would slow down every call.
                 tokens = self.state.safely("reading", partial(tokens_read, raw))
             self.state.last_reply = (tokens, len(given), id(given[-1])) if tokens else None
+            return tokens or None
+        return None
 
     def _learn_from_last(self, request: Request, calibration: Calibration) -> None:
-        """Calibrate by the usage of the last reply, if its request was an earlier state of this conversation."""
-        known, self.state.last_reply = self.state.last_reply, None
+        """Calibrate by the usage of the last reply, if its request was an earlier state of this
+        conversation.
+        """
+        known = self.state.last_reply
+        self.state.last_reply = None
         if known is None:  # Another thread was first.
             return
         tokens, count, last = known
@@ -396,7 +575,9 @@ class WrappedFunction:
 
 
 def _iterated(opened: Callable[..., Awaitable[Any]]) -> Callable[..., AsyncIterator[Any]]:
-    """Return an async generator function that opens the stream when its first chunk is requested."""
+    """Return an async generator function that opens the stream when its first chunk is
+    requested.
+    """
 
     async def call(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
         chunks = await opened(*args, **kwargs)
@@ -409,11 +590,14 @@ def _iterated(opened: Callable[..., Awaitable[Any]]) -> Callable[..., AsyncItera
     return call
 
 
-def wrap_function(state: State, function: Function, binding: Binding, *, asynchronous: bool | None = None) -> Function:
-    """Return the wrapper of a function, with the same signature and of the same kind (sync, async, generator).
+def wrap_function(
+    state: State, function: Function, binding: Binding, *, asynchronous: bool | None = None
+) -> Function:
+    """Return the wrapper of a function, with the same signature and of the same kind (sync, async,
+    generator).
 
-    ``asynchronous`` states that the result of a plain function is always awaitable, which cannot be detected: methods
-    of the SDKs are decorated coroutine functions.
+    ``asynchronous`` states that the result of a plain function is always awaitable, which cannot be
+    detected: methods of the SDKs are decorated coroutine functions.
     """
     calls = WrappedFunction(state, function, binding)
     if is_kind(inspect.isasyncgenfunction, function):

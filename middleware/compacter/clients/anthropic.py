@@ -1,8 +1,9 @@
-"""The Anthropic SDK's clients: ``messages`` and ``beta.messages``, on Bedrock, Vertex and Foundry as well.
+"""The Anthropic SDK's clients: ``messages`` and ``beta.messages``, on Bedrock, Vertex and Foundry
+as well.
 
-Two kinds of calls need more than `create` and `parse`: ``stream`` returns a context manager that makes its request when
-entered, and message threads (``thread=``, ``beta.messages.thread()``, ``tool_runner()``) keep the conversation at the
-server, so that a call contains only new messages.
+Two kinds of calls need more than `create` and `parse`: ``stream`` returns a context manager that
+makes its request when entered, and message threads (``thread=``, ``beta.messages.thread()``,
+``tool_runner()``) keep the conversation at the server, so that a call contains only new messages.
 """
 
 from __future__ import annotations
@@ -14,15 +15,15 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from compacter.call.arguments import Args, Arguments, Binding, CallFacts, Options
-from compacter.call.io import IO
 from compacter.call.state import State
-from compacter.call.streams import with_special_methods
 from compacter.call.wrap import OWN_OPTIONS, wrap_function
 from compacter.clients import openai
 from compacter.clients.copying import diverted
 from compacter.clients.openai import Function, Method, wrap_call
+from compacter.io import IO
 from compacter.messages.fields import field
 from compacter.messages.format import Message, MessageFormat
+from compacter.objects import with_special_methods
 
 T = TypeVar("T")
 _MOST_MARKS = 4
@@ -41,18 +42,27 @@ class Messages(Binding):
         if not continues_thread(facts.named):
             return facts
         elsewhere = (
-            'with thread={"type": "continue"} the history is kept by the server and not in this call. Send the whole '
-            'history with thread={"type": "create"}, or use client.beta.messages.thread(), which keeps it and does '
+            'with thread={"type": "continue"} the history is kept by the server and not in '
+            "this call. Send the whole "
+            'history with thread={"type": "create"}, or use client.beta.messages.thread(), '
+            "which keeps it and does "
             "that by itself"
         )
         return replace(facts, elsewhere=elsewhere)
 
     def native_call(
-        self, args: Args, kwargs: Options, wire: MessageFormat, prefix: Sequence[Message], instruction: str, limit: int
+        self,
+        args: Args,
+        kwargs: Options,
+        wire: MessageFormat,
+        prefix: Sequence[Message],
+        instruction: str,
+        limit: int,
     ) -> Arguments:
         """Return the call with another end, and a cache mark there if the caller uses such marks.
 
-        A cached prefix is found only from a mark within twenty blocks, and the newest mark is not in the prefix.
+        A cached prefix is found only from a mark within twenty blocks, and the newest mark is not
+        in the prefix.
         """
         args, changed = Binding.native_call(self, args, kwargs, wire, prefix, instruction, limit)
         sent = changed[self.messages_param]
@@ -67,16 +77,21 @@ def _marks(value: object, depth: int = _DEEPEST_MARK) -> int:
     """Return the number of ``cache_control`` marks in messages, blocks or tools."""
     data = value if isinstance(value, (Mapping, list, tuple)) else getattr(value, "__dict__", {})
     inner = data.values() if isinstance(data, Mapping) else data
-    return bool(field(data, "cache_control")) + (sum(_marks(one, depth - 1) for one in inner) if depth else 0)
+    return bool(field(data, "cache_control")) + (
+        sum(_marks(one, depth - 1) for one in inner) if depth else 0
+    )
 
 
-# -- streams -----------------------------------------------------------------------------------------------------------
+# -- streams ---------------------------------------------------------------------------------------
 
-_OPEN, _ENTERED = "_compacter_open", "_compacter_entered"
+_OPEN = "_compacter_open"
+_ENTERED = "_compacter_entered"
 
 
 def wrap_stream(state: State, function: Function, binding: Binding) -> Function:
-    """Wrap ``messages.stream``, which returns a context manager that makes its request when entered."""
+    """Wrap ``messages.stream``, which returns a context manager that makes its request when
+    entered.
+    """
 
     def open_(*args: Any, **kwargs: Any) -> Any:
         return function(*args, **kwargs).__enter__()
@@ -84,12 +99,15 @@ def wrap_stream(state: State, function: Function, binding: Binding) -> Function:
     async def aopen(*args: Any, **kwargs: Any) -> Any:
         return await function(*args, **kwargs).__aenter__()
 
-    opened, aopened = wrap_function(state, open_, binding), wrap_function(state, aopen, binding)
+    opened = wrap_function(state, open_, binding)
+    aopened = wrap_function(state, aopen, binding)
 
     @functools.wraps(function)
     def stream(*args: Any, **kwargs: Any) -> Any:
         args, kwargs = binding.as_list(args, kwargs, histories=False)
-        manager = function(*args, **{name: value for name, value in kwargs.items() if name != OWN_OPTIONS})
+        manager = function(
+            *args, **{name: value for name, value in kwargs.items() if name != OWN_OPTIONS}
+        )
         awaited = hasattr(type(manager), "__aenter__")
         manager.__dict__[_OPEN] = functools.partial(aopened if awaited else opened, *args, **kwargs)
         return with_special_methods(manager, _AMANAGING if awaited else _MANAGING)
@@ -125,7 +143,7 @@ _MANAGING: Mapping[str, Function] = {"__enter__": _enter, "__exit__": _exit}
 _AMANAGING: Mapping[str, Function] = {"__aenter__": _aenter, "__aexit__": _aexit}
 
 
-# -- message threads ---------------------------------------------------------------------------------------------------
+# -- message threads -------------------------------------------------------------------------------
 
 _REPLAY = "thread_already_continued"
 """Error code after which the SDK sends its whole history with ``thread={"type": "create"}``."""
@@ -137,25 +155,32 @@ def continues_thread(kwargs: Options) -> bool:
 
 
 def _is_sdks_own(kwargs: Options) -> bool:
-    """Return whether the turn is of ``beta.messages.thread()`` or ``tool_runner()``, which keep the history."""
+    """Return whether the turn is of ``beta.messages.thread()`` or ``tool_runner()``, which keep the
+    history.
+    """
     headers = kwargs.get("extra_headers")
     if not isinstance(headers, Mapping):
         return False
-    return any(str(name).lower() == "x-stainless-helper" and "message-thread" in str(headers[name]) for name in headers)
+    return any(
+        str(name).lower() == "x-stainless-helper" and "message-thread" in str(headers[name])
+        for name in headers
+    )
 
 
 def wrap_turn(state: State, function: Function, binding: Binding) -> Function:
     """Wrap ``beta.messages.create``, which also sends the turns of message threads.
 
-    The SDK's thread object has the whole history, and sends it in a new thread if the server has lost the old one. So a
-    turn that is too long is reported as lost. The SDK then sends the whole history, which can be compacted, and the new
-    thread begins with the compacted messages.
+    The SDK's thread object has the whole history, and sends it in a new thread if the server has
+    lost the old one. So a turn that is too long is reported as lost. The SDK then sends the whole
+    history, which can be compacted, and the new thread begins with the compacted messages.
     """
 
     def applies(kwargs: Options) -> bool:
         return continues_thread(kwargs) and _is_sdks_own(kwargs)
 
-    return diverted(wrap_call(state, function, binding), applies, functools.partial(_turn, state, function))
+    return diverted(
+        wrap_call(state, function, binding), applies, functools.partial(_turn, state, function)
+    )
 
 
 async def _turn(state: State, function: Function, io: IO, *args: Any, **kwargs: Any) -> Any:
@@ -169,7 +194,9 @@ async def _turn(state: State, function: Function, io: IO, *args: Any, **kwargs: 
 
 
 def _asking_for_replay(state: State, error: Any) -> Exception | None:
-    """Return the error after which the SDK sends the whole history; ``None`` if it cannot. Callers never see it."""
+    """Return the error after which the SDK sends the whole history; ``None`` if it cannot. Callers
+    never see it.
+    """
     if state.options.max_retries == 0 or not hasattr(error, "response"):
         return None
     body = {"type": "error", "error": {"message": str(error), "details": {"error_code": _REPLAY}}}
@@ -177,7 +204,7 @@ def _asking_for_replay(state: State, error: Any) -> Exception | None:
     return made
 
 
-# -- wrapped methods ---------------------------------------------------------------------------------------------------
+# -- wrapped methods -------------------------------------------------------------------------------
 
 METHODS = (
     *(
@@ -185,7 +212,14 @@ METHODS = (
         for path, wrap in (((), wrap_call), (("beta",), wrap_turn))
     ),
     *(
-        Method((*path, "messages"), name, "anthropic", summary_method="create", binding=Messages, wrap=wrap)
+        Method(
+            (*path, "messages"),
+            name,
+            "anthropic",
+            summary_method="create",
+            binding=Messages,
+            wrap=wrap,
+        )
         for path in ((), ("beta",))
         for name, wrap in (("parse", wrap_call), ("stream", wrap_stream))
     ),

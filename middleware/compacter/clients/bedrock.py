@@ -1,7 +1,7 @@
 """boto3's ``bedrock-runtime`` client: ``converse``, ``invoke_model`` and their streams.
 
-``converse`` has one message format for all models. ``invoke_model`` takes a JSON body defined by the model's vendor:
-Anthropic's is compacted, any other is passed on unchanged.
+``converse`` has one message format for all models. ``invoke_model`` takes a JSON body defined by
+the model's vendor: Anthropic's is compacted, any other is passed on unchanged.
 """
 
 from __future__ import annotations
@@ -14,20 +14,25 @@ from typing import Any, TypeVar
 
 from compacter.call.arguments import Args, Arguments, Binding, Options, Prompt, whole
 from compacter.call.state import State
-from compacter.call.streams import with_special_methods
 from compacter.call.wrap import wrap_function
 from compacter.clients.copying import copy_client, set_method, unbound
 from compacter.messages.fields import field, plain
 from compacter.messages.format import Message, MessageFormat
+from compacter.objects import with_special_methods
 
 T = TypeVar("T")
 _LIMIT = "maxTokens"
 _KEPT = ("modelId", "guardrailConfig", "performanceConfig", "serviceTier")
 """Arguments that a summary request keeps: no tools, thinking or output schema."""
 _KEPT_BESIDE_BODY = (
-    "modelId", "contentType", "accept", "guardrailIdentifier", "guardrailVersion", "performanceConfigLatency",
+    "modelId",
+    "contentType",
+    "accept",
+    "guardrailIdentifier",
+    "guardrailVersion",
+    "performanceConfigLatency",
     "serviceTier",
-)  # fmt: skip
+)
 _KEPT_IN_BODY = frozenset({"anthropic_version", "anthropic_beta", "temperature", "top_p", "top_k"})
 METHODS = ("converse", "converse_stream", "invoke_model", "invoke_model_with_response_stream")
 
@@ -36,7 +41,9 @@ METHODS = ("converse", "converse_stream", "invoke_model", "invoke_model_with_res
 class Converse(Binding):
     """Arguments of ``converse``, with the output limit in ``inferenceConfig``."""
 
-    def replace(self, args: Args, kwargs: Options, messages: Sequence[Message], options: Options) -> Arguments:
+    def replace(
+        self, args: Args, kwargs: Options, messages: Sequence[Message], options: Options
+    ) -> Arguments:
         """Return the call with other messages, and other values in ``inferenceConfig``."""
         changed = {**kwargs, "messages": messages}
         if options:
@@ -47,8 +54,12 @@ class Converse(Binding):
         """Return the arguments together with the members of ``inferenceConfig``."""
         return {**kwargs, **(kwargs.get("inferenceConfig") or {})}
 
-    def summary_call(self, args: Args, kwargs: Options, wire: MessageFormat, prompt: Prompt, limit: int) -> Arguments:
-        """Return a request to the same model with the same temperature, without the options of the conversation."""
+    def summary_call(
+        self, args: Args, kwargs: Options, wire: MessageFormat, prompt: Prompt, limit: int
+    ) -> Arguments:
+        """Return a request to the same model with the same temperature, without the options of the
+        conversation.
+        """
         messages, extra = wire.prompt(prompt)
         given = kwargs.get("inferenceConfig") or {}
         inference = {name: given[name] for name in ("temperature", "topP") if name in given}
@@ -57,7 +68,13 @@ class Converse(Binding):
         return args, {**kept, **extra, "messages": messages, "inferenceConfig": inference}
 
     def native_call(
-        self, args: Args, kwargs: Options, wire: MessageFormat, prefix: Sequence[Message], instruction: str, limit: int
+        self,
+        args: Args,
+        kwargs: Options,
+        wire: MessageFormat,
+        prefix: Sequence[Message],
+        instruction: str,
+        limit: int,
     ) -> Arguments:
         """Return the call with another end, plain text output, and no forced tool call."""
         thinking = (kwargs.get("additionalModelRequestFields") or {}).get("thinking")
@@ -69,13 +86,17 @@ class Converse(Binding):
         choice = (kwargs.get("toolConfig") or {}).get("toolChoice") or {}
         if choice and "auto" not in choice:
             tools: Mapping[str, Any] = kwargs["toolConfig"]
-            changed["toolConfig"] = {name: value for name, value in tools.items() if name != "toolChoice"}
+            changed["toolConfig"] = {
+                name: value for name, value in tools.items() if name != "toolChoice"
+            }
         return args, changed
 
 
 @dataclass(frozen=True, slots=True)
 class Invoke(Binding):
-    """Arguments of ``invoke_model`` with Anthropic's body, a JSON text with messages and options."""
+    """Arguments of ``invoke_model`` with Anthropic's body, a JSON text with messages and
+    options.
+    """
 
     def messages(self, args: Args, kwargs: Options) -> Any:  # noqa: ARG002 - keywords only
         """Return the body's ``messages``; ``None`` if the body is not Anthropic's."""
@@ -87,7 +108,9 @@ class Invoke(Binding):
         """Return False: JSON has only lists, and the body of a quiet call is not parsed."""
         return False
 
-    def replace(self, args: Args, kwargs: Options, messages: Sequence[Message], options: Options) -> Arguments:
+    def replace(
+        self, args: Args, kwargs: Options, messages: Sequence[Message], options: Options
+    ) -> Arguments:
         """Return the call with other messages and some changed members in its body."""
         body = {**_body(kwargs), **options, "messages": plain(list(messages))}
         return args, {**kwargs, "body": json.dumps(body).encode()}
@@ -96,7 +119,9 @@ class Invoke(Binding):
         """Return the members of the body."""
         return _body(kwargs)
 
-    def summary_call(self, args: Args, kwargs: Options, wire: MessageFormat, prompt: Prompt, limit: int) -> Arguments:
+    def summary_call(
+        self, args: Args, kwargs: Options, wire: MessageFormat, prompt: Prompt, limit: int
+    ) -> Arguments:
         """Return a request to the same model with a new body."""
         messages, extra = wire.prompt(prompt)
         name = self.read(args, kwargs).output_option
@@ -106,7 +131,13 @@ class Invoke(Binding):
         return args, {**kept, "body": json.dumps(body).encode()}
 
     def native_call(
-        self, args: Args, kwargs: Options, wire: MessageFormat, prefix: Sequence[Message], instruction: str, limit: int
+        self,
+        args: Args,
+        kwargs: Options,
+        wire: MessageFormat,
+        prefix: Sequence[Message],
+        instruction: str,
+        limit: int,
     ) -> Arguments:
         """Return the call with another end of the messages in its body."""
         _, body = _MEMBERS.native_call((), _body(kwargs), wire, prefix, instruction, limit)
@@ -130,19 +161,24 @@ def _body(kwargs: Options) -> dict[str, Any]:
     return data if isinstance(data, dict) else {}
 
 
-# -- clients -----------------------------------------------------------------------------------------------------------
+# -- clients ---------------------------------------------------------------------------------------
 
 
 def wrap_client(state: State, client: T) -> T:
-    """Return a compacting copy of the client. Raises ``TypeError`` for other services, and for aiobotocore."""
+    """Return a compacting copy of the client. Raises ``TypeError`` for other services, and for
+    aiobotocore.
+    """
     service = client.meta.service_model.service_name  # type: ignore[attr-defined]
     if service != "bedrock-runtime":
         raise TypeError(f"compacter wraps boto3 clients of 'bedrock-runtime', not of {service!r}")
     if any(kind.__module__.startswith("aiobotocore.") for kind in type(client).__mro__):
         raise TypeError(
-            "compacter cannot wrap aiobotocore's clients: their replies are read by awaiting parts of a dict. Wrap a "
-            "coroutine function that calls yours: async def converse(messages, **options): return await "
-            'client.converse(messages=messages, **options), with wrap(converse, wire_format="bedrock")'
+            "compacter cannot wrap aiobotocore's clients: their replies are read by "
+            "awaiting parts of a dict. Wrap a "
+            "coroutine function that calls yours: async def converse(messages, **options): "
+            "return await "
+            "client.converse(messages=messages, **options), with wrap(converse, "
+            'wire_format="bedrock")'
         )
     copy = copy_client(client, {})
     _patch(state, copy)
@@ -161,15 +197,25 @@ def _patch(state: State, client: Any) -> None:
     def server() -> str:
         return f"bedrock-runtime {client.meta.endpoint_url}"
 
-    create, stream = unbound(client.converse), unbound(client.converse_stream)
-    binding = Converse(wire_format="bedrock", output_param=_LIMIT, summary_function=create, server=server)
+    create = unbound(client.converse)
+    stream = unbound(client.converse_stream)
+    binding = Converse(
+        wire_format="bedrock", output_param=_LIMIT, summary_function=create, server=server
+    )
     set_method(client, "converse", wrap_function(state, create, binding))
     set_method(client, "converse_stream", _wrap_stream(state, stream, binding, "stream"))
     invoke = unbound(client.invoke_model)
-    bodied = Invoke(wire_format="anthropic", messages_param="body", summary_function=_answering(invoke), server=server)
+    bodied = Invoke(
+        wire_format="anthropic",
+        messages_param="body",
+        summary_function=_answering(invoke),
+        server=server,
+    )
     set_method(client, "invoke_model", wrap_function(state, invoke, bodied))
     stream = unbound(client.invoke_model_with_response_stream)
-    set_method(client, "invoke_model_with_response_stream", _wrap_stream(state, stream, bodied, "body"))
+    set_method(
+        client, "invoke_model_with_response_stream", _wrap_stream(state, stream, bodied, "body")
+    )
 
 
 def _answering(invoke: Callable[..., Any]) -> Callable[..., Any]:
@@ -182,7 +228,7 @@ def _answering(invoke: Callable[..., Any]) -> Callable[..., Any]:
     return answer
 
 
-# -- streams -----------------------------------------------------------------------------------------------------------
+# -- streams ---------------------------------------------------------------------------------------
 
 _EVENTS = "_compacter_events"
 
@@ -206,7 +252,9 @@ class Events:
         self.stream.close()
 
 
-def _wrap_stream(state: State, function: Callable[..., Any], binding: Binding, member: str) -> Callable[..., Any]:
+def _wrap_stream(
+    state: State, function: Callable[..., Any], binding: Binding, member: str
+) -> Callable[..., Any]:
     """Wrap a method whose reply has an event stream as one of its members."""
 
     def opened(*args: Any, **kwargs: Any) -> Any:
@@ -220,7 +268,8 @@ def _wrap_stream(state: State, function: Callable[..., Any], binding: Binding, m
         events = wrapped(*args, **kwargs)
         if not isinstance(events, Events):
             return events
-        # The reply contains botocore's own event stream, which yields the events that were read ahead first.
+        # The reply contains botocore's own event stream, which yields the events that were read
+        # ahead first.
         events.stream.__dict__[_EVENTS] = events
         with_special_methods(events.stream, {"__iter__": _iterate})
         return events.reply

@@ -1,12 +1,14 @@
-"""Copy a client and replace methods of the copy, which has the same type. The given client is not changed.
+"""Copy a client and replace methods of the copy, which has the same type. The given client is not
+changed.
 
-A proxy object would not do: ``isinstance`` fails, and its methods' calls on ``self`` bypass the proxy. So the object is
-shallow-copied (connections and settings are shared), and the new methods are put into the ``__dict__`` of the copy,
-where Python finds them before those of the class.
+A proxy object would not do: ``isinstance`` fails, and its methods' calls on ``self`` bypass the
+proxy. So the object is shallow-copied (connections and settings are shared), and the new methods
+are put into the ``__dict__`` of the copy, where Python finds them before those of the class.
 
-Two things need more. A *resource* (``client.chat.completions``) refers to its client, so it is copied as well, and its
-copy refers to the copied client. A *special method* (``__enter__``, ``__iter__``, ``__call__``) is looked
-up on the class and never on the object, so ``with_special_methods`` gives the object a subclass of its own class.
+Two things need more. A *resource* (``client.chat.completions``) refers to its client, so it is
+copied as well, and its copy refers to the copied client. A *special method* (``__enter__``,
+``__iter__``, ``__call__``) is looked up on the class and never on the object, so
+``with_special_methods`` gives the object a subclass of its own class.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from types import MethodType
 from typing import Any, TypeVar
 
-from compacter.call.io import ASYNC, SYNC, run
+from compacter.io import ASYNC, SYNC, run
 
 T = TypeVar("T")
 Copies = dict[int, Any]
@@ -25,10 +27,11 @@ Copies = dict[int, Any]
 
 
 def copy_client(thing: T, copies: Copies) -> T:
-    """Return a shallow copy and add it to ``copies``; its references to objects in there are replaced by their copies.
+    """Return a shallow copy and add it to ``copies``; its references to objects in there are
+    replaced by their copies.
 
-    Cached properties of the original are left out, so that the copy makes its own. No method of the class is called, as
-    the ``__getattr__`` of a client may fail on an incomplete object.
+    Cached properties of the original are left out, so that the copy makes its own. No method of the
+    class is called, as the ``__getattr__`` of a client may fail on an incomplete object.
     """
     kind = type(thing)
     copy = object.__new__(kind)
@@ -45,14 +48,18 @@ def _refers_to_original(value: object, copies: Copies) -> bool:
 
 
 def _moved(value: Any, copies: Copies) -> Any:
-    """Return the value, or its copy if there is one; a method of the original becomes one of the copy."""
+    """Return the value, or its copy if there is one; a method of the original becomes one of the
+    copy.
+    """
     if isinstance(value, MethodType) and id(value.__self__) in copies:
         return MethodType(value.__func__, copies[id(value.__self__)])
     return copies.get(id(value), value)
 
 
 def copied_part(original: Any, copy: Any, path: tuple[str, ...], copies: Copies) -> Any:
-    """Return the copy's own object at ``path``: a copy of the original's, or a new one; ``None`` if there is none."""
+    """Return the copy's own object at ``path``: a copy of the original's, or a new one; ``None`` if
+    there is none.
+    """
     for name in path:
         part = vars(original).get(name) if original is not None else None
         if part is None:
@@ -67,7 +74,9 @@ def copied_part(original: Any, copy: Any, path: tuple[str, ...], copies: Copies)
 
 
 def unbound(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function of a bound method; for any other callable, a function that ignores ``self``."""
+    """Return the function of a bound method; for any other callable, a function that ignores
+    ``self``.
+    """
     if isinstance(method, MethodType):
         return method.__func__
 
@@ -84,7 +93,9 @@ def set_method(owner: Any, name: str, function: Callable[..., Any]) -> None:
 
 
 def is_awaited(function: Callable[..., Any]) -> bool:
-    """Return whether a function is async, even if the SDK's decorators hide the coroutine function."""
+    """Return whether a function is async, even if the SDK's decorators hide the coroutine
+    function.
+    """
     return inspect.iscoroutinefunction(inspect.unwrap(function))
 
 
@@ -93,12 +104,16 @@ def diverted(
     applies: Callable[[Mapping[str, Any]], Any],
     body: Callable[..., Coroutine[Any, Any, Any]],
 ) -> Callable[..., Any]:
-    """Return the function with calls for whose keywords ``applies`` is true made by ``body``, for sync and async."""
+    """Return the function with calls for whose keywords ``applies`` is true made by ``body``, for
+    sync and async.
+    """
     if is_awaited(function):
 
         @functools.wraps(function)
         async def acall(*args: Any, **kwargs: Any) -> Any:
-            return await (body(ASYNC, *args, **kwargs) if applies(kwargs) else function(*args, **kwargs))
+            return await (
+                body(ASYNC, *args, **kwargs) if applies(kwargs) else function(*args, **kwargs)
+            )
 
         return acall
 

@@ -8,10 +8,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from compacter.call.arguments import BESIDE, Args, Arguments, Binding, Options, Prompt, whole
+from compacter.call.arguments import Args, Arguments, Binding, Options, Prompt, whole
+from compacter.call.option_names import BESIDE
 from compacter.call.state import State
 from compacter.call.wrap import wrap_function
-from compacter.clients.copying import Copies, copied_part, copy_client, is_awaited, set_method, unbound
+from compacter.clients.copying import (
+    Copies,
+    copied_part,
+    copy_client,
+    is_awaited,
+    set_method,
+    unbound,
+)
 from compacter.messages.fields import field
 from compacter.messages.format import Message, MessageFormat
 
@@ -19,24 +27,47 @@ T = TypeVar("T")
 METHODS = ("generate_content", "generate_content_stream")
 _LIMIT = "max_output_tokens"
 _KEPT = (
-    "http_options", "temperature", "top_p", "top_k", "seed", "safety_settings", "service_tier", "model_armor_config",
-)  # fmt: skip
+    "http_options",
+    "temperature",
+    "top_p",
+    "top_k",
+    "seed",
+    "safety_settings",
+    "service_tier",
+    "model_armor_config",
+)
 """Options of the call's config that a summary request keeps: no tools, schema or cached content."""
 _NOT_FOR_NATIVE = (
-    "response_schema", "response_json_schema", "response_mime_type", "response_modalities", "stop_sequences",
-    "candidate_count", "response_logprobs", "logprobs", "store", "continuation_token", "automatic_continuation",
-    "should_return_http_response", "speech_config", "image_config", "labels",
-)  # fmt: skip
+    "response_schema",
+    "response_json_schema",
+    "response_mime_type",
+    "response_modalities",
+    "stop_sequences",
+    "candidate_count",
+    "response_logprobs",
+    "logprobs",
+    "store",
+    "continuation_token",
+    "automatic_continuation",
+    "should_return_http_response",
+    "speech_config",
+    "image_config",
+    "labels",
+)
 """Options that a summary request with the same prefix leaves out, as it asks for plain text."""
 _ORIGINAL = "_compacter_original"
 
 
 @dataclass(frozen=True, slots=True)
 class Contents(Binding):
-    """Arguments of ``generate_content``: all but model and contents are in ``config``, a dict or an SDK object."""
+    """Arguments of ``generate_content``: all but model and contents are in ``config``, a dict or an
+    SDK object.
+    """
 
     def messages(self, args: Args, kwargs: Options) -> Any:
-        """Return a list of contents, else ``None``: strings and parts without a role are a single user message."""
+        """Return a list of contents, else ``None``: strings and parts without a role are a single
+        user message.
+        """
         found = Binding.messages(self, args, kwargs)
         if isinstance(found, (list, tuple)) and not any(
             field(item, "parts") is not None or field(item, "role") for item in found
@@ -44,7 +75,9 @@ class Contents(Binding):
             return None
         return found
 
-    def replace(self, args: Args, kwargs: Options, messages: Sequence[Message], options: Options) -> Arguments:
+    def replace(
+        self, args: Args, kwargs: Options, messages: Sequence[Message], options: Options
+    ) -> Arguments:
         """Return the call with other contents, and other options in ``config``."""
         args, changed = Binding.replace(self, args, kwargs, messages, {})
         if options:
@@ -55,8 +88,12 @@ class Contents(Binding):
         """Return the options in ``config`` that are read."""
         return {name: _option(kwargs.get("config"), name) for name in (_LIMIT, *BESIDE)}
 
-    def summary_call(self, args: Args, kwargs: Options, wire: MessageFormat, prompt: Prompt, limit: int) -> Arguments:
-        """Return a request to the same model with a new config. Thinking stays off if it was off."""
+    def summary_call(
+        self, args: Args, kwargs: Options, wire: MessageFormat, prompt: Prompt, limit: int
+    ) -> Arguments:
+        """Return a request to the same model with a new config. Thinking stays off if it
+        was off.
+        """
         given = kwargs.get("config")
         messages, extra = wire.prompt(prompt)
         config = {name: value for name in _KEPT if (value := _option(given, name)) is not None}
@@ -70,7 +107,13 @@ class Contents(Binding):
         return args, {**changed, "config": {**config, **extra, _LIMIT: limit}}
 
     def native_call(
-        self, args: Args, kwargs: Options, wire: MessageFormat, prefix: Sequence[Message], instruction: str, limit: int
+        self,
+        args: Args,
+        kwargs: Options,
+        wire: MessageFormat,
+        prefix: Sequence[Message],
+        instruction: str,
+        limit: int,
     ) -> Arguments:
         """Return the call with another end, plain text output, and no forced function call."""
         given = kwargs.get("config")
@@ -80,11 +123,16 @@ class Contents(Binding):
         mode = _option(_option(_option(given, "tool_config"), "function_calling_config"), "mode")
         if str(getattr(mode, "value", mode)).upper() == "ANY":
             dropped.append("tool_config")
-        return args, {**changed, "config": _changed(changed.get("config"), {_LIMIT: limit}, dropped)}
+        return args, {
+            **changed,
+            "config": _changed(changed.get("config"), {_LIMIT: limit}, dropped),
+        }
 
 
 def wrap_client(state: State, client: T) -> T:
-    """Return a compacting copy of a ``Client`` or its ``aio``. Its chats compact too, as they use its models."""
+    """Return a compacting copy of a ``Client`` or its ``aio``. Its chats compact too, as they use
+    its models.
+    """
     copies: Copies = {}
     copy: Any = copy_client(client, copies)
     for path in (("_models",), ("_aio", "_models")):
@@ -101,8 +149,8 @@ def wrap_client(state: State, client: T) -> T:
 def _closing(close: Callable[..., None]) -> Callable[..., None]:
     """Return ``close`` for a copy, which shares its connections with the original.
 
-    A client closes itself when it is garbage collected. So the original is kept alive, and a garbage-collected copy
-    must not close its connections.
+    A client closes itself when it is garbage collected. So the original is kept alive, and a
+    garbage-collected copy must not close its connections.
     """
 
     @functools.wraps(close)
@@ -126,7 +174,8 @@ def wrap_method(state: State, models: Any, name: str) -> Callable[..., Any] | No
 def _patch(state: State, models: Any) -> None:
     """Wrap the single request instead of the public method.
 
-    The public method may call the user's functions (automatic function calling), which a retry would call twice.
+    The public method may call the user's functions (automatic function calling), which a retry
+    would call twice.
     """
 
     def server() -> str:
@@ -134,7 +183,11 @@ def _patch(state: State, models: Any) -> None:
         places = ("vertexai", "project", "location")
         options = field(client, "_http_options")
         return " ".join(
-            ("google.genai", str(field(options, "base_url")), *(str(field(client, place)) for place in places))
+            (
+                "google.genai",
+                str(field(options, "base_url")),
+                *(str(field(client, place)) for place in places),
+            )
         )
 
     inner = "_" if hasattr(models, "_generate_content") else ""
@@ -143,10 +196,17 @@ def _patch(state: State, models: Any) -> None:
     for name in names:
         function = unbound(getattr(models, name))
         binding = Contents(
-            wire_format="gemini", messages_param="contents", output_param=_LIMIT, summary_function=create, vendors=True,
-            accepts=frozenset({"self", "model", "contents", "config"}), server=server,
-        )  # fmt: skip
-        set_method(models, name, wrap_function(state, function, binding, asynchronous=is_awaited(function)))
+            wire_format="gemini",
+            messages_param="contents",
+            output_param=_LIMIT,
+            summary_function=create,
+            vendors=True,
+            accepts=frozenset({"self", "model", "contents", "config"}),
+            server=server,
+        )
+        set_method(
+            models, name, wrap_function(state, function, binding, asynchronous=is_awaited(function))
+        )
 
 
 def _option(config: Any, name: str) -> Any:
@@ -165,4 +225,7 @@ def _changed(config: Any, options: Mapping[str, object], without: Sequence[str] 
     if config is not None and not isinstance(config, Mapping):
         return config.model_copy(update={**dict.fromkeys(without), **options})
     gone = {spelt for name in (*without, *options) for spelt in (name, _camel(name))}
-    return {**{name: value for name, value in (config or {}).items() if name not in gone}, **options}
+    return {
+        **{name: value for name, value in (config or {}).items() if name not in gone},
+        **options,
+    }

@@ -1,6 +1,7 @@
 """litellm's functions, and its Router.
 
-The module itself is not wrapped, only its functions: ``completion = compacter.wrap(litellm.completion)``.
+The module itself is not wrapped, only its functions: ``completion =
+compacter.wrap(litellm.completion)``.
 """
 
 from __future__ import annotations
@@ -14,7 +15,14 @@ from typing import Any, TypeVar
 from compacter.call.arguments import bind
 from compacter.call.state import State
 from compacter.call.wrap import wrap_function
-from compacter.clients.copying import Copies, copied_part, copy_client, is_awaited, set_method, unbound
+from compacter.clients.copying import (
+    Copies,
+    copied_part,
+    copy_client,
+    is_awaited,
+    set_method,
+    unbound,
+)
 from compacter.messages.format import FormatName
 from compacter.models import without_banner
 
@@ -32,20 +40,36 @@ FUNCTIONS: Mapping[str, tuple[str, FormatName | None]] = {
     "aanthropic_messages": ("messages", "anthropic"),
 }
 """Function -> its messages argument and wire format; ``None``: recognised by the messages."""
-_SEVERAL = "it sends several conversations, or one to several models, and returns errors among its results: "
+_SEVERAL = (
+    "it sends several conversations, or one to several models, and returns errors "
+    "among its results: "
+)
 REFUSED: Mapping[str, str] = {
     "batch_completion": _SEVERAL + "wrap litellm.completion and call that for each of them",
     "batch_completion_models": _SEVERAL + "wrap litellm.completion and call that for each of them",
-    "batch_completion_models_all_responses": _SEVERAL + "wrap litellm.completion and call that for each of them",
+    "batch_completion_models_all_responses": _SEVERAL
+    + ("wrap litellm.completion and call that for each of them"),
     "abatch_completion": _SEVERAL + "wrap the Router, whose batches then compact each request",
-    "abatch_completion_one_model_multiple_requests": _SEVERAL + "wrap the Router, whose batches compact each request",
-    "abatch_completion_fastest_response": _SEVERAL + "wrap the Router, whose batches then compact each request",
+    "abatch_completion_one_model_multiple_requests": _SEVERAL
+    + ("wrap the Router, whose batches compact each request"),
+    "abatch_completion_fastest_response": _SEVERAL
+    + ("wrap the Router, whose batches then compact each request"),
     "text_completion": "it sends one text and no messages",
     "atext_completion": "it sends one text and no messages",
-    "run_tool_loop": "it calls litellm.completion by itself, with a history that it keeps: write the loop yourself",
-    "arun_tool_loop": "it calls litellm.acompletion by itself, with a history that it keeps: write the loop yourself",
-    "query": "it adds what it finds to the messages: wrap litellm.completion and search by yourself",
-    "aquery": "it adds what it finds to the messages: wrap litellm.acompletion and search by yourself",
+    "run_tool_loop": (
+        "it calls litellm.completion by itself, with a history that it keeps: write "
+        "the loop yourself"
+    ),
+    "arun_tool_loop": (
+        "it calls litellm.acompletion by itself, with a history that it keeps: "
+        "write the loop yourself"
+    ),
+    "query": (
+        "it adds what it finds to the messages: wrap litellm.completion and search by yourself"
+    ),
+    "aquery": (
+        "it adds what it finds to the messages: wrap litellm.acompletion and search by yourself"
+    ),
     "generate_content": "wrap a google.genai.Client",
     "agenerate_content": "wrap a google.genai.Client",
     "generate_content_stream": "wrap a google.genai.Client",
@@ -55,7 +79,8 @@ REFUSED: Mapping[str, str] = {
 
 
 def wrap_named(state: State, function: Callable[..., Any]) -> Callable[..., Any] | None:
-    """Return the wrapper of a function of litellm or a method of a Router; ``None`` for an unknown name.
+    """Return the wrapper of a function of litellm or a method of a Router; ``None`` for an unknown
+    name.
 
     Raises ``TypeError`` with the reason if it cannot be wrapped.
     """
@@ -88,9 +113,11 @@ def _litellm() -> str:
 
 
 def wrap_client(state: State, router: T) -> T:
-    """Return a compacting copy of a Router, which shares deployments, cool-downs and counters with the original.
+    """Return a compacting copy of a Router, which shares deployments, cool-downs and counters with
+    the original.
 
-    Its batch methods and ``schedule_acompletion`` call its ``acompletion``, so they compact each request.
+    Its batch methods and ``schedule_acompletion`` call its ``acompletion``, so they compact each
+    request.
     """
     copies: Copies = {}
     copy: Any = copy_client(router, copies)
@@ -128,7 +155,9 @@ def _deployments(router: Any) -> str:
     lines = set()
     for deployment in getattr(router, "model_list", None) or ():
         params = dict(deployment.get("litellm_params") or {})
-        places = (str(params.get(name, "")) for name in ("model", "api_base", "base_url", "api_version"))
+        places = (
+            str(params.get(name, "")) for name in ("model", "api_base", "base_url", "api_version")
+        )
         lines.add(" ".join((str(deployment.get("model_name")), *places)))
     digest = hashlib.blake2b("\n".join(sorted(lines)).encode(), digest_size=12)
     return f"litellm.Router {digest.hexdigest()}"

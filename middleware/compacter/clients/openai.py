@@ -1,6 +1,8 @@
-"""The OpenAI SDK's clients, and those of other vendors with generated SDKs of the same kind (``groq``, ``together``).
+"""The OpenAI SDK's clients, and those of other vendors with generated SDKs of the same kind
+(``groq``, ``together``).
 
-`patched` and `method_of` work for all such SDKs: `compacter.clients.anthropic` uses them with its own methods.
+`patched` and `method_of` work for all such SDKs: `compacter.clients.anthropic` uses them with its
+own methods.
 """
 
 from __future__ import annotations
@@ -13,10 +15,9 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from compacter.call import streams
-from compacter.call.arguments import Args, Binding, CallFacts, Options, bind, parsed
-from compacter.call.io import IO
+from compacter.call.arguments import Args, Binding, CallFacts, Options, bind
+from compacter.call.option_names import parsed
 from compacter.call.perform import Performer
-from compacter.call.request import usage_of
 from compacter.call.state import State
 from compacter.call.wrap import wrap_function
 from compacter.clients.copying import (
@@ -28,14 +29,17 @@ from compacter.clients.copying import (
     keep_wrapping,
     set_method,
     unbound,
-)  # fmt: skip
+)
 from compacter.clients.raw import looking_into_raw
-from compacter.effects import Emit, Reply
+from compacter.effects import Emit
 from compacter.errors import add_note
 from compacter.events import CompactionEvent
+from compacter.io import IO
 from compacter.messages.fields import field, listed
 from compacter.messages.format import FormatName
-from compacter.overflow import detect_in_reply
+from compacter.messages.refusals import detect_in_reply
+from compacter.messages.replies import Reply
+from compacter.messages.usage import usage_of
 
 T = TypeVar("T")
 Function = Callable[..., Any]
@@ -45,21 +49,31 @@ COPIES = ("copy", "with_options", "with_middleware")
 
 @dataclass(frozen=True, slots=True)
 class Responses(Binding):
-    """Arguments of ``responses.create``. The history may be stored by OpenAI, with only new items in the call."""
+    """Arguments of ``responses.create``. The history may be stored by OpenAI, with only new items
+    in the call.
+    """
 
     def read(self, args: Args, kwargs: Options) -> CallFacts:
-        """Read the arguments. With ``previous_response_id`` or ``conversation`` the server has the history."""
+        """Read the arguments. With ``previous_response_id`` or ``conversation`` the server has the
+        history.
+        """
         facts = Binding.read(self, args, kwargs)
         for name in ("previous_response_id", "conversation"):
             if facts.named.get(name):
-                elsewhere = (
-                    f"with {name} the history is kept by the server and not in this call. Have the server "
-                    'compact it in time (context_management=[{"type": "compaction", "compact_threshold": '
-                    '...}]), let it drop the oldest items (truncation="auto"), or send the whole history as '
-                    "input"
-                )
-                return replace(facts, elsewhere=elsewhere)
+                return replace(facts, elsewhere=_kept_by_server(name))
         return facts
+
+
+def _kept_by_server(name: str) -> str:
+    """Return the sentence, without its first word's capital, on what helps a call with this
+    argument.
+    """
+    return (
+        f"with {name} the history is kept by the server and not in this call. Have the server "
+        'compact it in time (context_management=[{"type": "compaction", "compact_threshold": '
+        '...}]), let it drop the oldest items (truncation="auto"), or send the whole history as '
+        "input"
+    )
 
 
 def wrap_call(state: State, function: Function, binding: Binding) -> Function:
@@ -89,33 +103,48 @@ METHODS = (
         for name, summary_method in (("create", ""), ("parse", "create"))
     ),
     *(
-        Method((*path, "responses"), name, "responses", "max_output_tokens", summary_method, Responses)
+        Method(
+            (*path, "responses"), name, "responses", "max_output_tokens", summary_method, Responses
+        )
         for path in ((), ("beta",))
         for name, summary_method in (("create", ""), ("parse", "create"))
     ),
 )
-"""The wrapped methods. ``stream`` is not one of them, as the SDK implements it with ``self.create``."""
+"""The wrapped methods. ``stream`` is not one of them, as the SDK implements it with
+``self.create``."""
 
 
 def wrap_client(state: State, client: T) -> T | None:
-    """Return a copy of the client with compacting chat completions and responses; ``None`` if it has neither."""
+    """Return a copy of the client with compacting chat completions and responses; ``None`` if it
+    has neither.
+    """
     return patched(state, client, METHODS, output_param=output_param(client))
 
 
 def wrap_method(state: State, resource: Any, name: str) -> Function | None:
     """Return the wrapper of a resource's method; ``None`` if it sends no messages."""
-    return method_of(state, resource, name, METHODS, output_param=output_param(vars(resource)["_client"]))
+    return method_of(
+        state, resource, name, METHODS, output_param=output_param(vars(resource)["_client"])
+    )
 
 
 def output_param(client: Any) -> str:
-    """Return the name of the output limit of chat completions: OpenAI's newer models refuse the usual one."""
+    """Return the name of the output limit of chat completions: OpenAI's newer models refuse the
+    usual one.
+    """
     host = urlsplit(str(getattr(client, "base_url", ""))).hostname or ""
-    ours = host == "api.openai.com" or host.endswith((".openai.azure.com", ".cognitiveservices.azure.com"))
+    ours = host == "api.openai.com" or host.endswith(
+        (".openai.azure.com", ".cognitiveservices.azure.com")
+    )
     return "max_completion_tokens" if ours else "max_tokens"
 
 
-def patched(state: State, client: T, methods: tuple[Method, ...], *, output_param: str = "max_tokens") -> T | None:
-    """Return a copy of a client with all methods in the list wrapped; ``None`` if it has none of them."""
+def patched(
+    state: State, client: T, methods: tuple[Method, ...], *, output_param: str = "max_tokens"
+) -> T | None:
+    """Return a copy of a client with all methods in the list wrapped; ``None`` if it has none of
+    them.
+    """
     copies: Copies = {}
     copy = copy_client(client, copies)
     found = False
@@ -135,11 +164,20 @@ def patched(state: State, client: T, methods: tuple[Method, ...], *, output_para
 
 
 def method_of(
-    state: State, resource: Any, name: str, methods: tuple[Method, ...], *, output_param: str = "max_tokens"
+    state: State,
+    resource: Any,
+    name: str,
+    methods: tuple[Method, ...],
+    *,
+    output_param: str = "max_tokens",
 ) -> Function | None:
     """Return the wrapper of a resource's method. The resource is recognised by its module."""
     module = type(resource).__module__.split(".")
-    mine = [one for one in methods if one.path[-1] in module and ("beta" in one.path) == ("beta" in module)]
+    mine = [
+        one
+        for one in methods
+        if one.path[-1] in module and ("beta" in one.path) == ("beta" in module)
+    ]
     if not any(one.name == name for one in mine) and name != "stream":
         return None
     copy = copy_client(resource, {})
@@ -160,10 +198,14 @@ def _patch(state: State, resource: Any, methods: list[Method], output_param: str
         if bound is None:
             continue
         binding = replace(
-            method.binding(**{member.name: getattr(bound, member.name) for member in fields(bound)}),
+            method.binding(
+                **{member.name: getattr(bound, member.name) for member in fields(bound)}
+            ),
             wire_format=method.wire_format,
             output_param=output_param if method.wire_format == "openai" else method.output_param,
-            summary_function=unbound(getattr(resource, method.summary_method)) if method.summary_method else None,
+            summary_function=unbound(getattr(resource, method.summary_method))
+            if method.summary_method
+            else None,
             vendors=True,
             server=server_of(resource),
         )
@@ -178,26 +220,41 @@ def _patch(state: State, resource: Any, methods: list[Method], output_param: str
 
 
 def server_of(resource: Any) -> Callable[[], str]:
-    """Return a function for the kind of a resource's client and its base URL, which can change at any time."""
+    """Return a function for the kind of a resource's client and its base URL, which can change at
+    any time.
+    """
 
     def server() -> str:
         client = vars(resource).get("_client")
-        return f"{type(client).__module__}.{type(client).__qualname__} {getattr(client, 'base_url', '')}"
+        return (
+            f"{type(client).__module__}.{type(client).__qualname__} "
+            f"{getattr(client, 'base_url', '')}"
+        )
 
     return server
 
 
-# -- responses that continue a stored response ------------------------------------------------------------------------
+# -- responses that continue a stored response -----------------------------------------------------
 #
-# A call with ``previous_response_id`` contains only new items. If it is too long, the server is asked to compact the
-# stored history (https://platform.openai.com/docs/api-reference/responses/compact), and the call is repeated with the
-# result before the new items. Function calls without results are inside the compacted history, where their results
-# could not refer to them, so they are taken from the last response and sent again.
+# A call with ``previous_response_id`` contains only new items. If it is too long, the server is
+# asked to compact the stored history
+# (https://platform.openai.com/docs/api-reference/responses/compact), and the call is repeated with
+# the result before the new items. Function calls without results are inside the compacted history,
+# where their results could not refer to them, so they are taken from the last response and sent
+# again.
 
 _SHARED = (
-    "model", "instructions", "prompt_cache_key", "prompt_cache_options", "prompt_cache_retention", "service_tier",
-    "extra_headers", "extra_query", "timeout", "betas",
-)  # fmt: skip
+    "model",
+    "instructions",
+    "prompt_cache_key",
+    "prompt_cache_options",
+    "prompt_cache_retention",
+    "service_tier",
+    "extra_headers",
+    "extra_query",
+    "timeout",
+    "betas",
+)
 """Arguments of the call that are passed to ``responses.compact``, if the installed SDK has them."""
 _NAME = "responses.compact"
 
@@ -205,12 +262,14 @@ _NAME = "responses.compact"
 def compacting(state: State, function: Function, resource: Any) -> Function:
     """Return the function with recovery of calls with ``previous_response_id`` that are too long.
 
-    The history is compacted by the server once, if the SDK has ``responses.compact``. Its result is opaque, so the
-    event has sizes but no summary. If anything fails after the first refusal, the caller gets the first refusal.
+    The history is compacted by the server once, if the SDK has ``responses.compact``. Its result is
+    opaque, so the event has sizes but no summary. If anything fails after the first refusal, the
+    caller gets the first refusal.
     """
     if state.options.max_retries == 0 or not hasattr(resource, "compact"):
         return function
-    compact, retrieve = unbound(resource.compact), unbound(resource.retrieve)
+    compact = unbound(resource.compact)
+    retrieve = unbound(resource.retrieve)
 
     async def continued(io: IO, resource: Any, /, *args: Any, **kwargs: Any) -> Any:
         send = functools.partial(function, resource, *args)
@@ -221,14 +280,24 @@ def compacting(state: State, function: Function, resource: Any) -> Function:
             compacted = await io.call(compact, resource, **_request(kwargs, compact))
         except Exception as error:  # noqa: BLE001 - the first refusal is raised instead
             return _given_up(
-                first, f"asked the server to compact its history, and {_NAME} failed: {type(error).__name__}"
+                first,
+                (
+                    f"asked the server to compact its history, and {_NAME} failed: "
+                    f"{type(error).__name__}"
+                ),
             )
         await Performer(state=state, io=io).emit(Emit(_event(state, kwargs, compacted)))
         had = f"had the server compact its history ({_NAME}), and the request"
         try:
             waiting = _waiting(kwargs, compacted)
-            last = await io.call(retrieve, resource, kwargs["previous_response_id"]) if waiting else None
-            second = await attempt(io, state, send, _continued(kwargs, compacted, _calls(last, waiting)))
+            last = (
+                await io.call(retrieve, resource, kwargs["previous_response_id"])
+                if waiting
+                else None
+            )
+            second = await attempt(
+                io, state, send, _continued(kwargs, compacted, _calls(last, waiting))
+            )
         except Exception as error:  # noqa: BLE001 - as above
             return _given_up(first, f"{had} that went on from there failed: {type(error).__name__}")
         dropped = first if second.token_limit is None else second
@@ -243,12 +312,14 @@ def _given_up(refused: Reply, note: str) -> Any:
     """Raise the refusal's exception with a note, or return the refusal if it is a reply."""
     if refused.error is None:
         return refused.raw
-    add_note(refused.error, f"compacter {note}")
+    add_note(refused.error, f"compacter {note}; {_kept_by_server('previous_response_id')}")
     raise refused.error from None
 
 
 async def attempt(io: IO, state: State, send: Function, kwargs: Options) -> Reply:
-    """Return the reply, with its token limit if it is a refusal. A stream is read up to its first content."""
+    """Return the reply, with its token limit if it is a refusal. A stream is read up to its first
+    content.
+    """
     try:
         raw = await io.call(send, **kwargs)
     except Exception as error:
@@ -263,16 +334,27 @@ async def attempt(io: IO, state: State, send: Function, kwargs: Options) -> Repl
 
 def _request(kwargs: Options, compact: Function) -> dict[str, Any]:
     known = inspect.signature(compact).parameters
-    request = {name: value for name, value in parsed(kwargs).items() if name in _SHARED and name in known}
+    request = {
+        name: value for name, value in parsed(kwargs).items() if name in _SHARED and name in known
+    }
     return {**request, "previous_response_id": kwargs["previous_response_id"]}
 
 
 def _waiting(kwargs: Options, compacted: object) -> frozenset[str]:
-    """Return the ids of calls with results in the new items that are neither there nor in the compacted items."""
+    """Return the ids of calls with results in the new items that are neither there nor in the
+    compacted items.
+    """
     new = kwargs.get("input")
-    items = [*listed(field(compacted, "output")), *(listed(new) if not isinstance(new, str) else ())]
-    answered = {field(item, "call_id") for item in items if str(field(item, "type")).endswith("_output")}
-    called = {field(item, "call_id") for item in items if str(field(item, "type")).endswith("_call")}
+    items = [
+        *listed(field(compacted, "output")),
+        *(listed(new) if not isinstance(new, str) else ()),
+    ]
+    answered = {
+        field(item, "call_id") for item in items if str(field(item, "type")).endswith("_output")
+    }
+    called = {
+        field(item, "call_id") for item in items if str(field(item, "type")).endswith("_call")
+    }
     return frozenset(answered - called - {None})
 
 
@@ -285,11 +367,17 @@ def _calls(response: object, waiting: frozenset[str]) -> list[Any]:
     calls = [item for item in items if field(item, "call_id") in waiting]
     if not waiting <= {field(item, "call_id") for item in calls}:
         raise LookupError("a call that waits for its result is not in the last response")
-    return [item for item in items if item in calls or field(item, "type") == "reasoning"] if calls else []
+    return (
+        [item for item in items if item in calls or field(item, "type") == "reasoning"]
+        if calls
+        else []
+    )
 
 
 def _continued(kwargs: Options, compacted: object, calls: list[Any]) -> dict[str, Any]:
-    """Return the call with the compacted history before the new items, without the reference to the old response."""
+    """Return the call with the compacted history before the new items, without the reference to the
+    old response.
+    """
     new = kwargs.get("input")
     items = [{"role": "user", "content": new}] if isinstance(new, str) else listed(new)
     kept = {name: value for name, value in kwargs.items() if name != "previous_response_id"}
@@ -297,7 +385,9 @@ def _continued(kwargs: Options, compacted: object, calls: list[Any]) -> dict[str
 
 
 def _event(state: State, kwargs: Options, compacted: object) -> CompactionEvent:
-    """Return the event. Its sizes are the server's token counts, converted to characters by the calibration."""
+    """Return the event. Its sizes are the server's token counts, converted to characters by the
+    calibration.
+    """
     before, after = usage_of(compacted)
     model = kwargs.get("model")
     model = model if isinstance(model, str) else None

@@ -1,4 +1,5 @@
-"""Implementation of ``Compacter.wrap`` for functions, callable objects, and clients with an adapter.
+"""Implementation of ``Compacter.wrap`` for functions, callable objects, and clients with an
+adapter.
 
 Adapters are found by the names of a client's classes and modules, so that no SDK is imported.
 """
@@ -16,32 +17,43 @@ from typing import Any, TypeVar, cast
 
 from compacter.call.arguments import bind
 from compacter.call.state import State
-from compacter.call.streams import with_special_methods
 from compacter.call.wrap import WRAPPED_BY, wrap_function
 from compacter.messages.format import FORMATS
+from compacter.objects import with_special_methods
 
 T = TypeVar("T")
 
 SUPPORTED = (
-    "clients: openai (OpenAI, AzureOpenAI and their async forms), anthropic (Anthropic, AnthropicBedrock, "
-    "AnthropicVertex and their async forms), google.genai.Client and its aio, boto3's bedrock-runtime, "
-    "litellm.Router; models of LangChain, LlamaIndex, DSPy, smolagents, Haystack, AutoGen, Agent Framework, CrewAI and "
-    "instructor; and functions, sync, async or streaming, litellm's among them: plain functions, bound methods, "
-    "functools.partial and callable objects whose messages argument is called messages, input or contents. "
-    'Another argument: wrap(function, messages_param="history"). Where the wire format cannot be recognised: '
+    "clients: openai (OpenAI, AzureOpenAI and their async forms), anthropic "
+    "(Anthropic, AnthropicBedrock, "
+    "AnthropicVertex and their async forms), google.genai.Client and its aio, "
+    "boto3's bedrock-runtime, "
+    "litellm.Router; models of LangChain, LlamaIndex, DSPy, smolagents, Haystack, "
+    "AutoGen, Agent Framework, CrewAI and "
+    "instructor; and functions, sync, async or streaming, litellm's among them: "
+    "plain functions, bound methods, "
+    "functools.partial and callable objects whose messages argument is called "
+    "messages, input or contents. "
+    'Another argument: wrap(function, messages_param="history"). Where the wire '
+    "format cannot be recognised: "
     f"wrap(function, wire_format=...), one of {', '.join(map(repr, FORMATS))}"
 )
 
 
 def wrap(state: State, target: T, *, messages_param: str | None, wire_format: str | None) -> T:
-    """Return the wrapped target. One that is already wrapped is returned unchanged, with a warning if by another.
+    """Return the wrapped target. One that is already wrapped is returned unchanged, with a warning
+    if by another.
 
     Raises ``TypeError`` that lists the supported targets.
     """
     around = _wrapped_by(target)
     if around is not None:
         same = around == state.name
-        what = "is left as it is" if same else "will be compacted by two Compacters: wrap what was there before"
+        what = (
+            "is left as it is"
+            if same
+            else ("will be compacted by two Compacters: wrap what was there before")
+        )
         said = f"{_described(target)} is wrapped already, and {what}"
         state.log.write("warning", "compacter.wrapped_twice", said, {"target": _described(target)})
         if same:
@@ -80,18 +92,29 @@ def _wrapped(state: State, target: T, *, messages_param: str | None, wire_format
             return adapted
     candidate: Any = target
     if not callable(candidate) or inspect.isclass(candidate):
-        raise TypeError(f"compacter cannot wrap {_described(target)}. {_hint(target)}It wraps {SUPPORTED}")
+        raise TypeError(
+            f"compacter cannot wrap {_described(target)}. {_hint(target)}It wraps {SUPPORTED}"
+        )
     binding = bind(candidate, messages_param=messages_param, wire_format=wire_format)
     if binding is None:
-        names = ", ".join(inspect.signature(candidate).parameters) if inspect.isfunction(candidate) else ""
+        names = (
+            ", ".join(inspect.signature(candidate).parameters)
+            if inspect.isfunction(candidate)
+            else ""
+        )
         where = "has no parameter called messages, input or contents"
         if names:
             raise TypeError(
-                f"{_described(target)} {where}. Name the one that takes the messages, out of {names}: "
+                f"{_described(target)} {where}. Name the one that takes the messages, out of "
+                f"{names}: "
                 'wrap(function, messages_param="...") or @compacted(messages_param="...")'
             )
         raise TypeError(f"{_described(target)} {where}. compacter wraps {SUPPORTED}")
-    own = None if inspect.isroutine(candidate) else inspect.getattr_static(type(candidate), "__call__")
+    own = (
+        None
+        if inspect.isroutine(candidate)
+        else inspect.getattr_static(type(candidate), "__call__")
+    )
     if isinstance(own, FunctionType):
         calls = wrap_function(
             state,
@@ -99,7 +122,8 @@ def _wrapped(state: State, target: T, *, messages_param: str | None, wire_format
             replace(binding, positional=("self", *binding.positional)),
             asynchronous=inspect.iscoroutinefunction(own),
         )
-        # An object that cannot be copied, or whose class cannot be changed, is replaced by a function.
+        # An object that cannot be copied, or whose class cannot be changed, is replaced by a
+        # function.
         with contextlib.suppress(Exception):
             return with_special_methods(copy.copy(target), {"__call__": calls})
     function: Any = wrap_function(state, candidate, binding)
@@ -115,7 +139,7 @@ def _adapted(state: State, target: Any) -> Any:
             "completion = compacter.wrap(litellm.completion), and so on"
         )
     if inspect.isfunction(target) and str(target.__module__).partition(".")[0] == "litellm":
-        return _adapter("litellm").wrap_named(state, target)
+        return _adapter("clients.litellm").wrap_named(state, target)
     if isinstance(target, MethodType):
         return _adapted_method(state, target)
     name = next(filter(None, map(_client_of, type(target).__mro__)), None)
@@ -126,9 +150,9 @@ def _adapted(state: State, target: Any) -> Any:
     adapter = _adapter(name)
     if hasattr(adapter, "wrap_client"):
         return adapter.wrap_client(state, target)
-    from compacter.clients.own_types import wrap_model
+    from compacter.frameworks.own_types import wrap_model
 
-    return wrap_model(state, target, name)
+    return wrap_model(state, target, name.removeprefix("frameworks."))
 
 
 def _adapted_method(state: State, target: MethodType) -> Any:
@@ -140,34 +164,39 @@ def _adapted_method(state: State, target: MethodType) -> Any:
     wrapped = _adapter(name).wrap_method(state, owner, target.__name__)
     if wrapped is None:
         hint = _BY_THE_CLIENT if target.__name__ in ("tool_runner", "thread") else ""
-        raise TypeError(f"{_described(target)} sends no messages that compacter knows. {hint}It wraps {SUPPORTED}")
+        raise TypeError(
+            f"{_described(target)} sends no messages that compacter knows. {hint}It "
+            f"wraps {SUPPORTED}"
+        )
     return wrapped
 
 
 def _adapter(name: str) -> Any:
-    """Import the adapter module of that name on demand, as a program uses only one or two of them."""
-    return import_module(f"compacter.clients.{name}")
+    """Import the adapter module of that name on demand, as a program uses only one or two
+    of them.
+    """
+    return import_module(f"compacter.{name}")
 
 
 _CLIENTS = {
-    ("langchain_core.language_models.chat_models", "BaseChatModel"): "langchain",
-    ("llama_index.core.llms.llm", "LLM"): "llama_index",
-    ("dspy.clients.base_lm", "BaseLM"): "dspy",
-    ("smolagents.models", "Model"): "smolagents",
-    ("autogen_core.models._model_client", "ChatCompletionClient"): "autogen",
-    ("agent_framework._clients", "BaseChatClient"): "agent_framework",
-    ("crewai.llms.base_llm", "BaseLLM"): "crewai",
-    ("botocore.client", "BaseClient"): "bedrock",
-    ("google.genai.client", "Client"): "google",
-    ("google.genai.client", "AsyncClient"): "google",
-    ("litellm.router", "Router"): "litellm",
+    ("langchain_core.language_models.chat_models", "BaseChatModel"): "frameworks.langchain",
+    ("llama_index.core.llms.llm", "LLM"): "frameworks.llama_index",
+    ("dspy.clients.base_lm", "BaseLM"): "frameworks.dspy",
+    ("smolagents.models", "Model"): "frameworks.smolagents",
+    ("autogen_core.models._model_client", "ChatCompletionClient"): "frameworks.autogen",
+    ("agent_framework._clients", "BaseChatClient"): "frameworks.agent_framework",
+    ("crewai.llms.base_llm", "BaseLLM"): "frameworks.crewai",
+    ("botocore.client", "BaseClient"): "clients.bedrock",
+    ("google.genai.client", "Client"): "clients.google",
+    ("google.genai.client", "AsyncClient"): "clients.google",
+    ("litellm.router", "Router"): "clients.litellm",
 }
-"""Class of a client, or base class of a framework's models -> its adapter in ``compacter.clients``."""
+"""Class of a client, or base class of a framework's models -> the module of its adapter."""
 _RESOURCES = {
-    ("botocore.client", "BaseClient"): "bedrock",
-    ("google.genai.models", "Models"): "google",
-    ("google.genai.models", "AsyncModels"): "google",
-    ("litellm.router", "Router"): "litellm",
+    ("botocore.client", "BaseClient"): "clients.bedrock",
+    ("google.genai.models", "Models"): "clients.google",
+    ("google.genai.models", "AsyncModels"): "clients.google",
+    ("litellm.router", "Router"): "clients.litellm",
 }
 """Class with methods that can be wrapped one by one -> its adapter, which has ``wrap_method``."""
 
@@ -176,13 +205,15 @@ _BY_THE_CLIENT = "It calls messages.create of its client, so wrap the client. "
 
 def _client_of(kind: type) -> str | None:
     """Return the adapter for clients of this class, or ``None``."""
-    module, name, package = kind.__module__, kind.__name__, kind.__module__.partition(".")[0]
+    module = kind.__module__
+    name = kind.__name__
+    package = kind.__module__.partition(".")[0]
     if name == "BaseClient" and module.endswith("._base_client"):
-        return "anthropic" if package == "anthropic" else "openai"
+        return f"clients.{'anthropic' if package == 'anthropic' else 'openai'}"
     if name == "Instructor" and package == "instructor":
         return "instructor"
     if package in {"haystack", "haystack_integrations"} and name.endswith("Generator"):
-        return "haystack"
+        return "frameworks.haystack"
     return _CLIENTS.get((module, name))
 
 
@@ -190,7 +221,7 @@ def _resource_of(kind: type) -> str | None:
     """Return the adapter for methods of this class, which is a client or a resource."""
     module = kind.__module__
     if ".resources." in module:
-        return "anthropic" if module.startswith("anthropic.") else "openai"
+        return f"clients.{'anthropic' if module.startswith('anthropic.') else 'openai'}"
     return _RESOURCES.get((module, kind.__name__))
 
 
@@ -215,7 +246,9 @@ def _wrap_instructor(state: State, instructor: T) -> T:
 
 
 def _called_on(target: object, method: FunctionType) -> Any:
-    """Return the method, called on the original, so that attributes it changes (such as a counter) change there."""
+    """Return the method, called on the original, so that attributes it changes (such as a counter)
+    change there.
+    """
 
     @functools.wraps(method)
     def call(_: object, *args: Any, **kwargs: Any) -> Any:
@@ -234,4 +267,6 @@ def _hint(target: object) -> str:
 
 
 def _described(target: object) -> str:
-    return getattr(target, "__qualname__", None) or f"a {type(target).__module__}.{type(target).__qualname__}"
+    return getattr(target, "__qualname__", None) or (
+        f"a {type(target).__module__}.{type(target).__qualname__}"
+    )

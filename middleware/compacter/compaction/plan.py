@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import compress
 from string import ascii_letters
 from typing import TYPE_CHECKING, Any
 
@@ -22,31 +21,38 @@ if TYPE_CHECKING:
 
 DEFAULT = 4.0
 """Default characters per token: OpenAI's rule of thumb for English."""
-_LEAST, _MOST = 0.25, 20.0
+_LEAST = 0.25
+_MOST = 20.0
 _MOST_TEXT = 6.0
-"""Most characters per token that text may have; English has 4 to 5. Above it are pictures lighter than estimated."""
+"""Most characters per token that text may have; English has 4 to 5. Above it are pictures lighter
+than estimated."""
 _FEWEST_TOKENS = 50
 """Smallest sample to learn from, in tokens; a smaller one is dominated by the chat template."""
 _LETTERS = ascii_letters.encode()
 _TEMPLATE = 8
 """Tokens that a chat template may put around a message."""
 _WORTH_FOLDING = summary_message.FRAME + 40
-"""Smallest head worth folding, in characters: the summary message would be as large as a smaller one."""
+"""Smallest head worth folding, in characters: the summary message would be as large as a smaller
+one."""
 _SUMMARY_SHARE = 0.92
-"""Share of a given size that the summary gets: passages chosen from the head are needed later more often than a tail.
+"""Share of a given size that the summary gets: passages chosen from the head are needed later more
+often than a tail.
 
-On real conversations at a fifth of their size, without a model: facts .55 with half of it, .62 with .85, .68 with all.
+On real conversations at a fifth of their size, without a model: facts .55 with half of it, .62 with
+.85, .68 with all.
 """
 _TURN_REST = 0.05
-"""Share of the compactable size by which a head may exceed its goal so that the tail begins with a turn: an answer
-without its question is hard to understand."""
+"""Share of the compactable size by which a head may exceed its goal so that the tail begins with a
+turn: an answer without its question is hard to understand."""
 MARGIN = 0.97
 """Share of the limit to aim at, as sizes in tokens are estimates."""
 
 
 @dataclass(slots=True)
 class Calibration:
-    """Facts learnt about a model from the provider's numbers: those of a token-limit error, or the usage of a reply."""
+    """Facts learnt about a model from the provider's numbers: those of a token-limit error, or the
+    usage of a reply.
+    """
 
     chars_per_token: float = DEFAULT
     window: int | None = None
@@ -54,15 +60,35 @@ class Calibration:
     summarizer_window: int | None = None
     """Window in tokens of the model that summarizes; ``None``: it is the same model."""
     text_per_token: float | None = None
-    """Characters per token of text alone, as summaries and quotes are; ``None``: those of the whole."""
+    """Characters per token of text alone, as summaries and quotes are; ``None``: those of the
+    whole."""
+    scale: float | None = None
+    """Tokens by the provider's count for each one by the estimate for the script
+    (``recall/weight.py``); ``None``: unknown."""
+    accepted: int = 0
+    """Estimated tokens of the largest request that was accepted; 0 if unknown."""
+    refused: int | None = None
+    """Estimated tokens of the smallest request that was refused without a number."""
     warned: bool = False
-    """Whether the unknown window was already reported in an event; the trigger cannot work without it."""
+    """Whether the unknown window was already reported in an event; the trigger cannot work without
+    it."""
 
-    def learn(self, characters: int, tokens: int) -> None:
-        """Learn from a request whose size is known in both units. Empty, tiny and implausible samples are ignored."""
+    def learn(self, characters: int, tokens: int, of_one: float | None = None) -> None:
+        """Learn from a request whose size is known in both units. Empty, tiny and implausible
+        samples are ignored.
+
+        ``of_one`` is the estimated size of one of the characters in tokens, by their script.
+        """
         if tokens >= _FEWEST_TOKENS and _LEAST <= characters / tokens <= _MOST:
-            self.chars_per_token, self.learnt = characters / tokens, True
+            self.chars_per_token = characters / tokens
+            self.learnt = True
             self.text_per_token = DEFAULT if self.chars_per_token > _MOST_TEXT else None
+            if of_one:
+                self.scale = tokens / (characters * of_one)
+
+    def accept(self, tokens: int) -> None:
+        """Note the estimated size of a request that was accepted."""
+        self.accepted = max(self.accepted, tokens)
 
     def tokens(self, characters: int) -> int:
         """Return an estimate in tokens."""
@@ -72,8 +98,9 @@ class Calibration:
 def most_tokens(texts: Iterable[str]) -> int:
     """Return an upper bound on the number of tokens of these messages' texts, for any tokenizer.
 
-    The worst case is one token per byte, for emoji and scripts unknown to the tokenizer. Blanks are part of the next
-    word, and four letters count as three tokens (random base64 text has 1.4 letters per token, words four and more).
+    The worst case is one token per byte, for emoji and scripts unknown to the tokenizer. Blanks are
+    part of the next word, and four letters count as three tokens (random base64 text has 1.4
+    letters per token, words four and more).
     """
     most = 0
     for text in texts:
@@ -109,8 +136,21 @@ class Job:
         """Fields that identify the call and its conversation in events."""
         return {"model": self.model, "attempt": self.attempt, "conversation": self.digest}
 
+    @property
+    def facts(self) -> dict[str, Any]:
+        """``named``, and the numbers of the token limit that requires the compaction."""
+        if self.found is None:
+            return self.named
+        return self.named | {"limit": self.found.limit, "requested": self.found.requested}
+
+    def is_met_by(self, size: int) -> bool:
+        """Return whether messages of this size are within the target."""
+        return self.target is None or size <= self.target
+
     def satisfied(self, size: int) -> bool:
-        """Return whether a compaction by hand has nothing to do, as the messages are within its budget."""
+        """Return whether a compaction by hand has nothing to do, as the messages are within its
+        budget.
+        """
         by_hand = self.trigger == "manual" and self.summary is None
         return by_hand and self.target is not None and size <= self.target
 
@@ -122,10 +162,11 @@ def target_characters(
     overhead: int,
     output_tokens: int | None,
 ) -> int | None:
-    """Return the largest size of the messages, in characters, with which the request fits; ``None`` if unknown.
+    """Return the largest size of the messages, in characters, with which the request fits; ``None``
+    if unknown.
 
-    ``overhead`` is the size of all else in the request (tools, a system prompt outside the list). ``output_tokens`` is
-    the request's output limit, which counts only for providers that count it.
+    ``overhead`` is the size of all else in the request (tools, a system prompt outside the list).
+    ``output_tokens`` is the request's output limit, which counts only for providers that count it.
     """
     limit = found.limit if found and found.limit else calibration.window
     if not limit:
@@ -135,12 +176,16 @@ def target_characters(
 
 
 def plan(
-    options: Options, job: Job, conversation: Conversation | None = None, *, chosen: int | None = None
+    options: Options,
+    job: Job,
+    conversation: Conversation | None = None,
+    *,
+    chosen: int | None = None,
 ) -> CompactionPlan:
     """Return the plan of what to fold; with a cut of 0 nothing can be folded.
 
-    ``conversation`` is the result of an earlier strategy, in place of the job's. ``chosen`` is a cut set by a hook; it
-    is moved to the beginning of its step, and never past an open step.
+    ``conversation`` is the result of an earlier strategy, in place of the job's. ``chosen`` is a
+    cut set by a hook; it is moved to the beginning of its step, and never past an open step.
     """
     read = conversation or job.conversation
     if chosen is not None:
@@ -152,36 +197,32 @@ def plan(
         cut = _cut(options, job, read)
         staying = read.size - read.free + summary_message.FRAME
         if job.must and (not cut or (job.target is not None and staying > job.target)):
-            # The messages that stay exceed the target alone: fold the provider's own compaction too, if it is readable.
+            # The messages that stay exceed the target alone: fold the provider's own compaction
+            # too, if it is readable.
             whole = read.without_native()
             if whole is not None:
-                read, cut = whole, _cut(options, job, whole)
-        prior, wanted = read.prior, job.must or (job.trigger == "manual" and job.target is not None)
+                read = whole
+                cut = _cut(options, job, whole)
+        prior = read.prior
+        wanted = job.must or (job.trigger == "manual" and job.target is not None)
         if not cut and wanted and prior is not None and not read.protected[prior]:
-            # Nothing else may go: the prior summary itself can be made shorter, if some room is left for it.
+            # Nothing else may go: the prior summary itself can be made shorter, if some room is
+            # left for it.
             staying = read.size - read.free + summary_message.FRAME
             cut = read.step(prior)[1] if job.target is None or staying < job.target else 0
-    protected, prior, head = read.protected, read.prior, read.heads[cut]
     return CompactionPlan(
-        messages=read.messages,
-        wire_format=read.format.name,
-        cut=cut,
-        held=tuple(compress(range(cut), protected)),
-        prior=prior if prior is not None and prior < cut and not protected[prior] else None,
-        original_data_size=read.size,
-        head_size=head,
-        tail_size=read.size - head,
-        ratio=round(head / read.free, 4) if read.free else 0.0,
-        trigger=job.trigger,
-        strategy="+".join(strategy.name for strategy in options.strategy),
-        model=job.model,
+        job=job,
         conversation=read,
+        cut=cut,
+        strategy="+".join(strategy.name for strategy in options.strategy),
     )
 
 
 def _cut(options: Options, job: Job, conversation: Conversation, *, reserving: bool = True) -> int:
     """Choose the cut by the options and the target, with enough room for the summary too."""
-    free, need, by_hand = conversation.free, 0, job.trigger == "manual"
+    free = conversation.free
+    need = 0
+    by_hand = job.trigger == "manual"
     if job.target is not None:
         room = job.target - (conversation.size - free)
         room -= min(job.reserved if reserving else 0, room // 2)
@@ -190,11 +231,15 @@ def _cut(options: Options, job: Job, conversation: Conversation, *, reserving: b
         if options.summarizer == "extractive" and by_hand:
             wanted = most
         elif (
-            job.summary is None and by_hand and any(isinstance(link, Summarize) for link in links_of(options.strategy))
+            job.summary is None
+            and by_hand
+            and any(isinstance(link, Summarize) for link in links_of(options.strategy))
         ):
             wanted = min(wanted, most)
         else:
-            declared = sum(len(line) + 1 for line in summary_message.rule_lines(job.conversation.rules))
+            declared = sum(
+                len(line) + 1 for line in summary_message.rule_lines(job.conversation.rules)
+            )
             wanted = min(wanted + declared, max(room // 2, summary_message.FRAME + declared))
         need = max(0, free - room + wanted)
     worth = min(max(need, _WORTH_FOLDING), free)
@@ -206,7 +251,11 @@ def _cut(options: Options, job: Job, conversation: Conversation, *, reserving: b
         keep_need=worth if job.must else need,
         must=job.must,
     )
-    unread = bool(conversation.kinds) and conversation.kinds[-1] is Kind.RESULT and cut > conversation.steps[-1]
+    unread = (
+        bool(conversation.kinds)
+        and conversation.kinds[-1] is Kind.RESULT
+        and cut > conversation.steps[-1]
+    )
     if reserving and job.reserved and unread:
         # Results that the model has not read yet are worth more than room for quotes.
         return _cut(options, job, conversation, reserving=False)
@@ -222,14 +271,20 @@ def choose_cut(
     keep_need: int = 0,
     must: bool = False,
 ) -> int:
-    """Return the cut behind the oldest steps with ``ratio`` of the compactable size, or ``need`` characters if more.
+    """Return the cut behind the oldest steps with ``ratio`` of the compactable size, or ``need``
+    characters if more.
 
-    The newest ``keep_turns`` turns stay as long as the head still has ``keep_need`` characters. The cut is never inside
-    a step or past an open step, and at least one message stays. Returns 0 if nothing can be folded, and if only a prior
-    summary could be that need not (``must``) become smaller.
+    The newest ``keep_turns`` turns stay as long as the head still has ``keep_need`` characters. The
+    cut is never inside a step or past an open step, and at least one message stays. Returns 0 if
+    nothing can be folded, and if only a prior summary could be that need not (``must``) become
+    smaller.
     """
-    steps, heads, kinds = conversation.steps, conversation.heads, conversation.kinds
-    protected, prior, total = conversation.protected, conversation.prior, conversation.free
+    steps = conversation.steps
+    heads = conversation.heads
+    kinds = conversation.kinds
+    protected = conversation.protected
+    prior = conversation.prior
+    total = conversation.free
     count = len(kinds)
     end = count if conversation.open is None else conversation.open
     # A prior summary is always folded, so its size does not count towards the ratio.
@@ -239,13 +294,16 @@ def choose_cut(
     # The first step boundary at which the head is large enough, otherwise the last boundary.
     boundaries = (0, *steps[1:], count)
     at = min(bisect_left(boundaries, bisect_left(heads, goal)), bisect_right(boundaries, end) - 1)
-    cut, newest = boundaries[at], boundaries[-2]
+    cut = boundaries[at]
+    newest = boundaries[-2]
     if cut > newest and ratio < 1 and heads[newest] >= max(need, 1) and kinds[-1] is Kind.RESULT:
         # The model has not seen the newest results yet: cut before them if that is enough.
         cut = newest
     else:
-        # Move the cut to the end of the turn if that is near. A turn may begin inside a step: with tool results.
-        turn, most = cut, heads[cut] + total * _TURN_REST
+        # Move the cut to the end of the turn if that is near. A turn may begin inside a step: with
+        # tool results.
+        turn = cut
+        most = heads[cut] + total * _TURN_REST
         while turn < newest and kinds[turn] is not Kind.USER and heads[turn] <= most:
             turn += 1
         near = turn < newest and heads[turn] <= most

@@ -1,40 +1,37 @@
-"""Make one compaction: plan it, run the strategies until the request fits, check each result, and report it."""
+"""Make one compaction: plan it, run the strategies until the request fits, check each result, and
+report it.
+"""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from operator import is_
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from compacter.compaction.conversation import Conversation, kept_and_discarded, violations
+from compacter.compaction.change import Change, violations
+from compacter.compaction.conversation import Conversation
 from compacter.compaction.plan import Job, plan
-from compacter.compaction.strategies import ClearToolResults, Shorten, Truncate
-from compacter.compaction.summarize import Summarize, fall_back, reserve
+from compacter.compaction.strategies import BUILT_IN, Chain, Shorten, has_edits
+from compacter.compaction.summarize import fall_back, reserve
 from compacter.compaction.task import (
-    Compacting,
     CompactionPlan,
     CompactionStrategy,
     CompactionTask,
-    StrategyLike,
-    as_strategy,
     links_of,
 )
 from compacter.effects import Emit, Flow, Remember
-from compacter.errors import CompactionError, ConfigurationError, FunctionError
+from compacter.errors import CompactionError, FunctionError
 from compacter.events import CompactionEvent, CompactionFailed, CompactionSkipped, CompactionStarted
 from compacter.messages.format import Message
 
 if TYPE_CHECKING:
     from compacter.options import Options
 
-BUILT_IN: Mapping[str, Callable[[], CompactionStrategy]] = {
-    "summarize": Summarize, "truncate": Truncate, "clear_tool_results": ClearToolResults, "shorten": Shorten,
-}  # fmt: skip
-"""The strategies that come with compacter, by the names that they and settings have. Each needs no argument."""
 _ROOM = 0.9
-"""Share of the target that counts as fitting between two strategies, so that the next message still fits too."""
+"""Share of the target that counts as fitting between two strategies, so that the next message still
+fits too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,191 +45,181 @@ class Compaction:
     fits: bool
 
 
+Outcome: TypeAlias = tuple[Conversation, Change | None]
+"""A conversation, and its change since the one that came in; ``None`` if nothing changed."""
+
+
 def compact(
-    options: Options, job: Job, *, original: Sequence[Message] | None = None, planned: CompactionPlan | None = None
+    options: Options,
+    job: Job,
+    *,
+    original: Sequence[Message] | None = None,
+    planned: CompactionPlan | None = None,
 ) -> Flow[Compaction | None]:
     """Make one compaction, and return ``None`` if nothing could be reduced or a hook prevented it.
 
-    ``planned`` is the job's plan, if it was made before. The compaction is remembered as the view of ``original``
-    before hooks are called, so that a hook that repeats the call finds it. Raises ``CompactionError`` if no summary can
-    be made and there is no fallback.
+    ``planned`` is the job's plan, if it was made before. The compaction is remembered as the view
+    of ``original`` before hooks are called, so that a hook that repeats the call finds it. Raises
+    ``CompactionError`` if no summary can be made and there is no fallback.
     """
-    before = job.conversation
-    if job.satisfied(before.size):
+    if job.satisfied(job.conversation.size):
         return None
-    facts = job.named
-    if job.found is not None:
-        facts |= {"limit": job.found.limit, "requested": job.found.requested}
-    approved = planned or plan(options, job)
+    task = yield from _approve(options, job, planned or plan(options, job))
+    if task is None:
+        yield from _skip(job, "vetoed")
+        return None
+    if task.plan.cut or job.must:
+        started = CompactionStarted(
+            trigger=job.trigger,
+            original_data_size=task.plan.original_data_size,
+            head_size=task.plan.head_size,
+            **job.facts,
+        )
+        yield from Emit(started)
+    after, change = yield from run_links(options.strategy, task)
+    if job.must and (change is None or not job.is_met_by(after.size)):
+        # The last resort if no strategy made the request small enough.
+        rest = task if change is None else _onward(task, after, change)
+        last = yield from _attempt(Shorten(), replace(rest, last=False))
+        if last is not None:
+            after = last[0]
+            change = last[1] if change is None else change.then(last[1])
+    if change is None:
+        yield from _skip(job, "nothing_to_fold")
+        return None
+    discarded = change.discarded
+    if not discarded:
+        yield from _skip(job, "no_progress")
+        return None
+    event = _describe(task, after, change, discarded)
+    messages = list(after.messages)
+    if original is not None:
+        # The caller's own messages are those of the conversation until something is remembered.
+        own = len(original) == len(change.before) and all(map(is_, original, change.before))
+        yield from Remember(original, messages, change.origins if own else None)
+    event = yield from Emit(event)
+    return Compaction(after, messages, discarded, event, job.is_met_by(after.size))
+
+
+def _approve(options: Options, job: Job, planned: CompactionPlan) -> Flow[CompactionTask | None]:
+    """Show the plan to ``before_compaction``, and return the task that it allows; ``None`` for a
+    veto.
+    """
+    approved = planned
     chosen = False
-    if options.before_compaction is not None and (approved.cut or job.must or _edit(options.strategy)):
+    if options.before_compaction is not None and (
+        approved.cut or job.must or has_edits(options.strategy)
+    ):
         question: Emit[CompactionPlan | None] = Emit(approved)
         answer = yield from question
         if answer is None:
-            yield from _skipped(job, "vetoed")
             return None
         # A hook may change the cut; everything else is derived from it.
         cut: object = answer.cut
         if isinstance(cut, int) and cut != approved.cut:
-            approved, chosen = plan(options, job, approved.conversation, chosen=cut), True
-    read = approved.conversation or before
-    if approved.cut or job.must:
-        whole, head = approved.original_data_size, approved.head_size
-        yield from Emit(CompactionStarted(trigger=job.trigger, original_data_size=whole, head_size=head, **facts))
-    task = CompactionTask(
-        plan=approved,
-        conversation=read,
-        options=options,
-        job=job,
-        alternate=read.format.alternates if options.alternate_roles is None else options.alternate_roles,
-        target=job.target,
-        chars_per_token=job.calibration.text_per_token or job.calibration.chars_per_token,
-        window=job.calibration.window,
-        summarizer_window=job.calibration.summarizer_window,
-        summary=job.summary,
-        chosen=chosen,
+            approved = plan(options, job, approved.conversation, chosen=cut)
+            chosen = True
+    alternate = options.alternate_roles
+    if alternate is None:
+        alternate = approved.conversation.format.alternates
+    return CompactionTask(
+        plan=approved, options=options, alternate=alternate, target=job.target, chosen=chosen
     )
-    after = yield from run_links(options.strategy, task)
-    if job.must and (after is read or (job.target is not None and after.size > job.target)):
-        # The last resort if no strategy made the request small enough.
-        rest = task if after is read else _onward(task, after)
-        after = (yield from _attempt(Shorten(), replace(rest, last=False))) or after
-    if after is read:
-        yield from _skipped(job, "nothing_to_fold")
-        return None
-    positions, discarded = kept_and_discarded(before.messages, after.messages)
-    if not discarded:
-        yield from _skipped(job, "no_progress")
-        return None
-    messages, tally = list(after.messages), task.tally
-    kept = set(positions)
-    gone = sum(size for index, size in enumerate(before.sizes) if index not in kept)
-    event = CompactionEvent(
+
+
+def _describe(
+    task: CompactionTask, after: Conversation, change: Change, discarded: tuple[Message, ...]
+) -> CompactionEvent:
+    """Return the event of a finished compaction."""
+    job = task.job
+    before = job.conversation
+    free = task.conversation.free
+    gone = sum(before.sizes[index] for index in change.gone)
+    return CompactionEvent(
         original_data_size=before.size,
         compacted_data_size=after.size,
-        input_tokens=tally.input_tokens,
-        output_tokens=tally.output_tokens,
-        summary=tally.summary,
-        ledger=tally.ledger,
         trigger=job.trigger,
-        strategy="+".join(dict.fromkeys(tally.names)),
-        fallback=tally.fallback,
-        ratio=round(gone / free, 4) if (free := read.free) else 0.0,
+        ratio=round(gone / free, 4) if free else 0.0,
         messages_before=len(before.messages),
-        messages_after=len(messages),
+        messages_after=len(after.messages),
         original_tokens=job.calibration.tokens(before.size),
         compacted_tokens=job.calibration.tokens(after.size),
-        summarizer_calls=tally.calls,
-        cost=tally.cost,
-        unverified=tuple(tally.unverified),
         discarded=discarded,
-        **facts,
+        strategy="+".join(dict.fromkeys(task.tally.names)),
+        **task.tally.facts,
+        **job.facts,
     )
-    if original is not None:
-        yield from Remember(original, messages)
-    event = yield from Emit(event)
-    return Compaction(after, messages, discarded, event, job.target is None or after.size <= job.target)
 
 
-def _skipped(job: Job, reason: Literal["nothing_to_fold", "vetoed", "no_progress"]) -> Flow[None]:
+def _skip(job: Job, reason: Literal["nothing_to_fold", "vetoed", "no_progress"]) -> Flow[None]:
     yield from Emit(CompactionSkipped(trigger=job.trigger, reason=reason, **job.named))
 
 
-@dataclass(frozen=True, slots=True, init=False)
-class Chain:
-    """Tries its strategies in order, each on the result of the one before it, and stops when the request fits.
-
-    Put the cheap ones first: ``Chain(ClearToolResults(), Summarize())``, or a list of them. If the
-    provider has not stated a limit, the goal is the size that folding the head would leave.
-
-    Args:
-        *strategies: Strategies, functions of a task, or sequences of them.
-
-    Raises:
-        ConfigurationError: No strategy is given, or an argument is not a strategy.
+def run_links(strategies: Sequence[CompactionStrategy], task: CompactionTask) -> Flow[Outcome]:
+    """Run these strategies, and return the resulting conversation; the task's own if none changed
+    it.
     """
-
-    strategies: tuple[CompactionStrategy, ...]
-    """The strategies, in order."""
-    name: str = "chain"
-    """Name of the chain; events have the names of its strategies instead."""
-
-    def __init__(self, *strategies: StrategyLike | Sequence[StrategyLike]) -> None:
-        given: list[object] = []
-        for one in strategies:
-            given.extend(one if isinstance(one, (list, tuple)) else (one,))
-        if not given:
-            raise ConfigurationError("Chain needs at least one strategy")
-        object.__setattr__(self, "strategies", tuple(map(as_strategy, given)))
-        object.__setattr__(self, "name", "chain")
-
-    def __iter__(self) -> Iterator[CompactionStrategy]:
-        return iter(self.strategies)
-
-    @property
-    def edits(self) -> bool:
-        """Whether one of its strategies edits messages."""
-        return _edit(self.strategies)
-
-    def compact(self, task: CompactionTask) -> Compacting:
-        """Run its strategies on ``task`` and return the messages. Each result is checked before the next one runs."""
-        return (yield from run_links(self.strategies, task)).messages
-
-
-def _edit(strategies: Sequence[CompactionStrategy]) -> bool:
-    """Return whether one of the strategies returns changed copies of messages."""
-    return any(getattr(strategy, "edits", False) for strategy in strategies)
-
-
-def run_links(strategies: Sequence[CompactionStrategy], task: CompactionTask) -> Flow[Conversation]:
-    """Run these strategies, and return the resulting conversation; the task's own if none changed it."""
     if task.target is None and len(links_of(strategies)) > 1:
         task = replace(task, target=_usual_size(task))
     enough = task.target
     if enough is not None and task.job.trigger != "manual":
         enough = int(enough * _ROOM)
-    left, last = task.conversation, task.last
+    left = task.conversation
+    change: Change | None = None
+    last = task.last
     for number, strategy in enumerate(strategies, 1):
-        if left is not task.conversation:
+        if left is not task.conversation and change is not None:
             if enough is None or left.size <= enough:
                 break
-            task = _onward(task, left)
+            task = _onward(task, left, change)
             left = task.conversation
         here = replace(task, last=last and number == len(strategies))
         if isinstance(strategy, Chain):
-            left = yield from run_links(strategy.strategies, here)
+            outcome: Outcome | None = yield from run_links(strategy.strategies, here)
         else:
-            left = (yield from _attempt(strategy, here)) or left
-    return left
+            outcome = yield from _attempt(strategy, here)
+        if outcome is not None and outcome[1] is not None:
+            left = outcome[0]
+            change = outcome[1] if change is None else change.then(outcome[1])
+    return left, change
 
 
-def _onward(task: CompactionTask, made: Conversation) -> CompactionTask:
-    """Return the task for the next strategy, planned for the last result. A cut set by a hook stays in effect."""
+def _onward(task: CompactionTask, made: Conversation, change: Change) -> CompactionTask:
+    """Return the task for the next strategy, planned for the last result. A cut set by a hook stays
+    in effect.
+    """
     cut = task.plan.cut if task.chosen else None
     if cut is not None and len(made.messages) != len(task.messages):
-        positions, _ = kept_and_discarded(task.messages, made.messages)
-        tail = (at for at, position in enumerate(positions) if position is not None and position >= cut)
+        tail = (
+            at for at, origin in enumerate(change.origins) if origin is not None and origin >= cut
+        )
         cut = next(tail, len(made.messages))
-    fresh = plan(task.options, task.job, made, chosen=cut)
-    return replace(task, plan=fresh, conversation=fresh.conversation or made)
+    return replace(task, plan=plan(task.options, task.job, made, chosen=cut))
 
 
 def _usual_size(task: CompactionTask) -> int:
     """Return the size that folding the planned head would leave, in characters."""
-    head, calibration = task.plan.head_size, task.job.calibration
+    head = task.plan.head_size
+    calibration = task.job.calibration
     summary = reserve(task.options, calibration.window, head, calibration.chars_per_token)
     return task.plan.original_data_size - head + summary
 
 
-def _attempt(strategy: CompactionStrategy, task: CompactionTask) -> Flow[Conversation | None]:
-    """Run the strategy and return its checked result; ``None`` if it changed nothing, or the result may not be sent.
+def _attempt(
+    strategy: CompactionStrategy, task: CompactionTask
+) -> Flow[tuple[Conversation, Change] | None]:
+    """Run the strategy and return its checked result; ``None`` if it changed nothing, or the result
+    may not be sent.
 
-    A result that may not be sent is reported in an event, and after the last strategy replaced by the fallback.
-    Raises ``CompactionError`` if the strategy does.
+    A result that may not be sent is reported in an event, and after the last strategy replaced by
+    the fallback. Raises ``CompactionError`` if the strategy does.
     """
-    before, tally, mark = task.conversation, task.tally, len(task.tally.names)
+    before = task.conversation
+    tally = task.tally
+    mark = len(task.tally.names)
     tally.names.append(strategy.name)
-    reason, kind = "", ""
+    reason = ""
+    kind = ""
     cause: Exception | None = None
     copies = [] if type(strategy) in BUILT_IN.values() else _copies(before.messages)
     try:
@@ -240,31 +227,38 @@ def _attempt(strategy: CompactionStrategy, task: CompactionTask) -> Flow[Convers
             answer = strategy.compact(task)
             messages = list((yield from answer) if isinstance(answer, Generator) else answer)
         finally:
-            changed = bool(copies) and _restored(copies)  # Even after an error: the messages are the caller's.
+            # Even after an error: the messages are the caller's.
+            changed = bool(copies) and _restored(copies)
         if changed:
             raise ValueError("the strategy changed a message in place")
     except CompactionError:
         raise
     except Exception as error:  # noqa: BLE001 - a broken strategy must not break the call
-        reason, kind, cause = "raised", type(error).__name__, error
+        reason = "raised"
+        kind = type(error).__name__
+        cause = error
         if isinstance(error, FunctionError):
-            reason, kind = f"failed, as {error}", ""
+            reason = f"failed, as {error}"
+            kind = ""
     else:
         if len(messages) == len(before.messages) and all(map(is_, messages, before.messages)):
             del tally.names[mark:]
             return None
         made = before.with_messages(messages)
         edited = getattr(strategy, "edits", False)
-        faults = violations(before, made, alternate=task.alternate, edited=edited)
+        change = Change.of(before.messages, made.messages)
+        faults = violations(before, made, change, alternate=task.alternate, edited=edited)
         if not faults:
-            if tally.fallback and tally.names[mark] == strategy.name:
+            if tally.facts.get("fallback") and tally.names[mark] == strategy.name:
                 del tally.names[mark]
-            return made
+            return made, change
         reason = f"is refused: {'; '.join(faults[:3])}"
     del tally.names[mark:]
-    tally.summary = tally.ledger = ""
+    tally.set(summary="", ledger="")
     why = f"strategy {strategy.name} {reason}"
-    failed = CompactionFailed(trigger=task.job.trigger, reason=why, error=kind, cause=cause, **task.job.named)
+    failed = CompactionFailed(
+        trigger=task.job.trigger, reason=why, error=kind, cause=cause, **task.job.named
+    )
     yield from Emit(failed)
     if not task.last or not task.plan.cut:
         return None
@@ -272,7 +266,8 @@ def _attempt(strategy: CompactionStrategy, task: CompactionTask) -> Flow[Convers
     if result is None:
         return None
     made = before.with_messages(result)
-    return None if violations(before, made, alternate=task.alternate) else made
+    change = Change.of(before.messages, made.messages)
+    return None if violations(before, made, change, alternate=task.alternate) else (made, change)
 
 
 def _copies(messages: Sequence[Message]) -> list[tuple[dict[str, Any], dict[str, Any]]]:

@@ -1,23 +1,28 @@
-"""The interface of strategies: the plan of a compaction, and the task that a strategy receives to carry it out."""
+"""The interface of strategies: the plan of a compaction, and the task that a strategy receives to
+carry it out.
+"""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import compress
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
-from compacter.compaction.conversation import assemble
+from compacter.compaction.change import assemble
+from compacter.compaction.conversation import is_inserted
 from compacter.effects import Effect
 from compacter.errors import ConfigurationError
 from compacter.messages.fields import flat
 from compacter.messages.format import Message
 from compacter.messages.parts import Kind, Part
-from compacter.summary.message import Summary, compose, parse, rule_lines
+from compacter.summary.message import Summary, parse, write_out
 
 if TYPE_CHECKING:
     from compacter.compaction.conversation import Conversation
     from compacter.compaction.plan import Job
+    from compacter.events import Trigger
     from compacter.options import Options
 
 
@@ -25,36 +30,79 @@ if TYPE_CHECKING:
 class CompactionPlan:
     """The messages that a compaction would fold. Sizes are data sizes in characters.
 
-    ``before_compaction`` may return a copy with another cut: ``dataclasses.replace(plan, cut=...)``. A cut
-    inside a step is moved to the beginning of the step. Protected messages are kept wherever the cut is.
+    ``before_compaction`` may return a copy with another cut: ``dataclasses.replace(plan,
+    cut=...)``. A cut inside a step is moved to the beginning of the step. Protected messages are
+    kept wherever the cut is.
     """
 
-    messages: tuple[Message, ...] = field(repr=False)
-    """All messages, in order."""
-    wire_format: str
-    """``openai``, ``anthropic``, ``responses``, ``gemini`` or ``bedrock``."""
+    job: Job = field(repr=False, compare=False)
+    """What was asked for. Internal."""
+    conversation: Conversation = field(repr=False, compare=False)
+    """The messages as they were read: kinds, sizes, steps, and which must be kept verbatim
+    (``protected``)."""
     cut: int
-    """Index of the first message of the tail. The messages before it, except ``held``, are the head."""
-    held: tuple[int, ...] = ()
-    """Indexes before the cut of messages to keep verbatim: system, pinned, and the last user message."""
-    prior: int | None = None
-    """Index of an earlier summary message, which is folded too; ``None`` if there is none."""
-    original_data_size: int
-    """Size of all messages, in characters."""
-    head_size: int
-    """Size of the messages that would be folded, in characters."""
-    tail_size: int
-    """Size of the messages to keep verbatim, held ones included, in characters."""
-    ratio: float
-    """Share of the head in the compactable size, from 0 to 1."""
-    trigger: str = "manual"
-    """``token_limit``, ``threshold`` or ``manual``."""
+    """Index of the first message of the tail. The messages before it, except ``held``, are the
+    head."""
     strategy: str = ""
     """Name of the strategy; the names of several are joined by ``+``."""
-    model: str | None = None
-    """Name of the model, if the call has one."""
-    conversation: Conversation | None = field(default=None, repr=False, compare=False)
-    """The messages as they were read; ``None`` in a plan made by hand."""
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """All messages, in order."""
+        return self.conversation.messages
+
+    @property
+    def wire_format(self) -> str:
+        """``openai``, ``anthropic``, ``responses``, ``gemini`` or ``bedrock``."""
+        return self.conversation.format.name
+
+    @property
+    def held(self) -> tuple[int, ...]:
+        """Indexes before the cut of messages to keep verbatim: system, pinned, and the last user
+        message.
+        """
+        return tuple(compress(range(self.cut), self.conversation.protected))
+
+    @property
+    def prior(self) -> int | None:
+        """Index of an earlier summary message, which is compacted too; ``None`` if there is
+        none.
+        """
+        prior = self.conversation.prior
+        if prior is None or prior >= self.cut or self.conversation.protected[prior]:
+            return None
+        return prior
+
+    @property
+    def original_data_size(self) -> int:
+        """Size of all messages, in characters."""
+        return self.conversation.size
+
+    @property
+    def head_size(self) -> int:
+        """Size of the messages that would be compacted, in characters."""
+        return self.conversation.heads[max(0, min(self.cut, len(self.messages)))]
+
+    @property
+    def tail_size(self) -> int:
+        """Size of the messages to keep verbatim, held ones included, in characters."""
+        return self.original_data_size - self.head_size
+
+    @property
+    def ratio(self) -> float:
+        """Share of the head in the compactable size, from 0 to 1."""
+        free = self.conversation.free
+        return round(self.head_size / free, 4) if free else 0.0
+
+    @property
+    def trigger(self) -> Trigger:
+        """``token_limit``, ``threshold`` or ``manual``."""
+        return self.job.trigger
+
+    @property
+    def model(self) -> str | None:
+        """Name of the model, if the call has one."""
+        return self.job.model
 
     @property
     def folded(self) -> tuple[int, ...]:
@@ -64,60 +112,70 @@ class CompactionPlan:
 
     @property
     def head(self) -> tuple[Message, ...]:
-        """The messages that would be folded, in order."""
-        return tuple(self.messages[index] for index in self.folded)
+        """The conversation's own messages that would be folded, in order: without the earlier
+        summary and the fillers beside it, which compacter has written.
+        """
+        return self._own(self.folded)
 
     @property
     def tail(self) -> tuple[Message, ...]:
-        """The messages from the cut on, verbatim."""
-        return self.messages[self.cut :]
+        """The conversation's own messages from the cut on, verbatim."""
+        return self._own(range(self.cut, len(self.messages)))
 
     @property
     def kept(self) -> tuple[Message, ...]:
         """The messages to keep verbatim, in order."""
         return tuple(self.messages[index] for index in self.held) + self.messages[self.cut :]
 
+    def _own(self, indexes: Iterable[int]) -> tuple[Message, ...]:
+        """Return the messages at these indexes that compacter has not inserted."""
+        prior = self.prior
+        form = self.conversation.format
+        messages = (self.messages[index] for index in indexes if index != prior)
+        return tuple(message for message in messages if not is_inserted(message, form))
+
 
 @dataclass(slots=True)
 class Tally:
-    """Costs and results of one compaction so far. The only mutable part of a task."""
+    """What one compaction has cost and written so far: the only mutable part of a task."""
 
-    calls: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cost: float | None = 0.0
-    fallback: bool = False
-    summary: str = ""
-    ledger: str = ""
+    facts: dict[str, Any] = field(default_factory=lambda: {"cost": 0.0})
+    """Fields of the ``CompactionEvent``, by their names."""
     names: list[str] = field(default_factory=list)
-    unverified: list[str] = field(default_factory=list)
-    """Statements that the check removed from a summary."""
+    """Names of the strategies whose result is used."""
+
+    def add(self, **values: float | tuple[str, ...] | None) -> None:
+        """Add to fields of the event that are sums or lists; ``None`` makes a sum ``None``."""
+        for name, value in values.items():
+            if name not in self.facts or value is None:
+                self.facts[name] = value
+            elif self.facts[name] is not None:
+                self.facts[name] += value
+
+    def set(self, **values: object) -> None:
+        """Set fields of the event."""
+        self.facts.update(values)
+
+    def costs(self) -> dict[str, Any]:
+        """Return what the summarizer has cost, as fields of an event."""
+        names = ("input_tokens", "output_tokens", "cost")
+        return {name: self.facts[name] for name in names if name in self.facts}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionTask:
-    """One compaction, as passed to a strategy. Sizes are data sizes in characters. Messages must not be changed."""
+    """One compaction, as passed to a strategy. Sizes are data sizes in characters. Messages must
+    not be changed.
+    """
 
     plan: CompactionPlan
     """The plan: the messages to fold, and the cut."""
-    conversation: Conversation
-    """The messages as they were read: kinds, sizes, steps, and which must be kept verbatim (``protected``)."""
     options: Options
     """The options of the ``Compacter``."""
-    job: Job
-    """The request for this compaction. Internal."""
     alternate: bool
     """Whether user and assistant must alternate in the result."""
     target: int | None = None
     """Largest size of the result, in characters; ``None`` if unknown."""
-    chars_per_token: float = 4.0
-    """Estimate of the number of characters per token."""
-    window: int | None = None
-    """The model's context window in tokens; ``None`` if unknown."""
-    summarizer_window: int | None = None
-    """Context window of another model that summarizes, in tokens; ``None``: assume that of the model."""
-    summary: str | None = None
-    """Summary given by the caller, used instead of the model's."""
     last: bool = True
     """Whether this is the last strategy, so that the fallback is used if it fails."""
     chosen: bool = False
@@ -126,18 +184,55 @@ class CompactionTask:
     """Costs and results so far. Internal."""
 
     @property
+    def job(self) -> Job:
+        """What was asked for. Internal."""
+        return self.plan.job
+
+    @property
+    def conversation(self) -> Conversation:
+        """The messages as they were read: kinds, sizes, steps, and which must be kept verbatim
+        (``protected``).
+        """
+        return self.plan.conversation
+
+    @property
+    def chars_per_token(self) -> float:
+        """Estimate of the number of characters per token, of text."""
+        calibration = self.job.calibration
+        return calibration.text_per_token or calibration.chars_per_token
+
+    @property
+    def window(self) -> int | None:
+        """The model's context window in tokens; ``None`` if unknown."""
+        return self.job.calibration.window
+
+    @property
+    def summarizer_window(self) -> int | None:
+        """Context window of another model that summarizes, in tokens; ``None``: assume that of the
+        model.
+        """
+        return self.job.calibration.summarizer_window
+
+    @property
+    def summary(self) -> str | None:
+        """Summary given by the caller, used instead of the model's."""
+        return self.job.summary
+
+    @property
     def messages(self) -> tuple[Message, ...]:
         """All messages, in order."""
         return self.conversation.messages
 
     @property
     def head(self) -> tuple[Message, ...]:
-        """The messages to fold."""
-        return self.plan.head
+        """The messages to fold, the earlier summary included."""
+        return tuple(self.messages[index] for index in self.plan.folded)
 
     @property
     def protected(self) -> tuple[bool, ...]:
-        """Whether each message must be kept verbatim: system, pinned, and last user messages are."""
+        """Whether each message must be kept verbatim: system, pinned, and last user
+        messages are.
+        """
         return self.conversation.protected
 
     def size(self, messages: Sequence[Message] | None = None) -> int:
@@ -146,7 +241,11 @@ class CompactionTask:
         Args:
             messages: Messages to measure; ``None``: all of the task's.
         """
-        return self.conversation.size if messages is None else sum(map(self.conversation.format.size, messages))
+        return (
+            self.conversation.size
+            if messages is None
+            else sum(map(self.conversation.format.size, messages))
+        )
 
     def fits(self, messages: Sequence[Message]) -> bool:
         """Return whether messages are within the target; True if the target is unknown.
@@ -157,26 +256,33 @@ class CompactionTask:
         return self.target is None or self.size(messages) <= self.target
 
     def entries(self, messages: Sequence[Message] | None = None) -> list[Part]:
-        """Return the readable parts of the head, without reasoning and the prior summary, with ``redact`` applied.
+        """Return the readable parts of the head, without reasoning and the prior summary, with
+        ``redact`` applied.
 
         Args:
             messages: Messages to read instead of the head.
         """
-        redact, conversation, prior = self.options.redact, self.conversation, self.plan.prior
+        redact = self.options.redact
+        conversation = self.conversation
+        prior = self.plan.prior
         found: list[Part] = []
         if messages is not None:
             for index, message in enumerate(messages):
                 found.extend(conversation.format.parts(message, index))
         for index in self.plan.folded if messages is None else ():
-            # A summary message has nothing else in it; the provider's own block is a part of a message.
+            # A summary message has nothing else in it; the provider's own block is a part of a
+            # message.
             summarized = index == prior and conversation.kinds[index] is Kind.USER
             if index >= conversation.start and not summarized:
-                found.extend(conversation.format.parts(conversation.messages[index], index))
+                found.extend(conversation.parts(index))
         if redact is None:
             return found
         from compacter.redaction import decode_escapes
 
-        return [replace(part, text=redact(decode_escapes(part.text)), name=redact(part.name)) for part in found]
+        return [
+            replace(part, text=redact(decode_escapes(part.text)), name=redact(part.name))
+            for part in found
+        ]
 
     def prior(self) -> Summary | None:
         """Return the prior summary in the head, with secrets redacted, or ``None``."""
@@ -190,8 +296,10 @@ class CompactionTask:
             return found
         # The Compacter that made it may have had no redaction, or another one.
         try:
-            rules = tuple(map(redact, found.rules))
-            return replace(found, story=redact(found.story), quoted=redact(found.quoted), rules=rules)
+            rules = tuple(_redact_rule(redact, line) for line in found.rules)
+            return replace(
+                found, story=redact(found.story), quoted=redact(found.quoted), rules=rules
+            )
         except Exception:  # noqa: BLE001 - the user's function; text that cannot be redacted is dropped
             return Summary()
 
@@ -202,21 +310,35 @@ class CompactionTask:
             summary: Text of the summary.
             keep: Indexes of the messages to keep, ascending; ``None``: all but the head.
         """
-        whole = summary if isinstance(summary, Summary) else Summary(summary)
         # Every summary contains the declared rules, whatever the strategy.
-        declared = rule_lines(self.conversation.rules)
-        whole = replace(whole, rules=(*declared, *(line for line in whole.rules if line not in declared)))
+        written = write_out(summary, self.conversation.rules)
         if keep is None:
             folded = set(self.plan.folded)
-            keep = [index for index in range(len(self.conversation.messages)) if index not in folded]
-        self.tally.summary, self.tally.ledger = whole.prose, whole.verbatim
-        message = self.conversation.format.say("user", compose(whole))
+            keep = [
+                index for index in range(len(self.conversation.messages)) if index not in folded
+            ]
+        self.tally.set(summary=written.prose, ledger=written.verbatim)
+        message = self.conversation.format.say("user", written.text)
         return assemble(self.conversation, keep, message, alternate=self.alternate)
 
-    def keep(self, indexes: Sequence[int], note: str = "") -> list[Message]:
-        """Return the compacted list of chosen messages, all protected ones, and a note in a summary message.
+    def size_of_fillers(self) -> int:
+        """Return the size of the fillers that would stand between the messages to keep, in
+        characters: many, if roles must alternate and messages of one role are pinned.
+        """
+        if not self.alternate or not self.plan.held:
+            return 0
+        folded = set(self.plan.folded)
+        keep = [index for index in range(len(self.messages)) if index not in folded]
+        made = assemble(self.conversation, keep, None, alternate=True)
+        own = set(map(id, self.messages))
+        return self.size([message for message in made if id(message) not in own])
 
-        All messages of a step are kept with any of them, so that tool calls keep their results. A prior summary is kept
+    def keep(self, indexes: Sequence[int], note: str = "") -> list[Message]:
+        """Return the compacted list of chosen messages, all protected ones, and a note in a summary
+        message.
+
+        All messages of a step are kept with any of them, so that tool calls keep their results. A
+        prior summary is kept
         too: unchanged without a note, otherwise below it. A later note replaces this one.
 
         Args:
@@ -234,8 +356,14 @@ class CompactionTask:
         if note:
             noted = replace(self.prior() or Summary(), notes=(flat(note),))
             return self.fold(noted, [index for index in keep if index != self.plan.prior])
-        self.tally.summary = self.tally.ledger = ""
+        self.tally.set(summary="", ledger="")
         return assemble(self.conversation, keep, None, alternate=self.alternate)
+
+
+def _redact_rule(redact: Callable[[str], str], line: str) -> str:
+    """Return a line of rules with its text redacted; its label is compacter's own."""
+    label, _, text = line.partition(": ")
+    return f"{label}: {redact(text)}"
 
 
 Compacting = Generator[Effect[Any], Any, Sequence[Message]]
@@ -246,18 +374,21 @@ Compacting = Generator[Effect[Any], Any, Sequence[Message]]
 class CompactionStrategy(Protocol):
     """A way to compact. A class with a ``name`` and this one method is enough.
 
-    Where a strategy is taken, a plain function of a task will do: ``strategy=lambda task: task.keep(...)``.
+    Where a strategy is taken, a plain function of a task will do: ``strategy=lambda task:
+    task.keep(...)``.
 
     ``compact`` must promise:
 
-    * The list it returns is made of the task's own message objects, in their order, and at most one more: what
-      ``task.fold`` or ``task.keep`` put beside them. Only an :class:`EditingStrategy` may return changed copies.
+    * The list it returns is made of the task's own message objects, in their order, and at most one
+      more: what ``task.fold`` or ``task.keep`` put beside them. Only an :class:`EditingStrategy`
+      may return changed copies.
     * Messages are read only. One that was changed in place is put back, and the result refused.
-    * What is ``task.protected`` is in it, tool calls keep their results and results their calls, and it is smaller
-      than what came in. The list as it came in, unchanged, means that there is nothing this strategy can do.
-    * It may raise. Whatever it raises (``CompactionError`` excepted, which goes to the caller), and a result that
-      breaks one of these promises, is reported in a ``CompactionFailed`` event and never sent; the option ``fallback``
-      is used.
+    * What is ``task.protected`` is in it, tool calls keep their results and results their calls,
+      and it is smaller than what came in. The list as it came in, unchanged, means that there is
+      nothing this strategy can do.
+    * It may raise. Whatever it raises (``CompactionError`` excepted, which goes to the caller), and
+      a result that breaks one of these promises, is reported in a ``CompactionFailed`` event and
+      never sent; the option ``fallback`` is used.
     """
 
     @property
@@ -278,7 +409,8 @@ class CompactionStrategy(Protocol):
 class EditingStrategy(CompactionStrategy, Protocol):
     """A strategy with one more member: whether it returns changed copies of messages, one for one.
 
-    Such a strategy is asked though nothing can be folded, and its copies may stand for what is not protected.
+    Such a strategy is asked though nothing can be folded, and its copies may stand for what is not
+    protected.
     """
 
     @property
@@ -299,34 +431,43 @@ class FunctionStrategy:
         return self.function(task)
 
 
-StrategyLike: TypeAlias = CompactionStrategy | Callable[[CompactionTask], Sequence[Message] | Compacting]
+StrategyLike: TypeAlias = (
+    CompactionStrategy | Callable[[CompactionTask], Sequence[Message] | Compacting]
+)
 """What is taken where a strategy is wanted."""
 
 
 def as_strategy(value: object) -> CompactionStrategy:
-    """``value`` as a strategy: one as it is, a function wrapped. Raises ``ConfigurationError`` for anything else."""
+    """``value`` as a strategy: one as it is, a function wrapped. Raises ``ConfigurationError`` for
+    anything else.
+    """
     if isinstance(value, type):
         pass  # The class of a strategy, where one of its instances is wanted.
     elif is_async(value) or is_async(getattr(value, "compact", None)):
-        raise ConfigurationError(f"takes a strategy that is not async, as it is not awaited; not {value!r}")
+        raise ConfigurationError(
+            f"takes a strategy that is not async, as it is not awaited; not {value!r}"
+        )
     elif isinstance(value, CompactionStrategy) and isinstance(value.name, str):
         return value
     elif callable(value):
         name = str(getattr(value, "__name__", type(value).__name__))
         function: Callable[[CompactionTask], Any] = value
         return FunctionStrategy(function, name.strip("<>"))
-    from compacter.compaction.run import BUILT_IN
+    from compacter.compaction.strategies import BUILT_IN
 
     meant = value if isinstance(value, type) else BUILT_IN.get(str(value).lower())
     raise ConfigurationError(
-        "takes a strategy such as Summarize(), with a text `name` and `compact(task)`, or a function of a task, "
+        "takes a strategy such as Summarize(), with a text `name` and `compact(task)`, "
+        "or a function of a task, "
         f"not {value!r}{f'; say {meant.__name__}()' if meant else ''}"
     )
 
 
 def is_async(value: object) -> bool:
     """Return whether a function, or an object's ``__call__``, is a coroutine function."""
-    return inspect.iscoroutinefunction(value) or inspect.iscoroutinefunction(getattr(value, "__call__", None))  # noqa: B004
+    # The method itself: a callable object is none, though its ``__call__`` may be async.
+    called = getattr(value, "__call__", None)  # noqa: B004
+    return inspect.iscoroutinefunction(value) or inspect.iscoroutinefunction(called)
 
 
 def links_of(strategies: Iterable[CompactionStrategy]) -> tuple[CompactionStrategy, ...]:

@@ -1,4 +1,6 @@
-"""Memories of earlier compactions, so that a program which resends its whole history pays for a summary once."""
+"""Memories of earlier compactions, so that a program which resends its whole history pays for a
+summary once.
+"""
 
 from __future__ import annotations
 

@@ -16,20 +16,22 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 from cachetools import LRUCache
 
 from compacter.errors import CompacterError, ConfigurationError, whole_number
-from compacter.locks import Lock, SingleFlight
+from compacter.locks import Lock
 from compacter.memory.record import Record, footprint
+from compacter.single_flight import SingleFlight
 
 T = TypeVar("T")
 
 DEADLINE = 1.0
 """Default time limit of one operation of a memory, in seconds."""
 LEASE = 1.5
-"""Seconds for which a claim is granted at a time. It is renewed while its owner lives, so that a process which dies
-delays others no longer than this."""
+"""Seconds for which a claim is granted at a time. It is renewed while its owner lives, so that a
+process which dies delays others no longer than this."""
 WEEK = 7 * 86_400.0
 """Default time in seconds for which a memory that outlives the process keeps an unused record."""
 PER_KEY = 32
-"""Most records that it keeps under one key: older ones of a conversation matter only to its forks."""
+"""Most records that it keeps under one key: older ones of a conversation matter only to its forks.
+"""
 _RENEWAL = LEASE / 4
 _PAUSE = 5.0
 """Seconds for which a memory is not used after it failed."""
@@ -39,7 +41,9 @@ _MEGABYTE = 1 << 20
 
 
 class MemoryUnavailable(CompacterError):  # noqa: N818 - a state, like ``concurrent.futures.BrokenExecutor``
-    """A memory did not answer within its deadline, or failed a moment ago and is not used for some seconds."""
+    """A memory did not answer within its deadline, or failed a moment ago and is not used for some
+    seconds.
+    """
 
 
 class Claim(Protocol):
@@ -59,9 +63,9 @@ class Claim(Protocol):
 class Memory(Protocol):
     """Protocol of ``Compacter(memory=...)``: any object with these three methods.
 
-    They may be called from several threads at once, and from a forked child. Their exceptions are logged
-    (``compacter.memory_failed``), and the call continues without the memory. A call waits for them, so they should
-    time out after about a second. Async calls run them in a thread.
+    They may be called from several threads at once, and from a forked child. Their exceptions are
+    logged (``compacter.memory_failed``), and the call continues without the memory. A call waits
+    for them, so they should time out after about a second. Async calls run them in a thread.
 
     ``compacter.testing.memory_conformance`` tests a memory; the memories here pass it.
     """
@@ -69,9 +73,11 @@ class Memory(Protocol):
     def find(self, keys: Sequence[str]) -> Sequence[Record]:
         """Return all records that were saved with ``record.key`` among ``keys``, in any order.
 
-        * ``keys`` are at most eight strings of hexadecimal digits; there may be no records for any of them.
+        * ``keys`` are at most eight strings of hexadecimal digits; there may be no records for any
+          of them.
         * Returns an empty sequence, not ``None``, if there are no records.
-        * A stored record that cannot be read (``Record.from_json`` returns ``None``) is left out; the others are not.
+        * A stored record that cannot be read (``Record.from_json`` returns ``None``) is left out;
+          the others are not.
         * The records may be shared between callers, as a record never changes.
         * Used by every call, so it should be one round trip.
         """
@@ -81,36 +87,42 @@ class Memory(Protocol):
         """Save ``record``.
 
         * A record with the same ``record.id`` is replaced.
-        * The next ``find`` of this process returns it; those of other processes as soon as they can see it.
-        * Older records may be dropped, the least recently used first. Losing one only costs another summary.
+        * The next ``find`` of this process returns it; those of other processes as soon as they can
+          see it.
+        * Older records may be dropped, the least recently used first. Losing one only costs another
+          summary.
         * A record that is too large may be ignored, without an error.
-        * Raises ``compacter.messages.fields.Unencodable`` (through ``record.to_json()``) if the record cannot be
-          stored as text without loss; nothing is saved then.
+        * Raises ``compacter.messages.fields.Unencodable`` (through ``record.to_json()``) if the
+          record cannot be stored as text without loss; nothing is saved then.
         """
         ...
 
     def claim(self, key: str, seconds: float) -> Claim | None:
-        """Return the right to make the summary identified by ``key``, or ``None`` while another caller has it.
+        """Return the right to make the summary identified by ``key``, or ``None`` while another
+        caller has it.
 
         * Never waits for the other caller; the caller tries again.
         * Valid for ``seconds`` at most. It should end earlier if the owner's process has died.
         * Not re-entrant: a second claim of the same process returns ``None`` too.
-        * A memory that is used by one process alone may always return a claim, as calls within a process wait for each
-          other anyway.
+        * A memory that is used by one process alone may always return a claim, as calls within a
+          process wait for each other anyway.
         * If it raises, the call makes the summary: two summaries are better than none.
         """
         ...
 
 
 class BaseMemory(Memory):
-    """Base class of the memories here. ``max_bytes`` is the largest size of attached objects (see :meth:`attach`)."""
+    """Base class of the memories here. ``max_bytes`` is the largest size of attached objects (see
+    :meth:`attach`).
+    """
 
     blocking: bool = True
-    """Whether the methods may wait for a disk or a network. Async calls then run them in a thread, and wait for calls
-    of other processes by ``claim``."""
+    """Whether the methods may wait for a disk or a network. Async calls then run them in a thread,
+    and wait for calls of other processes by ``claim``."""
     asynchronous: bool = False
-    """Whether ``afind``, ``asave`` and ``aclaim`` are implemented; calls under asyncio await them instead of a thread.
-    They behave as ``find``, ``save`` and ``claim`` do; ``release`` of the claim is awaited too."""
+    """Whether ``afind``, ``asave`` and ``aclaim`` are implemented; calls under asyncio await them
+    instead of a thread. They behave as ``find``, ``save`` and ``claim`` do; ``release`` of the
+    claim is awaited too."""
 
     async def afind(self, keys: Sequence[str]) -> Sequence[Record]:
         """As ``find``, but asynchronous."""
@@ -128,20 +140,24 @@ class BaseMemory(Memory):
         self.max_bytes = whole_number("max_bytes", max_bytes, least=1, of="bytes")
         self.flights = SingleFlight()
         """Compactions in progress in this process, for all calls that share this memory."""
-        self._attached: LRUCache[str, tuple[object, int]] = LRUCache(self.max_bytes, getsizeof=lambda entry: entry[1])
+        self._attached: LRUCache[str, tuple[object, int]] = LRUCache(
+            self.max_bytes, getsizeof=lambda entry: entry[1]
+        )
         self._taken = 0
         """Bytes of ``max_bytes`` that the records take."""
         self._lock = Lock()
 
     def empty(self) -> bool:
-        """Return whether the memory is certainly empty, without waiting. Calls do not look up anything in it then."""
+        """Return whether the memory is certainly empty, without waiting. Calls do not look up
+        anything in it then.
+        """
         return False
 
     def attach(self, key: str, value: object, size: int) -> None:
         """Cache an object in this process.
 
-        The least recently used objects are dropped if all of them would take more than ``max_bytes`` together; an
-        object that is too large by itself is not kept.
+        The least recently used objects are dropped if all of them would take more than
+        ``max_bytes`` together; an object that is too large by itself is not kept.
 
         Args:
             key: Key of the object; an earlier object under this key is replaced.
@@ -156,7 +172,9 @@ class BaseMemory(Memory):
                     self._attached.popitem()
 
     def attached(self, key: str) -> object | None:
-        """Return the object attached under this ``key``; ``None`` if there is none, or it was dropped."""
+        """Return the object attached under this ``key``; ``None`` if there is none, or it was
+        dropped.
+        """
         with self._lock:
             found = self._attached.get(key)
             return found[0] if found is not None else None
@@ -187,13 +205,13 @@ def base_memory(memory: Memory) -> BaseMemory:
 class InProcessMemory(BaseMemory):
     """Memory in this process, which keeps the most recently used records: the default.
 
-    Thread-safe; may be shared by several ``Compacter``; a forked child continues with its own copy. Its methods do not
-    raise exceptions.
+    Thread-safe; may be shared by several ``Compacter``; a forked child continues with its own copy.
+    Its methods do not raise exceptions.
 
     Args:
         max_entries: Most records to keep, at least 1.
-        max_bytes: Most bytes to keep alive, at least 1: the records and, in the room that they leave, a cache that
-            speeds up the lookup of long histories.
+        max_bytes: Most bytes to keep alive, at least 1: the records and, in the room that they
+            leave, a cache that speeds up the lookup of long histories.
 
     Raises:
         ConfigurationError: An argument is not an integer of at least 1.
@@ -204,7 +222,9 @@ class InProcessMemory(BaseMemory):
     def __init__(self, max_entries: int = 1_000, max_bytes: int = 64 * _MEGABYTE) -> None:
         self.max_entries = whole_number("max_entries", max_entries, least=1, of="records")
         super().__init__(max_bytes)
-        self._records: LRUCache[str, tuple[Record, int]] = LRUCache(self.max_bytes, getsizeof=lambda entry: entry[1])
+        self._records: LRUCache[str, tuple[Record, int]] = LRUCache(
+            self.max_bytes, getsizeof=lambda entry: entry[1]
+        )
         self._ids: dict[str, dict[str, None]] = {}
         """The ids of the records under each key, in the order of saving."""
 
@@ -232,12 +252,14 @@ class InProcessMemory(BaseMemory):
 
         A record that is larger than ``max_bytes`` is not saved.
         """
-        name, size = record.id, footprint(record)
+        name = record.id
+        size = footprint(record)
         with self._lock:
             dropped = [self._records.pop(name)[0]] if name in self._records else []
             if size <= self.max_bytes:
                 while self._records and (
-                    len(self._records) >= self.max_entries or self._records.currsize + size > self.max_bytes
+                    len(self._records) >= self.max_entries
+                    or self._records.currsize + size > self.max_bytes
                 ):
                     dropped.append(self._records.popitem()[1][0])
             for old in dropped:
@@ -253,7 +275,9 @@ class InProcessMemory(BaseMemory):
                 self._attached.popitem()
 
     def claim(self, key: str, seconds: float) -> Claim:  # noqa: ARG002
-        """Return a claim for any ``key`` and ``seconds``, as threads and tasks wait for each other by ``flights``."""
+        """Return a claim for any ``key`` and ``seconds``, as threads and tasks wait for each other
+        by ``flights``.
+        """
         return Lease(0, lambda: False, lambda: None)
 
     def clear(self) -> None:
@@ -270,7 +294,8 @@ class InProcessMemory(BaseMemory):
 
 
 class Circuit:
-    """Circuit breaker: after a failure a memory is not used for some seconds, so that not every call waits for it.
+    """Circuit breaker: after a failure a memory is not used for some seconds, so that not every
+    call waits for it.
 
     After the pause one operation tries; the others fail at once until it has succeeded.
     """
@@ -284,17 +309,26 @@ class Circuit:
         self._failed: float | None = None
         self._stuck: set[object] = set()
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the memory has failed and not worked since."""
+        return self._failed is not None
+
     def check(self, since: float | None = None) -> float:
         """Return the present time, or raise ``MemoryUnavailable`` during a pause.
 
-        With ``since``, the time of an earlier check, raise only if the memory has failed after that.
+        With ``since``, the time of an earlier check, raise only if the memory has failed after
+        that.
         """
-        now, failed = time.monotonic(), self._failed
+        now = time.monotonic()
+        failed = self._failed
         if failed is not None:
             if since is None and now - failed >= (_LONG_PAUSE if self._stuck else _PAUSE):
                 self._failed = now
             elif since is None or failed > since:
-                raise MemoryUnavailable(f"{self._name} failed a moment ago and is not used for some seconds")
+                raise MemoryUnavailable(
+                    f"{self._name} failed a moment ago and is not used for some seconds"
+                )
         return now
 
     def failed(self) -> None:
@@ -308,8 +342,8 @@ class Circuit:
     def within(self, seconds: float, action: Callable[[], T]) -> T:
         """Run ``action`` in a new thread, and return its result or raise its exception.
 
-        Raises ``MemoryUnavailable`` after ``seconds``. The thread goes on then; until it has ended the pause is a
-        minute, so that few of them pile up.
+        Raises ``MemoryUnavailable`` after ``seconds``. The thread goes on then; until it has ended
+        the pause is a minute, so that few of them pile up.
         """
         done: Future[T] = Future()
         context = contextvars.copy_context()
@@ -333,17 +367,22 @@ class Circuit:
             if done.done():
                 stuck.discard(done)
             self.failed()
-            raise MemoryUnavailable(f"{self._name} did not answer within {seconds:g} seconds") from None
+            raise MemoryUnavailable(
+                f"{self._name} did not answer within {seconds:g} seconds"
+            ) from None
 
 
 class Lease:
     """A claim that a thread renews until it is released.
 
-    ``renew`` extends it in the store for another ``LEASE`` seconds, and returns whether it was still this owner's;
-    ``give_back`` ends it there. A lease that is lost, or whose process has died, expires.
+    ``renew`` extends it in the store for another ``LEASE`` seconds, and returns whether it was
+    still this owner's; ``give_back`` ends it there. A lease that is lost, or whose process has
+    died, expires.
     """
 
-    def __init__(self, seconds: float, renew: Callable[[], bool], give_back: Callable[[], None]) -> None:
+    def __init__(
+        self, seconds: float, renew: Callable[[], bool], give_back: Callable[[], None]
+    ) -> None:
         self._give_back = give_back
         self._process = os.getpid()
         self._ended = threading.Event()
@@ -365,7 +404,10 @@ class AsyncLease:
     """A ``Lease`` that a task renews; ``renew``, ``give_back`` and ``release`` are awaited."""
 
     def __init__(
-        self, seconds: float, renew: Callable[[], Awaitable[bool]], give_back: Callable[[], Awaitable[None]]
+        self,
+        seconds: float,
+        renew: Callable[[], Awaitable[bool]],
+        give_back: Callable[[], Awaitable[None]],
     ) -> None:
         import asyncio
 
@@ -377,7 +419,8 @@ class AsyncLease:
 
     async def release(self) -> None:
         """Give the claim back, as :meth:`Claim.release` promises."""
-        give_back, self._give_back = self._give_back, None
+        give_back = self._give_back
+        self._give_back = None
         self.__del__()
         if give_back is not None:
             await give_back()
@@ -389,7 +432,8 @@ class AsyncLease:
 
 
 Steps = Generator[Any, Any, T]
-"""Generator of steps that yields the results it needs: the values, or in async programs awaitables of them."""
+"""Generator of steps that yields the results it needs: the values, or in async programs awaitables
+of them."""
 
 
 def pump(steps: Steps[T]) -> T:
@@ -403,8 +447,12 @@ def pump(steps: Steps[T]) -> T:
         return result
 
 
-async def apump(steps: Steps[T], thread: Callable[[Callable[[], Any]], Awaitable[Any]] | None = None) -> T:
-    """Run steps that yield awaitables, and return their result; ``thread``, if given, runs the work in between."""
+async def apump(
+    steps: Steps[T], thread: Callable[[Callable[[], Any]], Awaitable[Any]] | None = None
+) -> T:
+    """Run steps that yield awaitables, and return their result; ``thread``, if given, runs the work
+    in between.
+    """
     advance: Callable[[Any], Any] = steps.send
     outcome: Any = None
     try:
@@ -415,16 +463,21 @@ async def apump(steps: Steps[T], thread: Callable[[Callable[[], Any]], Awaitable
                 result: T = found
                 return result
             try:
-                outcome, advance = await found, steps.send
+                outcome = await found
+                advance = steps.send
             except Exception as error:  # noqa: BLE001 - passed to the steps
-                outcome, advance = error, steps.throw
+                outcome = error
+                advance = steps.throw
     finally:
-        with contextlib.suppress(ValueError):  # A thread that outlives a cancellation still runs it.
+        # A thread that outlives a cancellation still runs it.
+        with contextlib.suppress(ValueError):
             steps.close()
 
 
 def advanced(advance: Callable[[Any], Any], outcome: object) -> tuple[bool, Any]:
-    """Run a generator up to its next value; return False and that, or True and the generator's result at its end."""
+    """Run a generator up to its next value; return False and that, or True and the generator's
+    result at its end.
+    """
     try:
         return False, advance(outcome)
     except StopIteration as stop:
@@ -432,7 +485,9 @@ def advanced(advance: Callable[[Any], Any], outcome: object) -> tuple[bool, Any]
 
 
 def _renewed(pause: Callable[[], object], renew: Callable[[], object], until: float) -> Steps[None]:
-    """Renew a lease repeatedly. ``pause`` waits until the next time, and returns whether the lease was released."""
+    """Renew a lease repeatedly. ``pause`` waits until the next time, and returns whether the lease
+    was released.
+    """
     while not (yield pause()) and time.monotonic() + LEASE < until:
         try:
             if not (yield renew()):
@@ -442,7 +497,13 @@ def _renewed(pause: Callable[[], object], renew: Callable[[], object], until: fl
 
 
 def seconds(name: str, value: object) -> float:
-    """Return ``value`` if it is a number above 0, else raise ``ConfigurationError`` with the option's name."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < float("inf"):
+    """Return ``value`` if it is a number above 0, else raise ``ConfigurationError`` with the
+    option's name.
+    """
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, (int, float))
+        or not 0 < value < float("inf")
+    ):
         raise ConfigurationError(f"{name} takes a number of seconds above 0, not {value!r}")
     return float(value)

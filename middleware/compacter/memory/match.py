@@ -12,7 +12,7 @@ from operator import itemgetter
 
 from pydantic import BaseModel
 
-from compacter.compaction.conversation import kept_and_discarded
+from compacter.compaction.change import Change
 from compacter.memory.base import Memory, Steps, base_memory
 from compacter.memory.record import (
     LONGEST_OPENING,
@@ -48,10 +48,12 @@ class View(list[Message]):
 class Matcher:
     """Wrapper of a memory that looks up conversations instead of keys. Thread-safe.
 
-    ``alternate`` is the option ``alternate_roles``: whether user and assistant must take turns; ``None``: the message
-    format decides. ``on_unencodable`` is called once, with the reason why a message is neither found nor kept.
+    ``alternate`` is the option ``alternate_roles``: whether user and assistant must take turns;
+    ``None``: the message format decides. ``on_unencodable`` is called once, with the reason why a
+    message is neither found nor kept.
 
-    ``view`` and ``remember`` return generators for ``pump`` or ``apump``. They raise only the memory's own exceptions.
+    ``view`` and ``remember`` return generators for ``pump`` or ``apump``. They raise only the
+    memory's own exceptions.
     """
 
     def __init__(
@@ -66,7 +68,8 @@ class Matcher:
         self._on_unencodable = on_unencodable
 
     def seen(self, messages: list[Message]) -> tuple[Recognised | None, int]:
-        """Return the entry that recognised this history when it was last sent, and the number of messages it had then.
+        """Return the entry that recognised this history when it was last sent, and the number of
+        messages it had then.
 
         Returns ``None`` and 0 if any of these messages is missing or has changed.
         """
@@ -112,16 +115,26 @@ class Matcher:
             return None
         find: Callable[[Sequence[str]], object] = self.memory.afind if awaited else self.memory.find
         found: Sequence[object] = (yield find(keys)) if keys else ()
-        records = [record for record in found if isinstance(record, Record) and record.key in keys and record.sound()]
-        # Of two records with the same boundary, the one that folded more was made when the other's view overflowed.
+        records = [
+            record
+            for record in found
+            if isinstance(record, Record) and record.key in keys and record.sound()
+        ]
+        # Of two records with the same boundary, the one that folded more was made when the other's
+        # view overflowed.
         records.sort(key=lambda record: (-record.boundary, -record.folded))
         for record in records:
             try:
                 known = self._recognised(record, history, seen)
                 if known is not None:
-                    view = _view(known, history, form.alternates if self._alternate is None else self._alternate)
+                    view = _view(
+                        known,
+                        history,
+                        form.alternates if self._alternate is None else self._alternate,
+                    )
                     if view is not None:
-                        view.record, view.window = record.id, record.window or None
+                        view.record = record.id
+                        view.window = record.window or None
                         return view
             except Exception as error:  # noqa: BLE001 - as above; another record may cover fewer messages
                 self._unencodable(error)
@@ -134,17 +147,20 @@ class Matcher:
         before: Sequence[Message],
         after: Sequence[Message],
         window: int | None = None,
+        origins: Sequence[int | None] | None = None,
         *,
         awaited: bool = False,
     ) -> Steps[str]:
-        """Save ``after``, which consists of messages of ``before`` and new ones, as the view of ``before``.
+        """Save ``after``, which consists of messages of ``before`` and new ones, as the view of
+        ``before``.
 
-        ``window`` is the model's context window in tokens, if known; ``awaited`` as for ``view``. Returns the ``id`` of
-        the record; empty if none can be made.
+        ``window`` is the model's context window in tokens, if known; ``origins`` the index in
+        ``before`` of each message of ``after``, if known; ``awaited`` as for ``view``.
+        Returns the ``id`` of the record; empty if none can be made.
         """
         try:
             history = _History(form, before)
-            record = _record_of(scope, history, after, window or 0)
+            record = _record_of(scope, history, after, window or 0, origins)
             if record is not None:
                 self._lay_out(record, history)
         except Exception as error:  # noqa: BLE001 - as above
@@ -160,20 +176,26 @@ class Matcher:
         return record.id
 
     def _unencodable(self, error: Exception) -> None:
-        tell, self._on_unencodable = self._on_unencodable, None
+        tell = self._on_unencodable
+        self._on_unencodable = None
         if tell is not None:
             tell(str(error) if isinstance(error, Unencodable) else type(error).__name__)
 
-    def _recognised(self, record: Record, history: _History, seen: Recognised | None) -> Recognised | None:
+    def _recognised(
+        self, record: Record, history: _History, seen: Recognised | None
+    ) -> Recognised | None:
         """Return the entry for this history if the record matches it, else ``None``."""
-        form, messages, name = history.form, history.messages, f"recognised:{record.id}"
+        form = history.form
+        messages = history.messages
+        name = f"recognised:{record.id}"
         known = self.memory.attached(name)
         if seen is not None and seen.record == record:
             known = seen
         elif (
             isinstance(known, Recognised)
             and known.record == record
-            and known.prefix == list(islice(messages, history.first, history.first + len(known.prefix)))
+            and known.prefix
+            == list(islice(messages, history.first, history.first + len(known.prefix)))
         ):
             end = history.first + len(known.prefix)
             if known.rest != list(islice(messages, end, end + len(known.rest))):
@@ -186,23 +208,34 @@ class Matcher:
             if prefix_digest(form, folded) != record.digest:
                 return None
             known = self._lay_out(record, history)
-        # The messages after the boundary are kept for the next call too, if all take at most half of the memory.
+        # The messages after the boundary are kept for the next call too, if all take at most half
+        # of the memory.
         most = self.memory.max_bytes // 2
         if known.size * len(messages) > most * len(known.prefix):
             return known
-        new, size = _comparables(islice(messages, history.first + len(known.prefix) + len(known.rest), None))
+        new, size = _comparables(
+            islice(messages, history.first + len(known.prefix) + len(known.rest), None)
+        )
         size += known.rest_size
         if (new or known is not seen) and known.size + size <= most:
             known = replace(known, rest=known.rest + new, rest_size=size)
             self.memory.attach(name, known, known.size + size)
-            self.memory.attach(f"opening:{conversation_digest(OPENAI, messages)}", record.id, _SHORT)
+            self.memory.attach(
+                f"opening:{conversation_digest(OPENAI, messages)}", record.id, _SHORT
+            )
         return known
 
     def _lay_out(self, record: Record, history: _History) -> Recognised:
-        """Return the entry for a history that the record matches, and attach it to the memory for later calls."""
-        form, messages, first, body = history.form, history.messages, history.first, history.body
+        """Return the entry for a history that the record matches, and attach it to the memory for
+        later calls.
+        """
+        form = history.form
+        messages = history.messages
+        first = history.first
+        body = history.body
         end = body[record.boundary - 1] + 1
-        # Sort key: an index, and the place there (after the system messages before it, at it, after it, last).
+        # Sort key: an index, and the place there (after the system messages before it, at it, after
+        # it, last).
         placed: list[tuple[tuple[int, int], int | StoredMessage]] = [
             ((body[at], 1), body[at] - first) for at in record.kept
         ]
@@ -214,13 +247,19 @@ class Matcher:
             if literal.behind_system and at < record.boundary:
                 placed.append(((body[at], 0), literal))
             else:
-                placed.append(((body[at - 1] if at else first - 1, 2 + literal.behind_system), literal))
+                placed.append(
+                    ((body[at - 1] if at else first - 1, 2 + literal.behind_system), literal)
+                )
         placed.sort(key=itemgetter(0))
         later = (body[position] for position in record.kept if position > record.folded_user)
-        user_stays = record.folded_user < 0 or any(form.read(messages[index])[0] is Kind.USER for index in later)
+        user_stays = record.folded_user < 0 or any(
+            form.read(messages[index])[0] is Kind.USER for index in later
+        )
         prefix, size = _comparables(islice(messages, first, end))
         size += footprint(record)
-        known = Recognised(record, form, prefix, tuple(item for _, item in placed), user_stays, size)
+        known = Recognised(
+            record, form, prefix, tuple(item for _, item in placed), user_stays, size
+        )
         self.memory.attach(f"recognised:{record.id}", known, size)
         return known
 
@@ -231,36 +270,60 @@ class _History:
     def __init__(self, form: MessageFormat, messages: Sequence[Message]) -> None:
         self.form = form
         self.messages = messages
-        said = (index for index, message in enumerate(messages) if form.speaker(message) != "system")
+        said = (
+            index for index, message in enumerate(messages) if form.speaker(message) != "system"
+        )
         self.first = next(said, len(messages))
         """Number of its leading system messages."""
         self._body: Sequence[int] | None = None
 
     @property
     def body(self) -> Sequence[int]:
-        """Indexes of the messages that are not system messages; positions of a record are positions in it."""
+        """Indexes of the messages that are not system messages; positions of a record are positions
+        in it.
+        """
         if self._body is None:
             systems = set(self.form.systems(self.messages))
             every = range(self.first, len(self.messages))
-            self._body = every if len(systems) == self.first else [index for index in every if index not in systems]
+            self._body = (
+                every
+                if len(systems) == self.first
+                else [index for index in every if index not in systems]
+            )
         return self._body
 
     def folded(self, record: Record) -> list[Message]:
-        """Return the messages that the record folds; an empty list if this history is too short for it."""
+        """Return the messages that the record folds; an empty list if this history is too short for
+        it.
+        """
         if len(self.body) < record.boundary:
             return []
-        kept, head = set(record.kept), map(self.messages.__getitem__, self.body[: record.boundary])
-        return [message for position, message in enumerate(head) if position not in kept] if kept else list(head)
+        kept = set(record.kept)
+        head = map(self.messages.__getitem__, self.body[: record.boundary])
+        return (
+            [message for position, message in enumerate(head) if position not in kept]
+            if kept
+            else list(head)
+        )
 
 
-def _record_of(scope: str, history: _History, after: Sequence[Message], window: int) -> Record | None:
+def _record_of(
+    scope: str,
+    history: _History,
+    after: Sequence[Message],
+    window: int,
+    origins: Sequence[int | None] | None = None,
+) -> Record | None:
     """Return the record that turns a history into ``after``; ``None`` if nothing was folded.
 
-    The inserted messages are copied, as the wrapped function may change its arguments. Raises ``Unencodable`` if a
-    folded or inserted message cannot be encoded.
+    The inserted messages are copied, as the wrapped function may change its arguments. Raises
+    ``Unencodable`` if a folded or inserted message cannot be encoded.
     """
-    form, before, body = history.form, history.messages, history.body
-    origins, _ = kept_and_discarded(before, after)
+    form = history.form
+    before = history.messages
+    body = history.body
+    if origins is None:
+        origins = Change.of(before, after).origins
     places = dict(zip(body, range(len(body)), strict=True))
     kept = {places[origin] for origin in origins if origin in places}
     gone = [position for position in range(len(body)) if position not in kept]
@@ -268,16 +331,19 @@ def _record_of(scope: str, history: _History, after: Sequence[Message], window: 
         return None
     boundary = gone[-1] + 1
     literals: list[StoredMessage] = []
-    position, behind_system = 0, False
+    position = 0
+    behind_system = False
     for origin, message in zip(origins, after, strict=True):
         if origin is None:
             form.content(message)
             literals.append(StoredMessage(position, copy.deepcopy(message), behind_system))
             boundary = max(boundary, min(position + behind_system, len(body)))
         elif origin in places:
-            position, behind_system = places[origin] + 1, False
+            position = places[origin] + 1
+            behind_system = False
         elif origin >= history.first:
-            position, behind_system = max(position, bisect_left(body, origin)), True
+            position = max(position, bisect_left(body, origin))
+            behind_system = True
     folded = [before[body[position]] for position in gone]
     return Record(
         key=record_key(scope, form, [before[index] for index in body[:LONGEST_OPENING]], gone),
@@ -286,14 +352,18 @@ def _record_of(scope: str, history: _History, after: Sequence[Message], window: 
         literals=tuple(literals),
         digest=prefix_digest(form, folded),
         last=prefix_digest(form, folded[-1:]),
-        folded_user=next((place for place in reversed(gone) if form.read(before[body[place]])[0] is Kind.USER), -1),
+        folded_user=next(
+            (place for place in reversed(gone) if form.read(before[body[place]])[0] is Kind.USER),
+            -1,
+        ),
         window=window,
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Recognised:
-    """Entry for a history that a record matched, so that it need not be encoded again, with the parts of its view.
+    """Entry for a history that a record matched, so that it need not be encoded again, with the
+    parts of its view.
 
     Messages are counted from the end of the leading system messages.
     """
@@ -301,9 +371,11 @@ class Recognised:
     record: Record
     form: MessageFormat
     prefix: list[Json]
-    """Comparable copies of the messages up to the record's boundary; the view has those after it verbatim."""
+    """Comparable copies of the messages up to the record's boundary; the view has those after it
+    verbatim."""
     items: tuple[int | StoredMessage, ...]
-    """Replacement of the prefix: each item is the number of a message that stays verbatim, or an inserted message."""
+    """Replacement of the prefix: each item is the number of a message that stays verbatim, or an
+    inserted message."""
     user_stays: bool
     """Whether the last genuine user message of the prefix, if there is one, stays verbatim."""
     size: int
@@ -317,17 +389,23 @@ class Recognised:
 def _view(known: Recognised, history: _History, alternate: bool) -> View | None:  # noqa: FBT001 - not public
     """Return the view of this history.
 
-    Returns ``None`` if the messages after the boundary do not fit: summary and filler were made for the message that
-    followed them then, and a fork may continue with another role, or end there.
+    Returns ``None`` if the messages after the boundary do not fit: summary and filler were made for
+    the message that followed them then, and a fork may continue with another role, or end there.
     """
-    form, messages, first = history.form, history.messages, history.first
+    form = history.form
+    messages = history.messages
+    first = history.first
     end = first + len(known.prefix)
     rest = (messages[index] for index in range(len(messages) - 1, end - 1, -1))
     if not known.user_stays and not any(form.read(message)[0] is Kind.USER for message in rest):
         return None
-    head = [messages[first + item] if isinstance(item, int) else copy.deepcopy(item.message) for item in known.items]
+    head = [
+        messages[first + item] if isinstance(item, int) else copy.deepcopy(item.message)
+        for item in known.items
+    ]
     speakers = (role for message in reversed(head) if (role := form.speaker(message)) != "system")
-    ends_with, ended_with = next(speakers, ""), form.speaker(messages[end - 1])
+    ends_with = next(speakers, "")
+    ended_with = form.speaker(messages[end - 1])
     roles = (form.speaker(messages[index]) for index in range(end, len(messages)))
     following = next((role for role in roles if role != "system"), None)
     if following is None and ends_with == "assistant" != ended_with:
@@ -357,10 +435,12 @@ _DIFFERENT = object()
 
 
 def _comparable(value: Json) -> Json:
-    """Return an object that equals this value until it changes, and no value with another digest; compared in C.
+    """Return an object that equals this value until it changes, and no value with another digest;
+    compared in C.
 
-    It is a copy of the structure, for the left side: ``_comparable(message) == message``. It shares the short texts
-    with the message, does not keep the long ones, and distinguishes values like 1 and ``True``.
+    It is a copy of the structure, for the left side: ``_comparable(message) == message``. It shares
+    the short texts with the message, does not keep the long ones, and distinguishes values like 1
+    and ``True``.
     """
     kind = type(value)
     if kind is str or kind is bytes:
@@ -370,7 +450,9 @@ def _comparable(value: Json) -> Json:
     if kind is dict:
         # As keys, 1 and True are equal too.
         return (
-            {key: _comparable(inner) for key, inner in value.items()} if set(map(type, value)) <= {str} else _DIFFERENT
+            {key: _comparable(inner) for key, inner in value.items()}
+            if set(map(type, value)) <= {str}
+            else _DIFFERENT
         )
     if kind is list:
         return [_comparable(inner) for inner in value]
@@ -388,17 +470,22 @@ def _comparable(value: Json) -> Json:
 class _Long:
     """Comparable copy of a long text: its length and its hash.
 
-    Python keys the hash to the process and caches it in the text, so comparing costs next to nothing.
+    Python keys the hash to the process and caches it in the text, so comparing costs next to
+    nothing.
     """
 
     __slots__ = ("_hash", "_kind", "_length")
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, value: str | bytes) -> None:
-        self._kind, self._length, self._hash = type(value), len(value), hash(value)
+        self._kind = type(value)
+        self._length = len(value)
+        self._hash = hash(value)
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is self._kind and len(other) == self._length and hash(other) == self._hash
+        return (
+            type(other) is self._kind and len(other) == self._length and hash(other) == self._hash
+        )
 
     def __sizeof__(self) -> int:
         return 128
@@ -411,12 +498,15 @@ class _Number:
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, value: float) -> None:
-        self._kind, self._value = type(value), value
+        self._kind = type(value)
+        self._value = value
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not self._kind:
             return False
-        return other == self._value and (self._kind is not float or repr(other) == repr(self._value))
+        return other == self._value and (
+            self._kind is not float or repr(other) == repr(self._value)
+        )
 
     def __sizeof__(self) -> int:
         return 80
@@ -433,4 +523,8 @@ class _Model:
         self._extra = _comparable(model.__pydantic_extra__)
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is self._kind and self._fields == other.__dict__ and self._extra == other.__pydantic_extra__
+        return (
+            type(other) is self._kind
+            and self._fields == other.__dict__
+            and self._extra == other.__pydantic_extra__
+        )

@@ -1,7 +1,9 @@
-"""The record of one compaction, the digests by which it is found, and the stored text, which may be encrypted.
+"""The record of one compaction, the digests by which it is found, and the stored text, which may be
+encrypted.
 
-Equal digests mean equal content; a message that cannot be encoded faithfully does not get one. System messages stay
-verbatim in every view and may change with every call, so digests of a history do not include them.
+Equal digests mean equal content; a message that cannot be encoded faithfully does not get one.
+System messages stay verbatim in every view and may change with every call, so digests of a history
+do not include them.
 """
 
 from __future__ import annotations
@@ -24,9 +26,11 @@ VERSION = 4
 """Version of the stored form; a record of another version is ignored."""
 _BYTES = "compacter:bytes"
 _STARTS = 4
-"""Number of positions that a lookup tries as the start of the folded messages; pinned ones may precede it."""
+"""Number of positions that a lookup tries as the start of the folded messages; pinned ones may
+precede it."""
 _RUN = 4
-"""Number of messages in the key, if as many were folded in a row: many conversations share the first message."""
+"""Number of messages in the key, if as many were folded in a row: many conversations share the
+first message."""
 LONGEST_OPENING = _STARTS + _RUN - 1
 """Number of messages read to compute the keys of a lookup."""
 _CLIP = 8_192
@@ -56,7 +60,8 @@ class StoredMessage:
 
 @dataclass(frozen=True)
 class Record:
-    """A compaction as a memory keeps it. It has digests of the folded messages, never the messages themselves.
+    """A compaction as a memory keeps it. It has digests of the folded messages, never the messages
+    themselves.
 
     Positions count the messages that are not system messages, from 0.
     """
@@ -72,16 +77,19 @@ class Record:
     digest: str
     """Digest of the folded messages: all before the boundary that are not kept."""
     last: str
-    """Digest of the last folded message, which distinguishes most histories without reading them whole."""
+    """Digest of the last folded message, which distinguishes most histories without reading them
+    whole."""
     folded_user: int = -1
     """Position of the last genuine user message that was folded; -1 if there is none."""
     window: int = 0
-    """Context window of the model in tokens, as known then, so that a restarted program need not learn it from another
-    refusal; 0: unknown."""
+    """Context window of the model in tokens, as known then, so that a restarted program need not
+    learn it from another refusal; 0: unknown."""
 
     @property
     def id(self) -> str:
-        """Identifier, made from the folded messages; a newer view of the same messages replaces this record."""
+        """Identifier, made from the folded messages; a newer view of the same messages replaces
+        this record.
+        """
         return f"{self.key}:{self.boundary}:{self.digest}"
 
     @property
@@ -90,7 +98,8 @@ class Record:
         return self.boundary - len(self.kept)
 
     def to_json(self) -> str:
-        """Return the record as ASCII text with a checksum; messages of an SDK's own class become dicts.
+        """Return the record as ASCII text with a checksum; messages of an SDK's own class become
+        dicts.
 
         Raises ``Unencodable`` for data that could not be read back unchanged.
         """
@@ -111,14 +120,20 @@ class Record:
                 }
             )
         except (TypeError, ValueError, RecursionError) as error:
-            raise Unencodable(f"a record cannot be stored as JSON: {type(error).__name__}") from error
+            raise Unencodable(
+                f"a record cannot be stored as JSON: {type(error).__name__}"
+            ) from error
         return f"{VERSION} {_seal(body)} {body}"
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Record | None:
-        """Return the record; ``None`` if ``text`` has another version, was altered, or is not a record."""
+        """Return the record; ``None`` if ``text`` has another version, was altered, or is not a
+        record.
+        """
         try:
-            version, seal, body = (text if isinstance(text, str) else str(text, "ascii")).split(" ", 2)
+            version, seal, body = (text if isinstance(text, str) else str(text, "ascii")).split(
+                " ", 2
+            )
             if version != str(VERSION) or seal != _seal(body):
                 return None
             data = json.loads(body, object_hook=_restored)
@@ -127,7 +142,9 @@ class Record:
                 boundary=_typed(data["boundary"], int),
                 kept=tuple(_typed(position, int) for position in data["kept"]),
                 literals=tuple(
-                    StoredMessage(_typed(position, int), _typed(message, dict), _typed(behind, bool))
+                    StoredMessage(
+                        _typed(position, int), _typed(message, dict), _typed(behind, bool)
+                    )
                     for position, message, behind in data["literals"]
                 ),
                 digest=_typed(data["digest"], str),
@@ -153,8 +170,12 @@ class Record:
 
 
 def footprint(value: Json) -> int:
-    """Return roughly the bytes that JSON-like data and SDK objects keep alive, with all text or bytes of pictures."""
-    total, left, seen = _ENTRY, [value], set[int]()
+    """Return roughly the bytes that JSON-like data and SDK objects keep alive, with all text or
+    bytes of pictures.
+    """
+    total = _ENTRY
+    left = [value]
+    seen = set[int]()
     while left:
         item = left.pop()
         if id(item) in seen:
@@ -216,7 +237,8 @@ def prefix_digest(form: MessageFormat, messages: Sequence[Message], scope: str =
         for message in messages[start : start + _BLOCK]:
             if type(message) is dict and len(message) == 2:
                 # The most common form needs no conversion.
-                role, text = message.get("role"), message.get("content")
+                role = message.get("role")
+                text = message.get("content")
                 if type(role) is str and type(text) is str and text[:1] != "\0":
                     contents.append((text, role))
                     continue
@@ -228,7 +250,9 @@ def prefix_digest(form: MessageFormat, messages: Sequence[Message], scope: str =
 
 
 def message_digest(form: MessageFormat, message: Message) -> bytes:
-    """Return the digest of the beginnings of the texts of one message. Raises as ``prefix_digest`` does."""
+    """Return the digest of the beginnings of the texts of one message. Raises as ``prefix_digest``
+    does.
+    """
     return blake2b(marshal.dumps(_clipped(form.content(message)), _PLAIN), digest_size=16).digest()
 
 
@@ -249,9 +273,11 @@ def chain(parts: Iterable[bytes], scope: str = "") -> str:
 
 
 def conversation_digest(form: MessageFormat, messages: Sequence[Message], count: int = 3) -> str:
-    """Return the digest that identifies a conversation in events, made from its first messages without system messages.
+    """Return the digest that identifies a conversation in events, made from its first messages
+    without system messages.
 
-    Many conversations begin with the same greeting, so one message is not enough. Empty if none can be encoded.
+    Many conversations begin with the same greeting, so one message is not enough. Empty if none can
+    be encoded.
     """
     found: list[bytes] = []
     for message in islice((item for item in messages if form.speaker(item) != "system"), count):
@@ -262,14 +288,20 @@ def conversation_digest(form: MessageFormat, messages: Sequence[Message], count:
     return chain(found)[:16] if found else ""
 
 
-def lookup_keys(scope: str, form: MessageFormat, messages: Sequence[Message], first: int) -> list[str]:
-    """Return the keys of the records that may match this history; ``record_key`` of each match is among them.
+def lookup_keys(
+    scope: str, form: MessageFormat, messages: Sequence[Message], first: int
+) -> list[str]:
+    """Return the keys of the records that may match this history; ``record_key`` of each match is
+    among them.
 
-    ``first`` is the number of leading system messages. Keys with a message that cannot be encoded are left out.
+    ``first`` is the number of leading system messages. Keys with a message that cannot be encoded
+    are left out.
     """
     window = islice(messages, first, first + _LOOK_AT)
     openings: list[bytes] = []
-    for message in islice((item for item in window if form.speaker(item) != "system"), LONGEST_OPENING):
+    for message in islice(
+        (item for item in window if form.speaker(item) != "system"), LONGEST_OPENING
+    ):
         try:
             openings.append(message_digest(form, message))
         except Unencodable:
@@ -283,13 +315,16 @@ def lookup_keys(scope: str, form: MessageFormat, messages: Sequence[Message], fi
     return list(keys)
 
 
-def record_key(scope: str, form: MessageFormat, body: Sequence[Message], folded: Sequence[int]) -> str:
+def record_key(
+    scope: str, form: MessageFormat, body: Sequence[Message], folded: Sequence[int]
+) -> str:
     """Return the key of a record.
 
-    ``body`` is the history without system messages, ``folded`` the positions in it that were folded, ascending.
-    Raises ``Unencodable``.
+    ``body`` is the history without system messages, ``folded`` the positions in it that were
+    folded, ascending. Raises ``Unencodable``.
     """
-    start, run = folded[0], 1
+    start = folded[0]
+    run = 1
     if start >= _STARTS:
         start = 0
     elif folded[_RUN - 1 : _RUN] == [start + _RUN - 1]:
@@ -297,27 +332,35 @@ def record_key(scope: str, form: MessageFormat, body: Sequence[Message], folded:
     return chain([message_digest(form, message) for message in body[start : start + run]], scope)
 
 
-# -- encryption, so that reading and writing records needs a key: https://cryptography.io/en/latest/fernet/ ------------
+# -- encryption, so that reading and writing records needs a key:
+# https://cryptography.io/en/latest/fernet/
 
 
 class Cipher(Protocol):
-    """Authenticated encryption: ``cryptography``'s ``Fernet`` and ``MultiFernet``, or an object with these methods."""
+    """Authenticated encryption: ``cryptography``'s ``Fernet`` and ``MultiFernet``, or an object
+    with these methods.
+    """
 
     def encrypt(self, data: bytes, /) -> bytes:
         """Return the encrypted data, as ASCII bytes."""
         ...
 
     def decrypt(self, token: bytes, /) -> bytes:
-        """Return the data. Raises an exception if it was not encrypted with this key, or was altered."""
+        """Return the data. Raises an exception if it was not encrypted with this key, or was
+        altered.
+        """
         ...
 
 
 Encryption = Cipher | str | bytes | Sequence[str | bytes] | None
-"""A key of ``Fernet.generate_key()``; several, of which the first encrypts and all decrypt; or a cipher."""
+"""A key of ``Fernet.generate_key()``; several, of which the first encrypts and all decrypt; or a
+cipher."""
 
 
 class Codec:
-    """Converter between records and the text that is stored, which is plain text without a cipher."""
+    """Converter between records and the text that is stored, which is plain text without a
+    cipher.
+    """
 
     def __init__(self, encryption: Encryption = None) -> None:
         self._cipher = encryption if encryption is None else _cipher(encryption)
@@ -325,10 +368,16 @@ class Codec:
     def encode(self, record: Record) -> str:
         """Return the text of a record. Raises ``Unencodable``."""
         text = record.to_json()
-        return text if self._cipher is None else self._cipher.encrypt(text.encode("ascii")).decode("ascii")
+        return (
+            text
+            if self._cipher is None
+            else self._cipher.encrypt(text.encode("ascii")).decode("ascii")
+        )
 
     def decode(self, text: str | bytes) -> Record | None:
-        """Return the record; ``None`` if the text is not a record or, with a cipher, is not encrypted."""
+        """Return the record; ``None`` if the text is not a record or, with a cipher, is not
+        encrypted.
+        """
         if self._cipher is not None:
             try:
                 text = self._cipher.decrypt(text.encode("ascii") if isinstance(text, str) else text)
@@ -343,13 +392,16 @@ def _cipher(given: Cipher | str | bytes | Sequence[str | bytes]) -> Cipher:
     try:
         from cryptography.fernet import Fernet, MultiFernet
     except ImportError as error:
-        raise ImportError('compacter\'s encryption needs: pip install "llm-compacter[encryption]"') from error
+        raise ImportError(
+            'compacter\'s encryption needs: pip install "llm-compacter[encryption]"'
+        ) from error
     try:
         keys = [given] if isinstance(given, (str, bytes)) else list(given)  # type: ignore[arg-type]
         return MultiFernet([Fernet(key) for key in keys])
     except (TypeError, ValueError):
         # The message does not repeat the key.
         raise ConfigurationError(
-            "encryption takes a key of cryptography's Fernet.generate_key(), several (the first one encrypts), or a "
+            "encryption takes a key of cryptography's Fernet.generate_key(), several (the "
+            "first one encrypts), or a "
             "Fernet or MultiFernet"
         ) from None

@@ -45,21 +45,23 @@ class RedisMemory(BaseMemory, ForkAware):
     """Memory in a Redis server.
 
     Thread-safe, and safe among processes and machines. It connects at the first use. Errors raise
-    ``redis.RedisError`` or ``MemoryUnavailable`` from a method; a call then continues without the memory, and the
-    server is not used for five seconds. Without ``encryption`` the server stores the text of summaries, and anyone who
-    can write to it can change what models read.
+    ``redis.RedisError`` or ``MemoryUnavailable`` from a method; a call then continues without the
+    memory, and the server is not used for five seconds. Without ``encryption`` the server stores
+    the text of summaries, and anyone who can write to it can change what models read.
 
     Args:
-        url: ``redis://host:port/db``, ``rediss://...`` or ``unix:///path``; or a client of your own, with its pool,
-            retries and time-outs: ``redis.Redis``, ``redis.RedisCluster``, the result of ``Sentinel.master_for``, or
-            one of their forms in ``redis.asyncio``. Your client is not closed. Calls under asyncio await with a URL or
-            an asyncio client, which works in the event loop that uses it and not in sync calls; they run any other
-            client in a thread.
+        url: ``redis://host:port/db``, ``rediss://...`` or ``unix:///path``; or a client of your
+            own, with its pool, retries and time-outs: ``redis.Redis``, ``redis.RedisCluster``, the
+            result of ``Sentinel.master_for``, or one of their forms in ``redis.asyncio``. Your
+            client is not closed. Calls under asyncio await with a URL or an asyncio client, which
+            works in the event loop that uses it and not in sync calls; they run any other client in
+            a thread.
         ttl: Seconds after which an unused record is deleted.
         namespace: Prefix of all keys. Records of one namespace are not found in another one.
         deadline: Seconds that one operation may take, however slowly the server answers.
-        encryption: A key of ``cryptography``'s ``Fernet.generate_key()``; several, of which the first one encrypts and
-            all decrypt; or a ``Fernet`` or ``MultiFernet``. ``None`` stores plain text.
+        encryption: A key of ``cryptography``'s ``Fernet.generate_key()``; several, of which the
+            first one encrypts and all decrypt; or a ``Fernet`` or ``MultiFernet``. ``None`` stores
+            plain text.
 
     Raises:
         ImportError: The package ``redis`` is not installed, or ``cryptography`` if it is needed.
@@ -79,13 +81,16 @@ class RedisMemory(BaseMemory, ForkAware):
             import redis
             from redis.exceptions import LockError
         except ImportError as error:
-            raise ImportError('compacter\'s Redis memory needs: pip install "llm-compacter[redis]"') from error
+            raise ImportError(
+                'compacter\'s Redis memory needs: pip install "llm-compacter[redis]"'
+            ) from error
         BaseMemory.__init__(self)
         ForkAware.__init__(self)
         self.ttl = seconds("ttl", ttl)
         self.namespace = _text("namespace", namespace)
         self.deadline = seconds("deadline", deadline)
-        self._encryption, self._codec = encryption, Codec(encryption)
+        self._encryption = encryption
+        self._codec = Codec(encryption)
         self._url = url if isinstance(url, str) else None
         given = _connected(url, self.deadline) if isinstance(url, str) else _checked(url)
         awaited = inspect.iscoroutinefunction(given.execute_command)
@@ -93,7 +98,8 @@ class RedisMemory(BaseMemory, ForkAware):
         self._client: Any = None if awaited else given
         self._async_client: Any = given if awaited else None
         self._by_loop: dict[AbstractEventLoop, tuple[Any, object]] = {}
-        """With a URL: the client of each event loop, and a generator that closes it when the loop ends."""
+        """With a URL: the client of each event loop, and a generator that closes it when the loop
+        ends."""
         self._circuit = Circuit("the Redis server")
         self._away = (redis.ConnectionError, redis.TimeoutError, OSError)
         self._refused = redis.ResponseError
@@ -110,7 +116,9 @@ class RedisMemory(BaseMemory, ForkAware):
         return made, (client if self._url is None else self._url, self.ttl, self.namespace)
 
     def find(self, keys: Sequence[str]) -> Sequence[Record]:
-        """Return all records under any of these ``keys``, without those that were altered since they were saved."""
+        """Return all records under any of these ``keys``, without those that were altered since
+        they were saved.
+        """
         return self._run(lambda client: self._finding(client, keys))
 
     async def afind(self, keys: Sequence[str]) -> Sequence[Record]:
@@ -128,24 +136,33 @@ class RedisMemory(BaseMemory, ForkAware):
         await self._arun(lambda client: self._saving(client, record, body))
 
     def claim(self, key: str, seconds: float) -> Lease | None:
-        """Return the right to make the summary identified by ``key``, or ``None`` while another caller has it.
+        """Return the right to make the summary identified by ``key``, or ``None`` while another
+        caller has it.
 
-        Valid for ``seconds`` at most. It is renewed while its process lives, and expires two seconds after it has died.
+        Valid for ``seconds`` at most. It is renewed while its process lives, and expires two
+        seconds after it has died.
         """
         lock = self._run(lambda client: self._locking(client, key, seconds))
-        renew, give_back = partial(self._renewing, lock), partial(self._unlocking, lock)
+        renew = partial(self._renewing, lock)
+        give_back = partial(self._unlocking, lock)
         return lock and Lease(seconds, lambda: self._run(renew), lambda: self._run(give_back))
 
     async def aclaim(self, key: str, seconds: float) -> AsyncLease | None:
         """As ``claim``, but asynchronous."""
         lock = await self._arun(lambda client: self._locking(client, key, seconds))
-        renew, give_back = partial(self._renewing, lock), partial(self._unlocking, lock)
-        return lock and AsyncLease(seconds, lambda: self._arun(renew), lambda: self._arun(give_back))
+        renew = partial(self._renewing, lock)
+        give_back = partial(self._unlocking, lock)
+        return lock and AsyncLease(
+            seconds, lambda: self._arun(renew), lambda: self._arun(give_back)
+        )
 
     def clear(self) -> None:
         """Delete all records of this namespace."""
-        prefix, client = self._records(""), self._sync_client()
-        with contextlib.closing(client.scan_iter(match=f"{_literal(prefix)}*", count=1_000)) as names:
+        prefix = self._records("")
+        client = self._sync_client()
+        with contextlib.closing(
+            client.scan_iter(match=f"{_literal(prefix)}*", count=1_000)
+        ) as names:
             for name in names:
                 # A namespace may be a prefix of another one.
                 if ":" not in _decoded(name).removeprefix(prefix):
@@ -161,13 +178,16 @@ class RedisMemory(BaseMemory, ForkAware):
         self._circuit.reset()
 
     def after_fork_in_child(self) -> None:
-        """Make new connections, not shared with the parent. For a client of the user's own redis-py does this."""
+        """Make new connections, not shared with the parent. For a client of the user's own redis-py
+        does this.
+        """
         self._circuit.reset()
         if self._url is not None:
             self._inherited += [self._client, self._by_loop]
-            self._client, self._by_loop = _connected(self._url, self.deadline), {}
+            self._client = _connected(self._url, self.deadline)
+            self._by_loop = {}
 
-    # -- commands to the server, for sync and asyncio clients ----------------------------------------------------------
+    # -- commands to the server, for sync and asyncio clients --------------------------------------
 
     def _finding(self, client: Any, keys: Sequence[str]) -> Steps[list[Record]]:  # noqa: ANN401 - one of the classes
         pipeline = client.pipeline(transaction=False)
@@ -182,7 +202,9 @@ class RedisMemory(BaseMemory, ForkAware):
                 if isinstance(values, self._refused) and str(values).startswith("WRONGTYPE"):
                     continue
                 raise values
-            found.extend(record for value in values if (record := self._codec.decode(value)) is not None)
+            found.extend(
+                record for value in values if (record := self._codec.decode(value)) is not None
+            )
         return found
 
     def _saving(self, client: Any, record: Record, body: str) -> Steps[None]:  # noqa: ANN401 - as above
@@ -222,11 +244,14 @@ class RedisMemory(BaseMemory, ForkAware):
             yield lock.release()
 
     def _run(self, steps: Callable[[Any], Steps[T]]) -> T:
-        """Run steps and return their result. Raises ``MemoryUnavailable`` after the deadline or a recent failure."""
+        """Run steps and return their result. Raises ``MemoryUnavailable`` after the deadline or a
+        recent failure.
+        """
         client = self._sync_client()
         self._circuit.check()
         try:
-            # The time-out of a socket restarts with every byte, so the operation runs in another thread.
+            # The time-out of a socket restarts with every byte, so the operation runs in another
+            # thread.
             result = self._circuit.within(self.deadline, lambda: pump(steps(client)))
         except self._away:
             self._circuit.failed()
@@ -245,18 +270,24 @@ class RedisMemory(BaseMemory, ForkAware):
         except self._away as error:
             self._circuit.failed()
             if type(error) is TimeoutError:
-                raise MemoryUnavailable(f"the Redis server did not answer within {self.deadline:g} seconds") from None
+                raise MemoryUnavailable(
+                    f"the Redis server did not answer within {self.deadline:g} seconds"
+                ) from None
             raise
         self._circuit.succeeded()
         return result
 
     def _sync_client(self) -> Any:  # noqa: ANN401 - as above
         if self._client is None:
-            raise MemoryUnavailable("a client of redis.asyncio works in async calls only: pass a URL or a redis.Redis")
+            raise MemoryUnavailable(
+                "a client of redis.asyncio works in async calls only: pass a URL or a redis.Redis"
+            )
         return self._client
 
     async def _loops_client(self) -> Any:  # noqa: ANN401 - as above
-        """Return the user's own client, or that of this event loop: connections belong to the loop that made them."""
+        """Return the user's own client, or that of this event loop: connections belong to the loop
+        that made them.
+        """
         if self._async_client is not None:
             return self._async_client
         import asyncio
@@ -294,7 +325,9 @@ def _connected(url: str, deadline: float, *, asynchronous: bool = False) -> Any:
     retry = import_module(f"{package.__name__}.retry").Retry
     if urlsplit(url).scheme not in _SCHEMES:
         # The message does not repeat the URL, which may contain a password.
-        raise ConfigurationError("url takes redis://host:port/db, rediss://host:port/db or unix:///path")
+        raise ConfigurationError(
+            "url takes redis://host:port/db, rediss://host:port/db or unix:///path"
+        )
     try:
         return package.Redis.from_url(
             url,
@@ -308,9 +341,12 @@ def _connected(url: str, deadline: float, *, asynchronous: bool = False) -> Any:
 
 
 def _checked(client: object) -> Any:  # noqa: ANN401 - one of several classes
-    if isinstance(client, type) or not all(callable(getattr(client, name, None)) for name in _METHODS):
+    if isinstance(client, type) or not all(
+        callable(getattr(client, name, None)) for name in _METHODS
+    ):
         raise ConfigurationError(
-            f"url takes redis://host:port/db, rediss://host:port/db or unix:///path, or a client, not {type(client)!r}"
+            f"url takes redis://host:port/db, rediss://host:port/db or unix:///path, or a "
+            f"client, not {type(client)!r}"
         )
     return client
 

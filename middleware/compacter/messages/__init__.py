@@ -1,1 +1,3 @@
-"""Reading what a provider calls a message: one file a format, one `Part` for a piece of any of them."""
+"""Reading what a provider calls a message: one file a format, one `Part` for a piece of any of
+them.
+"""

@@ -1,9 +1,9 @@
 """The Messages message format of Anthropic, on any cloud.
 
-Source of the rules: Anthropic's API reference, "Messages". A ``tool_result`` block must stand in the user
-message right after the assistant message that holds its ``tool_use`` block; tools that Anthropic runs itself
-(``server_tool_use``, ``mcp_tool_use``) have their result in the assistant's own message, or in its
-continuation after ``pause_turn``.
+Source of the rules: Anthropic's API reference, "Messages". A ``tool_result`` block must stand in
+the user message right after the assistant message that holds its ``tool_use`` block; tools that
+Anthropic runs itself (``server_tool_use``, ``mcp_tool_use``) have their result in the assistant's
+own message, or in its continuation after ``pause_turn``.
 """
 
 from __future__ import annotations
@@ -29,15 +29,19 @@ from compacter.messages.parts import Part, Speaker, sealed_size, spoken
 _MEDIA = frozenset({"image", "document", "container_upload"})
 _EDITABLE_RESULTS = frozenset({"tool_result", "mcp_tool_result"})
 """Results that are one free text."""
-_RAN, _OUTPUTS = "code_execution_tool_result", ("stdout", "stderr", "content")
-"""End of the types of Anthropic's own code execution, and the fields of its results with free text. What a search or a
-fetch has found is left as it is: it is encrypted, or later citations refer to places in it."""
+_RAN = "code_execution_tool_result"
+_OUTPUTS = ("stdout", "stderr", "content")
+"""End of the types of Anthropic's own code execution, and the fields of its results with free text.
+What a search or a fetch has found is left as it is: it is encrypted, or later citations refer to
+places in it."""
 _OWN = frozenset({"input"})
 """Keys of data made by a tool's caller, of which nothing is left out in a digest."""
 
 
 class AnthropicFormat(MessageFormat):
-    """Messages of blocks: calls are ``tool_use`` blocks, results are ``tool_result`` blocks of a user message."""
+    """Messages of blocks: calls are ``tool_use`` blocks, results are ``tool_result`` blocks of a
+    user message.
+    """
 
     name = "anthropic"
     system_option = "system"
@@ -53,7 +57,8 @@ class AnthropicFormat(MessageFormat):
                 yield Part.of_text(role, text_field(block, "text"), index)
             elif kind == "thinking":
                 # If the thinking itself is omitted, the signature contains it in encrypted form.
-                text, signature = field(block, "thinking"), field(block, "signature")
+                text = field(block, "thinking")
+                signature = field(block, "signature")
                 yield Part.of_reasoning(role, len(text) if text else sealed_size(signature), index)
             elif kind == "redacted_thinking":
                 yield Part.of_reasoning(role, sealed_size(field(block, "data")), index)
@@ -63,7 +68,9 @@ class AnthropicFormat(MessageFormat):
             elif kind in _MEDIA:
                 yield _medium(block, role, index)
             elif isinstance(kind, str) and kind.endswith("tool_use"):
-                yield Part.of_call(text_field(block, "name"), field(block, "input"), text_field(block, "id"), index)
+                yield Part.of_call(
+                    text_field(block, "name"), field(block, "input"), text_field(block, "id"), index
+                )
             elif isinstance(kind, str) and kind.endswith("tool_result"):
                 yield from _result(block, index)
             else:
@@ -77,10 +84,15 @@ class AnthropicFormat(MessageFormat):
     def _rewrite(self, block: Message, edit: Edit) -> Message:
         kind = word(block, "type")
         if isinstance(block, str) or kind == "text":
-            return self._reworded(block, block if isinstance(block, str) else text_field(block, "text"), edit)
+            return self._reworded(
+                block, block if isinstance(block, str) else text_field(block, "text"), edit
+            )
         if kind in _EDITABLE_RESULTS:
             content = field(block, "content")
-            old = "".join(part if isinstance(part, str) else text_field(part, "text") for part in listed(content))
+            old = "".join(
+                part if isinstance(part, str) else text_field(part, "text")
+                for part in listed(content)
+            )
             new = edit("result", old, "")
             return block if new == old else replaced(block, content=new)
         if kind is not None and kind.endswith(_RAN):
@@ -90,7 +102,9 @@ class AnthropicFormat(MessageFormat):
         return block
 
     def _content(self, message: Message) -> Json:
-        """Return the message as data without cache marks; a single text block is the same as a string."""
+        """Return the message as data without cache marks; a single text block is the same as a
+        string.
+        """
         data = faithful(message, _OWN)
         blocks = field(data, "content")
         if isinstance(blocks, list) and len(blocks) == 1 and isinstance(blocks[0], dict):
@@ -100,10 +114,14 @@ class AnthropicFormat(MessageFormat):
         return data
 
     def compacted(self, message: Message) -> str | None:
-        """Return the summary in the newest ``compaction`` block. A block without content is a failed compaction."""
+        """Return the summary in the newest ``compaction`` block. A block without content is a
+        failed compaction.
+        """
         content = field(message, "content")
         for block in reversed(content if isinstance(content, (list, tuple)) else ()):
-            if word(block, "type") == "compaction" and (field(block, "content") or field(block, "encrypted_content")):
+            if word(block, "type") == "compaction" and (
+                field(block, "content") or field(block, "encrypted_content")
+            ):
                 return text_field(block, "content")
         return None
 
@@ -140,9 +158,13 @@ def _other(block: Message) -> tuple[str, int]:
 
 
 def _medium(block: Message, role: Speaker, index: int) -> Part:
-    source, what = field(block, "source"), word(block, "type")
-    kind, data = word(source, "type"), field(source, "data")
-    default = {"document": "application/pdf", "container_upload": "application/octet-stream"}.get(what or "", "image/*")
+    source = field(block, "source")
+    what = word(block, "type")
+    kind = word(source, "type")
+    data = field(source, "data")
+    default = {"document": "application/pdf", "container_upload": "application/octet-stream"}.get(
+        what or "", "image/*"
+    )
     mime = str(field(source, "media_type") or default)
     if kind == "text" and isinstance(data, str):
         return Part.of_medium(role, mime, None, index, characters=len(data))

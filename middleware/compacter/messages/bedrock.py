@@ -1,7 +1,8 @@
 """The Converse message format of Amazon Bedrock.
 
-Source of the rules: the API reference of Bedrock Runtime, "Converse". The one key of a block says what it is;
-a ``toolResult`` must stand in the user message right after the assistant message that holds its ``toolUse``.
+Source of the rules: the API reference of Bedrock Runtime, "Converse". The one key of a block says
+what it is; a ``toolResult`` must stand in the user message right after the assistant message that
+holds its ``toolUse``.
 """
 
 from __future__ import annotations
@@ -37,7 +38,12 @@ class BedrockFormat(MessageFormat):
     def _parts(self, message: Message, role: Speaker, index: int) -> Iterator[Part]:
         for block in listed(field(message, "content")):
             if (use := field(block, "toolUse")) is not None:
-                yield Part.of_call(text_field(use, "name"), field(use, "input"), text_field(use, "toolUseId"), index)
+                yield Part.of_call(
+                    text_field(use, "name"),
+                    field(use, "input"),
+                    text_field(use, "toolUseId"),
+                    index,
+                )
             elif (answer := field(block, "toolResult")) is not None:
                 # The id has a part of its own, as the output may be empty or only an image.
                 yield Part.of_result("", text_field(answer, "toolUseId"), index)
@@ -60,19 +66,33 @@ class BedrockFormat(MessageFormat):
             return block
         old = _answer_text(field(answer, "content"))
         new = edit("result", old, "")
-        return block if new == old else replaced(block, toolResult=replaced(answer, content=[{"text": spoken(new)}]))
+        return (
+            block
+            if new == old
+            else replaced(block, toolResult=replaced(answer, content=[{"text": spoken(new)}]))
+        )
 
     def _content(self, message: Message) -> Json:
         """Return the message as data without cache points."""
         data = faithful(message, _OWN)
         blocks = field(data, "content")
         if isinstance(blocks, list):
-            data["content"] = [block for block in blocks if not isinstance(block, dict) or set(block) != {"cachePoint"}]
+            data["content"] = [
+                block
+                for block in blocks
+                if not isinstance(block, dict) or set(block) != {"cachePoint"}
+            ]
         return data
 
-    def prompt(self, messages: Sequence[Mapping[str, str]]) -> tuple[list[Message], dict[str, Json]]:
-        """Return the messages of a prompt and ``{"system": [blocks]}``, as ``converse`` takes them."""
-        system = [{"text": message["content"]} for message in messages if message["role"] == "system"]
+    def prompt(
+        self, messages: Sequence[Mapping[str, str]]
+    ) -> tuple[list[Message], dict[str, Json]]:
+        """Return the messages of a prompt and ``{"system": [blocks]}``, as ``converse``
+        takes them.
+        """
+        system = [
+            {"text": message["content"]} for message in messages if message["role"] == "system"
+        ]
         said, _ = super().prompt(messages)
         return said, {"system": system} if system else {}
 
@@ -88,7 +108,11 @@ def _part(block: Message, role: Speaker, index: int) -> Part:
         return Part.of_reasoning(role, size + sealed_size(field(thought, "redactedContent")), index)
     if (guarded := field(block, "guardContent")) is not None:
         inner = field(guarded, "text")
-        return _part(guarded, role, index) if inner is None else Part.of_text(role, text_field(inner, "text"), index)
+        return (
+            _part(guarded, role, index)
+            if inner is None
+            else Part.of_text(role, text_field(inner, "text"), index)
+        )
     if (cited := field(block, "citationsContent")) is not None:
         cites = listed(field(cited, "content"))
         return Part.of_text(role, "".join(text_field(part, "text") for part in cites), index)
@@ -101,13 +125,22 @@ def _part(block: Message, role: Speaker, index: int) -> Part:
 
 
 def _medium(kind: str, medium: Message, role: Speaker, index: int) -> Part:
-    form, source = text_field(medium, "format"), field(medium, "source")
-    mime = _OTHER_FORMATS.get(form, f"application/{form or 'pdf'}") if kind == "document" else f"{kind}/{form or '*'}"
+    form = text_field(medium, "format")
+    source = field(medium, "source")
+    mime = (
+        _OTHER_FORMATS.get(form, f"application/{form or 'pdf'}")
+        if kind == "document"
+        else f"{kind}/{form or '*'}"
+    )
     text = field(source, "text")
     if (parts := field(source, "content")) is not None:
         text = "".join(text_field(part, "text") for part in listed(parts))
     return Part.of_medium(
-        role, mime, field(source, "bytes"), index, characters=len(text) if isinstance(text, str) else None
+        role,
+        mime,
+        field(source, "bytes"),
+        index,
+        characters=len(text) if isinstance(text, str) else None,
     )
 
 

@@ -1,4 +1,6 @@
-"""Read the fields of messages, which are dicts or SDK objects, and encode a message for a digest."""
+"""Read the fields of messages, which are dicts or SDK objects, and encode a message for a
+digest.
+"""
 
 from __future__ import annotations
 
@@ -33,8 +35,8 @@ class Unencodable(Exception):  # noqa: N818 - the established name in the memory
 def field(item: Message, name: str) -> Json:
     """Return the field ``name`` of ``item``, or ``None`` if it has none or reading it raises.
 
-    Members of string enumerations and other subclasses of ``str`` are returned as plain strings, as their hash may
-    differ from that of the string.
+    Members of string enumerations and other subclasses of ``str`` are returned as plain strings, as
+    their hash may differ from that of the string.
     """
     kind: Any = type(item)
     if kind is dict:
@@ -58,15 +60,19 @@ def field(item: Message, name: str) -> Json:
 
 @lru_cache(4096)
 def _reader(kind: type, name: str) -> Callable[[Any], Any] | None:
-    """Return a faster reader than ``getattr`` for objects of this class, or ``None`` if there is none.
+    """Return a faster reader than ``getattr`` for objects of this class, or ``None`` if there is
+    none.
 
-    ``getattr`` of a missing field of a pydantic model takes microseconds, and many fields of a reply are missing.
+    ``getattr`` of a missing field of a pydantic model takes microseconds, and many fields of a
+    reply are missing.
     """
     if issubclass(kind, Mapping):
         return methodcaller("get", name)
     if not issubclass(kind, BaseModel) or hasattr(kind, name):
         return None
-    return lambda item: item.__dict__[name] if name in item.__dict__ else (item.__pydantic_extra__ or {}).get(name)
+    return lambda item: (
+        item.__dict__[name] if name in item.__dict__ else (item.__pydantic_extra__ or {}).get(name)
+    )
 
 
 def word(item: Message, name: str) -> str | None:
@@ -84,10 +90,13 @@ def text_field(item: Message, name: str) -> str:
 
 
 def plain(item: Message, *, shown: bool = False) -> Json:
-    """Return ``item`` as JSON-like data: SDK objects (such as pydantic models) become dicts, bytes are unchanged.
+    """Return ``item`` as JSON-like data: SDK objects (such as pydantic models) become dicts, bytes
+    are unchanged.
 
-    Works for any depth of nesting, and for items that contain themselves. Do not compare the result; see
-    :func:`faithful` for that. With ``shown``, cache marks and ``None`` fields are left out, and bytes become base64.
+    Works for any depth of nesting, and for items that contain themselves. Do not compare the
+    result; see
+    :func:`faithful` for that. With ``shown``, cache marks and ``None`` fields are left out, and
+    bytes become base64.
     """
     made: dict[int, tuple[object, Json]] = {}  # Keeps the objects alive, so that ids stay unique.
     top = [item]
@@ -117,7 +126,8 @@ def _opened(item: object, *, shown: bool) -> Json:
     if isinstance(item, (list, tuple)):
         return list(item)
     if not isinstance(item, Mapping):
-        dump, members = getattr(item, "model_dump", None), getattr(item, "__dict__", None)
+        dump = getattr(item, "model_dump", None)
+        members = getattr(item, "__dict__", None)
         if callable(dump):
             # SDKs store data that does not match their models' types, of which pydantic would warn.
             return _opened(dump(exclude_none=True, warnings=False), shown=shown)
@@ -125,7 +135,9 @@ def _opened(item: object, *, shown: bool) -> Json:
             return str(item)
         item = {key: value for key, value in members.items() if not key.startswith("_")}
     if shown:
-        return {key: value for key, value in item.items() if value is not None and key not in _MARKS}
+        return {
+            key: value for key, value in item.items() if value is not None and key not in _MARKS
+        }
     return dict(item)
 
 
@@ -133,7 +145,8 @@ _MARKS = frozenset({"cache_control"})
 _DEEPEST = 100
 """Largest depth of nesting that is encoded, well below Python's recursion limit."""
 _LARGEST = 8_192
-"""Largest number that is encoded, in bits; Python does not print integers of more than 4,300 digits."""
+"""Largest number that is encoded, in bits; Python does not print integers of more than 4,300
+digits."""
 _SDKS = frozenset({"openai", "litellm", "anthropic", "google"})
 """Packages whose private attributes contain only bookkeeping (request ids, timings)."""
 _EMPTY: tuple[object, ...] = (None, "", (), [], {}, frozenset())
@@ -142,24 +155,30 @@ _EMPTY: tuple[object, ...] = (None, "", (), [], {}, frozenset())
 def faithful(item: Message, own: frozenset[str] = frozenset()) -> Json:
     """Return ``item`` as dicts, lists, strings and integers, different for different contents.
 
-    Equal data means equal content, by ``==`` and as JSON: booleans and floats become marked strings, since
-    ``True == 1`` and ``1.0 == 1``. Keys are sorted. Cache marks and ``None`` fields are left out and bytes become
-    base64, so that a dict and an SDK object with the same content are equal, wherever the caller sets cache marks.
-    Below the keys ``own``, which contain data of a tool or a model, nothing is left out.
+    Equal data means equal content, by ``==`` and as JSON: booleans and floats become marked
+    strings, since ``True == 1`` and ``1.0 == 1``. Keys are sorted. Cache marks and ``None`` fields
+    are left out and bytes become base64, so that a dict and an SDK object with the same content are
+    equal, wherever the caller sets cache marks. Below the keys ``own``, which contain data of a
+    tool or a model, nothing is left out.
 
-    Raises :class:`Unencodable` for objects with hidden data (behind properties, in private attributes), keys that are
-    not strings, more than 100 levels of nesting, and numbers of more than 8,192 bits.
+    Raises :class:`Unencodable` for objects with hidden data (behind properties, in private
+    attributes), keys that are not strings, more than 100 levels of nesting, and numbers of more
+    than 8,192 bits.
     """
     try:
         return _faithful(item, own, 0, False)  # noqa: FBT003
     except Unencodable:
         raise
     except Exception as error:  # a foreign class may raise anything
-        raise Unencodable(f"{type(item).__name__} cannot be read: {type(error).__name__}") from error
+        raise Unencodable(
+            f"{type(item).__name__} cannot be read: {type(error).__name__}"
+        ) from error
 
 
 def _faithful(value: object, own: frozenset[str], depth: int, inside: bool) -> Json:  # noqa: FBT001 - not public
-    if type(value) is not dict and (value is None or isinstance(value, (str, int, float, bytes, bytearray, Enum))):
+    if type(value) is not dict and (
+        value is None or isinstance(value, (str, int, float, bytes, bytearray, Enum))
+    ):
         return _scalar(value)
     if depth > _DEEPEST:
         raise Unencodable("nested too deeply")
@@ -181,7 +200,9 @@ def _faithful(value: object, own: frozenset[str], depth: int, inside: bool) -> J
 
 
 def _scalar(value: object) -> Json:
-    """Return a string, integer or ``None``, marked if Python would consider the value equal to another one."""
+    """Return a string, integer or ``None``, marked if Python would consider the value equal to
+    another one.
+    """
     if isinstance(value, str):
         text = str.__str__(value)
         return f"\0{text}" if text[:1] == "\0" else text
@@ -199,17 +220,23 @@ def _scalar(value: object) -> Json:
 
 
 def _members(item: object) -> Iterator[tuple[str, object]]:
-    """Return names and values of an object's data. Raises ``Unencodable`` if it may have hidden data."""
+    """Return names and values of an object's data. Raises ``Unencodable`` if it may have hidden
+    data.
+    """
     kind: Any = type(item)
     if isinstance(item, type) or callable(item):
         raise Unencodable(f"{kind.__name__} is not data")
     fields = getattr(kind, "model_fields", None)
     if isinstance(fields, Mapping):
         private = getattr(item, "__pydantic_private__", None) or {}
-        if kind.__module__.partition(".")[0] not in _SDKS and any(value not in _EMPTY for value in private.values()):
+        if kind.__module__.partition(".")[0] not in _SDKS and any(
+            value not in _EMPTY for value in private.values()
+        ):
             raise Unencodable(f"{kind.__name__} has private attributes")
         extra = getattr(item, "__pydantic_extra__", None) or {}
-        return chain(((name, value) for name, value in vars(item).items() if name in fields), extra.items())
+        return chain(
+            ((name, value) for name, value in vars(item).items() if name in fields), extra.items()
+        )
     found: dict[str, object] = {}
     for ancestor in kind.__mro__[-2::-1]:
         found.update(_declared(item, ancestor))
@@ -237,7 +264,9 @@ def _declared(item: object, ancestor: type) -> Iterator[tuple[str, object]]:
 
 
 def replaced(item: Message, **updates: Json) -> Message:
-    """Return a copy of ``item`` with some fields changed: of the same class for a pydantic model, else a dict."""
+    """Return a copy of ``item`` with some fields changed: of the same class for a pydantic model,
+    else a dict.
+    """
     if isinstance(item, Mapping):
         return {**item, **updates}
     copy = getattr(item, "model_copy", None)
@@ -247,9 +276,11 @@ def replaced(item: Message, **updates: Json) -> Message:
 
 
 def json_text(value: Json) -> str:
-    """Return ``value`` as text: a string unchanged, ``None`` as an empty string, anything else as JSON.
+    """Return ``value`` as text: a string unchanged, ``None`` as an empty string, anything else as
+    JSON.
 
-    A value that JSON cannot encode (nested too deeply, too large a number) becomes the strings in it, joined.
+    A value that JSON cannot encode (nested too deeply, too large a number) becomes the strings in
+    it, joined.
     """
     if value is None:
         return ""
@@ -267,7 +298,9 @@ def flat(text: str) -> str:
 
 
 def listed(content: Json) -> list[Json] | tuple[Json, ...]:
-    """Return ``content`` as a sequence of parts, whether it is a list, a single part, or ``None``."""
+    """Return ``content`` as a sequence of parts, whether it is a list, a single part, or
+    ``None``.
+    """
     if content is None:
         return ()
     return content if isinstance(content, (list, tuple)) else (content,)
@@ -298,7 +331,9 @@ def _characters(value: Json) -> int:
 
 
 def _leaves(value: Json) -> Iterator[str]:
-    """Yield the strings and keys of a value in order, without recursion, and also if it contains itself."""
+    """Yield the strings and keys of a value in order, without recursion, and also if it contains
+    itself.
+    """
     waiting: list[Json] = [value]
     seen: set[int] = set()
     while waiting:

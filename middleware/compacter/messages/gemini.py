@@ -1,10 +1,10 @@
 """The generateContent message format of Gemini, as google-genai and the REST API take it.
 
-Source of the rules: the Gemini API reference, "Content", and its guide on function calling. A turn with
-function calls comes right after a user's turn or after function responses, and the responses come right after
-it, as many as there are calls. Ids are optional: calls and responses are paired by id where both have one,
-else by name, in order. Field names may be snake_case (SDK) or camelCase (REST); a bare string, part or list
-of parts is a user's content.
+Source of the rules: the Gemini API reference, "Content", and its guide on function calling. A turn
+with function calls comes right after a user's turn or after function responses, and the responses
+come right after it, as many as there are calls. Ids are optional: calls and responses are paired by
+id where both have one, else by name, in order. Field names may be snake_case (SDK) or camelCase
+(REST); a bare string, part or list of parts is a user's content.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from compacter.messages.fields import (
     text_field,
     word,
 )
-from compacter.messages.format import Edit, Message, MessageFormat, foreign
+from compacter.messages.foreign import foreign
+from compacter.messages.format import Edit, Message, MessageFormat
 from compacter.messages.parts import Kind, Outline, Part, Speaker, sealed_size, spoken
 
 _CAMEL = {
@@ -49,12 +50,15 @@ _HUMP = re.compile(r"(?<=[a-z0-9])([A-Z])")
 
 
 class GeminiFormat(MessageFormat):
-    """Contents of parts: calls and responses are parts; a bare string or part is a user's content."""
+    """Contents of parts: calls and responses are parts; a bare string or part is a user's
+    content.
+    """
 
     name = "gemini"
     system_option = "system_instruction"
     """A field of the argument ``config`` of ``generate_content``, to be merged into it."""
-    body, text_type = "parts", ""
+    body = "parts"
+    text_type = ""
     alternates = True
     roles = {  # noqa: RUF012 - ClassVar in the base class
         "user": Kind.USER,
@@ -65,14 +69,20 @@ class GeminiFormat(MessageFormat):
     }
 
     def kind(self, message: Message) -> Kind:
-        """Return the kind of a content by its role; without a role it is the user's, or the model's if it has calls."""
+        """Return the kind of a content by its role; without a role it is the user's, or the model's
+        if it has calls.
+        """
         if type(message) not in _OWN_TYPES and foreign(message):
             return Kind.UNKNOWN
         role = word(message, "role") if _is_content(message) else None
         if isinstance(role, str):
             return self.roles.get(role, Kind.OTHER)
         # google-genai does the same without a role: only the model makes calls.
-        return Kind.ASSISTANT if any(_either(part, "function_call") for part in _parts(message)) else Kind.USER
+        return (
+            Kind.ASSISTANT
+            if any(_either(part, "function_call") for part in _parts(message))
+            else Kind.USER
+        )
 
     def speaker(self, message: Message) -> str:
         """Return the role for alternation; function responses count as the user's."""
@@ -106,9 +116,15 @@ class GeminiFormat(MessageFormat):
             text = part if isinstance(part, str) else field(part, "text")
             if isinstance(text, str):
                 thought = bool(field(part, "thought"))
-                yield Part.of_reasoning(role, len(text), index) if thought else Part.of_text(role, text, index)
+                yield (
+                    Part.of_reasoning(role, len(text), index)
+                    if thought
+                    else Part.of_text(role, text, index)
+                )
             elif made := _either(part, "function_call"):
-                yield Part.of_call(text_field(made, "name"), field(made, "args") or {}, _key(made), index)
+                yield Part.of_call(
+                    text_field(made, "name"), field(made, "args") or {}, _key(made), index
+                )
             elif answer := _either(part, "function_response"):
                 yield from _response(answer, index)
             else:
@@ -129,7 +145,9 @@ class GeminiFormat(MessageFormat):
         return self._rewrite(message, edit)
 
     def blocks(self, message: Message) -> list[Message]:
-        """Return the parts of a content; a bare string, part or list of parts is a user's content too."""
+        """Return the parts of a content; a bare string, part or list of parts is a user's content
+        too.
+        """
         return list(_parts(message))
 
     def _rewrite(self, block: Message, edit: Edit) -> Message:
@@ -142,7 +160,8 @@ class GeminiFormat(MessageFormat):
         answer = _either(block, "function_response")
         if not answer:
             return block
-        # The API requires an object: a single text keeps its key (such as "error"), all else becomes "output".
+        # The API requires an object: a single text keeps its key (such as "error"), all else
+        # becomes "output".
         key, old = _lone_text(field(answer, "response"))
         new = edit("result", old, text_field(answer, "name"))
         if new == old:
@@ -153,10 +172,15 @@ class GeminiFormat(MessageFormat):
         return _with(block, "function_response", edited)
 
     def _content(self, message: Message) -> Json:
-        """Return the content as data in snake_case; a bare string or part becomes a whole content."""
+        """Return the content as data in snake_case; a bare string or part becomes a whole
+        content.
+        """
         if _is_content(message):
             data = _snake(faithful(message, _FREE))
-            parts = [{"text": part} if isinstance(part, str) else part for part in listed(data.get("parts"))]
+            parts = [
+                {"text": part} if isinstance(part, str) else part
+                for part in listed(data.get("parts"))
+            ]
             return dict(sorted({**data, "parts": parts}.items()))
         parts = [
             {"text": data} if isinstance(data := _snake(faithful(part, _FREE)), str) else data
@@ -203,7 +227,8 @@ def _response(answer: Message, index: int) -> Iterator[Part]:
 
 
 def _other(part: Message, role: Speaker, index: int) -> Iterator[Part]:
-    inline, file = _either(part, "inline_data"), _either(part, "file_data")
+    inline = _either(part, "inline_data")
+    file = _either(part, "file_data")
     if inline or file:
         yield _medium(inline or file, role, index)
     elif code := _either(part, "executable_code"):
@@ -218,7 +243,11 @@ def _other(part: Message, role: Speaker, index: int) -> Iterator[Part]:
         yield _medium(part, role, index)  # An uploaded file or a bare blob.
     else:
         data = plain(part)
-        if not isinstance(data, dict) or set(data) - {"thought", "thought_signature", "thoughtSignature"}:
+        if not isinstance(data, dict) or set(data) - {
+            "thought",
+            "thought_signature",
+            "thoughtSignature",
+        }:
             yield Part.of_text(role, json_text(data), index)
 
 
@@ -244,7 +273,8 @@ class _Waiting:
         self._calls = calls
         self._taken: set[int] = set()
         self._places: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
-        for place in range(len(calls) - 1, -1, -1):  # Reversed, so that the first of each kind is popped from the end.
+        # Reversed, so that the first of each kind is popped from the end.
+        for place in range(len(calls) - 1, -1, -1):
             name, call_id = calls[place]
             self._places["name", name].append(place)
             self._places["id" if call_id else "without id", call_id or name].append(place)
@@ -279,7 +309,12 @@ def _snake_key(key: str) -> str:
 
 def _snake(value: Json) -> Json:
     if isinstance(value, dict):
-        return dict(sorted((_snake_key(key), inner if key in _FREE else _snake(inner)) for key, inner in value.items()))
+        return dict(
+            sorted(
+                (_snake_key(key), inner if key in _FREE else _snake(inner))
+                for key, inner in value.items()
+            )
+        )
     return [_snake(inner) for inner in value] if isinstance(value, list) else value
 
 

@@ -1,8 +1,8 @@
 """The chat-completions message format of OpenAI, litellm, and many other servers.
 
-Source of the rules: OpenAI's API reference for chat completions, "messages". A tool message must follow the
-assistant message whose ``tool_calls`` holds its ``tool_call_id``; ``function_call`` with role ``function`` is
-the form before 2023-11.
+Source of the rules: OpenAI's API reference for chat completions, "messages". A tool message must
+follow the assistant message whose ``tool_calls`` holds its ``tool_call_id``; ``function_call`` with
+role ``function`` is the form before 2023-11.
 """
 
 from __future__ import annotations
@@ -10,32 +10,60 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
-from compacter.messages.fields import Json, faithful, field, json_text, listed, replaced, text_field, word
+from compacter.messages.fields import (
+    Json,
+    faithful,
+    field,
+    json_text,
+    listed,
+    replaced,
+    text_field,
+    word,
+)
 from compacter.messages.format import Edit, Message, MessageFormat
 from compacter.messages.parts import Kind, Outline, Part, Speaker
 
 _THOUGHTS = frozenset({"thinking", "redacted_thinking", "reasoning"})
-_MEDIA = frozenset({"image_url", "input_audio", "file", "image", "video_url", "audio_url", "input_image", "document"})
+_MEDIA = frozenset(
+    {
+        "image_url",
+        "input_audio",
+        "file",
+        "image",
+        "video_url",
+        "audio_url",
+        "input_image",
+        "document",
+    }
+)
 
 
 _OWN = frozenset({"arguments", "input"})
 """Keys of data made by a tool's caller, of which nothing is left out in a digest."""
-_ASSISTANT, _RESULT = Kind.ASSISTANT, Kind.RESULT
+_ASSISTANT = Kind.ASSISTANT
+_RESULT = Kind.RESULT
 
 
 class OpenAIFormat(MessageFormat):
-    """Chat completions: ``content`` is text or parts, calls are in ``tool_calls``, results have the role ``tool``."""
+    """Chat completions: ``content`` is text or parts, calls are in ``tool_calls``, results have the
+    role ``tool``.
+    """
 
     name = "openai"
     plain = MessageFormat.roles
     roles = {**plain, "tool": Kind.RESULT, "function": Kind.RESULT}  # noqa: RUF012 - ClassVar in the base class
 
     def read(self, message: Message) -> Outline:
-        """Return the outline of a message; calls and results in their common forms are read without making parts."""
+        """Return the outline of a message; calls and results in their common forms are read without
+        making parts.
+        """
         try:
             if type(message) is dict:
-                role, content = message["role"], message["content"]
-                if role == "tool" and type(content) is str is type(called := message["tool_call_id"]):
+                role = message["role"]
+                content = message["content"]
+                if role == "tool" and type(content) is str is type(
+                    called := message["tool_call_id"]
+                ):
                     return _RESULT, len(content), (), (called,)
                 if role == "assistant" and len(message) == 3:
                     return _read_calls(message["tool_calls"], content)
@@ -68,7 +96,9 @@ class OpenAIFormat(MessageFormat):
         yield Part.of_reasoning(role, size + len(self.compacted(message) or ""), index)
         for call in field(message, "tool_calls") or ():
             function = field(call, "function") or field(call, "custom")
-            yield Part.of_call(text_field(function, "name"), _arguments(function), text_field(call, "id"), index)
+            yield Part.of_call(
+                text_field(function, "name"), _arguments(function), text_field(call, "id"), index
+            )
         legacy = field(message, "function_call")
         if legacy:
             made = text_field(legacy, "name")
@@ -96,12 +126,19 @@ class OpenAIFormat(MessageFormat):
         if isinstance(block, str):
             return new
         # A part with its text elsewhere than in ``text`` becomes a plain text part.
-        return replaced(block, text=new) if field(block, "text") == old else {"type": "text", "text": new}
+        return (
+            replaced(block, text=new)
+            if field(block, "text") == old
+            else {"type": "text", "text": new}
+        )
 
     def _content(self, message: Message) -> Json:
-        """Return the message as data without cache marks and empty fields. The common form is returned unchanged."""
+        """Return the message as data without cache marks and empty fields. The common form is
+        returned unchanged.
+        """
         if type(message) is dict and len(message) == 2:
-            role, text = message.get("role"), message.get("content")
+            role = message.get("role")
+            text = message.get("content")
             if type(role) is str and type(text) is str and role[:1] != "\0" != text[:1]:
                 return {"content": text, "role": role}
         data = faithful(message, _OWN)
@@ -110,28 +147,40 @@ class OpenAIFormat(MessageFormat):
         # SDK objects have empty lists (annotations, tool calls) for fields that a dict omits.
         return {key: value for key, value in data.items() if value not in ([], {})}
 
-    def prompt(self, messages: Sequence[Mapping[str, str]]) -> tuple[list[Message], dict[str, Json]]:
+    def prompt(
+        self, messages: Sequence[Mapping[str, str]]
+    ) -> tuple[list[Message], dict[str, Json]]:
         """Return the prompt as it is, without extra call options."""
         return [dict(message) for message in messages], {}
 
     def compacted(self, message: Message) -> str | None:
-        """Return the summary in the newest ``compaction`` block of Anthropic, which litellm keeps in another field."""
+        """Return the summary in the newest ``compaction`` block of Anthropic, which litellm keeps
+        in another field.
+        """
         if type(message) is dict and "provider_specific_fields" not in message:
             return None
         blocks = field(field(message, "provider_specific_fields"), "compaction_blocks")
-        found = [block for block in listed(blocks) if field(block, "content") or field(block, "encrypted_content")]
+        found = [
+            block
+            for block in listed(blocks)
+            if field(block, "content") or field(block, "encrypted_content")
+        ]
         return text_field(found[-1], "content") if found else None
 
 
 def _read_calls(calls: Json, content: Json) -> Outline:
-    """Return the outline of tool calls with or without a text. Raises for any but the common form."""
+    """Return the outline of tool calls with or without a text. Raises for any but the
+    common form.
+    """
     if type(calls) is not list or not (content is None or type(content) is str):
         raise TypeError
     size = len(content or "")
     ids: list[str] = []
     for call in calls:
         function = call["function"]
-        name, arguments, called = function["name"], function["arguments"], call["id"]
+        name = function["name"]
+        arguments = function["arguments"]
+        called = call["id"]
         if not (type(name) is str is type(arguments) is type(called)):
             raise TypeError
         size += len(name) + len(arguments)
@@ -168,15 +217,19 @@ def _part_text(part: Message) -> str | None:
 
 def _medium(part: Message, role: Speaker, name: str, index: int) -> Part:
     kind = text_field(part, "type")
-    held, detail = field(part, kind), None
+    held = field(part, kind)
+    detail = None
     if kind == "input_audio":
-        mime, data = f"audio/{field(held, 'format') or 'wav'}", field(held, "data")
+        mime = f"audio/{field(held, 'format') or 'wav'}"
+        data = field(held, "data")
     elif kind in ("file", "document"):
         file = field(part, "file") or field(part, "source")
-        mime, data = str(field(file, "format") or "application/pdf"), field(file, "file_data") or field(file, "data")
+        mime = str(field(file, "format") or "application/pdf")
+        data = field(file, "file_data") or field(file, "data")
     else:
         mime = {"video_url": "video/mp4", "audio_url": "audio/mpeg"}.get(kind, "image/*")
-        data, detail = held if isinstance(held, str) else field(held, "url"), field(held, "detail")
+        data = held if isinstance(held, str) else field(held, "url")
+        detail = field(held, "detail")
     return Part.of_medium(role, mime, data, index, name=name, detail=detail)
 
 

@@ -1,4 +1,6 @@
-"""Parts of messages, steps of messages that must stay together, and weights of media, in every format."""
+"""Parts of messages, steps of messages that must stay together, and weights of media, in every
+format.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,8 @@ class Kind(IntEnum):
     INSERTED = 6
     """Filler inserted by compacter, where roles must alternate."""
     COMPACTED = 7
-    """Contains a compaction by the provider; messages before the newest one are not in the model's context."""
+    """Contains a compaction by the provider; messages before the newest one are not in the model's
+    context."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +73,16 @@ PartKind = Literal["text", "call", "result", "media", "reasoning"]
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One part of a message: a text, a tool call, a tool result or a part of one, a medium, or reasoning."""
+    """One part of a message: a text, a tool call, a tool result or a part of one, a medium, or
+    reasoning.
+    """
 
     role: Speaker
     """Speaker; ``"tool"`` for everything inside a tool result."""
     kind: PartKind
     text: str
-    """A text, the arguments of a call as JSON, the output of a result, or the placeholder of a medium.
+    """A text, the arguments of a call as JSON, the output of a result, or the placeholder of a
+    medium.
 
     Empty for reasoning, of which only the size counts.
     """
@@ -107,7 +113,15 @@ class Part:
     @classmethod
     def of_call(cls, name: str, arguments: Json, call_id: str | None, index: int) -> Part:
         """Return a part for a tool call."""
-        return cls("assistant", "call", json_text(arguments), name, index, len(name) + characters(arguments), call_id)
+        return cls(
+            "assistant",
+            "call",
+            json_text(arguments),
+            name,
+            index,
+            len(name) + characters(arguments),
+            call_id,
+        )
 
     @classmethod
     def of_result(cls, output: Json, call_id: str | None, index: int, name: str = "") -> Part:
@@ -126,10 +140,14 @@ class Part:
         detail: Json = None,
         characters: int | None = None,
     ) -> Part:
-        """Return a part for a medium. ``data`` is bytes, base64 or a URL; ``characters`` is the size of a text file."""
+        """Return a part for a medium. ``data`` is bytes, base64 or a URL; ``characters`` is the
+        size of a text file.
+        """
         if isinstance(data, str) and (found := _data_url(data)) is not None:
             mime, data = found
-        if not isinstance(data, (str, bytes, bytearray)) or (isinstance(data, str) and ":" in data[:16]):
+        if not isinstance(data, (str, bytes, bytearray)) or (
+            isinstance(data, str) and ":" in data[:16]
+        ):
             data = None  # A URL, such as https://...
         size = characters
         if size is None:
@@ -138,11 +156,15 @@ class Part:
 
 
 def outlined(role: Kind, parts: Iterable[Part]) -> Outline:
-    """Return the outline of a message with these parts, without calls that have their result in the same message.
+    """Return the outline of a message with these parts, without calls that have their result in the
+    same message.
 
     A user's message with nothing but tool results is a ``RESULT``.
     """
-    size, calls, results, genuine = 0, dict[str, int](), list[str](), False
+    size = 0
+    calls = dict[str, int]()
+    results = list[str]()
+    genuine = False
     for part in parts:
         size += part.size
         genuine = genuine or part.role != "tool"
@@ -164,21 +186,28 @@ _SPEAKING = (Kind.USER, Kind.ASSISTANT, Kind.INSERTED, Kind.COMPACTED)
 def paired(  # noqa: C901 - one decision a line
     messages: Sequence[Any], read: Callable[[Any], Outline], plain: Mapping[str, Kind], filler: str
 ) -> Steps:
-    """Return the outline of a whole history, in which each call is paired with its results by position.
+    """Return the outline of a whole history, in which each call is paired with its results by
+    position.
 
-    Ids are not unique: real transcripts reuse them. A result belongs to the batch of calls just before it, and the
-    batch ends with the next user or assistant message without one of its results. A result without a call is a step of
-    its own, unless calls are still waiting for results, which may follow it.
+    Ids are not unique: real transcripts reuse them. A result belongs to the batch of calls just
+    before it, and the batch ends with the next user or assistant message without one of its
+    results. A result without a call is a step of its own, unless calls are still waiting for
+    results, which may follow it.
 
-    Messages with only a text and a role in ``plain`` are not passed to ``read``, except the ``filler``.
+    Messages with only a text and a role in ``plain`` are not passed to ``read``, except the
+    ``filler``.
     """
-    kinds, sizes, steps, broken = list[Kind](), list[int](), list[int](), list[Broken]()
+    kinds = list[Kind]()
+    sizes = list[int]()
+    steps = list[int]()
+    broken = list[Broken]()
     waiting: dict[str, int] = {}
     caller = 0
     for index, message in enumerate(messages):
         try:
             if plain and not waiting and type(message) is dict and len(message) == 2:
-                text, kind = message["content"], plain[message["role"]]
+                text = message["content"]
+                kind = plain[message["role"]]
                 if type(text) is str and text != filler:
                     kinds.append(kind)
                     sizes.append(len(text))
@@ -213,20 +242,24 @@ def paired(  # noqa: C901 - one decision a line
 
 
 def spoken(text: str) -> str:
-    """Return ``text``, or a placeholder if it is blank: Anthropic, Bedrock and Gemini refuse blank text blocks."""
+    """Return ``text``, or a placeholder if it is blank: Anthropic, Bedrock and Gemini refuse blank
+    text blocks.
+    """
     return text if text.strip() else "(empty)"
 
 
-# -- media ------------------------------------------------------------------------------------------------------------
+# -- media -----------------------------------------------------------------------------------------
 #
-# Providers charge for media by pixels, seconds or pages, not by the length of their base64 text. The weights are
-# estimates, with four characters per token:
+# Providers charge for media by pixels, seconds or pages, not by the length of their base64 text.
+# The weights are estimates, with four characters per token:
 #
-# * an image: 1,000 tokens (OpenAI's high-detail images run from 765 to about 1,500, Anthropic's up to 1,600);
-#   85 tokens where ``detail`` is ``"low"`` (OpenAI's documented price);
-# * audio and video: 25 tokens a second (audio 32, video about 260 at Gemini; compressed audio at 16 kB a second);
+# * an image: 1,000 tokens (OpenAI's high-detail images run from 765 to about 1,500, Anthropic's up
+#   to 1,600); 85 tokens where ``detail`` is ``"low"`` (OpenAI's documented price);
+# * audio and video: 25 tokens a second (audio 32, video about 260 at Gemini; compressed audio at 16
+#   kB a second);
 # * a document: 1,600 tokens a page (Anthropic: 1,500 to 3,000), with 60 kB per page;
-# * encrypted reasoning (encrypted content, a signature): one character per byte of the decoded base64 text.
+# * encrypted reasoning (encrypted content, a signature): one character per byte of the decoded
+#   base64 text.
 
 IMAGE = 4_000
 IMAGE_LOW_DETAIL = 340
@@ -238,7 +271,9 @@ UNKNOWN_MEDIUM = 4_000
 
 
 def media_weight(mime: str, bytes_: int | None = None, *, detail: str | None = None) -> int:
-    """Return the weight of a medium of this MIME type, in characters; ``bytes_`` is its decoded size, if known."""
+    """Return the weight of a medium of this MIME type, in characters; ``bytes_`` is its decoded
+    size, if known.
+    """
     kind = mime.partition("/")[0].lower()
     if kind == "image":
         return IMAGE_LOW_DETAIL if detail == "low" else IMAGE
@@ -270,7 +305,11 @@ def _data_url(url: str) -> tuple[str, str] | None:
     return head.partition(";")[0] or "application/octet-stream", body
 
 
-def placeholder(mime: str, data: str | bytes | bytearray | None = None, *, bytes_: int | None = None) -> str:
-    """Return the text that replaces a medium for a summarizer: its type and size, without path or content."""
+def placeholder(
+    mime: str, data: str | bytes | bytearray | None = None, *, bytes_: int | None = None
+) -> str:
+    """Return the text that replaces a medium for a summarizer: its type and size, without path or
+    content.
+    """
     size = _decoded_size(data) if data else bytes_
     return f"[{mime or 'media'}, {size:,} bytes]" if size else f"[{mime or 'media'}]"

@@ -1,8 +1,8 @@
 """The Responses message format of OpenAI: a list of items instead of messages.
 
-Source of the rules: OpenAI's API reference for responses, "input", and its guide on reasoning. Each call is
-an item with a ``call_id``, and so is its output, which may come after other items. A reasoning item must be
-followed by the items it was made with, and those must keep it.
+Source of the rules: OpenAI's API reference for responses, "input", and its guide on reasoning. Each
+call is an item with a ``call_id``, and so is its output, which may come after other items. A
+reasoning item must be followed by the items it was made with, and those must keep it.
 """
 
 from __future__ import annotations
@@ -12,8 +12,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from compacter.messages.fields import Json, characters, faithful, field, listed, replaced, text_field, word
-from compacter.messages.format import Edit, Message, MessageFormat, foreign
+from compacter.messages.fields import (
+    Json,
+    characters,
+    faithful,
+    field,
+    listed,
+    replaced,
+    text_field,
+    word,
+)
+from compacter.messages.foreign import foreign
+from compacter.messages.format import Edit, Message, MessageFormat
 from compacter.messages.parts import Broken, Kind, Outline, Part, Speaker, Steps, sealed_size
 
 _TYPES = {
@@ -66,7 +76,9 @@ class ResponsesFormat(MessageFormat):
         return Kind.ASSISTANT if what.endswith("_call") else Kind.UNKNOWN
 
     def outline(self, messages: Sequence[Message]) -> Steps:
-        """Return kinds, sizes and steps; a step spans from a call to its output, and from reasoning to its items."""
+        """Return kinds, sizes and steps; a step spans from a call to its output, and from reasoning
+        to its items.
+        """
         return _grouped(messages, [self.read(item) for item in messages])
 
     def speaker(self, message: Message) -> str:
@@ -80,10 +92,13 @@ class ResponsesFormat(MessageFormat):
                 yield _part(part, role, index)
         elif what in ("reasoning", *_COMPACTED):
             texts = (*listed(field(message, "summary")), *listed(field(message, "content")))
-            size = sum(map(len, map(_part_text, texts))) + sealed_size(field(message, "encrypted_content"))
+            size = sum(map(len, map(_part_text, texts))) + sealed_size(
+                field(message, "encrypted_content")
+            )
             yield Part.of_reasoning(role, size, index)
         elif what == "mcp_approval_request":
-            name, arguments = text_field(message, "name"), field(message, "arguments")
+            name = text_field(message, "name")
+            arguments = field(message, "arguments")
             yield Part.of_call(name, arguments, text_field(message, "id"), index)
         elif what == "mcp_approval_response":
             approved = "approved" if field(message, "approve") else "refused"
@@ -91,7 +106,9 @@ class ResponsesFormat(MessageFormat):
         elif what.endswith("_output"):
             # The id has a part of its own, as the output may be empty or only an image.
             # The output of a local shell has the id of its call in ``id``.
-            yield Part.of_result("", text_field(message, "call_id") or text_field(message, "id"), index)
+            yield Part.of_result(
+                "", text_field(message, "call_id") or text_field(message, "id"), index
+            )
             yield from _output(field(message, "output"), index)
         elif what.endswith("_call") or what == "program":
             yield from _call(message, what, index)
@@ -111,7 +128,8 @@ class ResponsesFormat(MessageFormat):
             return super().rewrite(message, edit)
         if _type(message) in _RESULTS:
             name, text = _RESULTS[_type(message)]
-            tool, results = _type(message).removesuffix("_call"), listed(field(message, name))
+            tool = _type(message).removesuffix("_call")
+            results = listed(field(message, name))
             edited = [self._with_results(result, (text,), edit, tool) for result in results]
             same = all(new is old for new, old in zip(edited, results, strict=True))
             return message if same else replaced(message, **{name: edited})
@@ -127,7 +145,11 @@ class ResponsesFormat(MessageFormat):
             return block
         edited = self._reworded(block, _part_text(block), edit)
         # Annotations refer to positions in the old text.
-        return replaced(edited, annotations=[]) if edited is not block and field(block, "annotations") else edited
+        return (
+            replaced(edited, annotations=[])
+            if edited is not block and field(block, "annotations")
+            else edited
+        )
 
     def _content(self, message: Message) -> Json:
         """Return the item as data without cache marks; an item without a type is a message."""
@@ -137,7 +159,9 @@ class ResponsesFormat(MessageFormat):
         return data
 
     def compacted(self, message: Message) -> str | None:
-        """Return the summary in a ``compaction`` item. Only litellm's is readable: JSON instead of encrypted text."""
+        """Return the summary in a ``compaction`` item. Only litellm's is readable: JSON instead of
+        encrypted text.
+        """
         if _type(message) not in _COMPACTED:
             return None
         try:
@@ -156,16 +180,22 @@ def _type(item: Message) -> str:
 
 
 def _call(item: Message, what: str, index: int) -> Iterator[Part]:
-    """Yield the parts of a call; one run by OpenAI itself has no ``call_id`` and contains its result."""
+    """Yield the parts of a call; one run by OpenAI itself has no ``call_id`` and contains its
+    result.
+    """
     found = (field(item, name) for name in _ARGUMENTS)
     arguments = next((value for value in found if value is not None), None)
     call_id = text_field(item, "call_id") or None
-    yield Part.of_call(text_field(item, "name") or what.removesuffix("_call"), arguments, call_id, index)
+    yield Part.of_call(
+        text_field(item, "name") or what.removesuffix("_call"), arguments, call_id, index
+    )
     if call_id:
         return
     picture = field(item, "result")
     if isinstance(picture, str) and what == "image_generation_call":
-        yield Part.of_medium("assistant", f"image/{field(item, 'output_format') or 'png'}", picture, index)
+        yield Part.of_medium(
+            "assistant", f"image/{field(item, 'output_format') or 'png'}", picture, index
+        )
     for output in _OUTPUTS:
         yield from _output(field(item, output), index)
 
@@ -191,34 +221,42 @@ def _part_text(part: Message) -> str:
 
 
 def _medium(part: Message, role: Speaker, index: int) -> Part:
-    kind, data = text_field(part, "type"), field(part, "image_url") or field(part, "file_data") or field(part, "url")
+    kind = text_field(part, "type")
+    data = field(part, "image_url") or field(part, "file_data") or field(part, "url")
     mime = "application/pdf" if kind == "input_file" else "image/*"
     if kind == "input_audio":
         audio = field(part, "input_audio")
-        mime, data = f"audio/{field(audio, 'format') or 'wav'}", field(audio, "data")
+        mime = f"audio/{field(audio, 'format') or 'wav'}"
+        data = field(audio, "data")
     return Part.of_medium(role, mime, data, index, detail=field(part, "detail"))
 
 
 def _grouped(items: Sequence[Message], outlines: Sequence[Outline]) -> Steps:
     """Return the steps as the union of spans, in linear time."""
-    reach = list(range(len(outlines)))  # Index of the last item that must stay together with this one.
+    # Index of the last item that must stay together with this one.
+    reach = list(range(len(outlines)))
     waiting, broken = _join_calls(items, outlines, reach)
     _join_reasoning(items, outlines, reach)
     final = _final_run(outlines)
     opened = min((index for index, _ in waiting if index in final), default=None)
     if opened is not None:
         reach[opened] = len(outlines) - 1
-    broken.extend(Broken(index, called, "unanswered call") for index, called in waiting if index not in final)
+    broken.extend(
+        Broken(index, called, "unanswered call") for index, called in waiting if index not in final
+    )
     broken.sort(key=lambda half: half.index)
     steps = _steps(reach)
-    kinds, sizes = [read[0] for read in outlines], [read[1] for read in outlines]
+    kinds = [read[0] for read in outlines]
+    sizes = [read[1] for read in outlines]
     return Steps(kinds, sizes, steps, tuple(broken), None if opened is None else steps[-1])
 
 
 def _join_calls(
     items: Sequence[Message], outlines: Sequence[Outline], reach: list[int]
 ) -> tuple[list[tuple[int, str]], list[Broken]]:
-    """Pair each output with the latest open call of its id. Returns the unpaired calls and outputs."""
+    """Pair each output with the latest open call of its id. Returns the unpaired calls and
+    outputs.
+    """
     orphans: list[Broken] = []
     waiting: dict[str, list[int]] = {}
     referred: int | None = None
@@ -240,11 +278,13 @@ def _join_calls(
     return [(index, called) for called, places in waiting.items() for index in places], orphans
 
 
-def _join_reasoning(items: Sequence[Message], outlines: Sequence[Outline], reach: list[int]) -> None:
+def _join_reasoning(
+    items: Sequence[Message], outlines: Sequence[Outline], reach: list[int]
+) -> None:
     """Pair reasoning with the items that the model made right after it.
 
-    A response's items follow each other; only a user, an output or an instruction stands between two
-    responses. A reference may stand for reasoning.
+    A response's items follow each other; only a user, an output or an instruction stands between
+    two responses. A reference may stand for reasoning.
     """
     end = len(items)
     for index in range(len(items) - 1, -1, -1):
@@ -255,7 +295,9 @@ def _join_reasoning(items: Sequence[Message], outlines: Sequence[Outline], reach
 
 
 def _final_run(outlines: Sequence[Outline]) -> range:
-    """Return the items of the last response if only outputs follow it, as some calls may have no output yet."""
+    """Return the items of the last response if only outputs follow it, as some calls may have no
+    output yet.
+    """
     stop = len(outlines)
     while stop and outlines[stop - 1][0] in (Kind.RESULT, Kind.SYSTEM):
         stop -= 1

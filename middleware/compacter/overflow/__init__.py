@@ -1,12 +1,26 @@
 """The detector: whether an error means that the request is too long for the model, and by how much.
 
-``signals`` collects text, status and codes of an exception, ``text`` normalises the text, ``table`` has the patterns,
-``detect`` has the rules that combine them, and ``numbers`` finds the limit and the size of the request.
+``signals`` collects text, status and codes of an exception, and ``text`` normalises the text.
+``limits``, ``vetoes``, ``european``, ``romance``, ``east_asian`` and ``number_words`` are the table
+of patterns, whose rows ``table`` explains. ``detect`` has the rules that combine them, and
+``numbers`` finds the limit and the size of the request. ``messages.refusals`` reads what came
+without an exception.
 """
 
 from __future__ import annotations
 
-from compacter.overflow.detect import NO_ROOM, detect_in_reply, detect_text, detect_token_limit, explain
+from compacter.overflow.detect import (
+    detect_in_body,
+    detect_text,
+    detect_token_limit,
+    explain,
+)
 from compacter.overflow.numbers import TokenLimit
 
-__all__ = ["NO_ROOM", "TokenLimit", "detect_in_reply", "detect_text", "detect_token_limit", "explain"]
+__all__ = [
+    "TokenLimit",
+    "detect_in_body",
+    "detect_text",
+    "detect_token_limit",
+    "explain",
+]

@@ -1,7 +1,7 @@
-"""Collect text, status and codes of an exception or a body of any SDK, and the exceptions related to it.
+"""Collect text, status and codes of an exception or a body of any SDK, and the exceptions related
+to it.
 
-It does not import an SDK, and does no I/O: of a response it uses only what was already read. The last part normalises
-the text, which may have passed through a terminal, a JSON encoder or an editor.
+It does not import an SDK, and does no I/O: of a response it uses only what was already read.
 """
 
 from __future__ import annotations
@@ -9,57 +9,77 @@ from __future__ import annotations
 # ruff: noqa: SIM905 - this many names are easier to read as words of a line
 import builtins
 import re
-import unicodedata
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
+from compacter.overflow.text import BREAK, MAX_TEXT, text_of
+
 MAX_EXCEPTIONS: Final = 64
 """Most exceptions read of one chain."""
 
-_MAX_NODES, _MAX_DEPTH, _MAX_MEMBERS = 300, 12, 60
+_MAX_NODES = 300
+_MAX_DEPTH = 12
+_MAX_MEMBERS = 60
 """Bounds for reading one body."""
 
-_STATUS_NAMES: Final = "status_code http_status status code http_code httpStatusCode statusCode".split()
-_CODE_NAMES: Final = "code error_code errcode err_code type error_type status reason name grpc_status_code".split()
-_TEXT_NAMES: Final = "message msg detail details description user_message error_message errorMessage reason".split()
-_BODY_NAMES: Final = (
-    "body error json_body doc response data http_body payload raw response_body responseBody content".split()
+_STATUS_NAMES: Final = (
+    "status_code http_status status code http_code httpStatusCode statusCode".split()
 )
+_CODE_NAMES: Final = (
+    "code error_code errcode err_code type error_type status reason name grpc_status_code"
+).split()
+_TEXT_NAMES: Final = (
+    "message msg detail details description user_message error_message errorMessage reason"
+).split()
+_BODY_NAMES: Final = (
+    "body error json_body doc response data http_body payload raw response_body "
+    "responseBody content"
+).split()
 _READ: Final = ("_content", "_body", "_text")
 """Attributes of an HTTP response with a body that was already read."""
 _WRAPPED_NAMES: Final = (
-    "original_exception original_error orig inner_exception wrapped exc exception error last_exception last_error "
+    "original_exception original_error orig inner_exception wrapped exc exception "
+    "error last_exception last_error "
     "cause reason underlying"
 ).split()
 
 # Members of a body, in lower case.
 _STATUS_KEYS: Final = frozenset(name.lower() for name in _STATUS_NAMES)
-_CODE_KEYS: Final = frozenset((*_CODE_NAMES, *_STATUS_KEYS, "errorcode", "errortype", "__type")) - {"name"}
+_CODE_KEYS: Final = frozenset((*_CODE_NAMES, *_STATUS_KEYS, "errorcode", "errortype", "__type")) - {
+    "name"
+}
 # These repeat the request: the words of the caller's own messages are not evidence.
 _ECHOED: Final = frozenset(
-    "messages contents request request_body requestbody headers tools history kwargs traceback input prompt "
+    "messages contents request request_body requestbody headers tools history "
+    "kwargs traceback input prompt "
     "system".split()
 )
 
-_CLASS_NAME: Final = re.compile(r"\b[A-Za-z_][A-Za-z0-9_.]{0,80}?[a-z](?:Error|Exception|Fault)(?:Exception)?\b")
+_CLASS_NAME: Final = re.compile(
+    r"\b[A-Za-z_][A-Za-z0-9_.]{0,80}?[a-z](?:Error|Exception|"
+    r"Fault)(?:Exception)?\b"
+)
 _STATUS: Final = re.compile(r"[1-5]\d\d", re.ASCII)
 _CODE: Final = re.compile(r"[^\s-]\S{0,99}")
 _RETRIED: Final = re.compile(r"\b(?:attempts?|retr(?:y|ies|ied)|tries|tried)\b", re.IGNORECASE)
 NETWORK: Final = re.compile(
-    r"Timeout|TimedOut|Connect(?:ion|or|Error|$)|Disconnected|Protocol(?:Error)|ReadError|WriteError|Network|SSL|DNS"
+    r"Timeout|TimedOut|Connect(?:ion|or|Error|$)|Disconnected|Protocol(?:Error)|"
+    r"ReadError|WriteError|Network|SSL|DNS"
     r"|IncompleteRead|ChunkedEncoding|Unavailable"
 )
 """Class names of failed connections and time-outs."""
 _FAILED: Final = re.compile(
-    r"fail|error|retr(?:y|ies)|attempts?\b|exhaust|completion|provider|upstream|generat|unexpected|went wrong|could not"
+    r"fail|error|retr(?:y|ies)|attempts?\b|exhaust|completion|provider|upstream|"
+    r"generat|unexpected|went wrong|could not"
     r"|unable|失败|错误|失敗|エラー|오류|실패|fehler|echec|erreur|fallo|falha|erro|ошибк",
     re.IGNORECASE,
 )
 _WRAPPING_TYPE: Final = re.compile(
-    r"LLM|Model|Provider|Retry|API|Completion|Generat|Agent|Chat|Upstream|Inference|Invo|Client|Gateway|Wrap|Engine"
+    r"LLM|Model|Provider|Retry|API|Completion|Generat|Agent|Chat|Upstream|Inference|"
+    r"Invo|Client|Gateway|Wrap|Engine"
 )
 
 
@@ -86,11 +106,17 @@ def signals_of(error: object, *, status: int | None = None, code: str | None = N
         codes += [_attribute(error, name) for name in _CODE_NAMES]
         types += [base.__name__ for base in type(error).__mro__[:-1]]
         said = [_attribute(error, name) for name in _TEXT_NAMES]
-        bodies = [text_of(error), *(text for text in said if isinstance(text, str | bytes)), *error.args[:20]]
+        bodies = [
+            text_of(error),
+            *(text for text in said if isinstance(text, str | bytes)),
+            *error.args[:20],
+        ]
         bodies += [_attribute(error, name) for name in _BODY_NAMES]
     stated: list[object] = []  # Statuses in a body, the last one first, as it counts.
     length = 0
-    for key, value in (leaf for body in bodies if not isinstance(body, BaseException) for leaf in _leaves(body)):
+    for key, value in (
+        leaf for body in bodies if not isinstance(body, BaseException) for leaf in _leaves(body)
+    ):
         if key in _CODE_KEYS:
             codes.append(value)
         if key in _STATUS_KEYS and isinstance(value, int):
@@ -105,10 +131,21 @@ def signals_of(error: object, *, status: int | None = None, code: str | None = N
     text = f" {BREAK} ".join(texts)
     types += [name.rpartition(".")[2] for name in _CLASS_NAME.findall(text)]
     codes = [each.value if isinstance(each, Enum) else each for each in codes]
-    words = [text_of(each).lower() for each in codes if isinstance(each, str | int) and not isinstance(each, bool)]
+    words = [
+        text_of(each).lower()
+        for each in codes
+        if isinstance(each, str | int) and not isinstance(each, bool)
+    ]
     return Signals(
         _CLASS_NAME.sub(" ", text),
-        next((int(text) for each in (*statuses, *stated) if _STATUS.fullmatch(text := text_of(each))), None),
+        next(
+            (
+                int(text)
+                for each in (*statuses, *stated)
+                if _STATUS.fullmatch(text := text_of(each))
+            ),
+            None,
+        ),
         frozenset(word for word in words if _CODE.fullmatch(word)),
         tuple(types),
     )
@@ -134,19 +171,34 @@ def _leaves(body: object) -> Iterator[tuple[str, object]]:
         elif value is not None and not callable(value):
             members = value
             if not isinstance(members, Mapping):
-                own, extra = _attribute(value, "__dict__"), _attribute(value, "__pydantic_extra__")
-                members = {**(own if isinstance(own, dict) else {}), **(extra if isinstance(extra, dict) else {})}
-                if read := [text for name in _READ if isinstance(text := members.get(name), str | bytes)]:
+                own = _attribute(value, "__dict__")
+                extra = _attribute(value, "__pydantic_extra__")
+                members = {
+                    **(own if isinstance(own, dict) else {}),
+                    **(extra if isinstance(extra, dict) else {}),
+                }
+                if read := [
+                    text for name in _READ if isinstance(text := members.get(name), str | bytes)
+                ]:
                     members = {"": read[0]}
                 elif members.keys() & {"headers", "_headers", "_request", "request"}:
-                    members = {}  # An HTTP response that was not read: reading its text would be I/O.
-                members = {name: member for name, member in members.items() if not str(name).startswith("_")}
+                    # An HTTP response that was not read: reading its text would be I/O.
+                    members = {}
+                members = {
+                    name: member
+                    for name, member in members.items()
+                    if not str(name).startswith("_")
+                }
             numbers = []
             for name, member in list(members.items())[:_MAX_MEMBERS]:
                 key = text_of(name).lower()
                 if key in _ECHOED and not (isinstance(member, str) and len(member) <= 1_000):
                     continue
-                if isinstance(member, int | float) and key not in _CODE_KEYS and not isinstance(member, bool):
+                if (
+                    isinstance(member, int | float)
+                    and key not in _CODE_KEYS
+                    and not isinstance(member, bool)
+                ):
                     numbers.append(f"{key}: {member}")
                 else:
                     inner.append((key, member))
@@ -163,11 +215,13 @@ def _attribute(thing: object, name: str) -> object:
         return None
 
 
-# -- related exceptions -----------------------------------------------------------------------------------------------
+# -- related exceptions ----------------------------------------------------------------------------
 
 
 def reasons(error: BaseException) -> Iterator[BaseException]:
-    """Yield the reasons of an exception: its cause, a retry's last attempt, exceptions in attributes and arguments."""
+    """Yield the reasons of an exception: its cause, a retry's last attempt, exceptions in
+    attributes and arguments.
+    """
     if error.__cause__ is not None:
         yield error.__cause__
     attempt = _attribute(error, "last_attempt")
@@ -181,7 +235,9 @@ def reasons(error: BaseException) -> Iterator[BaseException]:
 
 
 def siblings(error: BaseException) -> tuple[BaseException, ...]:
-    """Return the exceptions that a group raised at the same time; empty for a group of consecutive attempts."""
+    """Return the exceptions that a group raised at the same time; empty for a group of consecutive
+    attempts.
+    """
     if not isinstance(error, BaseExceptionGroup) or _RETRIED.search(text_of(error)):
         return ()
     return _members(error)
@@ -199,163 +255,28 @@ def _members(error: BaseException) -> tuple[BaseException, ...]:
 def handled(error: BaseException) -> BaseException | None:
     """Return the exception that was being handled, if this one only wraps it.
 
-    Python sets ``__context__`` on every exception raised in a handler, also on one that is unrelated to the old one,
-    such as a time-out of the next request. It counts if it is not suppressed (``from None``) and the newer exception
-    only means "it failed": it has no status of its own, and is not a network error, ``ValueError`` or ``KeyError``.
+    Python sets ``__context__`` on every exception raised in a handler, also on one that is
+    unrelated to the old one, such as a time-out of the next request. It counts if it is not
+    suppressed (``from None``) and the newer exception only means "it failed": it has no status of
+    its own, and is not a network error, ``ValueError`` or ``KeyError``.
     """
-    old, kind = error.__context__, type(error)
+    old = error.__context__
+    kind = type(error)
     if error.__suppress_context__ or old is None or signals_of(error).status is not None:
         return None
     bases = [base.__name__ for base in kind.__mro__ if base.__module__ != "builtins"]
     if any(NETWORK.search(name) for name in bases) or isinstance(error, OSError):
         return None
     wraps = _WRAPPING_TYPE.search(kind.__name__) is not None
-    has_meaning = isinstance(error, ArithmeticError | LookupError | TypeError | AssertionError | ValueError)
-    if kind not in {Exception, RuntimeError} and not wraps and (has_meaning or hasattr(builtins, kind.__name__)):
+    has_meaning = isinstance(
+        error, ArithmeticError | LookupError | TypeError | AssertionError | ValueError
+    )
+    if (
+        kind not in {Exception, RuntimeError}
+        and not wraps
+        and (has_meaning or hasattr(builtins, kind.__name__))
+    ):
         return None
     text = text_of(error).strip()
     same = not text or text == text_of(old).strip()
     return old if same or wraps or _FAILED.search(text) else None
-
-
-# -- the text of an error ----------------------------------------------------------------------------------------------
-#
-# The patterns (see ``table``) are written for the normalised form: lower case, ASCII digits and quotes, no accents,
-# single spaces, no URL, no colour code, no frame of a terminal, JSON escapes decoded, words that a line wrap broke
-# joined again.
-
-MAX_TEXT: Final = 32_768
-"""Most characters read of one error. Of a longer text the beginning and the end are read."""
-
-BREAK: Final = "\x1e"
-"""Separator of two pieces that are not one sentence."""
-
-BROKEN: Final = "\x1f"
-"""Mark where a line wrap or a frame may have broken a number: digits next to it are not read as a number."""
-
-MAX_SENTENCE: Final = 1_500
-"""Longest sentence in characters; a longer one is read in pieces of this size."""
-
-MAX_SENTENCES: Final = 200
-"""Most sentences read; of more, the first and the last half of this number."""
-
-Span = tuple[int, int]
-"""Start and end of a piece of text, in characters."""
-
-_HALF: Final = MAX_TEXT // 2
-
-_ANSI: Final = re.compile(r"\x1b\[[0-9;]{0,20}[A-Za-z]")
-_FRAME: Final = r"[\u2500-\u259f|]"
-# A digit, the edge of a line (with or without a frame), a digit: 13 and 1072 may have been 131072.
-_BROKEN_NUMBER: Final = re.compile(
-    rf"(?<=\d)(?P<comma>[.,]?) {{0,2}}{_FRAME}{{0,2}}\r?\n[ \t]{{0,40}}{_FRAME}{{0,2}} {{0,8}}(?=\d)"
-)
-_FRAMES: Final = re.compile(r"[\u2500-\u259f]+|(?<![^\s])\|(?=\s)|(?<=\s)\|(?![^\s])")
-_PARAGRAPH: Final = re.compile(r"\n[ \t\r]{0,40}\n|\n(?=[A-Z][A-Za-z_ -]{1,30}: )|(?=Received Model Group=)")
-
-_ESCAPED_LETTER: Final = re.compile(r"\\{1,16}u([0-9a-fA-F]{4})(?:\\{1,16}u([dD][c-fC-F][0-9a-fA-F]{2}))?")
-_ESCAPED_SPACE: Final = re.compile(r"\\{1,16}[nrt](?![a-z]{1,8}[:\\])")
-_ESCAPED_QUOTE: Final = re.compile(r"\\{1,16}(?=[\"'`/])")
-_ENTITIES: Final = {"&gt;": ">", "&lt;": "<", "&#39;": "'", "&quot;": '"', "&nbsp;": " ", "&amp;": "&"}
-_ENTITY: Final = re.compile("|".join(_ENTITIES))
-
-_END: Final = re.compile(
-    r"(?<!\be\.g)(?<!\bi\.e)(?<!\bmax)(?<!\bmin)(?<!\bapprox)(?<!\bno)[.!?](?=[\s\"'`)\]}]|$)"
-    r"|[。！？\x1e;；]|[\"'`](?=\s?[,}])|\s-\s(?=\{)"
-)
-
-_URL: Final = re.compile(r"\b[a-z][a-z0-9+.-]{1,9}://[^\s\"'<>)\]]{1,2000}", re.IGNORECASE)
-_SPACE: Final = re.compile(r"[^\S\x1e\x1f]+")
-_HARD_SPACE: Final = re.compile(r"(?<=\d)[\u00a0\u2007\u2008\u2009\u202f](?=\d{3}(?!\d))")
-_INVISIBLE: Final = re.compile(r"[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
-_ACCENT: Final = re.compile(r"[\u0300-\u036f]")
-_SPELLINGS: Final = str.maketrans(
-    {
-        **dict.fromkeys("\u2018\u2019\u201a\u201b\u2032\u00b4\u02bc", "'"),
-        **dict.fromkeys("\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb", '"'),
-        **dict.fromkeys("\u2264\u2a7d\u2266", "<="),
-        **dict.fromkeys("\u2265\u2a7e\u2267", ">="),
-        "\u00df": "ss",
-    }
-)
-
-# If an error repeats the caller's own messages, their words are not evidence.
-_ECHO_ROLE: Final = re.compile(
-    r"[\"']role[\"']\s{0,4}:\s{0,4}[\"'](?:user|assistant|system|tool|developer)[\"']|\bkwargs ?[=:]"
-)
-_ECHO: Final = re.compile(
-    r"[\"'](?:content|text|arguments|prompt|input)[\"']\s{0,4}:\s{0,4}(?:\"[^\"]{0,20000}\"|'[^']{0,20000}')"
-)
-_ECHO_VALUE: Final = re.compile(r"\binput_value=(?:\"[^\"]{0,20000}\"|'[^']{0,20000}')")
-
-# Words of the patterns that a terminal may break anywhere: "maxi" + "mum".
-_MENDED: Final = re.compile(
-    "allowed|completion|context|conversation|exceeded|exceeding|exceeds|input|length|limit|longer|maximum|messages"
-    "|model|prompt|reduce|request|requested|resulted|tokens|window"
-)
-_TWO_PIECES: Final = re.compile(r"\b([a-z]{1,11})( |- )(?=([a-z]{1,11})\b)")
-
-
-def text_of(value: object) -> str:
-    """Return ``str(value)``, empty if that raises, or decoded bytes; at most ``MAX_TEXT`` characters."""
-    try:
-        if isinstance(value, bytes | bytearray):
-            value = value[: 4 * MAX_TEXT].decode("utf-8", "replace")
-        return bounded(str(value))
-    except Exception:  # noqa: BLE001 - a foreign class may raise anything
-        return ""
-
-
-def bounded(text: str) -> str:
-    """Return at most ``MAX_TEXT`` characters: the beginning, and the end, which has the last of several attempts."""
-    return text if len(text) <= MAX_TEXT else f"{text[:_HALF]} {BREAK} {text[-_HALF:]}"
-
-
-def fold(text: str) -> str:
-    """Return text without accents, and full-width forms as plain characters. Patterns are converted in the same way."""
-    text = unicodedata.normalize("NFKD", text.translate(_SPELLINGS))
-    return unicodedata.normalize("NFKC", _ACCENT.sub("", text))
-
-
-def normalise(text: str) -> str:
-    """Return the normalised form of at most ``MAX_TEXT`` characters of ``text``."""
-    text = _ANSI.sub("", bounded(text))
-    text = _ESCAPED_LETTER.sub(_decoded, text)
-    text = _BROKEN_NUMBER.sub(BROKEN, text)
-    text = _FRAMES.sub(" ", text)
-    text = _PARAGRAPH.sub(f" {BREAK} ", text)
-    text = _ESCAPED_QUOTE.sub("", _ESCAPED_SPACE.sub(" ", text))
-    text = _ENTITY.sub(lambda match: _ENTITIES[match.group()], text)
-    if not text.isascii():
-        text = fold(_INVISIBLE.sub("", _HARD_SPACE.sub("_", text)))
-    text = _URL.sub(" ", text).lower()
-    if _ECHO_ROLE.search(text):
-        text = _ECHO.sub(" ", text)
-    text = _ECHO_VALUE.sub(" ", text)
-    return _TWO_PIECES.sub(_mended, _SPACE.sub(" ", text))
-
-
-def _decoded(match: re.Match[str]) -> str:
-    """Return the character of a JSON escape, or of two that are a surrogate pair."""
-    first, second = int(match[1], 16), match[2]
-    if 0xD800 <= first < 0xDC00 and second:
-        return chr(0x10000 + ((first - 0xD800) << 10) + (int(second, 16) - 0xDC00))
-    return chr(first) + (chr(int(second, 16)) if second else "")
-
-
-def _mended(match: re.Match[str]) -> str:
-    return match[1] if _MENDED.fullmatch(match[1] + match[3]) else match.group()
-
-
-def sentences(text: str) -> list[Span]:
-    """Return start and end of the sentences of a normalised text; long ones in pieces."""
-    found: list[Span] = []
-    start = 0
-    for end in [*(match.end() for match in _END.finditer(text)), len(text)]:
-        while start < end:
-            stop = min(end, start + MAX_SENTENCE)
-            if text[start:stop].strip():
-                found.append((start, stop))
-            start = stop
-    half = MAX_SENTENCES // 2
-    return found if len(found) <= MAX_SENTENCES else [*found[:half], *found[-half:]]

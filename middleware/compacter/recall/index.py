@@ -1,8 +1,8 @@
 """Index of folded messages: SQLite's full-text search (FTS5) over their passages, in memory.
 
-FTS5 finds the words, with English stemming and without accents; scripts without spaces are searched by pairs of
-characters. The score is BM25's weight of rare words in a passage and its neighbours, as an answer seldom repeats the
-words of its question.
+FTS5 finds the words, with English stemming and without accents; scripts without spaces are searched
+by pairs of characters. The score is BM25's weight of rare words in a passage and its neighbours, as
+an answer seldom repeats the words of its question.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import sqlite3
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cache
 from heapq import nlargest
@@ -21,35 +20,46 @@ from itertools import count as counter
 from itertools import takewhile
 from sys import getsizeof
 from typing import Any, NamedTuple
-from weakref import finalize
 
+from compacter.database import Database
 from compacter.errors import CompacterError
-from compacter.locks import Lock
+from compacter.locks import ForkAware, LibraryUnusableError, Lock
 from compacter.messages.fields import Json
 from compacter.messages.parts import Part
-from compacter.recall.passages import DENSE, asks, cut, readable
-from compacter.summary.sentences import FUNCTION_WORDS
+from compacter.recall.passages import asks, cut, readable
+from compacter.text.words import DENSE, FUNCTION_WORDS
 
 MAX_BYTES = 64_000_000
 """Default size limit of an index in bytes, with its texts; the oldest texts are dropped."""
 
-_AROUND = ((0, 1.0), *((side * step, share**step) for step in (1, 2, 3, 4) for side, share in ((-1, 0.8), (1, 0.7))))
-"""Offsets of the neighbours of a passage, and the share of its weight for a word that only occurs there."""
-_MORE = 50  # Number of runs, beyond the limit, whose neighbours are read too: those with the most weight.
+_AROUND = (
+    (0, 1.0),
+    *((side * step, share**step) for step in (1, 2, 3, 4) for side, share in ((-1, 0.8), (1, 0.7))),
+)
+"""Offsets of the neighbours of a passage, and the share of its weight for a word that only occurs
+there."""
+# Number of runs, beyond the limit, whose neighbours are read too: those with the most weight.
+_MORE = 50
 _POSTINGS = 5_000
-"""Most occurrences read in one search, which bounds its time: those of the rarest words first, and the newest."""
+"""Most occurrences read in one search, which bounds its time: those of the rarest words first, and
+the newest."""
 _MOST_TERMS = 64
 _LONGEST_TURN = 200
 """Number of entries after the user's that are searched for the end of a turn."""
-_SHORT_NUMBER, _NUMBER_WEIGHT = 3, 0.3
+_SHORT_NUMBER = 3
+_NUMBER_WEIGHT = 0.3
 """Most digits of a number that means little without the word beside it, and its weight alone."""
 _LONGEST_QUESTION = 4_000
-"""Most characters read of a question; of a longer one the beginning and the end, where the request mostly is."""
+"""Most characters read of a question; of a longer one the beginning and the end, where the request
+mostly is."""
 
 _RUN = re.compile(f"[{DENSE}]+")
 _WORD = re.compile(r"[^\W_]+")
 _NAME = re.compile(r"(?<![^\W_])[^\W_]+(?:[-_./:@\\#]{1,3}[^\W_]+){1,12}")
-_TABLE = "CREATE VIRTUAL TABLE passages USING fts5(text, content='', tokenize='porter unicode61 remove_diacritics 2')"
+_TABLE = (
+    "CREATE VIRTUAL TABLE passages USING fts5(text, content='', tokenize='porter "
+    "unicode61 remove_diacritics 2')"
+)
 _COUNT = "SELECT count(*) FROM passages WHERE text MATCH ?"
 _ROWS = "SELECT rowid FROM passages WHERE text MATCH ? ORDER BY rowid DESC LIMIT ?"
 
@@ -58,12 +68,16 @@ _NAMES = counter()
 
 
 class SearchUnavailableError(CompacterError):
-    """This Python's SQLite was built without FTS5, so folded messages cannot be searched."""
+    """Folded messages cannot be searched: this Python's SQLite was built without FTS5, or this
+    process was forked while SQLite was busy.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """Search term: a word, a pair of characters, or a name such as a path, matched as one phrase."""
+    """Search term: a word, a pair of characters, or a name such as a path, matched as one
+    phrase.
+    """
 
     text: str
     weight: float = 1.0
@@ -103,27 +117,42 @@ class Found:
         return self.runs[3 * number + 1], self.runs[3 * number + 2]
 
     def with_answer(self, number: int) -> tuple[int, ...]:
-        """Return a run; with the next one if it is a question, or with the end of its turn if tools were called."""
+        """Return a run; with the next one if it is a question, or with the end of its turn if tools
+        were called.
+        """
         answer = self._answer_run(self.runs[3 * number])
         if answer is None and asks(self.entry(number).text[slice(*self.span(number))]):
             answer = number + 1
         return (number,) if answer is None or answer >= self.count else (number, answer)
 
     def _answer_run(self, place: int) -> int | None:
-        """Return the first run of the last text of a turn, if the entry is the user's and tools were called for it."""
-        turn = list(takewhile(lambda entry: entry.role != "user", self.entries[place + 1 : place + _LONGEST_TURN]))
+        """Return the first run of the last text of a turn, if the entry is the user's and tools
+        were called for it.
+        """
+        turn = list(
+            takewhile(
+                lambda entry: entry.role != "user", self.entries[place + 1 : place + _LONGEST_TURN]
+            )
+        )
         if self.entries[place].role != "user" or all(entry.kind == "text" for entry in turn):
             return None
         last = next((at for at in range(len(turn), 0, -1) if turn[at - 1].kind == "text"), 0)
-        return bisect_left(range(self.count), place + last, key=lambda run: self.runs[3 * run]) if last else None
+        return (
+            bisect_left(range(self.count), place + last, key=lambda run: self.runs[3 * run])
+            if last
+            else None
+        )
 
 
 def terms(text: str) -> tuple[Term, ...]:
-    """Return the terms of a question: its words except the commonest, and each name of several words as one phrase."""
+    """Return the terms of a question: its words except the commonest, and each name of several
+    words as one phrase.
+    """
     half = _LONGEST_QUESTION // 2
     asked = (text if len(text) <= _LONGEST_QUESTION else f"{text[:half]} {text[-half:]}").lower()
     words = _WORD.findall(spaced(asked))
-    wanted, short = list(words), {word for word in words if len(word) <= _SHORT_NUMBER and word.isdigit()}
+    wanted = list(words)
+    short = {word for word in words if len(word) <= _SHORT_NUMBER and word.isdigit()}
     for before, word, after in zip(("", *words), words, (*words[1:], ""), strict=False):
         # A short number counts with the word before it (town 12), or the one after it (on 12 May).
         if word in short and before and before not in FUNCTION_WORDS:
@@ -139,7 +168,9 @@ def terms(text: str) -> tuple[Term, ...]:
 
 
 def spaced(text: str) -> str:
-    """Return ``text`` as it is indexed: scripts without spaces in pairs of characters, without lone surrogates."""
+    """Return ``text`` as it is indexed: scripts without spaces in pairs of characters, without lone
+    surrogates.
+    """
     return text if text.isascii() else _RUN.sub(_pairs, text.encode("utf-8", "replace").decode())
 
 
@@ -148,35 +179,42 @@ def _pairs(match: re.Match[str]) -> str:
     return f" {' '.join(run[place : place + 2] for place in range(max(1, len(run) - 1)))} "
 
 
-def _close(table: sqlite3.Connection, lock: AbstractContextManager[object]) -> None:
-    # A fork waits for the lock: a child must not inherit SQLite's own locks while a thread of its parent is inside.
-    with lock:
-        table.close()
-
-
 class Index:
-    """Searchable index of the folded messages of one history. Thread-safe; can be copied and pickled.
+    """Searchable index of the folded messages of one history. Thread-safe; can be copied and
+    pickled.
 
-    ``redact`` (text -> text) is applied to each text when it is added, so that nothing it removes is kept or quoted.
-    ``max_bytes`` is the size limit of texts and index. Raises ``SearchUnavailableError`` if SQLite lacks FTS5.
+    ``redact`` (text -> text) is applied to each text when it is added, so that nothing it removes
+    is kept or quoted. ``max_bytes`` is the size limit of texts and index. Raises
+    ``SearchUnavailableError`` if SQLite lacks FTS5.
     """
 
     def __init__(
-        self, entries: Iterable[Part] = (), *, redact: Redact | None = None, max_bytes: int = MAX_BYTES
+        self,
+        entries: Iterable[Part] = (),
+        *,
+        redact: Redact | None = None,
+        max_bytes: int = MAX_BYTES,
     ) -> None:
-        self.redact, self._max_bytes, self._lock, self._name = redact, max_bytes, Lock(), next(_NAMES)
+        self.redact = redact
+        self._max_bytes = max_bytes
+        self._lock = Lock()
+        self._name = next(_NAMES)
         self.entries: list[Part] = []
         """Entries, oldest first, as they are searched: redacted, JSON as lines."""
         self.bytes = 0
         """Approximate size of the texts and the index, in bytes."""
         self._held = 0
-        self._runs = array("I")  # Three numbers for each run: its entry, and its start and end in the entry's text.
+        # Three numbers for each run: its entry, and its start and end in the entry's text.
+        self._runs = array("I")
         try:
-            self._table = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-            self._close = finalize(self, _close, self._table, self._lock)
+            self._table = Database(":memory:")
             self._table.execute(_TABLE)
+        except LibraryUnusableError as error:
+            raise SearchUnavailableError(str(error)) from error
         except sqlite3.OperationalError as error:
-            raise SearchUnavailableError("recall needs SQLite with FTS5, which this Python lacks") from error
+            raise SearchUnavailableError(
+                "recall needs SQLite with FTS5, which this Python lacks"
+            ) from error
         self.add(entries)
 
     @property
@@ -185,7 +223,9 @@ class Index:
         return self._name, len(self._runs)
 
     @classmethod
-    def restored(cls, entries: Iterable[Part], redact: Redact | None = None, max_bytes: int = MAX_BYTES) -> Index:
+    def restored(
+        cls, entries: Iterable[Part], redact: Redact | None = None, max_bytes: int = MAX_BYTES
+    ) -> Index:
         """Return an index of the ``entries`` of another index."""
         index = cls(entries, max_bytes=max_bytes)
         index.redact = redact
@@ -195,8 +235,10 @@ class Index:
         """Return a new index, of these and of ``entries`` after them; this one is not changed."""
         other = Index(redact=self.redact, max_bytes=self._max_bytes)
         with self._lock:
-            self._table.backup(other._table)
-            other.entries, other._runs, other._held = self.entries[:], self._runs[:], self._held
+            self._table.copy_to(other._table)
+            other.entries = self.entries[:]
+            other._runs = self._runs[:]
+            other._held = self._held
         other.add(entries)
         return other
 
@@ -207,13 +249,26 @@ class Index:
             if self.bytes <= self._max_bytes:
                 return
             # Start again with the newest quarter of the limit, so that the total time is linear.
-            kept, room = len(self.entries), self._max_bytes // 4
-            while kept > 0 and (room := room - getsizeof(self.entries[kept - 1].text)) >= 0:
-                kept -= 1
-            newest, self.entries, self._runs, self._held = self.entries[kept:], [], array("I"), 0
-            self._table.execute("INSERT INTO passages(passages) VALUES ('delete-all')")
-            self._table.execute("VACUUM")
-            self._insert(newest, None)
+            # Pairs of characters can take six times their text: then with a quarter of that.
+            room = self._max_bytes // 4
+            while self.bytes > self._max_bytes and self.entries:
+                self._keep_newest(room)
+                room //= 4
+
+    def _keep_newest(self, room: int) -> None:
+        """Index the newest entries again, whose texts take at most ``room`` bytes, and drop all
+        others.
+        """
+        first = len(self.entries)
+        while first > 0 and (room := room - getsizeof(self.entries[first - 1].text)) >= 0:
+            first -= 1
+        newest = self.entries[first:]
+        self.entries = []
+        self._runs = array("I")
+        self._held = 0
+        self._table.execute("INSERT INTO passages(passages) VALUES ('delete-all')")
+        self._table.execute("VACUUM")
+        self._insert(newest, None)
 
     def _insert(self, entries: Iterable[Part], redact: Redact | None) -> None:
         kept: list[Part] = []
@@ -221,7 +276,11 @@ class Index:
         runs = array("I")
         for entry in entries:
             # Skip system prompts, placeholders of media, and earlier summaries.
-            if entry.role == "system" or entry.kind not in ("text", "call", "result") or not entry.text:
+            if (
+                entry.role == "system"
+                or entry.kind not in ("text", "call", "result")
+                or not entry.text
+            ):
                 continue
             clean = redact(entry.text) if redact else entry.text
             text = readable(replace(entry, text=clean))
@@ -230,53 +289,97 @@ class Index:
             for start, end in cut(text, lines=entry.kind != "text"):
                 runs.extend((len(self.entries) + len(kept), start, end))
                 rows.append(((len(self._runs) + len(runs)) // 3, spaced(text[start:end])))
-            kept.append(replace(entry, text=text, name="" if entry.kind == "text" else entry.name))
+            name = "" if entry.kind == "text" else entry.name
+            kept.append(replace(entry, text=text, name=redact(name) if redact and name else name))
         self._table.execute("BEGIN")
         self._table.executemany("INSERT INTO passages(rowid, text) VALUES (?, ?)", rows)
         self._table.execute("COMMIT")
         self._runs.extend(runs)
         self.entries.extend(kept)
-        (pages,) = self._table.execute("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")
+        ((size,),) = self._table.execute(
+            "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"
+        )
         self._held += sum(getsizeof(entry.text) for entry in kept)
-        self.bytes = self._held + int(pages[0]) + self._runs.itemsize * len(self._runs)
+        self.bytes = self._held + int(size) + self._runs.itemsize * len(self._runs)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Rebuild a copy from the texts of this index, which are already redacted."""
         return Index.restored, (self.entries, self.redact, self._max_bytes)
 
-    def find(self, wanted: Iterable[Term], limit: int = 100, weights: Sequence[float] | None = None) -> Found:
-        """Return the runs that best match the ``wanted`` terms, at most ``limit``.
+    def find(self, wanted: Iterable[Term], limit: int = 100) -> Found:
+        """Return the runs that best match the ``wanted`` terms, at most ``limit``."""
+        (found,) = self.find_each([tuple(wanted)], limit)
+        return found
 
-        ``weights`` are the weights of these terms in another search, instead of those in this index.
+    def find_each(
+        self,
+        groups: Sequence[Sequence[Term]],
+        limit: int = 100,
+        weights: Sequence[Sequence[float]] | None = None,
+    ) -> list[Found]:
+        """Return the runs that best match each group of terms, at most ``limit`` for each.
+
+        ``weights`` are the weights of these terms in another search, instead of those in this
+        index.
         """
-        wanted = tuple(wanted)
-        phrases = [f'"{term.text}"' for term in wanted]
-        masks: dict[int, int] = {}
-        """For each run with any of the terms, a bit for each of them."""
-        left = _POSTINGS
+        rows: dict[str, list[int]] = {}
         with self._lock:
-            count, entries, runs = len(self._runs) // 3, self.entries, self._runs
-            counts = [self._table.execute(_COUNT, (phrase,)).fetchone()[0] for phrase in phrases]
-            common = (max(1, rows) for rows in counts)
-            rare = (math.log(1 + (count - rows + 0.5) / (rows + 0.5)) if count else 0.0 for rows in common)
-            told = list(weights or (term.weight * rarity for term, rarity in zip(wanted, rare, strict=True)))
-            for place in sorted(range(len(wanted)), key=counts.__getitem__):
-                if counts[place] > left and left < _POSTINGS:
-                    told[place] = 0.0
-                    continue
-                left -= counts[place]
-                for (row,) in self._table.execute(_ROWS, (phrases[place], _POSTINGS)):
-                    masks[row - 1] = masks.get(row - 1, 0) | 1 << place
-        return Found(wanted, tuple(told), tuple(ranked(told, masks, count, limit)), count, entries, runs)
+            count = len(self._runs) // 3
+            entries = self.entries
+            runs = self._runs
+            texts = dict.fromkeys(term.text for group in groups for term in group)
+            counts = {text: self._count(text) for text in texts}
+            left = _POSTINGS
+            for text in sorted(texts, key=counts.__getitem__):
+                if counts[text] > left and left < _POSTINGS:
+                    break
+                left -= counts[text]
+                rows[text] = self._rows(text)
+        results: list[Found] = []
+        for place, group in enumerate(groups):
+            own = weights[place] if weights is not None else None
+            told = [
+                0.0
+                if term.text not in rows
+                else own[at]
+                if own is not None
+                else term.weight * rarity(counts[term.text], count)
+                for at, term in enumerate(group)
+            ]
+            masks: dict[int, int] = {}
+            for at, term in enumerate(group):
+                for row in rows.get(term.text, ()):
+                    masks[row] = masks.get(row, 0) | 1 << at
+            hits = tuple(ranked(told, masks, count, limit))
+            results.append(Found(tuple(group), tuple(told), hits, count, entries, runs))
+        return results
+
+    def _count(self, text: str) -> int:
+        rows: int = self._table.execute(_COUNT, (f'"{text}"',))[0][0]
+        return rows
+
+    def _rows(self, text: str) -> list[int]:
+        return [row - 1 for (row,) in self._table.execute(_ROWS, (f'"{text}"', _POSTINGS))]
+
+
+def rarity(rows: int, count: int) -> float:
+    """Return BM25's weight of a word in ``rows`` of ``count`` runs; in none counts as in one."""
+    rows = max(1, rows)
+    return math.log(1 + (count - rows + 0.5) / (rows + 0.5)) if count else 0.0
 
 
 def ranked(weights: Sequence[float], masks: dict[int, int], count: int, limit: int) -> list[Hit]:
-    """Return the best of ``count`` runs, whose terms are the bits of ``masks``; of two alike, the newer one first."""
-    worth = cache(lambda mask: sum(weight for place, weight in enumerate(weights) if mask >> place & 1))
+    """Return the best of ``count`` runs, whose terms are the bits of ``masks``; of two alike, the
+    newer one first.
+    """
+    worth = cache(
+        lambda mask: sum(weight for place, weight in enumerate(weights) if mask >> place & 1)
+    )
     best = nlargest(limit + _MORE, zip(map(worth, masks.values()), masks, strict=True))
     hits: list[Hit] = []
     for number in {near + step for _, near in best for step, _ in _AROUND}:
-        score, held = 0.0, 0
+        score = 0.0
+        held = 0
         for step, share in _AROUND:
             more = masks.get(number + step, 0) & ~held
             if more:
@@ -287,23 +390,34 @@ def ranked(weights: Sequence[float], masks: dict[int, int], count: int, limit: i
     return nlargest(limit, hits)
 
 
-# -- the archive of a History ------------------------------------------------------------------------------------------
+# -- the archive of a History ----------------------------------------------------------------------
 
 _ARCHIVE_BYTES = 16_000_000
 """Largest size of an archive in bytes, with its index; the oldest texts are dropped."""
 
 
-class Archive:
-    """Text of the folded messages of a ``History``, which no longer has them; read and indexed at the first search.
+class Archive(ForkAware):
+    """Text of the folded messages of a ``History``, which no longer has them; read and indexed at
+    the first search.
 
-    ``entries`` are those of another archive, ``shift`` is the number of messages that the folds removed.
+    ``entries`` are those of another archive, ``shift`` is the number of messages that the folds
+    removed.
     """
 
-    def __init__(self, entries: Sequence[Part] = (), shift: int = 0, redact: Redact | None = None) -> None:
-        self._entries, self._shift, self._redact = entries, shift, redact
+    def __init__(
+        self, entries: Sequence[Part] = (), shift: int = 0, redact: Redact | None = None
+    ) -> None:
+        super().__init__()
+        self._entries = entries
+        self._shift = shift
+        self._redact = redact
         self._index: Index | None = None
         self._lock = Lock()
         self._waiting: list[Callable[[], list[Part]]] = []
+
+    def after_fork_in_child(self) -> None:
+        """Index the texts again at the next search: a child does not use its parent's databases."""
+        self._index = None
 
     def __bool__(self) -> bool:
         """Return whether anything was folded."""
@@ -312,16 +426,21 @@ class Archive:
     def add(self, folded: Callable[[], list[Part]], removed: int, redact: Redact | None) -> None:
         """Add the messages of one fold. ``redact`` is applied to their text.
 
-        ``folded`` reads their entries, with indexes in the list before the fold, which was ``removed`` messages longer.
+        ``folded`` reads their entries, with indexes in the list before the fold, which was
+        ``removed`` messages longer.
         """
         shift = self._shift
         with self._lock:
             self._redact = redact or self._redact
             self._shift += removed
-            self._waiting.append(lambda: [replace(part, index=part.index + shift) for part in folded()])
+            self._waiting.append(
+                lambda: [replace(part, index=part.index + shift) for part in folded()]
+            )
 
     def index(self) -> Index:
-        """Return the index of the archive. Raises ``SearchUnavailableError`` if SQLite lacks FTS5."""
+        """Return the index of the archive. Raises ``SearchUnavailableError`` if SQLite
+        lacks FTS5.
+        """
         with self._lock:
             if self._index is None:
                 self._index = Index.restored(self._entries, self._redact, _ARCHIVE_BYTES)
@@ -345,7 +464,10 @@ class Archive:
             entries = self.index().entries
         except SearchUnavailableError:
             entries = []
-        return {"shift": self._shift, "entries": [[e.role, e.kind, e.text, e.name, e.index] for e in entries]}
+        return {
+            "shift": self._shift,
+            "entries": [[e.role, e.kind, e.text, e.name, e.index] for e in entries],
+        }
 
     @classmethod
     def restored(cls, snapshot: Json) -> Archive:
@@ -355,10 +477,14 @@ class Archive:
         """
         if snapshot is None:
             return cls()
-        entries, shift = [Part(*entry) for entry in snapshot["entries"]], snapshot["shift"]
+        entries = [Part(*entry) for entry in snapshot["entries"]]
+        shift = snapshot["shift"]
         if type(shift) is not int or not all(
-            [type(e.role), type(e.kind), type(e.text), type(e.name), type(e.index)] == [str, str, str, str, int]
+            [type(e.role), type(e.kind), type(e.text), type(e.name), type(e.index)]
+            == [str, str, str, str, int]
             for e in entries
         ):
-            raise ValueError("an archive needs an integer shift, and entries of four strings and an index")
+            raise ValueError(
+                "an archive needs an integer shift, and entries of four strings and an index"
+            )
         return cls(entries, shift)

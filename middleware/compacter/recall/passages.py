@@ -1,37 +1,35 @@
 """Passages: pieces of messages that can be quoted, cut so that each can be understood by itself.
 
-A text is cut into runs of whole sentences, the output of a tool into runs of whole lines. JSON is read as one line for
-each value, ``path: value``, so that a value is never quoted without its key.
+A text is cut into runs of whole sentences, the output of a tool into runs of whole lines. JSON is
+read as one line for each value, ``path: value``, so that a value is never quoted without its key.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from compacter.messages.fields import Json
 from compacter.messages.format import Message, MessageFormat
 from compacter.messages.parts import Part, Speaker
+from compacter.text.sentences import ends
+from compacter.text.values import parse, values
+from compacter.text.words import UNSPACED
 
 LONGEST = 400
-"""Longest run in characters. A passage is a run, with the next one if the first ends with a question."""
+"""Longest run in characters. A passage is a run, with the next one if the first ends with a
+question."""
 _ENOUGH = 90  # Characters after which a run ends with the sentence or line;
 _ENOUGH_DENSE = 30  # the same in scripts that write a word in one or two characters.
 _LAST_SHORT = 45  # A last run shorter than this is joined to the one before it.
 _LONGEST_HEADER = 200
 _MOST_TOKENS = 4_000
-"""Upper limit of a share of the window, in tokens: twice as many did not answer one more of 360 questions."""
+"""Upper limit of a share of the window, in tokens: twice as many did not answer one more of 360
+questions."""
 
-DENSE = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uac00-\ud7af"
-"""Thai, Lao, Burmese, Khmer, Japanese, Chinese, Korean: written without spaces, or with words of few characters."""
-_DENSE = re.compile(f"[{DENSE}]")
-# The closing marks of a quotation are bounded, so that the time is linear.
-_SENTENCE_END = re.compile(r"[.!?…؟।][\"'”’)\]]{0,3}(?=\s)|[。！？]|\n")
 _LINE_END = re.compile(r"\n")
 _COLOUR = re.compile(r"\x1b\[[0-9;?]{0,32}[ -/]{0,8}[@-~]")
 _LETTER = re.compile(r"[^\W_]")
@@ -55,7 +53,8 @@ class Passage:
 
 
 Rank = Callable[[str, Sequence[Passage]], Sequence[float]]
-"""``(question, passages) -> one number for each passage``; those with the highest numbers are quoted first."""
+"""``(question, passages) -> one number for each passage``; those with the highest numbers are
+quoted first."""
 
 
 class Quotes(BaseModel):
@@ -67,9 +66,11 @@ class Quotes(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     share: Annotated[float, Field(gt=0, lt=1)] | Annotated[int, Field(gt=0)] = 0.15
-    """Room for quotes: a share of the window between 0 and 1, of up to 4,000 tokens, or a number of tokens."""
+    """Room for quotes: a share of the window between 0 and 1, of up to 4,000 tokens, or a number of
+    tokens."""
     rank: Rank | None = None
-    """Ranking function for the passages found, for example with an embedding model; replaces their own scores."""
+    """Ranking function for the passages found, for example with an embedding model; replaces their
+    own scores."""
 
     def room(self, window: int | None, chars_per_token: float) -> int:
         """Return the room for quotes in characters; 0 for a share of an unknown window.
@@ -78,56 +79,74 @@ class Quotes(BaseModel):
             window: The model's context window in tokens, if known.
             chars_per_token: Average number of characters of a token.
         """
-        tokens = self.share if isinstance(self.share, int) else min(self.share * (window or 0), _MOST_TOKENS)
-        return int(tokens * chars_per_token)
+        return int(self.room_in_tokens(window) * chars_per_token)
+
+    def room_in_tokens(self, window: int | None) -> float:
+        """Return the room for quotes in tokens; 0 for a share of an unknown window.
+
+        Args:
+            window: The model's context window in tokens, if known.
+        """
+        if isinstance(self.share, int):
+            return self.share
+        return min(self.share * (window or 0), _MOST_TOKENS)
 
 
-def read(messages: Sequence[Message], wire: MessageFormat, indexes: Iterable[int] | None = None) -> list[Part]:
-    """Return the entries of ``messages`` (or of those at ``indexes``), results with the name of their tool."""
+def read(
+    messages: Sequence[Message],
+    wire: MessageFormat,
+    indexes: Iterable[int] | None = None,
+    parts_of: Callable[[Message, int], Sequence[Part]] | None = None,
+) -> list[Part]:
+    """Return the entries of ``messages`` (or of those at ``indexes``), results with the name of
+    their tool. ``parts_of`` returns all parts of a message where they were read before.
+    """
+    parts_of = parts_of or wire.all_parts
     wanted = range(len(messages)) if indexes is None else list(indexes)
-    first = wanted[0] if wanted else len(messages)  # The call of a folded result is not before it.
-    names = wire.tool_names(messages[first:])
+    asked = set(wanted)
+    called: dict[str, str] = {}
     entries: list[Part] = []
-    for index in wanted:
-        tools = set(names.get(index - first, ()))
-        known = tools.pop() if len(tools) == 1 else ""
-        for entry in wire.parts(messages[index], index):
-            if known and entry.role == "tool" and not entry.name:
-                entry = Part(entry.role, entry.kind, entry.text, known, entry.index)  # noqa: PLW2901 - its name is found
-            entries.append(entry)
+    # The call of a folded result is not before the first wanted message.
+    for index in range(min(asked, default=0), max(asked, default=-1) + 1):
+        parts = parts_of(messages[index], index)
+        called.update(
+            {part.call_id: part.name for part in parts if part.kind == "call" and part.call_id}
+        )
+        if index not in asked:
+            continue
+        tools = {
+            part.name or called.get(part.call_id, "")
+            for part in parts
+            if part.call_id is not None and part.kind != "call"
+        }
+        name = tools.pop() if len(tools) == 1 else ""
+        for part in wire.readable(parts):
+            given = name if part.role == "tool" and not part.name else part.name
+            same = given == part.name and index == part.index
+            entries.append(part if same else replace(part, name=given, index=index))
     return entries
 
 
 def readable(entry: Part) -> str:
-    """Return the text of an entry without terminal colours; JSON of a call or a result as lines of ``path: value``."""
+    """Return the text of an entry without terminal colours; JSON of a call or a result as lines of
+    ``path: value``.
+    """
     text = _COLOUR.sub("", entry.text) if "\x1b" in entry.text else entry.text
     if entry.kind != "text" and text[:1] in ("{", "["):
-        try:
-            return "\n".join(_lines(json.loads(text)))
-        except (ValueError, RecursionError):
-            return text
+        data = parse(text)
+        if data is not None:
+            return "\n".join(f"{'.'.join(value.path)}: {value.text}" for value in values(data))
     return text
 
 
-def _lines(value: Json) -> Iterator[str]:
-    """Yield one line for each value inside JSON, with the last three steps of its path."""
-    waiting: list[tuple[tuple[str, ...], Json]] = [((), value)]
-    while waiting:
-        path, value = waiting.pop()
-        if isinstance(value, dict):
-            waiting.extend(((*path, str(key))[-3:], inner) for key, inner in reversed(value.items()))
-        elif isinstance(value, list):
-            waiting.extend(((*path, str(place))[-3:], inner) for place, inner in reversed(tuple(enumerate(value))))
-        elif value is not None and value != "":
-            text = value if isinstance(value, str) else json.dumps(value)
-            yield f"{'.'.join(path)}: {text}" if path else text
-
-
 def cut(text: str, *, lines: bool = False) -> Iterator[tuple[int, int]]:
-    """Yield start and end of each run of ``text``: whole sentences, or ``lines``, of about 90 to 400 characters."""
-    enough = _ENOUGH_DENSE if _DENSE.search(text, 0, 2_000) else _ENOUGH
-    start, last = 0, None
-    for end in (*(match.end() for match in (_LINE_END if lines else _SENTENCE_END).finditer(text)), len(text)):
+    """Yield start and end of each run of ``text``: whole sentences, or ``lines``, of about 90 to
+    400 characters.
+    """
+    enough = _ENOUGH_DENSE if UNSPACED.search(text, 0, 2_000) else _ENOUGH
+    start = 0
+    last = None
+    for end in _line_ends(text) if lines else ends(text):
         if end - start < enough and end < len(text):
             continue
         for run in _wrapped(text, start, end):
@@ -143,8 +162,15 @@ def cut(text: str, *, lines: bool = False) -> Iterator[tuple[int, int]]:
         yield last
 
 
+def _line_ends(text: str) -> Iterator[int]:
+    yield from (match.end() for match in _LINE_END.finditer(text))
+    yield len(text)
+
+
 def _wrapped(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield a run without surrounding white space, in pieces if it is too long, except pieces without a letter."""
+    """Yield a run without surrounding white space, in pieces if it is too long, except pieces
+    without a letter.
+    """
     while start < end:
         stop = end
         if end - start > LONGEST:
@@ -162,7 +188,9 @@ def asks(text: str) -> bool:
 
 
 def header(text: str, start: int) -> str:
-    """Return the first line of the table with the line at ``start``; empty if that is not a line of a table."""
+    """Return the first line of the table with the line at ``start``; empty if that is not a line of
+    a table.
+    """
     first = text[: _LONGEST_HEADER + 1].partition("\n")[0]
     if not 0 < len(first) <= _LONGEST_HEADER or start < len(first):
         return ""

@@ -1,1 +1,3 @@
-"""Summaries: written by a model in sections that are checked, or made as a timeline without one; and their message."""
+"""Summaries: written by a model in sections that are checked, or made as a timeline without one;
+and their message.
+"""

@@ -1,7 +1,7 @@
 """Check a model's answer: return the reason why it is not a usable summary, if there is one.
 
-Summaries have many forms, so only clear signs count. Patterns are matched against a bounded beginning or are
-themselves bounded; everything else counts words. All of it is linear in the text.
+Summaries have many forms, so only clear signs count. Patterns are matched against a bounded
+beginning or are themselves bounded; everything else counts words. All of it is linear in the text.
 """
 
 from __future__ import annotations
@@ -15,41 +15,72 @@ from unicodedata import name
 from compacter.messages.fields import flat
 from compacter.messages.parts import Part
 from compacter.summary import prompt
-from compacter.summary.sentences import UNSPACED, runs, sentences, stems, words
+from compacter.text.sentences import sentences
+from compacter.text.words import UNSPACED, runs, stems, words
 
 _CUT_OFF = frozenset(
-    ("length", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded", "incomplete")
+    (
+        "length",
+        "max_tokens",
+        "max_output_tokens",
+        "model_length",
+        "model_context_window_exceeded",
+        "incomplete",
+    )
 )
 _FILTERED = frozenset(
-    ("content_filter", "content_filtered", "safety", "refusal", "recitation", "blocklist", "prohibited_content")
+    (
+        "content_filter",
+        "content_filtered",
+        "safety",
+        "refusal",
+        "recitation",
+        "blocklist",
+        "prohibited_content",
+    )
 ) | {"spii", "guardrail_intervened"}
 _HEAD = 240
-"""Length of the beginning of an answer that is searched for a refusal or a reply to the user, in characters."""
+"""Length of the beginning of an answer that is searched for a refusal or a reply to the user, in
+characters."""
 
-# First person, at the beginning: "I'm sorry, but I can't help with that". A report says "the assistant refused".
+# First person, at the beginning: "I'm sorry, but I can't help with that". A report says "the
+# assistant refused".
 _SORRY = (
-    r"(?:(?:i['’]?m|i am)\s(?:very |so |really )?sorry|sorry|(?:my )?apologies|i apologi[sz]e|unfortunately|"
-    r"regrettably|(?:es )?tut mir (?:sehr )?leid|leider|entschuldigung|(?:je suis )?désolée?|malheureusement|lo siento|"
-    r"lamento|lamentablemente|desculpe|sinto muito|infelizmente|mi dispiace|purtroppo|извините|простите|к сожалению|"
+    r"(?:(?:i['’]?m|i am)\s(?:very |so |really )?sorry|sorry|(?:my )?apologies|"
+    r"i apologi[sz]e|unfortunately|"
+    r"regrettably|(?:es )?tut mir (?:sehr )?leid|leider|entschuldigung|"
+    r"(?:je suis )?désolée?|malheureusement|lo siento|"
+    r"lamento|lamentablemente|desculpe|sinto muito|infelizmente|mi dispiace|"
+    r"purtroppo|извините|простите|к сожалению|"
     r"很?抱歉|对不起|對不起|申し訳(?:ありません|ございません)|すみません|죄송(?:합니다|하지만))"
 )
 _ACT = (
-    r"(?:help|assist|comply|complete|fulfil{1,2}|provide|continue|summari[sz]e|do (?:that|this|so)|process|answer|"
-    r"respond|support|engage|create|produce|generate|discuss|share|write|participate|perform|access|offer)"
+    r"(?:help|assist|comply|complete|fulfil{1,2}|provide|continue|summari[sz]e|"
+    r"do (?:that|this|so)|process|answer|"
+    r"respond|support|engage|create|produce|generate|discuss|share|write|"
+    r"participate|perform|access|offer)"
 )
 _CANNOT = (
-    rf"(?:i (?:really )?(?:can(?:not|['’]?t| not)|could ?n[o']t|won['’]?t|will not|must decline|have to decline|"
-    rf"decline|refuse|am (?:not able|unable|not allowed|not permitted)|do not feel comfortable)(?: to)?"
-    rf"(?: \w{{1,20}}){{0,2}} {_ACT}|i['’]m (?:not able|unable|not allowed|not permitted) to (?:\w{{1,20}} )?{_ACT}|"
-    r"i (?:must|have to) (?:respectfully )?(?:decline|refuse)|as an ai(?: language model| assistant)?,? i|"
+    rf"(?:i (?:really )?(?:can(?:not|['’]?t| not)|could ?n[o']t|won['’]?t|will not|"
+    rf"must decline|have to decline|"
+    rf"decline|refuse|am (?:not able|unable|not allowed|not permitted)|"
+    rf"do not feel comfortable)(?: to)?"
+    rf"(?: \w{{1,20}}){{0,2}} {_ACT}|i['’]m (?:not able|unable|not allowed|"
+    rf"not permitted) to (?:\w{{1,20}} )?{_ACT}|"
+    r"i (?:must|have to) (?:respectfully )?(?:decline|refuse)|"
+    r"as an ai(?: language model| assistant)?,? i|"
     r"i['’]m just an ai|this (?:request|content|conversation) (?:violates|goes against)|"
     r"(?:dabei |damit |das )?kann ich (?:\w{1,20} ){0,4}(?:nicht|leider|keine)|"
     r"ich (?:kann|darf|werde) (?:\w{1,20} ){0,4}nicht|je ne (?:peux|suis)(?: malheureusement)? pas|"
-    r"je (?:dois|me dois de) refuser|no puedo (?:ayudar|asistir|cumplir|proporcionar|resumir|hacer|continuar)|"
-    r"no me es posible|não posso (?:ajudar|atender|fornecer|resumir|fazer|continuar)|não consigo (?:ajudar|atender)|"
+    r"je (?:dois|me dois de) refuser|no puedo (?:ayudar|asistir|cumplir|"
+    r"proporcionar|resumir|hacer|continuar)|"
+    r"no me es posible|não posso (?:ajudar|atender|fornecer|resumir|fazer|"
+    r"continuar)|não consigo (?:ajudar|atender)|"
     r"non posso (?:aiutar|assister|fornire|riassumere|continuare|fare|soddisfare)|"
-    r"я не (?:могу|буду|в состоянии)|не могу (?:помочь|выполнить|ответить)|我(?:无法|不能|没有办法|不可以|無法)|"
-    r"無法(?:提供|協助|滿足)|できません|お(?:手伝い|答え|応え)(?:すること)?(?:は|が)?できません|할 수 없습니다|"
+    r"я не (?:могу|буду|в состоянии)|не могу (?:помочь|выполнить|ответить)|"
+    r"我(?:无法|不能|没有办法|不可以|無法)|"
+    r"無法(?:提供|協助|滿足)|できません|お(?:手伝い|答え|応え)(?:すること)?(?:は|"
+    r"が)?できません|할 수 없습니다|"
     r"(?:도와드릴|응답할|제공할|도움을 드릴) 수 없)"
 )
 _REFUSAL = re.compile(rf"\W{{0,8}}(?:{_SORRY}[^\n]{{0,24}}?)?{_CANNOT}", re.IGNORECASE)
@@ -57,74 +88,114 @@ _APOLOGY = re.compile(rf"\W{{0,8}}{_SORRY}", re.IGNORECASE)
 _CANNOT_ANYWHERE = re.compile(_CANNOT, re.IGNORECASE)
 
 _SPEAKER = re.compile(
-    r"\W{0,3}(?:(?P<user>user|human|benutzer|utilisateur|usuario|пользователь|用户|ユーザー)|assistant|ai|system|tool|"
+    r"\W{0,3}(?:(?P<user>user|human|benutzer|utilisateur|usuario|пользователь|用户|"
+    r"ユーザー)|assistant|ai|system|tool|"
     r"(?:call|result) [\w.-]{1,64}|assistent|asistente|ассистент|助手|アシスタント)\W{0,3}[:：]",
     re.IGNORECASE,
 )
 _CONTROL = re.compile(
-    r"<\|(?:im_start|im_end|eot_id|start_header_id|end_header_id|assistant|user)\|>|<(?:start|end)_of_turn>|\[/?INST\]"
+    r"<\|(?:im_start|im_end|eot_id|start_header_id|end_header_id|assistant|user)\|>|"
+    r"<(?:start|end)_of_turn>|\[/?INST\]"
 )
 _FENCE = re.compile(
-    r"(?:<|&lt;)[\s/]{0,8}transcript\b|\[[\s/]{1,8}transcript\b|\btranscript(?:>|&gt;)|earlier_summary", re.IGNORECASE
+    (
+        r"(?:<|&lt;)[\s/]{0,8}transcript\b|\[[\s/]{1,8}transcript\b|\btranscript(?:>|"
+        r"&gt;)|earlier_summary"
+    ),
+    re.IGNORECASE,
 )
 _SUMMARY_WORD = re.compile(
-    r"summar|recap|overview|so far|conversation|the (?:user|assistant)|zusammenfass|bisher|nutzer|résum|resum|"
+    r"summar|recap|overview|so far|conversation|the (?:user|assistant)|zusammenfass|"
+    r"bisher|nutzer|résum|resum|"
     r"utilisateur|conversa|usuario|riassun|riepilog|utente|сводк|резюме|краткое|итог|пользовател|"
     r"摘要|总结|總結|概要|用户|用戶|要約|まとめ|ユーザー|요약|사용자",
     re.IGNORECASE,
 )
 _ANSWERING = re.compile(
-    r"\W{0,8}(?:(?:sure|certainly|absolutely|of course|great|no problem|got it|understood|thanks?(?: you)?|"
-    r"you['’]re welcome|hello|hi|hey|good (?:morning|evening|afternoon))(?: ?[!,.—–]| -| there\b|$)|"
-    r"i['’]?d be (?:happy|glad) to|i(?:['’]ll| will) (?:now |go |start |begin |check |look |take |run |help |get |be )|"
+    r"\W{0,8}(?:(?:sure|certainly|absolutely|of course|great|no problem|got it|"
+    r"understood|thanks?(?: you)?|"
+    r"you['’]re welcome|hello|hi|hey|good (?:morning|evening|"
+    r"afternoon))(?: ?[!,.—–]| -| there\b|$)|"
+    r"i['’]?d be (?:happy|glad) to|i(?:['’]ll| will) (?:now |go |start |begin |"
+    r"check |look |take |run |help |get |be )|"
     r"let me (?:check|run|look|see|try|know|start|help|find|take)|"
     r"let['’]s (?:start|begin|look|try|go|continue|see|proceed)|how (?:can|may) i (?:help|assist)|"
     r"what (?:would|can) (?:you|i)|could you (?:please )?(?:provide|clarify|tell|share)|"
     r"please (?:provide|share|let me know|clarify)|"
     r"here (?:you go|is the (?:code|answer|updated|corrected|fixed))|"
-    r"(?:gerne|natürlich|klar|hallo|danke|bien sûr|bonjour|merci|d['’]accord|claro|hola|gracias|por supuesto|certo|"
+    r"(?:gerne|natürlich|klar|hallo|danke|bien sûr|bonjour|merci|d['’]accord|claro|"
+    r"hola|gracias|por supuesto|certo|"
     r"ciao|grazie|olá|obrigad[oa]|конечно|привет|здравствуйте|спасибо) ?[!,.]|"
-    r"(?:当然|好的|你好|您好|谢谢|はい|もちろん|こんにちは|わかりました|承知しました|네|물론|안녕하세요|감사합니다)[!,，、。！])",
+    r"(?:当然|好的|你好|您好|谢谢|はい|もちろん|こんにちは|わかりました|"
+    r"承知しました|네|물론|안녕하세요|감사합니다)[!,，、。！])",
     re.IGNORECASE,
 )
 _CLOSING = re.compile(
-    r"(?:let me know (?:if|what|how|when)|feel free to|would you like (?:me )?to|do you want me to|shall i|"
-    r"how (?:can|may) i (?:help|assist)|is there anything else|soll ich|möchten sie|voulez-vous que|souhaitez-vous|"
-    r"quieres que|te gustaría|хотите,? чтобы|需要我|您(?:想|希望)|いかがですか|しましょうか|할까요)",
+    r"(?:let me know (?:if|what|how|when)|feel free to|would you like (?:me )?to|"
+    r"do you want me to|shall i|"
+    r"how (?:can|may) i (?:help|assist)|is there anything else|soll ich|möchten sie|"
+    r"voulez-vous que|souhaitez-vous|"
+    r"quieres que|te gustaría|хотите,? чтобы|需要我|您(?:想|希望)|いかがですか|"
+    r"しましょうか|할까요)",
     re.IGNORECASE,
 )
-_SHORT, _CLOSING_ROOM = 500, 160
+_SHORT = 500
+_CLOSING_ROOM = 160
 
 _MAKING = """
-    summary summarize summarise overview recap digest condense headings Zusammenfassung zusammenfassen zusammenzufassen
-    résumé résumer resumen resumir 总结 概括 摘要 要約 요약
+    summary summarize summarise overview recap digest condense headings Zusammenfassung
+    zusammenfassen zusammenzufassen résumé résumer resumen resumir 总结 概括 摘要 要約 요약
 """
 _ASKING = """
-    write give make provide create produce keep say state still task goal request asked need want user assistant record
-    conversation dialogue chat exchange discussion transcript names numbers decisions rules facts words sentences
-    paragraph concise brief order carry work open above below Aufgabe schreiben geschrieben erstellen Gespräch Nutzer
-    Assistent Namen Zahlen Entscheidungen Wörter écrire rédigez utilisateur tâche tarea escribe conversación usuario
-    asistente nombres números 任务 对话 以上 用户 助手 名字 数字 决定 要点 会話 ユーザー アシスタント 대화
+    write give make provide create produce keep say state still task goal request asked need want
+    user assistant record conversation dialogue chat exchange discussion transcript names numbers
+    decisions rules facts words sentences paragraph concise brief order carry work open above below
+    Aufgabe schreiben geschrieben erstellen Gespräch Nutzer Assistent Namen Zahlen Entscheidungen
+    Wörter écrire rédigez utilisateur tâche tarea escribe conversación usuario asistente nombres
+    números 任务 对话 以上 用户 助手 名字 数字 决定 要点 会話 ユーザー アシスタント 대화
 """
-_MAKES, _ASKS = stems(words(_MAKING)), stems(words(_MAKING + _ASKING))
+_MAKES = stems(words(_MAKING))
+_ASKS = stems(words(_MAKING + _ASKING))
 """Words for a summary, and all words typical of a request for one."""
 _REQUEST = frozenset(run for line in prompt.WORDING for run in runs(words(line)))
 """Runs of words in our own requests."""
 _PREAMBLE = re.compile(r"(?i)\W{0,8}(?:sure|here|below|this is|hier|voici|aquí|以下)|.*[:：]$")
-_MOSTLY, _ASKING_DENSE, _FEWEST_WORDS, _HELD_PART = 0.5, 0.2, 8, 4
-"""Smallest shares of request words in an answer that repeats the request (the second if words are pairs of characters);
-fewest words to check; and of its other words less than a quarter are from the conversation."""
-_SAME, _TWICE, _REPEATED, _NEW = 0.9, 0.2, 0.4, 0.1
+_MOSTLY = 0.5
+_ASKING_DENSE = 0.2
+_FEWEST_WORDS = 8
+_HELD_PART = 4
+"""Smallest shares of request words in an answer that repeats the request (the second if words are
+pairs of characters); fewest words to check; and of its other words less than a quarter are from the
+conversation."""
+_SAME = 0.9
+_TWICE = 0.2
+_REPEATED = 0.4
+_NEW = 0.1
 _PARAGRAPH = 40
-_FEWEST_TOLD, _TOLD_SHARE = 16, 0.3
-_SAMPLE, _FEWEST_LETTERS, _DOMINANT, _TRACE = 5_000, 80, 0.8, 0.05
-_WRAPPED = re.compile(r"(?is)\s*(?:<think(?:ing)?>.{0,100000}?</think(?:ing)?>\s*)?(?:```\w{0,12}\n|<summary>)?")
+_FEWEST_TOLD = 16
+_TOLD_SHARE = 0.3
+_SAMPLE = 5_000
+_FEWEST_LETTERS = 80
+_DOMINANT = 0.8
+_TRACE = 0.05
+_WRAPPED = re.compile(
+    r"(?is)\s*(?:<think(?:ing)?>.{0,100000}?</think(?:ing)?>\s*)?(?:```\w{0,12}\n|"
+    r"<summary>)?"
+)
 
 
 def clean(text: str) -> str:
-    """Return an answer without the additions of local models: thoughts, a code fence, ``<summary>`` tags."""
+    """Return an answer without the additions of local models: thoughts, a code fence, ``<summary>``
+    tags.
+    """
     start = _WRAPPED.match(text)
-    inner = (text[start.end() :] if start else text).strip().removesuffix("```").removesuffix("</summary>").strip()
+    inner = (
+        (text[start.end() :] if start else text)
+        .strip()
+        .removesuffix("```")
+        .removesuffix("</summary>")
+        .strip()
+    )
     try:
         return "\n".join(_told(json.loads(inner))) if inner.startswith("{") else inner
     except (ValueError, RecursionError):
@@ -163,15 +234,20 @@ def fault(
         finish: the provider's finish or stop reason.
         refused: whether the provider reported a refusal.
         called_tool: whether the answer is a tool call.
-        told: the input of a small model in addition to ``entries``; None for other models. Small ones invent stories:
-            those of a model of 135 million parameters had .14 of their words, without common ones, from the input.
+        told: the input of a small model in addition to ``entries``; None for other models. Small
+            ones invent stories: those of a model of 135 million parameters had .14 of their words,
+            without common ones, from the input.
     """
-    finish, head = (finish or "").lower(), text.strip()[:_HEAD]
+    finish = (finish or "").lower()
+    head = text.strip()[:_HEAD]
     said = words(text)
     refused = refused or finish in _FILTERED or _REFUSAL.match(head) is not None
     checks = (
         (called_tool, "the summarizer called a tool"),
-        (refused or (_APOLOGY.match(head) and _CANNOT_ANYWHERE.search(head)), "the summarizer refused"),
+        (
+            refused or (_APOLOGY.match(head) and _CANNOT_ANYWHERE.search(head)),
+            "the summarizer refused",
+        ),
         (not said, "the summary is empty"),
         (finish in _CUT_OFF, "the summary was cut off by its token limit"),
         (_FENCE.search(text), "the summary contains a tag of the request"),
@@ -187,28 +263,41 @@ def fault(
         return "the summary is in another script than the conversation"
     if len(text) >= limit:
         return "the summary is not smaller than what it replaces"
-    long = Counter(flat(sentence).lower() for sentence in sentences(text) if len(sentence) >= _PARAGRAPH)
+    long = Counter(
+        flat(sentence).lower() for sentence in sentences(text) if len(sentence) >= _PARAGRAPH
+    )
     twice = sum(len(sentence) * (times - 1) for sentence, times in long.items())
     again = len(every := runs(said)) - len(set(every))
-    if twice > _TWICE * len(text) or (len(said) >= 3 * _FEWEST_WORDS and again > _REPEATED * len(every)):
+    if twice > _TWICE * len(text) or (
+        len(said) >= 3 * _FEWEST_WORDS and again > _REPEATED * len(every)
+    ):
         return "the summary repeats itself"
     own = stems(said)
     if told is not None and len(own) >= _FEWEST_TOLD:
-        held = set().union(*(own & stems(words(one)) for one in (told, *(entry.text for entry in entries))))
+        held = own & stems(words("\n".join([told, *(entry.text for entry in entries)])))
         if len(held) < _TOLD_SHARE * len(own):
             return "the summary has hardly a word of the conversation"
     return ""
 
 
 def copies(text: str, prior: str, entries: Sequence[Part]) -> bool:
-    """Return whether an answer hardly has more than the earlier summary, although the new messages are long."""
-    before, own = set(runs(words(prior))), set(runs(words(text)))
+    """Return whether an answer hardly has more than the earlier summary, although the new messages
+    are long.
+    """
+    before = set(runs(words(prior)))
+    own = set(runs(words(text)))
     since = sum(len(entry.text) for entry in entries)
-    return since > len(prior) // 4 and len(own) >= _FEWEST_WORDS and len(own - before) <= _NEW * len(own)
+    return (
+        since > len(prior) // 4
+        and len(own) >= _FEWEST_WORDS
+        and len(own - before) <= _NEW * len(own)
+    )
 
 
 def _says_request_again(text: str, said: list[str], entries: Sequence[Part]) -> bool:
-    """Return whether an answer, or its beginning, has the words of a request for a summary instead of a summary."""
+    """Return whether an answer, or its beginning, has the words of a request for a summary instead
+    of a summary.
+    """
     own = set(runs(said))
     if len(said) >= _FEWEST_WORDS and len(own & _REQUEST) > _MOSTLY * len(own):
         return True
@@ -218,14 +307,16 @@ def _says_request_again(text: str, said: list[str], entries: Sequence[Part]) -> 
         share = _ASKING_DENSE if UNSPACED.search(asked) else _MOSTLY
         if telling & _MAKES and len(telling & _ASKS) >= max(2, share * len(telling)):
             others = telling - _ASKS
-            held = {stem for entry in entries for stem in others.intersection(stems(words(entry.text)))}
+            held = others & stems(words("\n".join(entry.text for entry in entries)))
             if len(held) * _HELD_PART < max(1, len(others)):
                 return True
     return False
 
 
 def _continues(text: str, entries: Sequence[Part]) -> bool:
-    """Return whether an answer has speaker lines, control tokens, a reply to the user, or the last message again."""
+    """Return whether an answer has speaker lines, control tokens, a reply to the user, or the last
+    message again.
+    """
     head = text.lstrip()[:_HEAD]
     about_it = _SUMMARY_WORD.search(head)
     if _CONTROL.search(text) or (not about_it and _ANSWERING.match(head)):
@@ -234,11 +325,19 @@ def _continues(text: str, entries: Sequence[Part]) -> bool:
     speakers = [match for line in lines if (match := _SPEAKER.match(line))]
     if len(speakers) > 1 and re.match(r"\W{0,3}assistant\W{0,3}:", text, re.IGNORECASE):
         return True
-    if {bool(match["user"]) for match in speakers} == {True, False} and len(speakers) > max(2, len(lines) // 2):
+    if {bool(match["user"]) for match in speakers} == {True, False} and len(speakers) > max(
+        2, len(lines) // 2
+    ):
         return True
-    if not about_it and len(text) < _SHORT and _CLOSING.search(text.rpartition("\n")[2][-_CLOSING_ROOM:]):
+    if (
+        not about_it
+        and len(text) < _SHORT
+        and _CLOSING.search(text.rpartition("\n")[2][-_CLOSING_ROOM:])
+    ):
         return True
-    people = [entry for entry in entries if entry.kind == "text" and entry.role in ("user", "assistant")][-2:]
+    people = [
+        entry for entry in entries if entry.kind == "text" and entry.role in ("user", "assistant")
+    ][-2:]
     if len(people) == len([entry for entry in entries if entry.kind != "media"]):
         return False  # It is the whole conversation, which a summary may resemble.
     own = set(runs(words(text)))
@@ -251,12 +350,20 @@ def _continues(text: str, entries: Sequence[Part]) -> bool:
 
 
 def _in_another_script(text: str, entries: Sequence[Part]) -> bool:
-    """Return whether user and assistant mostly write in one script and the summary hardly uses it."""
-    talk = (entry.text[:2000] for entry in entries if entry.role in ("user", "assistant") and entry.kind == "text")
-    theirs, ours = Counter[str](), Counter[str]()
+    """Return whether user and assistant mostly write in one script and the summary hardly
+    uses it.
+    """
+    talk = (
+        entry.text[:2000]
+        for entry in entries
+        if entry.role in ("user", "assistant") and entry.kind == "text"
+    )
+    theirs = Counter[str]()
+    ours = Counter[str]()
     for scripts, sample in ((theirs, "\n".join(talk)), (ours, text)):
         for letter, times in Counter(sample[:_SAMPLE]).items():
-            # A letter's Unicode name begins with its script. Japanese writes Chinese characters too: one family.
+            # A letter's Unicode name begins with its script. Japanese writes Chinese characters
+            # too: one family.
             script = name(letter, " ").split(" ")[0] if letter.isalpha() else ""
             scripts["CJK" if script in ("HIRAGANA", "KATAKANA") else script] += times
         del scripts[""]

@@ -1,6 +1,8 @@
-"""Fakes for tests of your own: a scripted chat model with a context window, and a summarizer that can fail.
+"""Fakes for tests of your own: a scripted chat model with a context window, and a summarizer that
+can fail.
 
-The model is a function, or a server on a loopback port. Pure Python, deterministic, no SDK. See ``docs/testing.md``.
+The model is a function, or a server on a loopback port. Pure Python, deterministic, no SDK. See
+``docs/testing.md``.
 """
 
 from __future__ import annotations
@@ -16,16 +18,9 @@ from compacter.testing.errors import (
     rate_limit_error,
     server_error,
     token_limit_error,
-)  # fmt: skip
-from compacter.testing.model import (
-    Completion,
-    Failure,
-    Failures,
-    OverflowAt,
-    Request,
-    ScriptedModel,
-    ScriptedSummarizer,
 )
+from compacter.testing.model import Completion, OverflowAt, Request, ScriptedModel
+from compacter.testing.refusals import Refusal, refusals
 from compacter.testing.replies import (
     AsyncScriptedStream,
     Chunk,
@@ -35,14 +30,42 @@ from compacter.testing.replies import (
     ScriptedStream,
     ScriptExhaustedError,
     Struct,
-)  # fmt: skip
+)
 from compacter.testing.rules import CharacterCount, ChatRules, Check, Count
 from compacter.testing.server import ScriptedServer
+from compacter.testing.summarizer import Failure, Failures, ScriptedSummarizer
 
 __all__ = [
-    "STYLES", "AsyncScriptedStream", "CharacterCount", "ChatRules", "Check", "Chunk", "Completion", "Count",
-    "Failure", "Failures", "Interrupted", "InvalidRequestError", "OverflowAt", "ProviderError", "RateLimitError",
-    "Replies", "Reply", "Request", "ScriptExhaustedError", "ScriptedModel", "ScriptedServer", "ScriptedStream",
-    "ScriptedSummarizer", "Struct", "Style", "TokenLimitError", "invalid_request_error", "rate_limit_error",
-    "server_error", "token_limit_error",
-]  # fmt: skip
+    "STYLES",
+    "AsyncScriptedStream",
+    "CharacterCount",
+    "ChatRules",
+    "Check",
+    "Chunk",
+    "Completion",
+    "Count",
+    "Failure",
+    "Failures",
+    "Interrupted",
+    "InvalidRequestError",
+    "OverflowAt",
+    "ProviderError",
+    "RateLimitError",
+    "Refusal",
+    "Replies",
+    "Reply",
+    "Request",
+    "ScriptExhaustedError",
+    "ScriptedModel",
+    "ScriptedServer",
+    "ScriptedStream",
+    "ScriptedSummarizer",
+    "Struct",
+    "Style",
+    "TokenLimitError",
+    "invalid_request_error",
+    "rate_limit_error",
+    "refusals",
+    "server_error",
+    "token_limit_error",
+]

@@ -38,7 +38,9 @@ class ProviderError(Exception):
         kind: str | None,
         body: Mapping[str, Any],
     ) -> None:
-        """Store the provider's answer; `shown` is the exception's text, `message` the bare sentence."""
+        """Store the provider's answer; `shown` is the exception's text, `message` the bare
+        sentence.
+        """
         super().__init__(shown)
         self.message = message
         self.status_code = status_code
@@ -47,7 +49,8 @@ class ProviderError(Exception):
         self.status = kind
         self.body = body
         self.response: Mapping[str, Any] | None = None
-        """The whole answer as a dict, as in botocore's exceptions. Only in the ``bedrock`` style."""
+        """The whole answer as a dict, as in botocore's exceptions. Only in the ``bedrock`` style.
+        """
 
 
 class TokenLimitError(ProviderError):
@@ -55,7 +58,9 @@ class TokenLimitError(ProviderError):
 
 
 class InvalidRequestError(ProviderError):
-    """The request is malformed, for example by an orphaned tool result; its length does not matter."""
+    """The request is malformed, for example by an orphaned tool result; its length does
+    not matter.
+    """
 
 
 class RateLimitError(ProviderError):
@@ -70,8 +75,8 @@ _classes: dict[tuple[type[ProviderError], str], type[ProviderError]] = {}
 class Style:
     """Form of one provider's errors.
 
-    The texts are templates with the fields ``{limit}``, ``{requested}``, ``{input}`` and ``{output}``, all in
-    tokens; ``requested`` is input and output together.
+    The texts are templates with the fields ``{limit}``, ``{requested}``, ``{input}`` and
+    ``{output}``, all in tokens; ``requested`` is input and output together.
     """
 
     name: str
@@ -86,7 +91,8 @@ class Style:
     """Member ``type`` (or ``status``) of the answer."""
     envelope: Envelope = "openai"
     shown: str = "Error code: {status} - {body}"
-    """Template of the exception's text, with the fields ``{status}``, ``{kind}``, ``{body}`` and ``{message}``."""
+    """Template of the exception's text, with the fields ``{status}``, ``{kind}``, ``{body}`` and
+    ``{message}``."""
 
 
 _OPENAI = Style(
@@ -94,7 +100,8 @@ _OPENAI = Style(
     "BadRequestError",
     "The context window of this model takes at most {limit} tokens, but your messages amount to"
     " {input} tokens. Send shorter messages.",
-    "The context window of this model takes at most {limit} tokens, but you asked for {requested} tokens"
+    "The context window of this model takes at most {limit} tokens, but you asked "
+    "for {requested} tokens"
     " ({input} in the messages, {output} in the completion). Send less, or ask for less.",
     code="context_length_exceeded",
 )
@@ -105,13 +112,19 @@ _ROWS = (
         "anthropic",
         "BadRequestError",
         "the prompt is too long: {input} tokens, and the maximum is {limit}",
-        "the input of {input} tokens and `max_tokens` of {output} together exceed the context limit of {limit} tokens",
+        (
+            "the input of {input} tokens and `max_tokens` of {output} together exceed the "
+            "context limit of {limit} tokens"
+        ),
         envelope="anthropic",
     ),
     Style(
         "gemini",
         "ClientError",
-        "The request has an input token count of {input}, which is above the maximum of {limit} tokens.",
+        (
+            "The request has an input token count of {input}, which is above the maximum "
+            "of {limit} tokens."
+        ),
         code=400,
         kind="INVALID_ARGUMENT",
         envelope="google",
@@ -140,7 +153,8 @@ _ROWS = (
         "BadRequestError",
         "The context length of this model is at most {limit} tokens, and the prompt holds {input}"
         " input tokens. Reduce the length of the prompt.",
-        "The context length of this model is at most {limit} tokens, but {requested} tokens were requested:"
+        "The context length of this model is at most {limit} tokens, but {requested} "
+        "tokens were requested:"
         " {output} output tokens and a prompt of {input} input tokens. Reduce one of the two.",
         code=400,
         kind="BadRequestError",
@@ -150,7 +164,10 @@ _ROWS = (
         name="litellm",
         error="ContextWindowExceededError",
         code=None,
-        shown="litellm.ContextWindowExceededError: litellm.BadRequestError: OpenAIException - {message}",
+        shown=(
+            "litellm.ContextWindowExceededError: litellm.BadRequestError: OpenAIException "
+            "- {message}"
+        ),
     ),
 )
 
@@ -170,22 +187,35 @@ def style_of(style: str | Style) -> Style:
 
 
 def token_limit_error(
-    style: str | Style = "openai", *, limit: int, input_tokens: int, output_tokens: int | None = None
+    style: str | Style = "openai",
+    *,
+    limit: int,
+    input_tokens: int,
+    output_tokens: int | None = None,
 ) -> TokenLimitError:
     """Return the exception for a request that exceeds the window of `limit` tokens.
 
-    With `output_tokens`, it is the error for input and ``max_tokens`` together. Raises `ValueError` for an
-    unknown style.
+    With `output_tokens`, it is the error for input and ``max_tokens`` together. Raises `ValueError`
+    for an unknown style.
     """
     row = style_of(style)
     requested = input_tokens + (output_tokens or 0)
-    numbers = {"limit": limit, "requested": requested, "input": input_tokens, "output": output_tokens}
+    numbers = {
+        "limit": limit,
+        "requested": requested,
+        "input": input_tokens,
+        "output": output_tokens,
+    }
     if output_tokens is None:
         message = row.text.format(**numbers)
     else:
         # A provider without a text for the two parts states their sum.
-        message = row.with_output.format(**numbers) or row.text.format(**{**numbers, "input": requested})
-    counts = {"n_prompt_tokens": input_tokens, "n_ctx": limit} if row.envelope == "llama.cpp" else {}
+        message = row.with_output.format(**numbers) or row.text.format(
+            **{**numbers, "input": requested}
+        )
+    counts = (
+        {"n_prompt_tokens": input_tokens, "n_ctx": limit} if row.envelope == "llama.cpp" else {}
+    )
     return _raised(TokenLimitError, row, message, counts)
 
 
@@ -197,31 +227,49 @@ def invalid_request_error(style: str | Style = "openai", *, message: str) -> Inv
     return _raised(InvalidRequestError, row, message, {})
 
 
-def rate_limit_error(style: str | Style = "openai", *, tokens_per_minute: int = 30_000) -> RateLimitError:
-    """Return the exception for a rate limit in tokens per minute, which must never lead to a compaction."""
-    message = f"Rate limit reached: {tokens_per_minute} tokens per minute. Wait a little and try again."
+def rate_limit_error(
+    style: str | Style = "openai", *, tokens_per_minute: int = 30_000
+) -> RateLimitError:
+    """Return the exception for a rate limit in tokens per minute, which must never lead to a
+    compaction.
+    """
+    message = (
+        f"Rate limit reached: {tokens_per_minute} tokens per minute. Wait a little and try again."
+    )
     plain = ("RateLimitError", "rate_limit_error", "rate_limit_exceeded")
-    row = _varied(style_of(style), 429, ("ClientError", "RESOURCE_EXHAUSTED"), "ThrottlingException", plain)
+    row = _varied(
+        style_of(style), 429, ("ClientError", "RESOURCE_EXHAUSTED"), "ThrottlingException", plain
+    )
     return _raised(RateLimitError, row, message, {})
 
 
 def server_error(style: str | Style = "openai") -> ProviderError:
     """Return the exception for a failure on the provider's side."""
     plain = ("InternalServerError", "server_error", None)
-    row = _varied(style_of(style), 500, ("ServerError", "INTERNAL"), "InternalServerException", plain)
+    row = _varied(
+        style_of(style), 500, ("ServerError", "INTERNAL"), "InternalServerException", plain
+    )
     return _raised(ProviderError, row, "Something went wrong on the side of the server.", {})
 
 
 def _varied(
-    row: Style, status: int, google: tuple[str, str], aws: str, plain: tuple[str, str, str | int | None]
+    row: Style,
+    status: int,
+    google: tuple[str, str],
+    aws: str,
+    plain: tuple[str, str, str | int | None],
 ) -> Style:
-    """Return the style of an error other than a token limit; its class, kind and code depend on the envelope."""
+    """Return the style of an error other than a token limit; its class, kind and code depend on the
+    envelope.
+    """
     error, kind, code = plain
     if row.envelope == "google":
-        (error, kind), code = google, status
+        error, kind = google
+        code = status
     elif row.envelope == "aws":
         error = kind = code = aws
-    # The litellm style has the name of the class in the text, which must not be that of a token limit.
+    # The litellm style has the name of the class in the text, which must not be that of a token
+    # limit.
     shown = row.shown.replace("ContextWindowExceededError: litellm.BadRequestError", error)
     return replace(row, status=status, error=error, kind=kind, code=code, shown=shown)
 
@@ -242,12 +290,21 @@ def _raised(base: type[E], row: Style, message: str, counts: Mapping[str, int]) 
     elif row.envelope == "anthropic":
         whole = {"type": "error", "error": {"type": row.kind, "message": message}}
     else:
-        whole = {"error": {"message": message, "type": row.kind, "param": None, "code": row.code, **counts}}
+        whole = {
+            "error": {
+                "message": message,
+                "type": row.kind,
+                "param": None,
+                "code": row.code,
+                **counts,
+            }
+        }
     # OpenAI's SDK keeps only the inner part of the answer as the body.
     body = whole["error"] if row.envelope in {"openai", "llama.cpp"} else whole
     shown = row.shown.format(status=row.status, kind=row.kind, body=whole, message=message)
     named = _classes.setdefault(
-        (base, row.error), type(row.error, (base,), {"__module__": __name__, "__doc__": base.__doc__})
+        (base, row.error),
+        type(row.error, (base,), {"__module__": __name__, "__doc__": base.__doc__}),
     )
     error = cast("type[E]", named)(
         shown, message=message, status_code=row.status, code=row.code, kind=row.kind, body=body

@@ -10,7 +10,8 @@ For a memory of your own, write in a test module::
         def open(self, tmp_path):
             return lambda: MyMemory(tmp_path)
 
-Wrap an asynchronous memory as ``Awaited(lambda: MyMemory(...))``. Only this module of the package needs pytest.
+Wrap an asynchronous memory as ``Awaited(lambda: MyMemory(...))``. Only this module of the package
+needs pytest.
 """
 
 from __future__ import annotations
@@ -39,12 +40,17 @@ _SCOPES = ("m\0server one", "m\0server two", "m2\0server one", "m", "")
 
 def record(key: str = "k", boundary: int = 3, text: str = "So far.", digest: str = "d") -> Record:
     """Return a record with a summary of the messages before ``boundary``."""
-    return Record(key, boundary, (), (StoredMessage(0, {"role": "user", "content": text}),), digest, "l")
+    return Record(
+        key, boundary, (), (StoredMessage(0, {"role": "user", "content": text}),), digest, "l"
+    )
 
 
 def _talk(about: str) -> list[dict[str, str]]:
     roles = ("user", "assistant") * 4
-    return [{"role": role, "content": f"{role} {number} on {about}"} for number, role in enumerate(roles)]
+    return [
+        {"role": role, "content": f"{role} {number} on {about}"}
+        for number, role in enumerate(roles)
+    ]
 
 
 def _folded(history: Sequence[Any], about: str) -> list[Any]:
@@ -52,7 +58,9 @@ def _folded(history: Sequence[Any], about: str) -> list[Any]:
 
 
 class Awaited:
-    """Adapter for an asynchronous memory: calls ``afind``, ``asave`` and ``aclaim`` on an event loop of its own."""
+    """Adapter for an asynchronous memory: calls ``afind``, ``asave`` and ``aclaim`` on an event
+    loop of its own.
+    """
 
     def __init__(self, make: Callable[[], BaseMemory]) -> None:
         self._loop = asyncio.new_event_loop()
@@ -99,10 +107,13 @@ async def _quiet(loop: asyncio.AbstractEventLoop) -> None:
 
 
 class MemoryConformance:
-    """Base class of the tests. Give your subclass a name that begins with ``Test``, and override ``open``."""
+    """Base class of the tests. Give your subclass a name that begins with ``Test``, and override
+    ``open``.
+    """
 
     shared = True
-    """Whether all memories that ``open`` returns see each other's records; otherwise it is called once a test."""
+    """Whether all memories that ``open`` returns see each other's records; otherwise it is called
+    once a test."""
     exclusive = True
     """Whether ``claim`` is exclusive; a memory of one process may always grant it."""
 
@@ -125,7 +136,9 @@ class MemoryConformance:
     def test_nothing_is_found_before_anything_is_saved(self, memory: Memory) -> None:
         assert list(memory.find(["a", "b"])) == []
 
-    def test_what_is_saved_is_found_under_its_key_alone(self, memory: Memory, other: Memory) -> None:
+    def test_what_is_saved_is_found_under_its_key_alone(
+        self, memory: Memory, other: Memory
+    ) -> None:
         for key in "abc":
             memory.save(record(key))
         assert sorted(found.key for found in other.find(["a", "x", "b"])) == ["a", "b"]
@@ -145,24 +158,33 @@ class MemoryConformance:
                 {"data": b"\x89PNG\0", "n": [1, 1.0, True, None]},
             ],
         }
-        literals = (StoredMessage(0, message), StoredMessage(4, {"role": "user", "content": ""}, behind_system=True))
+        literals = (
+            StoredMessage(0, message),
+            StoredMessage(4, {"role": "user", "content": ""}, behind_system=True),
+        )
         saved = Record("k", 7, (2, 5), literals, "d", "l", folded_user=4)
         memory.save(saved)
         (found,) = other.find(["k"])
         assert found == saved
         assert repr(found.literals) == repr(saved.literals)
 
-    def test_a_record_with_the_same_id_takes_the_place_of_the_old_one(self, memory: Memory, other: Memory) -> None:
+    def test_a_record_with_the_same_id_takes_the_place_of_the_old_one(
+        self, memory: Memory, other: Memory
+    ) -> None:
         memory.save(record(text="Old."))
         other.save(record(text="New."))
         assert list(memory.find(["k"])) == [record(text="New.")]
 
-    def test_the_record_just_saved_is_among_those_that_are_found(self, memory: Memory, other: Memory) -> None:
+    def test_the_record_just_saved_is_among_those_that_are_found(
+        self, memory: Memory, other: Memory
+    ) -> None:
         for boundary in (*range(10, 60), 1):
             memory.save(record(boundary=boundary))
             assert boundary in {found.boundary for found in other.find(["k"])}
 
-    def test_a_large_record_does_not_disturb_the_others(self, memory: Memory, other: Memory) -> None:
+    def test_a_large_record_does_not_disturb_the_others(
+        self, memory: Memory, other: Memory
+    ) -> None:
         memory.save(record("small"))
         memory.save(record("large", text="x" * 1_000_000))
         assert list(other.find(["small"])) == [record("small")]
@@ -207,7 +229,9 @@ class MemoryConformance:
         held.release()
         elsewhere.release()
 
-    def test_a_claim_that_ran_out_is_the_next_ones_and_stays_so(self, memory: Memory, other: Memory) -> None:
+    def test_a_claim_that_ran_out_is_the_next_ones_and_stays_so(
+        self, memory: Memory, other: Memory
+    ) -> None:
         if not self.exclusive:
             pytest.skip("claims of this memory are not exclusive")
         expired = memory.claim("k", 1e-3)
@@ -237,8 +261,11 @@ class MemoryConformance:
         memory.save(replace(record(), key="other"))
         assert list(memory.find(["k"])) == [record()]
 
-    def test_conversations_and_scopes_are_never_confused(self, memory: Memory, other: Memory) -> None:
-        writing, reading = Matcher(memory), Matcher(other)
+    def test_conversations_and_scopes_are_never_confused(
+        self, memory: Memory, other: Memory
+    ) -> None:
+        writing = Matcher(memory)
+        reading = Matcher(other)
         for scope in _SCOPES:
             history = _talk("trains")
             pump(writing.remember(scope, _FORMAT, history, _folded(history, f"trains in {scope}")))

@@ -1,4 +1,4 @@
-"""A scripted chat model with a context window, which records its requests, and a scripted summarizer."""
+"""A scripted chat model with a context window, which records its requests."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import copy
 import inspect
 import itertools
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias, cast, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
-from compacter.call.io import ASYNC
+from compacter.io import ASYNC
 from compacter.messages.format import Message
 from compacter.testing.errors import (
     ProviderError,
@@ -19,7 +19,6 @@ from compacter.testing.errors import (
     TokenLimitError,
     error_body,
     invalid_request_error,
-    server_error,
     style_of,
     token_limit_error,
 )
@@ -59,7 +58,6 @@ class Request:
     """Fault of the list of messages; empty if it is valid."""
 
 
-Returns = Literal["text", "completion"]
 OverflowAt = Literal["open", "first_event", "after_role", "error_chunk"]
 """Point at which a stream reports that the request is too long; see `ScriptedModel`."""
 
@@ -69,7 +67,7 @@ Completion: TypeAlias = Any
 _OUTPUT_OPTIONS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 
 
-def _check_word(name: str, word: object, known: object) -> None:
+def check_word(name: str, word: object, known: object) -> None:
     """Raise ``ValueError`` if an argument is not one of the words of a ``Literal``."""
     if word not in get_args(known):
         raise ValueError(f"{name} takes {', '.join(map(repr, get_args(known)))}, not {word!r}")
@@ -78,9 +76,9 @@ def _check_word(name: str, word: object, known: object) -> None:
 class ScriptedModel:
     """Fake provider that validates and counts each request, answers or refuses it, and records it.
 
-    Call it as you would call litellm: ``model.completion(model=..., messages=..., **options)``, or the
-    instance itself, or ``await model.acompletion(...)``, each with ``stream=True`` too. It is deterministic
-    and never waits.
+    Call it as you would call litellm: ``model.completion(model=..., messages=..., **options)``, or
+    the instance itself, or ``await model.acompletion(...)``, each with ``stream=True`` too. It is
+    deterministic and never waits.
     """
 
     def __init__(
@@ -112,27 +110,36 @@ class ScriptedModel:
         Args:
             window: Context window, in tokens. A longer request is refused (`TokenLimitError`).
             style: Form of the errors: a name from `STYLES`, or a `Style` of your own.
-            replies: One reply for all requests, an iterable of replies, or a function of the messages. A refused
-                request consumes no reply.
+            replies: One reply for all requests, an iterable of replies, or a function of the
+                messages. A refused request consumes no reply.
             reply_type: "dict" or "object".
             chars_per_token: Characters that count as one token.
-            count: Tokenizer to use instead: a function of messages and options that returns a number of tokens.
-            counts_output: Whether to refuse if input and ``max_tokens`` together exceed the window, as some
-                providers do. Otherwise an answer that has no room is cut, with finish_reason "length".
-            truncates: Whether to read only what fits instead of refusing, as some servers do; ``usage`` shows it.
-            usage: Whether to report token counts, or a fixed ``usage``. A stream sends it if ``stream_options`` ask.
-            strict: Whether to refuse invalid lists (`InvalidRequestError`), by `ChatRules` or by `check`.
+            count: Tokenizer to use instead: a function of messages and options that returns a
+            number of tokens.
+            counts_output: Whether to refuse if input and ``max_tokens`` together exceed the window,
+                as some providers do. Otherwise an answer that has no room is cut, with
+                finish_reason "length".
+            truncates: Whether to read only what fits instead of refusing, as some servers do;
+            ``usage`` shows it.
+            usage: Whether to report token counts, or a fixed ``usage``. A stream sends it if
+            ``stream_options`` ask.
+            strict: Whether to refuse invalid lists (`InvalidRequestError`), by `ChatRules` or by
+            `check`.
             alternate_roles: Whether user and assistant must alternate.
             user_first: Whether the first message after the system prompt must be the user's.
             refuse_blank: Whether to refuse messages of white space only.
-            check: Rules to use instead of `ChatRules`: a function that returns the fault of the messages, or None.
-            overflow_at: Where a stream refuses: "open" raises from the call, "first_event" from the first chunk,
-                "after_role" after the role-only chunk, and "error_chunk" yields a chunk with an ``error`` member.
-            overflow_in_reply: Whether a call without stream returns an ``error`` member instead of raising.
+            check: Rules to use instead of `ChatRules`: a function that returns the fault of the
+            messages, or None.
+            overflow_at: Where a stream refuses: "open" raises from the call, "first_event" from the
+                first chunk, "after_role" after the role-only chunk, and "error_chunk" yields a
+                chunk with an ``error`` member.
+            overflow_in_reply: Whether a call without stream returns an ``error`` member instead of
+            raising.
             housekeeping: Number of chunks without choices at the beginning of every stream.
-            fail_after: Number of chunks after which every stream breaks; a shorter one breaks at its end.
-            fail_with: Exception of such a break (None: a token-limit error). To break a single stream, put an
-                `Interrupted` into `replies`.
+            fail_after: Number of chunks after which every stream breaks; a shorter one breaks at
+            its end.
+            fail_with: Exception of such a break (None: a token-limit error). To break a single
+                stream, put an `Interrupted` into `replies`.
             chunk_size: Characters of text per chunk.
 
         Raises:
@@ -147,8 +154,8 @@ class ScriptedModel:
         ):
             if number < least:
                 raise ValueError(f"{name} must be at least {least}, got {number!r}")
-        _check_word("overflow_at", overflow_at, OverflowAt)
-        _check_word("reply_type", reply_type, ReplyType)
+        check_word("overflow_at", overflow_at, OverflowAt)
+        check_word("reply_type", reply_type, ReplyType)
         self.window = window
         self.style = style_of(style)
         self.count: Count = CharacterCount(chars_per_token) if count is None else count
@@ -181,7 +188,8 @@ class ScriptedModel:
             model: Any name; it is recorded in `requests`.
             messages: The messages, in OpenAI's shape unless `count` and `check` say otherwise.
             stream: Whether to return a stream.
-            **options: Options as for litellm; `max_tokens`, `tools` and `stream_options` have an effect.
+            **options: Options as for litellm; `max_tokens`, `tools` and `stream_options` have an
+            effect.
 
         Raises:
             TokenLimitError: The request does not fit into the window.
@@ -255,11 +263,15 @@ class ScriptedModel:
     def _admit(
         self, model: str, messages: Sequence[Message], options: dict[str, Any], *, streaming: bool
     ) -> tuple[Request, TokenLimitError | None, Frame]:
-        """Validate the messages, then count, as a server does. The request is recorded in any case."""
+        """Validate the messages, then count, as a server does. The request is recorded in
+        any case.
+        """
         fault = (self.check(messages) if self.check is not None else None) or ""
         kept = tuple(copy.deepcopy(list(messages))) if is_list(messages) else ()
         tokens = 0 if fault else self.count(kept, options)
-        wanted = next((options[name] for name in _OUTPUT_OPTIONS if options.get(name) is not None), None)
+        wanted = next(
+            (options[name] for name in _OUTPUT_OPTIONS if options.get(name) is not None), None
+        )
         output = wanted if self._counts_output else None
         refused = not fault and not self._truncates and tokens + (output or 0) > self.window
         with self._lock:
@@ -280,14 +292,18 @@ class ScriptedModel:
             raise invalid_request_error(self.style, message=fault)
         refusal = None
         if refused:
-            refusal = token_limit_error(self.style, limit=self.window, input_tokens=tokens, output_tokens=output)
+            refusal = token_limit_error(
+                self.style, limit=self.window, input_tokens=tokens, output_tokens=output
+            )
         return request, refusal, Frame(number, model)
 
     def _same_start(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
         """Return the first messages, as far as they are the same as in the last request."""
         previous = self._requests[-1].messages if self._requests else ()
         pairs = zip(previous, messages, strict=False)
-        return messages[: sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))]
+        return messages[
+            : sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
+        ]
 
     def _refused(
         self,
@@ -326,21 +342,26 @@ class ScriptedModel:
         return shaped(framed.completion(answer), self._reply_type)
 
     def _finished(self, answer: ParsedReply, request: Request) -> ParsedReply:
-        """Return the answer, cut to the room left, with a finish reason; unchanged if the script states one."""
+        """Return the answer, cut to the room left, with a finish reason; unchanged if the script
+        states one.
+        """
         if answer.finish_reason:
             return answer
         room = max(1, self.window - request.tokens)
         if request.max_tokens is not None:
             room = min(room, request.max_tokens)
         if answer.content and self._output(answer.content) > room:
-            low, high = 0, len(answer.content)
+            low = 0
+            high = len(answer.content)
             while low < high:
                 middle = (low + high + 1) // 2
                 if self._output(answer.content[:middle]) <= room:
                     low = middle
                 else:
                     high = middle - 1
-            return replace(answer, content=answer.content[:low], tool_calls=(), finish_reason="length")
+            return replace(
+                answer, content=answer.content[:low], tool_calls=(), finish_reason="length"
+            )
         return replace(answer, finish_reason="tool_calls" if answer.tool_calls else "stop")
 
     def _output(self, text: str) -> int:
@@ -370,11 +391,15 @@ class ScriptedModel:
             self._streams.append(stream)
         return stream
 
-    def _chunks(self, answer: ParsedReply, request: Request, frame: Frame) -> Iterator[dict[str, Any]]:
+    def _chunks(
+        self, answer: ParsedReply, request: Request, frame: Frame
+    ) -> Iterator[dict[str, Any]]:
         asked = request.options.get("stream_options") or {}
         yield from self._ahead(frame)
         fail_after = self._fail_after if answer.fail_after is None else answer.fail_after
-        wanted = frame.chunks(answer, size=self._chunk_size, with_usage=bool(asked.get("include_usage")))
+        wanted = frame.chunks(
+            answer, size=self._chunk_size, with_usage=bool(asked.get("include_usage"))
+        )
         for number, chunk in enumerate(wanted):
             if number == fail_after:
                 break
@@ -397,149 +422,4 @@ class ScriptedModel:
         return (frame.housekeeping() for _ in range(self._housekeeping))
 
 
-# -- the summarizer ----------------------------------------------------------------------------------------------------
-
-Failure = Literal[
-    "nothing", "empty", "blank", "refusal", "filtered", "tool_call", "length", "too_large", "raises", "overflows",
-]  # fmt: skip
-"""How a summarizer fails: it returns None, an empty or a blank text; declines in prose, or by a content
-filter; calls a tool; is cut by its token limit; returns more than it was given; raises a server error, or a
-token-limit error."""
-
-Failures: TypeAlias = Failure | BaseException | Sequence[Failure | BaseException | None] | None
-"""One failure for all calls, or one per call (None: no failure); later calls succeed. An exception is raised."""
-
-Summary: TypeAlias = Any
-"""Return value of a summarizer: text, a completion, or (a failure) None."""
-
-_BOUNDLESS = 10**12
-_CALL = {"id": "call_1", "type": "function", "function": {"name": "look_up", "arguments": "{}"}}
-# The finish reason is always stated, so that ``max_tokens`` never cuts a scripted text.
-_BAD_ANSWERS: Mapping[str, Reply] = {
-    "nothing": {"content": None, "finish_reason": "stop"},
-    "empty": {"content": "", "finish_reason": "stop"},
-    "blank": {"content": " \n\t ", "finish_reason": "stop"},
-    "refusal": {"content": "I'm sorry, but I can't help with that.", "finish_reason": "stop"},
-    "filtered": {"content": None, "refusal": "The content was filtered.", "finish_reason": "content_filter"},
-    "tool_call": {"content": None, "tool_calls": [_CALL], "finish_reason": "tool_calls"},
-    "length": {"content": "So far the user has asked for", "finish_reason": "length"},
-}
-
-
-class ScriptedSummarizer:
-    """Fake summarizer for ``Compacter(summarizer=...)``; pass its ``acall`` for an asynchronous one.
-
-    It records its requests as `ScriptedModel` does.
-    """
-
-    def __init__(
-        self,
-        text: str | Callable[[tuple[Message, ...]], str] = "SUMMARY: what was said so far.",
-        *,
-        fail: Failures = None,
-        returns: Returns = "text",
-        window: int | None = None,
-        style: str | Style = "openai",
-        **options: Any,
-    ) -> None:
-        """Create a summarizer with a scripted summary.
-
-        Args:
-            text: The summary, or a function of the prompt's messages that returns it.
-            fail: The failures of its calls; see `Failures`.
-            returns: "text" for bare text, without usage, or "completion".
-            window: Largest prompt, in tokens; None for any size. A longer one is refused in the form of `style`.
-            style: As for `ScriptedModel`.
-            **options: `usage`, `reply_type`, `chars_per_token` and `count`, as for `ScriptedModel`.
-
-        Raises:
-            ValueError: A failure, a style or another word is unknown.
-        """
-        self._text = text
-        each = not (fail is None or isinstance(fail, (str, BaseException)))
-        self._failures: tuple[Failure | BaseException | None, ...] = (
-            tuple(cast("Sequence[Failure | BaseException | None]", fail)) if each else ()
-        )
-        self._ever: Failure | BaseException | None = None if each else cast("Failure | BaseException | None", fail)
-        for failure in (*self._failures, self._ever):
-            if isinstance(failure, str) and failure not in get_args(Failure):
-                raise ValueError(f"unknown failure {failure!r}; known: {', '.join(get_args(Failure))}")
-        _check_word("returns", returns, Returns)
-        self._returns = returns
-        self._calls = 0
-        self._lock = threading.Lock()
-        self._style = style
-        self._model = ScriptedModel(
-            window=_BOUNDLESS if window is None else window, style=style, replies=self._reply, **options
-        )
-
-    @property
-    def requests(self) -> tuple[Request, ...]:
-        """All calls so far, including refused ones."""
-        return self._model.requests
-
-    @property
-    def prompts(self) -> tuple[str, ...]:
-        """Text of each prompt, its messages joined by blank lines."""
-        return tuple("\n\n".join(map(_text_of, request.messages)) for request in self.requests)
-
-    @property
-    def tokens(self) -> int:
-        """Input tokens of all prompts."""
-        return self._model.tokens_sent
-
-    @property
-    def largest(self) -> int:
-        """Input tokens of the largest prompt; 0 before the first."""
-        return max((request.tokens for request in self.requests), default=0)
-
-    @property
-    def rejected(self) -> int:
-        """Number of prompts that exceeded the window."""
-        return self._model.rejected
-
-    def __call__(self, messages: Sequence[Message], **options: Any) -> Summary:
-        """Return the summary, or fail as scripted."""
-        model = str(options.pop("model", None) or "summarizer")
-        return self._returned(self._model.completion(model, messages, **options))
-
-    async def acall(self, messages: Sequence[Message], **options: Any) -> Summary:
-        """As ``summarizer(messages)``, awaited."""
-        model = str(options.pop("model", None) or "summarizer")
-        return self._returned(await self._model.acompletion(model, messages, **options))
-
-    def _failure(self) -> Failure | BaseException | None:
-        with self._lock:
-            index, self._calls = self._calls, self._calls + 1
-        return self._failures[index] if index < len(self._failures) else self._ever
-
-    def _reply(self, messages: tuple[Message, ...]) -> Reply:
-        failure = self._failure()
-        if failure is None:
-            text = self._text if isinstance(self._text, str) else self._text(messages)
-            return {"content": text, "finish_reason": "stop"}
-        if isinstance(failure, BaseException):
-            return failure
-        if failure == "raises":
-            return server_error(self._style)
-        if failure == "overflows":
-            tokens = self._model.count(messages, {})
-            return token_limit_error(self._style, limit=max(1, tokens // 2), input_tokens=tokens)
-        if failure == "too_large":
-            characters = CharacterCount(1)(messages, {})
-            return {"content": "and then, " * (characters // 10 + 1), "finish_reason": "stop"}
-        return _BAD_ANSWERS[failure]
-
-    def _returned(self, completion: Completion) -> Summary:
-        """Return the bare text; the completion if it was requested, or is not a normal end."""
-        choice = completion["choices"][0] if isinstance(completion, dict) else completion.choices[0]
-        read = choice if isinstance(choice, dict) else choice.model_dump()
-        if self._returns == "completion" or read["finish_reason"] != "stop":
-            return completion
-        content: str | None = read["message"]["content"]
-        return content
-
-
-def _text_of(message: Message) -> str:
-    content = message.get("content") if isinstance(message, Mapping) else message.content
-    return content if isinstance(content, str) else "" if content is None else str(content)
+# -- the summarizer --------------------------------------------------------------------------------

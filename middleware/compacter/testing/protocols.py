@@ -1,7 +1,8 @@
-"""Three HTTP protocols for one scripted model: OpenAI's chat completions and responses, Anthropic's messages.
+"""Three HTTP protocols for one scripted model: OpenAI's chat completions and responses, Anthropic's
+messages.
 
-A protocol converts a request to chat completions, whose messages the model checks and counts, and the model's answer,
-complete or in chunks, to its own JSON or server-sent events.
+A protocol converts a request to chat completions, whose messages the model checks and counts, and
+the model's answer, complete or in chunks, to its own JSON or server-sent events.
 """
 
 # ruff: noqa: ARG002, D102 - the methods are documented in ChatCompletions
@@ -22,7 +23,9 @@ _numbers = itertools.count(1)
 
 
 class ChatCompletions:
-    """OpenAI's chat completions: https://platform.openai.com/docs/api-reference/chat. Base class of the others."""
+    """OpenAI's chat completions: https://platform.openai.com/docs/api-reference/chat. Base class of
+    the others.
+    """
 
     def read(self, body: Body) -> Body:
         """Return the arguments of ``ScriptedModel.completion`` for a request."""
@@ -48,7 +51,11 @@ class ChatCompletions:
 class Messages(ChatCompletions):
     """Anthropic's messages: https://docs.anthropic.com/en/api/messages."""
 
-    _REASONS: Mapping[str, str] = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use"}
+    _REASONS: Mapping[str, str] = {
+        "stop": "end_turn",
+        "length": "max_tokens",
+        "tool_calls": "tool_use",
+    }
 
     def read(self, body: Body) -> Body:
         messages: list[Body] = []
@@ -58,10 +65,15 @@ class Messages(ChatCompletions):
             content = message["content"]
             blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
             messages.extend(self._messages(message["role"], blocks))
-        return {**{name: body[name] for name in body if name not in {"system", "messages"}}, "messages": messages}
+        return {
+            **{name: body[name] for name in body if name not in {"system", "messages"}},
+            "messages": messages,
+        }
 
     def _messages(self, role: str, blocks: list[Body]) -> Iterator[Body]:
-        """Yield messages in the order of the blocks: results after other blocks are invalid, as at the provider."""
+        """Yield messages in the order of the blocks: results after other blocks are invalid, as at
+        the provider.
+        """
         rest: list[Body] = []
         calls: list[Body] = []
         for block in blocks:
@@ -73,7 +85,11 @@ class Messages(ChatCompletions):
                 if rest:
                     yield {"role": role, "content": rest}
                     rest = []
-                yield {"role": "tool", "tool_call_id": block["tool_use_id"], "content": block.get("content") or ""}
+                yield {
+                    "role": "tool",
+                    "tool_call_id": block["tool_use_id"],
+                    "content": block.get("content") or "",
+                }
         if calls:
             yield {"role": role, "content": rest or None, "tool_calls": calls}
         elif rest or not blocks:
@@ -87,7 +103,9 @@ class Messages(ChatCompletions):
         for call in message.get("tool_calls") or ():
             function = call["function"]
             arguments = json.loads(function["arguments"] or "{}")
-            content.append({"type": "tool_use", "id": call["id"], "name": function["name"], "input": arguments})
+            content.append(
+                {"type": "tool_use", "id": call["id"], "name": function["name"], "input": arguments}
+            )
         return {
             **self._start(body),
             "content": content,
@@ -97,20 +115,32 @@ class Messages(ChatCompletions):
 
     def _start(self, body: Body) -> Body:
         return {
-            "id": f"msg_{next(_numbers)}", "type": "message", "role": "assistant", "model": body["model"],
-            "content": [], "stop_reason": None, "stop_sequence": None, "usage": {"input_tokens": 0, "output_tokens": 0},
-        }  # fmt: skip
+            "id": f"msg_{next(_numbers)}",
+            "type": "message",
+            "role": "assistant",
+            "model": body["model"],
+            "content": [],
+            "stop_reason": None,
+            "stop_sequence": None,
+            "usage": {"input_tokens": 0, "output_tokens": 0},
+        }
 
     def _usage(self, usage: Mapping[str, Any] | None) -> Body:
         known = usage or {}
-        return {"input_tokens": known.get("prompt_tokens", 0), "output_tokens": known.get("completion_tokens", 0)}
+        return {
+            "input_tokens": known.get("prompt_tokens", 0),
+            "output_tokens": known.get("completion_tokens", 0),
+        }
 
     def events(self, body: Body, chunks: Iterable[Body]) -> Iterator[Event]:
         return ((data["type"], data) for data in self._events(body, chunks))
 
     def _events(self, body: Body, chunks: Iterable[Body]) -> Iterator[Body]:
         yield {"type": "message_start", "message": self._start(body)}
-        index, opened, reason, usage = -1, "", "end_turn", None
+        index = -1
+        opened = ""
+        reason = "end_turn"
+        usage = None
         for chunk in chunks:
             usage = chunk.get("usage") or usage
             for choice in chunk["choices"]:
@@ -119,8 +149,13 @@ class Messages(ChatCompletions):
                     if kind != opened:
                         if opened:
                             yield {"type": "content_block_stop", "index": index}
-                        index, opened = index + 1, kind
-                        yield {"type": "content_block_start", "index": index, "content_block": block}
+                        index = index + 1
+                        opened = kind
+                        yield {
+                            "type": "content_block_start",
+                            "index": index,
+                            "content_block": block,
+                        }
                     yield {"type": "content_block_delta", "index": index, "delta": delta}
         if opened:
             yield {"type": "content_block_stop", "index": index}
@@ -134,7 +169,12 @@ class Messages(ChatCompletions):
             yield "text", {"type": "text", "text": ""}, {"type": "text_delta", "text": text}
         for call in delta.get("tool_calls") or ():
             function = call["function"]
-            block = {"type": "tool_use", "id": call.get("id"), "name": function.get("name"), "input": {}}
+            block = {
+                "type": "tool_use",
+                "id": call.get("id"),
+                "name": function.get("name"),
+                "input": {},
+            }
             piece = {"type": "input_json_delta", "partial_json": function["arguments"]}
             yield f"tool {call['index']}", block, piece
 
@@ -162,7 +202,9 @@ class Responses(ChatCompletions):
                 else:
                     messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
             elif kind == "function_call_output":
-                messages.append({"role": "tool", "tool_call_id": item["call_id"], "content": item["output"]})
+                messages.append(
+                    {"role": "tool", "tool_call_id": item["call_id"], "content": item["output"]}
+                )
         return {**{name: body[name] for name in body if name != "input"}, "messages": messages}
 
     def whole(self, body: Body, completion: Body) -> Body:
@@ -171,11 +213,18 @@ class Responses(ChatCompletions):
         text = message.get("content") or message.get("refusal")
         items = [self._message(text)] if text else []
         items += [self._function(call) for call in message.get("tool_calls") or ()]
-        return self._ended(self._start(body), items, choice["finish_reason"], completion.get("usage"))
+        return self._ended(
+            self._start(body), items, choice["finish_reason"], completion.get("usage")
+        )
 
     def _message(self, text: str) -> Body:
         part = {"type": "output_text", "text": text, "annotations": []}
-        shared = {"id": f"msg_{next(_numbers)}", "type": "message", "role": "assistant", "status": "completed"}
+        shared = {
+            "id": f"msg_{next(_numbers)}",
+            "type": "message",
+            "role": "assistant",
+            "status": "completed",
+        }
         return {**shared, "content": [part]}
 
     def _function(self, call: Body) -> Body:
@@ -184,25 +233,38 @@ class Responses(ChatCompletions):
 
     def _start(self, body: Body) -> Body:
         return {
-            "id": f"resp_{next(_numbers)}", "object": "response", "created_at": 0, "model": body["model"], "output": [],
-            "parallel_tool_calls": True, "tool_choice": "auto", "tools": [], "status": "in_progress", "error": None,
-        }  # fmt: skip
+            "id": f"resp_{next(_numbers)}",
+            "object": "response",
+            "created_at": 0,
+            "model": body["model"],
+            "output": [],
+            "parallel_tool_calls": True,
+            "tool_choice": "auto",
+            "tools": [],
+            "status": "in_progress",
+            "error": None,
+        }
 
-    def _ended(self, start: Body, items: list[Body], reason: str | None, usage: Mapping[str, Any] | None) -> Body:
+    def _ended(
+        self, start: Body, items: list[Body], reason: str | None, usage: Mapping[str, Any] | None
+    ) -> Body:
         cut = reason == "length"
         known = usage or {}
-        read, written = known.get("prompt_tokens", 0), known.get("completion_tokens", 0)
+        read = known.get("prompt_tokens", 0)
+        written = known.get("completion_tokens", 0)
         return {
             **start,
             "status": "incomplete" if cut else "completed",
             "incomplete_details": {"reason": "max_output_tokens"} if cut else None,
             "output": items,
             "usage": {
-                "input_tokens": read, "output_tokens": written, "total_tokens": read + written,
+                "input_tokens": read,
+                "output_tokens": written,
+                "total_tokens": read + written,
                 "input_tokens_details": known.get("prompt_tokens_details") or {"cached_tokens": 0},
                 "output_tokens_details": {"reasoning_tokens": 0},
             },
-        }  # fmt: skip
+        }
 
     def events(self, body: Body, chunks: Iterable[Body]) -> Iterator[Event]:
         for number, data in enumerate(self._events(body, chunks)):
@@ -212,7 +274,8 @@ class Responses(ChatCompletions):
         start = self._start(body)
         yield {"type": "response.created", "response": start}
         items: list[Body] = []
-        reason, usage = None, None
+        reason = None
+        usage = None
         for chunk in chunks:
             usage = chunk.get("usage") or usage
             for choice in chunk["choices"]:
@@ -233,7 +296,12 @@ class Responses(ChatCompletions):
             opened = {**items[0], "content": [], "status": "in_progress"}
             yield {"type": "response.output_item.added", "output_index": 0, "item": opened}
             part = dict(items[0]["content"][0])
-            yield {"type": "response.content_part.added", **self._place(0, items[0]), "content_index": 0, "part": part}
+            yield {
+                "type": "response.content_part.added",
+                **self._place(0, items[0]),
+                "content_index": 0,
+                "part": part,
+            }
         items[0]["content"][0]["text"] += text
         place = {**self._place(0, items[0]), "content_index": 0}
         yield {"type": "response.output_text.delta", **place, "delta": text, "logprobs": []}
@@ -242,7 +310,11 @@ class Responses(ChatCompletions):
         if "id" in call:
             items.append(self._function(call))
             opened = {**items[-1], "status": "in_progress"}
-            yield {"type": "response.output_item.added", "output_index": len(items) - 1, "item": opened}
+            yield {
+                "type": "response.output_item.added",
+                "output_index": len(items) - 1,
+                "item": opened,
+            }
         elif piece := call["function"]["arguments"]:
             items[-1]["arguments"] += piece
             place = self._place(len(items) - 1, items[-1])
@@ -267,7 +339,10 @@ class Responses(ChatCompletions):
         start = self._start(body)
         reason = {"code": error["error"]["code"], "message": error["error"]["message"]}
         for number, (kind, response) in enumerate(
-            (("response.created", start), ("response.failed", {**start, "status": "failed", "error": reason}))
+            (
+                ("response.created", start),
+                ("response.failed", {**start, "status": "failed", "error": reason}),
+            )
         ):
             yield kind, {"type": kind, "response": response, "sequence_number": number}
 

@@ -1,4 +1,6 @@
-"""Replies of the scripted model: completions and streams in the form of OpenAI's chat completions."""
+"""Replies of the scripted model: completions and streams in the form of OpenAI's chat
+completions.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any, Literal, Self, TypeAlias, cast
 
-from compacter.call.io import ASYNC
+from compacter.io import ASYNC
 from compacter.messages.format import Message
 
 ReplyType = Literal["dict", "object"]
@@ -19,12 +21,16 @@ Chunk: TypeAlias = Any
 """One chunk of a stream in OpenAI's shape: a dict, or a `Struct`."""
 
 
-_OPTIONAL = frozenset({"content", "tool_calls", "function_call", "refusal", "finish_reason", "logprobs", "usage"})
+_OPTIONAL = frozenset(
+    {"content", "tool_calls", "function_call", "refusal", "finish_reason", "logprobs", "usage"}
+)
 """Members that the SDKs' objects always have, and are None if the reply has none."""
 
 
 class Struct(SimpleNamespace):
-    """A reply, or a part of one, with attributes and ``model_dump()``, as the SDKs' objects have."""
+    """A reply, or a part of one, with attributes and ``model_dump()``, as the SDKs'
+    objects have.
+    """
 
     def __getattr__(self, name: str) -> None:
         if name not in _OPTIONAL:
@@ -49,11 +55,12 @@ class Interrupted:
 
 
 Reply: TypeAlias = str | Mapping[str, Any] | BaseException | Interrupted
-"""Text; an assistant message (``content``, ``tool_calls``, ``refusal``, ``finish_reason``) or a whole
-completion (``choices``) as a dict; an exception to raise; a stream that breaks."""
+"""Text; an assistant message (``content``, ``tool_calls``, ``refusal``, ``finish_reason``) or a
+whole completion (``choices``) as a dict; an exception to raise; a stream that breaks."""
 
 ReplyFunction: TypeAlias = Callable[[tuple[Message, ...]], Reply | Awaitable[Reply]]
-"""Function from the messages of an accepted request to the reply; only ``acompletion`` awaits it."""
+"""Function from the messages of an accepted request to the reply; only ``acompletion`` awaits it.
+"""
 
 Replies: TypeAlias = Reply | Iterable[Reply] | ReplyFunction
 
@@ -63,9 +70,11 @@ class ScriptExhaustedError(AssertionError):
 
 
 def script(replies: Replies) -> ReplyFunction:
-    """Return a function from messages to the reply: a constant, the next item of an iterable, or the function itself.
+    """Return a function from messages to the reply: a constant, the next item of an iterable, or
+    the function itself.
 
-    Raises `TypeError` for anything else; the function raises `ScriptExhaustedError` after the last reply.
+    Raises `TypeError` for anything else; the function raises `ScriptExhaustedError` after the last
+    reply.
     """
     if callable(replies):
         return replies
@@ -73,15 +82,20 @@ def script(replies: Replies) -> ReplyFunction:
         fixed = cast("Reply", replies)
         return lambda _: fixed
     if not isinstance(replies, Iterable):
-        raise TypeError(f"replies must be a reply, an iterable of them or a callable, got {replies!r}")
-    left, given = enumerate(replies, 1), 0
+        raise TypeError(
+            f"replies must be a reply, an iterable of them or a callable, got {replies!r}"
+        )
+    left = enumerate(replies, 1)
+    given = 0
 
     def following(_: tuple[Message, ...]) -> Reply:
         nonlocal given
         try:
             given, reply = next(left)
         except StopIteration:
-            raise ScriptExhaustedError(f"the script has {given} replies, and one more was requested") from None
+            raise ScriptExhaustedError(
+                f"the script has {given} replies, and one more was requested"
+            ) from None
         return reply
 
     return following
@@ -112,7 +126,9 @@ class ParsedReply:
 
 
 def read_reply(reply: Reply) -> ParsedReply:
-    """Return the parts of a scripted reply. Raises a reply that is an exception, and `TypeError` for other values."""
+    """Return the parts of a scripted reply. Raises a reply that is an exception, and `TypeError`
+    for other values.
+    """
     if isinstance(reply, BaseException):
         raise reply
     if isinstance(reply, str):
@@ -120,11 +136,15 @@ def read_reply(reply: Reply) -> ParsedReply:
     if isinstance(reply, Interrupted):
         return ParsedReply(reply.text, fail_after=reply.after, error=reply.error)
     if not isinstance(reply, Mapping):
-        raise TypeError(f"a scripted reply is text, a dict, an exception or Interrupted, got {reply!r}")
+        raise TypeError(
+            f"a scripted reply is text, a dict, an exception or Interrupted, got {reply!r}"
+        )
     if "choices" in reply:
         choice = reply["choices"][0]
         inner = read_reply(choice["message"])
-        return replace(inner, whole=reply, finish_reason=choice.get("finish_reason") or inner.finish_reason)
+        return replace(
+            inner, whole=reply, finish_reason=choice.get("finish_reason") or inner.finish_reason
+        )
     return ParsedReply(
         reply.get("content"),
         tuple(reply.get("tool_calls") or ()),
@@ -135,7 +155,9 @@ def read_reply(reply: Reply) -> ParsedReply:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """Common members of all answers to one request. `created` is always 0, so that tests are deterministic."""
+    """Common members of all answers to one request. `created` is always 0, so that tests are
+    deterministic.
+    """
 
     number: int
     model: str
@@ -158,7 +180,9 @@ class Frame:
         """Return an answer with HTTP 200 that reports an error."""
         return {**self._head("chat.completion"), "choices": [], "error": dict(error)}
 
-    def chunks(self, answer: ParsedReply, *, size: int, with_usage: bool) -> Iterator[dict[str, Any]]:
+    def chunks(
+        self, answer: ParsedReply, *, size: int, with_usage: bool
+    ) -> Iterator[dict[str, Any]]:
         """Yield the role, pieces of `size` characters, the finish, and the usage if wanted."""
         yield self.chunk({"role": "assistant", "content": ""})
         for piece in _pieces(answer.content or "", size):
@@ -172,7 +196,9 @@ class Frame:
             first = {"index": index, "id": call.get("id"), "type": kind, "function": opened}
             yield self.chunk({"tool_calls": [first]})
             for piece in _pieces(function.get("arguments") or "", size):
-                yield self.chunk({"tool_calls": [{"index": index, "function": {"arguments": piece}}]})
+                yield self.chunk(
+                    {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}
+                )
         yield self.chunk({}, answer.finish_reason)
         if with_usage and self.usage is not None:
             yield {**self.housekeeping(), "usage": copy.deepcopy(dict(self.usage))}
@@ -191,7 +217,12 @@ class Frame:
         return {**self.housekeeping(), "error": dict(error)}
 
     def _head(self, kind: str) -> dict[str, Any]:
-        return {"id": f"chatcmpl-scripted-{self.number}", "object": kind, "created": 0, "model": self.model}
+        return {
+            "id": f"chatcmpl-scripted-{self.number}",
+            "object": kind,
+            "created": 0,
+            "model": self.model,
+        }
 
 
 def shaped(reply: dict[str, Any], reply_type: ReplyType) -> Chunk:
@@ -268,7 +299,9 @@ class ScriptedStream(_Source):
 
 
 class AsyncScriptedStream(_Source):
-    """An asynchronous stream of chunks. Lets other tasks run before each chunk, as a network does."""
+    """An asynchronous stream of chunks. Lets other tasks run before each chunk, as a
+    network does.
+    """
 
     def __aiter__(self) -> Self:
         return self

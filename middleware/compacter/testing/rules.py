@@ -24,17 +24,39 @@ def fields(message: Message) -> Mapping[str, Any] | None:
 
 
 Count: TypeAlias = Callable[[Sequence[Message], Mapping[str, Any]], int]
-"""Tokens of a request: its messages and the other arguments of the call (``tools``, ``system``, ...)."""
+"""Tokens of a request: its messages and the other arguments of the call (``tools``, ``system``,
+...)."""
 
 # Members that the provider does not read as text.
-_SILENT = frozenset({
-    "role", "type", "id", "tool_call_id", "tool_use_id", "call_id", "index", "cache_control", "signature", "status",
-})  # fmt: skip
+_SILENT = frozenset(
+    {
+        "role",
+        "type",
+        "id",
+        "tool_call_id",
+        "tool_use_id",
+        "call_id",
+        "index",
+        "cache_control",
+        "signature",
+        "status",
+    }
+)
 # Members that contain media, in any wire format.
-_MEDIA = frozenset({
-    "image_url", "input_audio", "inline_data", "inlineData", "file_data", "fileData", "image", "audio", "video",
-    "document",
-})  # fmt: skip
+_MEDIA = frozenset(
+    {
+        "image_url",
+        "input_audio",
+        "inline_data",
+        "inlineData",
+        "file_data",
+        "fileData",
+        "image",
+        "audio",
+        "video",
+        "document",
+    }
+)
 _MEDIA_TYPES = frozenset(
     {"image", "image_url", "input_image", "audio", "input_audio", "document", "file", "input_file"}
 )
@@ -49,8 +71,8 @@ _PROMPT_OPTIONS = ("tools", "functions", "system", "instructions")
 class CharacterCount:
     """Tokenizer: characters divided by `chars_per_token`, rounded up once per request.
 
-    Counts the text of every wire format: contents, names and arguments of calls, results, reasoning, tool
-    schemas. A picture or other medium counts as `media_tokens`.
+    Counts the text of every wire format: contents, names and arguments of calls, results,
+    reasoning, tool schemas. A picture or other medium counts as `media_tokens`.
     """
 
     chars_per_token: float = 4
@@ -78,18 +100,24 @@ class CharacterCount:
             elif _is_medium(members):
                 media += 1
             else:
-                characters += sum(_json_length(members[key]) for key in _JSON if members.get(key) is not None)
+                characters += sum(
+                    _json_length(members[key]) for key in _JSON if members.get(key) is not None
+                )
                 pending.extend(value for key, value in members.items() if key not in _UNREAD)
         return math.ceil(characters / self.chars_per_token) + media * self.media_tokens
 
 
 def _is_medium(members: Mapping[str, Any]) -> bool:
     kind = members.get("type")
-    return (isinstance(kind, str) and kind in _MEDIA_TYPES) or any(members.get(key) is not None for key in _MEDIA)
+    return (isinstance(kind, str) and kind in _MEDIA_TYPES) or any(
+        members.get(key) is not None for key in _MEDIA
+    )
 
 
 def _json_length(value: object) -> int:
-    return len(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str))
+    return len(
+        value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    )
 
 
 Check: TypeAlias = Callable[[Sequence[Message]], str | None]
@@ -99,20 +127,26 @@ _ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "functio
 
 
 def is_list(messages: object) -> bool:
-    """Return whether the type is that of a list of messages; a string or a single message is not."""
+    """Return whether the type is that of a list of messages; a string or a single message
+    is not.
+    """
     return isinstance(messages, Sequence) and not isinstance(messages, (str, bytes))
 
 
 @dataclass(frozen=True, slots=True)
 class ChatRules:
-    """The rules of OpenAI's chat completions, and the stricter ones of many local chat templates."""
+    """The rules of OpenAI's chat completions, and the stricter ones of many local chat
+    templates.
+    """
 
     alternate_roles: bool = False
-    """User and assistant messages must alternate, system messages aside; the first must be the user's."""
+    """User and assistant messages must alternate, system messages aside; the first must be the
+    user's."""
     user_first: bool = False
     """The first message after the system messages must be the user's."""
     refuse_blank: bool = False
-    """User, system and plain assistant messages of white space only are refused, as by Anthropic."""
+    """User, system and plain assistant messages of white space only are refused, as by Anthropic.
+    """
 
     def __call__(self, messages: Sequence[Message], /) -> str | None:
         """Return the first fault of the list, with its index, or None."""
@@ -135,15 +169,23 @@ class ChatRules:
         return None
 
     def _content(self, read: Mapping[str, Any]) -> str | None:
-        content, calls = read.get("content"), read.get("tool_calls")
-        speaks = bool(calls or read.get("function_call") or read.get("refusal") or read.get("audio"))
+        content = read.get("content")
+        calls = read.get("tool_calls")
+        speaks = bool(
+            calls or read.get("function_call") or read.get("refusal") or read.get("audio")
+        )
         if calls is not None and not calls and read.get("role") == "assistant":
             return "has an empty array of tool_calls"
         if content is None:
             return None if speaks and read.get("role") == "assistant" else "has no content"
         if not isinstance(content, (str, list, tuple)):
             return f"has content of type {type(content).__name__}"
-        if self.refuse_blank and not speaks and read.get("role") not in {"tool", "function"} and _blank(content):
+        if (
+            self.refuse_blank
+            and not speaks
+            and read.get("role") not in {"tool", "function"}
+            and _blank(content)
+        ):
             return "has blank content"
         return None
 
@@ -171,11 +213,16 @@ def _member(message: Message, name: str) -> object:
 def _blank(content: str | Sequence[object]) -> bool:
     if isinstance(content, str):
         return not content.strip()
-    return all(_member(part, "type") == "text" and not str(_member(part, "text")).strip() for part in content)
+    return all(
+        _member(part, "type") == "text" and not str(_member(part, "text")).strip()
+        for part in content
+    )
 
 
 def _pairs(messages: Sequence[Message]) -> str | None:
-    """Return the first call without a result right after it, or result without such a call; ids may be reused."""
+    """Return the first call without a result right after it, or result without such a call; ids may
+    be reused.
+    """
     waiting: list[Any] = []
     asked = -1
     legacy: object = None
@@ -185,21 +232,32 @@ def _pairs(messages: Sequence[Message]) -> str | None:
         if role == "tool":
             call = read.get("tool_call_id")
             if call not in waiting:
-                return f"messages[{index}]: the tool result {call!r} answers no call of the preceding message"
+                return (
+                    f"messages[{index}]: the tool result {call!r} answers no call of the "
+                    f"preceding message"
+                )
             waiting.remove(call)
             continue
         if role == "function":
             if legacy is None or read.get("name") != legacy:
-                return f"messages[{index}]: the function result {read.get('name')!r} answers no preceding call"
+                return (
+                    f"messages[{index}]: the function result {read.get('name')!r} answers no "
+                    f"preceding call"
+                )
             legacy = None
             continue
         if waiting:
             return f"messages[{asked}]: no tool result follows for the tool call {waiting[0]!r}"
         legacy = None
         if role == "assistant":
-            asked, waiting = index, [_member(call, "id") for call in read.get("tool_calls") or ()]
+            asked = index
+            waiting = [_member(call, "id") for call in read.get("tool_calls") or ()]
             if len(set(map(repr, waiting))) != len(waiting):
                 return f"messages[{index}]: two of its tool calls have the same id"
             call = read.get("function_call")
             legacy = None if call is None else _member(call, "name")
-    return f"messages[{asked}]: no tool result follows for the tool call {waiting[0]!r}" if waiting else None
+    return (
+        f"messages[{asked}]: no tool result follows for the tool call {waiting[0]!r}"
+        if waiting
+        else None
+    )

@@ -28,11 +28,13 @@ _PROTOCOLS: Mapping[str, ChatCompletions] = {
 
 
 class ScriptedServer:
-    """HTTP server on a loopback port with OpenAI's and Anthropic's protocols, answered by a scripted model.
+    """HTTP server on a loopback port with OpenAI's and Anthropic's protocols, answered by a
+    scripted model.
 
-    ``POST /v1/chat/completions``, ``/v1/responses`` and ``/v1/messages``, plain and streamed. With every protocol,
-    `model` receives messages in the form of chat completions: it counts them, refuses what is too long or invalid,
-    answers, and records each request. An error has the text of the model's ``style`` in the protocol's own envelope.
+    ``POST /v1/chat/completions``, ``/v1/responses`` and ``/v1/messages``, plain and streamed. With
+    every protocol, `model` receives messages in the form of chat completions: it counts them,
+    refuses what is too long or invalid, answers, and records each request. An error has the text of
+    the model's ``style`` in the protocol's own envelope.
 
     Use it as a context manager, or call ``close()`` at the end.
     """
@@ -42,8 +44,8 @@ class ScriptedServer:
 
         Args:
             model: Model that answers; ``None`` for ``ScriptedModel(**options)``.
-            **options: Options of `ScriptedModel`, such as ``window`` (tokens) and ``replies``. ``replies`` must not
-                be an async function, and ``reply_type`` must be "dict".
+            **options: Options of `ScriptedModel`, such as ``window`` (tokens) and ``replies``.
+                ``replies`` must not be an async function, and ``reply_type`` must be "dict".
 
         Raises:
             TypeError: A model and options are both given, or an option is unknown.
@@ -59,11 +61,14 @@ class ScriptedServer:
 
     @property
     def url(self) -> str:
-        """Address without a path: the ``base_url`` of Anthropic's SDK. OpenAI's needs ``/v1`` after it."""
+        """Address without a path: the ``base_url`` of Anthropic's SDK. OpenAI's needs ``/v1`` after
+        it.
+        """
         return f"http://127.0.0.1:{self._http.server_port}"
 
     def openai(self, **options: Any) -> OpenAI:
-        """Return a client of OpenAI's SDK for this server; ``options`` are those of `openai.OpenAI`.
+        """Return a client of OpenAI's SDK for this server; ``options`` are those of
+        `openai.OpenAI`.
 
         Raises:
             ImportError: The package ``openai`` is not installed.
@@ -79,7 +84,8 @@ class ScriptedServer:
         return AsyncOpenAI(**self._openai(options))
 
     def anthropic(self, **options: Any) -> Anthropic:
-        """Return a client of Anthropic's SDK for this server; ``options`` are those of `anthropic.Anthropic`.
+        """Return a client of Anthropic's SDK for this server; ``options`` are those of
+        `anthropic.Anthropic`.
 
         Raises:
             ImportError: The package ``anthropic`` is not installed.
@@ -130,17 +136,31 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         text = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         path = self.path.partition("?")[0]
-        protocol = next((known for end, known in _PROTOCOLS.items() if path in {end, f"/v1{end}"}), None)
+        protocol = next(
+            (known for end, known in _PROTOCOLS.items() if path in {end, f"/v1{end}"}), None
+        )
         if protocol is None:
-            self._json(ChatCompletions().error(f"There is nothing at {path}.", "invalid_request_error", None), 404)
+            self._json(
+                ChatCompletions().error(
+                    f"There is nothing at {path}.", "invalid_request_error", None
+                ),
+                404,
+            )
             return
         try:
             body = json.loads(text)
-            reply = cast("_Server", self.server).model.completion(**self._arguments(protocol.read(body)))
+            reply = cast("_Server", self.server).model.completion(
+                **self._arguments(protocol.read(body))
+            )
         except ProviderError as error:
             self._json(protocol.error(error.message, error.type, error.code), error.status_code)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            self._json(protocol.error(f"The request cannot be read: {error!r}", "invalid_request_error", None), 400)
+            self._json(
+                protocol.error(
+                    f"The request cannot be read: {error!r}", "invalid_request_error", None
+                ),
+                400,
+            )
         except Exception as error:  # noqa: BLE001 - whatever the script raises is shown to the test
             self._json(protocol.error(repr(error), "server_error", None), 500)
         else:
@@ -153,8 +173,13 @@ class _Handler(BaseHTTPRequestHandler):
         self.do_POST()
 
     def _arguments(self, arguments: Body) -> Body:
-        """Return the arguments, with usage for a stream of Anthropic's messages or OpenAI's responses."""
-        streamed = arguments.get("stream") and self.path.partition("?")[0].rpartition("/")[2] != "completions"
+        """Return the arguments, with usage for a stream of Anthropic's messages or OpenAI's
+        responses.
+        """
+        streamed = (
+            arguments.get("stream")
+            and self.path.partition("?")[0].rpartition("/")[2] != "completions"
+        )
         return {**arguments, "stream_options": {"include_usage": True}} if streamed else arguments
 
     def _json(self, body: object, status: int) -> None:
@@ -176,7 +201,9 @@ class _Handler(BaseHTTPRequestHandler):
             if protocol is _PROTOCOLS["/chat/completions"]:
                 self.wfile.write(b"data: [DONE]\n\n")
 
-    def _events(self, protocol: ChatCompletions, body: Body, chunks: Iterator[Body]) -> Iterator[Event]:
+    def _events(
+        self, protocol: ChatCompletions, body: Body, chunks: Iterator[Body]
+    ) -> Iterator[Event]:
         try:
             yield from protocol.events(body, chunks)
         except ProviderError as error:

@@ -11,7 +11,9 @@ from litellm.integrations.custom_logger import CustomLogger
 
 
 class Recorder(CustomLogger):
-    async def async_log_success_event(self, kwargs: Any, response_obj: Any, start_time: Any, end_time: Any) -> None:
+    async def async_log_success_event(
+        self, kwargs: Any, response_obj: Any, start_time: Any, end_time: Any
+    ) -> None:
         logged = kwargs.get("standard_logging_object") or {}
         metadata = (kwargs.get("litellm_params") or {}).get("metadata") or {}
         line = {

@@ -1,0 +1,131 @@
+"""One summary for all calls that need it at the same time: by flights in this process, by claims of
+the memory among processes.
+"""
+
+from __future__ import annotations
+
+import inspect
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from compacter.memory.base import BaseMemory
+from compacter.single_flight import LONGEST_WAIT, LOOK_AGAIN
+
+if TYPE_CHECKING:
+    from compacter.call.perform import Performer
+
+_CLAIM_SECONDS = 120.0
+"""Duration of a claim, and longest wait for another process's claim, in seconds."""
+_CLAIM_POLL = 0.05
+"""Seconds between two requests for a claim: short beside a summary, long beside a round trip."""
+
+
+@dataclass(eq=False)
+class OneSummary:
+    """One call's part in sharing a summary: its flight and its claims, which `release` ends."""
+
+    performer: Performer
+    _held: list[Callable[[], object]] = field(default_factory=list, init=False)
+    """Functions that release this call's flight and claims."""
+    _closed: bool = field(default=False, init=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
+
+    def release(self, *, for_good: bool) -> None:
+        """Release this call's flight and claims; ``for_good``: also a claim that is granted
+        later.
+        """
+        with self._lock:
+            held = self._held
+            self._held = []
+            self._closed = self._closed or for_good
+        for give_back in held:
+            self.performer.state.safely("memory", give_back)
+
+    async def lead(self, key: str) -> None:
+        """Become the call that makes this compaction, or wait for the call that already does."""
+        state = self.performer.state
+        io = self.performer.io
+        flight = state.flights.join(key, blocks=not io.asynchronous)
+        if flight is None:
+            return
+        if flight.leads:
+            self._held.append(flight.release)
+            if state.memory is not None and state.memory.blocking:
+                await self.claim(state.memory, key)
+            return
+        end = time.monotonic() + min(LONGEST_WAIT, self.performer.time_left())
+        while not flight.over() and (remaining := end - time.monotonic()) > 0:
+            await io.wait(flight.done, min(LOOK_AGAIN, remaining))
+
+    async def claim(self, memory: BaseMemory, key: str) -> bool:
+        """Claim the compaction among all processes, or wait for the process that has claimed it.
+
+        Returns whether it has waited for another one.
+        """
+        waited = False
+        end = time.monotonic() + min(_CLAIM_SECONDS, self.performer.time_left())
+        while not await self.is_granted(memory, key):
+            if not await self.grants_any(memory) or time.monotonic() > end:
+                return waited
+            waited = True
+            await self.performer.io.sleep(_CLAIM_POLL)
+        self.performer.state.grants = True
+        return waited
+
+    async def grants_any(self, memory: BaseMemory) -> bool:
+        """Return whether the memory grants claims at all: one that never does is not waited for."""
+        state = self.performer.state
+        if state.grants is None:
+            state.grants = await self.is_granted(memory, f"probe {secrets.token_hex()}")
+        return state.grants
+
+    async def is_granted(self, memory: BaseMemory, key: str) -> bool:
+        """Request the claim, and return whether it was granted; True if the memory fails."""
+        io = self.performer.io
+        if io.awaits and memory.asynchronous:
+            return self._hold(
+                await self.performer.safely(
+                    "memory", lambda: memory.aclaim(key, _CLAIM_SECONDS), otherwise=True
+                )
+            )
+
+        def claim() -> bool:
+            # Kept in the thread, so that a claim granted after a cancellation is released too.
+            request = partial(memory.claim, key, _CLAIM_SECONDS)
+            return self._hold(self.performer.state.safely("memory", request, otherwise=True))
+
+        return await io.thread(claim)
+
+    def _hold(self, claim: Any) -> bool:
+        """Return whether the claim was granted, and have it released when this call is closed."""
+        if claim is None or isinstance(claim, bool):
+            return bool(claim)
+        io = self.performer.io
+        state = self.performer.state
+        give_back = getattr(claim, "release", None)
+        if not callable(give_back):
+            fault = (
+                f"claim() returns an object with a method release() or None, not "
+                f"{type(claim).__name__}"
+            )
+            state.log.failed("memory", TypeError(fault))
+            return True
+        release: Callable[[], object] = partial(state.safely, "memory", give_back)
+        if inspect.iscoroutinefunction(give_back):
+            # Not a partial: Python 3.11 does not recognise a partial of a coroutine method as a
+            # coroutine function.
+            async def awaited() -> None:
+                await self.performer.safely("memory", give_back)
+
+            release = awaited
+        with self._lock:
+            if not self._closed:
+                self._held.append(partial(io.beside, release))
+                return True
+        io.beside(release)
+        return True

@@ -1,0 +1,222 @@
+"""The names of the arguments and options of the providers' APIs, and what becomes of each in a
+request for a summary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from compacter.messages.fields import field
+
+MESSAGE_PARAMS = ("messages", "input", "contents")
+PARAM_OF = {"responses": "input", "gemini": "contents"}
+"""Name of the messages argument by wire format, if it is not ``messages``."""
+OUTPUT_PARAMS = (
+    "max_tokens",
+    "max_completion_tokens",
+    "max_output_tokens",
+    "max_new_tokens",
+    "num_predict",
+    "maxTokens",
+)
+BESIDE = (
+    "tools",
+    "functions",
+    "system",
+    "instructions",
+    "response_format",
+    "system_instruction",
+    "prompt",
+    "text_format",
+    "response_schema",
+    "response_json_schema",
+    "toolConfig",
+)
+"""Options whose content is part of the prompt."""
+
+CARRIED = frozenset(
+    {
+        # Model, key, server and account.
+        "self",
+        "model",
+        "model_id",
+        "modelId",
+        "deployment_id",
+        "custom_llm_provider",
+        "client",
+        "api_key",
+        "api_base",
+        "base_url",
+        "api_version",
+        "api_type",
+        "organization",
+        "project",
+        "region_name",
+        "workspace_id",
+        "user_profile_id",
+        "billing_policy",
+        "inference_geo",
+        "access_programs",
+        "litellm_credential_name",
+        "ssl_verify",
+        "shared_session",
+        "model_list",
+        # Timeouts and retries.
+        "timeout",
+        "request_timeout",
+        "max_retries",
+        "num_retries",
+        "retry_strategy",
+        # Headers and query parameters.
+        "headers",
+        "extra_headers",
+        "extra_query",
+        "betas",
+        # Price and cache.
+        "service_tier",
+        "prompt_cache_key",
+        "prompt_cache_options",
+        "prompt_cache_retention",
+        "cache",
+        "caching",
+        # Sampling.
+        "temperature",
+        "top_p",
+        "top_k",
+        "seed",
+        # litellm's handling of these options, and its mock replies.
+        "drop_params",
+        "additional_drop_params",
+        "allowed_openai_params",
+        "mock_response",
+    }
+)
+"""Options that are copied from the call into a request for a summary, by their names in any
+vendor's SDK."""
+CARRIED_PREFIXES = ("aws_", "azure_", "vertex_", "watsonx_")
+"""Prefixes of litellm's credentials and regions, by provider."""
+
+NOT_FOR_NATIVE = frozenset(
+    {
+        # Form and end of the reply.
+        "response_format",
+        "text_format",
+        "text",
+        "output_format",
+        "modalities",
+        "audio",
+        "prediction",
+        "n",
+        "logprobs",
+        "top_logprobs",
+        "include",
+        "moderation",
+        "max_tool_calls",
+        "stop",
+        "stop_sequences",
+        # Streaming.
+        "stream",
+        "stream_options",
+        "background",
+        # State of the conversation on the server; storage, metadata and fallbacks of the call.
+        "thread",
+        "previous_response_id",
+        "conversation",
+        "compaction",
+        "truncation",
+        "store",
+        "metadata",
+        "litellm_metadata",
+        "diagnostics",
+        "fallbacks",
+        "fallback_credit_token",
+        "extra_body",
+    }
+)
+"""Options that are left out of every request for a summary."""
+LEFT_OUT = NOT_FOR_NATIVE | {
+    # Tools.
+    "tools",
+    "tool_choice",
+    "parallel_tool_calls",
+    "functions",
+    "function_call",
+    "mcp_servers",
+    "container",
+    "web_search_options",
+    "multi_agent",
+    "include_server_side_tool_invocations",
+    # Reasoning and style.
+    "reasoning_effort",
+    "reasoning",
+    "thinking",
+    "frequency_penalty",
+    "presence_penalty",
+    "logit_bias",
+    "speed",
+    "verbosity",
+    "output_config",
+    "enable_json_schema_validation",
+    "parse_as",
+    "image",
+    # Prompt of the conversation, and its caching.
+    "system",
+    "instructions",
+    "prompt",
+    "context_management",
+    "cache_control",
+    "background_options",
+    "safety_identifier",
+}
+"""Options that are left out of a request to summarize a transcript, also if they are parameters of
+a user's own function. ``native_call`` leaves out ``NOT_FOR_NATIVE`` alone: the others are part of
+the provider's cached prompt."""
+PLACES = (
+    "base_url",
+    "api_base",
+    "api_version",
+    "custom_llm_provider",
+    "region_name",
+    "aws_region_name",
+)
+"""Options of a call that select another server than the client's."""
+
+RAW_RESPONSE_HEADER = "x-stainless-raw-response"
+
+
+def is_off_switch(name: str, value: object) -> bool:
+    """Return whether an option disables something that must stay disabled in a request for a
+    summary.
+    """
+    if name == "store":
+        return value is False
+    if name == "thinking":
+        return bool(field(value, "type") == "disabled")
+    effort = (
+        field(value, "effort")
+        if name == "reasoning"
+        else value
+        if name == "reasoning_effort"
+        else None
+    )
+    return effort in ("none", "minimal")
+
+
+def forces_call(choice: object) -> bool:
+    """Return whether a ``tool_choice`` forces the model to call a tool."""
+    kind = field(choice, "type") if isinstance(choice, Mapping) else choice
+    return kind not in (None, "auto", "none")
+
+
+def parsed(options: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return options without the header of ``with_raw_response``, so that the SDK parses
+    the reply.
+    """
+    headers = options.get("extra_headers")
+    if not isinstance(headers, Mapping):
+        return options
+    kept = {
+        name: value for name, value in headers.items() if str(name).lower() != RAW_RESPONSE_HEADER
+    }
+    return {**options, "extra_headers": kept}

@@ -1,0 +1,137 @@
+"""Compactions made ahead: when the next one is made, and what it folds.
+
+Pure. A reply shows that a conversation has reached `threshold`; `ahead` then describes the next
+compaction, and `make_ahead` makes it while the program goes on (``call/preparations.py``). It is
+stored like any other, in a scope of its own, and put in force only when one is due
+(``Policy.put_in_force``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from compacter.call.request import Request
+from compacter.compaction.plan import MARGIN, Calibration, Job
+from compacter.compaction.run import compact
+from compacter.compaction.trigger import threshold as limit_of
+from compacter.effects import Effect, Flow
+from compacter.messages.format import Message
+
+if TYPE_CHECKING:
+    from compacter.options import Options
+
+SCOPE = "\0prepared"
+"""Added to the scope of a compaction that is not in force yet, so that no call takes it for one."""
+WORTH = 0.9
+"""Largest size of a request with the prepared compaction, as a share of the one without it: a
+larger one is left of an earlier preparation, and the request contains it already."""
+_BEFORE_LIMIT = 7 / 8
+"""Latest size to begin at, as a share of the size at which a compaction is due: the summary takes
+as long as several turns."""
+_USUAL = 0.7
+"""Share of the window at which ``prepare_tokens`` is taken to be if the window is unknown: the
+value that the presets have."""
+_GONE = 0.7
+"""Share of what is folded that must be gone once the compaction is in force: with a larger summary
+the next one would be due after a few turns."""
+_LEAST_LEFT = 0.25
+"""Least size to compact to, as a share of the size at which a compaction is due: room for a summary
+if the conversation still has far to grow."""
+_MOST_FOLDED = 0.97
+"""Largest share of the compactable size that is folded ahead, so that the newest step, which the
+model is working on, stays."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepare(Effect[None]):
+    """Have this compaction made in the background, unless that is done or under way."""
+
+    request: Request
+    """The request whose reply has shown the size, without quotes."""
+    calibration: Calibration
+    ratio: float
+    """Share of the compactable size to fold."""
+    target: int
+    """Largest size of the messages afterwards, in characters."""
+    nearness: float
+    """Size of the request as a share of the size at which a compaction is due."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared(Effect["Sequence[Message] | None"]):
+    """Read the view of these messages that was made ahead; ``None`` if there is none.
+
+    If it is being made, wait for it.
+    """
+
+    messages: Sequence[Message]
+
+
+def due_at(options: Options, calibration: Calibration, output_tokens: int | None) -> int | None:
+    """Return the input tokens at which a compaction is due: at the trigger, or else where the
+    request would exceed the window; ``None`` if neither is known.
+    """
+    window = calibration.window
+    trigger = options.trigger_tokens
+    limit = None if trigger is None else limit_of(trigger, window, output_tokens or 0)
+    return limit if limit is not None or window is None else int(window * MARGIN)
+
+
+def threshold(
+    options: Options, calibration: Calibration, output_tokens: int | None = None
+) -> int | None:
+    """Return the input tokens from which the next compaction is made ahead.
+
+    ``None`` without the option ``prepare_tokens``, or if it is a share of an unknown window.
+    """
+    wanted = options.prepare_tokens
+    if wanted is None:
+        return None
+    begin = limit_of(wanted, calibration.window, output_tokens or 0)
+    due = due_at(options, calibration, output_tokens)
+    if begin is None or due is None:
+        return begin
+    return max(1, min(begin, int(due * _BEFORE_LIMIT)))
+
+
+def ahead(
+    options: Options, request: Request, calibration: Calibration, tokens: int
+) -> Prepare | None:
+    """Return the compaction to make now that the request has so many input tokens; ``None`` if it
+    is too small for one.
+
+    It folds what would be folded if the request had grown up to the size at which a compaction is
+    due: until it is in force, the conversation grows by the rest.
+    """
+    begin = threshold(options, calibration, request.output_tokens)
+    if begin is None or tokens < begin:
+        return None
+    due = due_at(options, calibration, request.output_tokens) or int(begin / _USUAL)
+    growth = max(1.0, due / tokens)
+    ratio = max(options.compact_ratio, min(_MOST_FOLDED, options.compact_ratio * growth))
+    left = max(_LEAST_LEFT, 1 - options.compact_ratio * _GONE - (1 - 1 / growth))
+    target = int(due * left * calibration.chars_per_token) - request.overhead
+    return Prepare(request, calibration, ratio, max(1, target), tokens / due)
+
+
+def make_ahead(options: Options, what: Prepare) -> Flow[bool]:
+    """Make a compaction and remember it; return whether there is one.
+
+    There is no fallback: a failing summarizer is asked again when the compaction is due. Raises
+    ``CompactionError`` then.
+    """
+    request = what.request
+    job = Job(
+        conversation=request.conversation,
+        trigger="prepared",
+        calibration=what.calibration,
+        model=request.model,
+        attempt=0,
+        digest=request.digest,
+        target=what.target,
+    )
+    changed = options.model_copy(update={"compact_ratio": what.ratio, "fallback": ()})
+    made = yield from compact(changed, job, original=request.original)
+    return made is not None

@@ -1,0 +1,203 @@
+"""Sizes of a request in tokens: what the numbers of errors and replies teach, and what fits.
+
+Pure. A `Calibration` has what is known of a model; these functions read it for one `Request`, and
+update it by the provider's numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from compacter.call.request import Request
+from compacter.compaction.plan import MARGIN, Calibration, most_tokens
+from compacter.compaction.trigger import MOST_RESERVED
+from compacter.messages.refusals import NO_ROOM
+from compacter.overflow import TokenLimit
+from compacter.recall.weight import tokens_each
+
+if TYPE_CHECKING:
+    from compacter.recall.passages import Quotes
+
+FEWEST_QUOTED = 300
+"""Least room for quotes, in characters with their frame; with less, none are sent."""
+_DENSE = 2.5
+"""Characters per token from which a stated size is accepted without checking it against the text.
+"""
+_FULL = 0.98
+"""Share of the window from which prompt and reply count as filling it; servers reserve a few
+tokens."""
+_CUT_SHARE = 0.6
+"""Largest share of its expected tokens, by the model's calibration, that a truncated prompt has."""
+_MOST_CHARACTERS = 7.0
+"""Fewest characters per token that a truncated prompt seems to have. English has 4 to 5."""
+_UNSURE_MARGIN = 0.85
+"""Share of the limit up to which quotes may fill a request while no number of the provider is
+known: the tokenizers in use differ by a seventh on one text."""
+_ACCEPTED_BEFORE = 0.9
+"""Share of the largest accepted request up to which quotes may fill one if the window is unknown.
+"""
+_REFUSED_BEFORE = 0.5
+"""The same, of the smallest refused one if none was accepted: it may be far over the window."""
+_LEAST_SCALE = 0.8
+"""Tokens of English by the estimate for its script. A smaller ratio, learnt from a script that is
+estimated too high or from pictures, must not make English quotes seem lighter than they are."""
+
+
+# -- the numbers of a token limit ------------------------------------------------------------------
+
+
+def fills_window(found: TokenLimit, allowed: int | None, window: int | None) -> bool:
+    """Return whether a reply that was cut off has filled the window; True for any other sign of a
+    token limit.
+
+    It has if it is below the caller's output limit ``allowed``, and prompt and reply fill the
+    window; if the window is unknown, if the reply has one token at most.
+    """
+    if found.source != NO_ROOM:
+        return True
+    written = found.output_tokens or 0
+    if allowed is not None and written >= allowed:
+        return False
+    if window is None:
+        return written <= 1
+    return (found.input_tokens or 0) + written >= window * _FULL
+
+
+def calibrate(request: Request, found: TokenLimit, calibration: Calibration) -> TokenLimit:
+    """Calibrate by the numbers of the error that refused a request, and return the token limit with
+    its input tokens filled in.
+    """
+    used = found.input_tokens
+    if used is None and found.requested:
+        used = found.requested - counted_output(request, found)
+    calibration.window = found.limit or calibration.window
+    if not used:
+        refused = request_tokens(request, calibration)
+        calibration.refused = min(refused, calibration.refused or refused)
+        return found
+    size = request.size
+    believed = size >= used * _DENSE
+    if not believed:
+        # A number larger than the texts can have in tokens also counts something else.
+        texts = request.texts
+        believed = used <= most_tokens(texts) + max(0, size - sum(map(len, texts)))
+    if believed:
+        learn(request, used, calibration)
+    return replace(found, input_tokens=used)
+
+
+def counted_output(request: Request, found: TokenLimit) -> int:
+    """Return the tokens of the output that a token limit counts with the input."""
+    return request.output_tokens or 0 if found.kind == "input_plus_output" else 0
+
+
+def target_in_proportion(request: Request, found: TokenLimit | None) -> int | None:
+    """Return the target size, in characters, by the ratio of limit to stated tokens; ``None`` if it
+    is useless.
+    """
+    if not found or not found.limit or not found.input_tokens:
+        return None
+    size = request.conversation.size
+    limit = found.limit - counted_output(request, found)
+    target = int((size + request.overhead) * limit / found.input_tokens * MARGIN) - request.overhead
+    return target if 0 < target < size else None
+
+
+# -- the usage of a reply --------------------------------------------------------------------------
+
+
+def learn(request: Request, tokens: int, calibration: Calibration) -> None:
+    """Learn from a request whose size in tokens the provider has stated."""
+    calibration.learn(request.size, tokens, tokens_of_one(request))
+
+
+def missing_tokens(request: Request, tokens: int, calibration: Calibration) -> int | None:
+    """Return the request's own tokens if a server that read ``tokens`` has truncated it, else
+    ``None``.
+
+    Checked again by its texts alone: sizes of media are estimates, and old reasoning is not always
+    read.
+    """
+    if expected_tokens(request.size, tokens, calibration) is None:
+        return None
+    words = sum(map(len, request.texts)) + request.overhead
+    return expected_tokens(words, tokens, calibration)
+
+
+def expected_tokens(characters: int, tokens: int, calibration: Calibration) -> int | None:
+    """Return the expected tokens of a request if the server read clearly fewer; ``None`` if it read
+    all.
+    """
+    learnt = calibration.chars_per_token / _CUT_SHARE if calibration.learnt else 0.0
+    return (
+        calibration.tokens(characters)
+        if characters > tokens * max(learnt, _MOST_CHARACTERS)
+        else None
+    )
+
+
+# -- room for quotes -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Room for quotes."""
+
+    characters: int
+    """Largest size, in characters as dear as those of the request."""
+    tokens_of_one: float
+    """Estimated tokens of one of these characters, by their script; see ``weight.tokens_each``."""
+
+
+def room_for_quotes(
+    request: Request, recall: Quotes, calibration: Calibration, window: int | None
+) -> Room | None:
+    """Return the room for quotes in a request; ``None`` if there is too little.
+
+    ``window`` is the context window in tokens; ``None`` if it is unknown. Then a request may grow
+    up to the size of one that was accepted before.
+    """
+    of_one = tokens_of_one(request)
+    scale = max(calibration.scale or 1.0, _LEAST_SCALE)
+    tokens = recall.room_in_tokens(window)
+    if window is not None:
+        output = min(request.output_tokens or 0, int(window * MOST_RESERVED))
+        limit = (window - output) * (MARGIN if calibration.learnt else _UNSURE_MARGIN)
+    elif calibration.accepted:
+        limit = calibration.accepted * _ACCEPTED_BEFORE
+    elif calibration.refused:
+        limit = calibration.refused * _REFUSED_BEFORE
+    else:
+        limit = math.inf
+    tokens = min(tokens, limit - request_tokens(request, calibration))
+    characters = int(tokens / (of_one * scale))
+    return Room(characters, of_one) if characters >= FEWEST_QUOTED else None
+
+
+def request_tokens(request: Request, calibration: Calibration) -> int:
+    """Return a cautious estimate of a request's tokens: by the calibration, or by its script if
+    that is more.
+    """
+    size = request.size
+    by_script = size * tokens_of_one(request) * (calibration.scale or 1.0)
+    if not calibration.learnt:
+        return int(by_script)
+    return int(max(by_script, size / calibration.chars_per_token))
+
+
+def tokens_of_one(request: Request) -> float:
+    """Return the estimated tokens of one character of a request, by the script of its newest
+    texts.
+    """
+    return tokens_each(_newest_texts(request))
+
+
+def _newest_texts(request: Request) -> Iterator[str]:
+    read = request.conversation
+    for index in reversed(range(read.start, len(read.messages))):
+        for part in read.parts(index):
+            if part.kind != "media":
+                yield part.text

@@ -1,0 +1,302 @@
+"""One call of a wrapped function: it calls that function, and uses memory and quotes."""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+from compacter.call import streams
+from compacter.call.arguments import Binding
+from compacter.call.nested import GiveUps, gave_up_since
+from compacter.call.one_summary import OneSummary
+from compacter.call.perform import Performer, Performs
+from compacter.call.prepare import Prepare, Prepared
+from compacter.call.recover import Policy
+from compacter.effects import (
+    AskSummarizer,
+    Call,
+    Effect,
+    Emit,
+    Quote,
+    Remember,
+    Remembered,
+)
+from compacter.events import PassagesRecalled
+from compacter.io import Stopped
+from compacter.memory.base import BaseMemory, Steps, apump, pump
+from compacter.memory.match import Matcher, Recognised, View
+from compacter.memory.record import prefix_digest
+from compacter.messages.fields import Unencodable, json_text
+from compacter.messages.format import Message, MessageFormat
+from compacter.messages.refusals import detect_in_reply
+from compacter.messages.replies import Reply
+from compacter.summary import message as summary_message
+
+if TYPE_CHECKING:
+    from compacter.history import History
+
+T = TypeVar("T")
+
+
+@dataclass(kw_only=True, eq=False)
+class WrappedCall(Performer):
+    """One call of a wrapped function: the caller's arguments, and the values read from them. Closed
+    at its end.
+    """
+
+    function: Callable[..., Any]
+    binding: Binding
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    policy: Policy
+    scope: str
+    """Part of each record's key; the same for calls that may share a summary."""
+    as_passed: bool
+    """Whether ``request.original`` is what the caller passed: no ``History``, and without quotes of
+    an earlier call."""
+    history: History | None
+    """The ``History`` that was passed in place of a list."""
+    version: int
+    """Its version at the time of the call."""
+    seen: Recognised | None = None
+    """Result of the matcher's last look at these messages, if they have not changed since."""
+    last: Reply | None = field(default=None, init=False)
+    """Last reply of the wrapped function."""
+    trace: TracebackType | None = field(default=None, init=False)
+    """Traceback of that reply's ``error`` when it was raised."""
+    _views: list[tuple[Sequence[Message], str]] = field(default_factory=list, init=False)
+    """Views that this call has read from memory or made, each with the id of its record."""
+    one_summary: OneSummary = field(init=False)
+    """Its part in sharing a summary with other calls."""
+
+    def __post_init__(self) -> None:
+        self.one_summary = OneSummary(self)
+
+    def close(self, *, for_good: bool = True) -> None:
+        """Release this call's flight and claim; ``for_good``: also a claim that is granted
+        later.
+        """
+        self.one_summary.release(for_good=for_good)
+
+    async def _call(self, effect: Call) -> Reply:
+        before = GiveUps.count
+        last = self.last
+        if last is not None and last.token_limit is not None and last.error is None:
+            await streams.close(self.io, last.raw)
+        args = self.args
+        kwargs = self.kwargs
+        unchanged = self.as_passed and effect.messages is self.policy.request.original
+        try:
+            if effect.options or not unchanged:
+                # The caller's own object if nothing was folded: it may be a text, or a list that
+                # the function adds to.
+                messages = (
+                    self.binding.messages(args, kwargs) if unchanged else list(effect.messages)
+                )
+                args, kwargs = self.binding.replace(args, kwargs, messages, effect.options)
+            try:
+                raw = self.function(*args, **kwargs)
+            except StopIteration as error:
+                if self.io.asynchronous:
+                    raise
+                raise Stopped(error) from None
+            if self.io.asynchronous and inspect.isawaitable(raw):
+                raw = await raw
+            if streams.has(type(raw), self.io.iterates):
+                reply = await streams.opened(self.io, raw, self.state.detect, self.binding.quiet)
+            else:
+                reply = Reply(raw=raw, token_limit=detect_in_reply(raw))
+        except Exception as error:
+            self.last = Reply(error=error)
+            self.trace = error.__traceback__
+            if gave_up_since(before, error):
+                return self.last
+            raise
+        self.last = reply
+        if reply.error is not None:
+            self.trace = reply.error.__traceback__
+            return Reply(error=reply.error) if gave_up_since(before, reply.error) else reply
+        return reply
+
+    def _request(self, effect: AskSummarizer) -> tuple[Callable[[], Any], bool]:
+        """As above; without the option ``summarizer`` the request goes to the wrapped function
+        itself.
+        """
+        if self.state.options.summarizer is not None:
+            return super()._request(effect)
+        binding = self.binding
+        form = self.policy.request.format
+        limit = effect.max_tokens
+        messages = [dict(message) for message in effect.messages]
+        if effect.prefix is None:
+            args, kwargs = binding.summary_call(self.args, self.kwargs, form, messages, limit)
+        else:
+            instruction = messages[0]["content"]
+            args, kwargs = binding.native_call(
+                self.args, self.kwargs, form, effect.prefix, instruction, limit
+            )
+        return partial(binding.summary_function or self.function, *args, **kwargs), False
+
+    # -- memory and quotes -------------------------------------------------------------------------
+
+    async def _look_up(self, effect: Remembered) -> View | None:
+        if effect.head:
+            await self._lead(effect.head)
+        # The wrapped function may have changed the messages since they were seen.
+        seen = None if effect.head else self.seen
+        view = await self.view(self.state.memory, self.state.matcher, self.scope, effect, seen)
+        if view is not None:
+            self._views.append((view, view.record))
+            if not effect.head:
+                self.state.count("records_reused", self.model or "")
+        return view
+
+    async def view(
+        self,
+        memory: BaseMemory | None,
+        matcher: Matcher | None,
+        scope: str,
+        effect: Remembered | Prepared,
+        seen: Recognised | None = None,
+    ) -> View | None:
+        """Return the view of the effect's messages in this scope of the memory."""
+        if memory is None or matcher is None:
+            return None
+        policy = self.policy
+        view = await self._use(
+            memory, matcher.view, scope, policy.request.format, effect.messages, seen
+        )
+        if view is not None:
+            policy.calibration.window = policy.calibration.window or view.window
+        return view
+
+    async def _remember(self, effect: Remember) -> None:
+        record = await self.save(self.state.memory, self.state.matcher, self.scope, effect)
+        if record:
+            self._views.append((effect.after, record))
+
+    async def save(
+        self, memory: BaseMemory | None, matcher: Matcher | None, scope: str, effect: Remember
+    ) -> str | None:
+        """Store a compaction in this scope of the memory, and return the record's id."""
+        redact = self.state.options.redact
+        form = self.policy.request.format
+        window = self.policy.calibration.window
+        if (
+            memory is None
+            or matcher is None
+            or (redact and holds_secrets(redact, form, effect.before, effect.after))
+        ):
+            return None
+        return await self._use(
+            memory,
+            matcher.remember,
+            scope,
+            form,
+            effect.before,
+            effect.after,
+            window,
+            effect.origins,
+        )
+
+    async def _lead(self, head: Sequence[Message]) -> None:
+        """Become the call that folds this head, or wait for the call that already does."""
+        began = time.monotonic()
+        digest = partial(prefix_digest, self.policy.request.format, head, self.scope)
+        try:
+            key = await self.io.thread(digest) if self.large else digest()
+        except Unencodable:
+            return  # The head has no key, so other calls cannot be found.
+        await self.one_summary.lead(key)
+        self._spent += time.monotonic() - began
+
+    async def _offer(self, effect: Prepare) -> None:
+        from compacter.call.preparer import offer
+
+        self.state.safely("preparation", partial(offer, self, effect))
+
+    async def _wait_for_prepared(self, effect: Prepared) -> Sequence[Message] | None:
+        from compacter.call.preparer import prepared_view
+
+        began = time.monotonic()
+        view = await prepared_view(self, effect)
+        self._spent += time.monotonic() - began
+        return view
+
+    async def _find_quotes(self, effect: Quote) -> str:
+        started = time.monotonic()
+        find = partial(self.state.quotation, effect, tuple(self._views))
+        recall = self.state.options.recall
+        # The archive of a short ``History`` may be large, and not indexed yet; the user's ranking
+        # may be slow.
+        slow = self.large or effect.archive or (recall is not None and recall.rank is not None)
+        found = await self.io.thread(find) if slow else find()
+        if found is None:
+            return ""
+        event = PassagesRecalled(
+            model=self.model,
+            conversation=effect.digest,
+            passages=len(found.passages),
+            characters=len(found.text),
+            tokens=self.policy.calibration.tokens(len(found.text)),
+            duration=time.monotonic() - started,
+        )
+        await self.emit(Emit(event))
+        return found.text
+
+    async def _use(
+        self, memory: BaseMemory, work: Callable[..., Steps[T]], *given: object
+    ) -> T | None:
+        """Return the result of using the memory: awaited if it is async, in a thread if it
+        blocks.
+        """
+        if self.io.awaits and memory.asynchronous:
+            thread = self.io.thread if self.large else None
+            used: T | None = await self.safely(
+                "memory", lambda: apump(work(*given, awaited=True), thread)
+            )
+            return used
+        action = partial(self.state.safely, "memory", lambda: pump(work(*given)))
+        return await self.io.thread(action) if memory.blocking or self.large else action()
+
+    performs: ClassVar[Mapping[type[Effect[Any]], Performs]] = {
+        **Performer.performs,
+        Call: _call,
+        Remembered: _look_up,
+        Remember: _remember,
+        Quote: _find_quotes,
+        Prepare: _offer,
+        Prepared: _wait_for_prepared,
+    }
+
+
+def holds_secrets(
+    redact: Callable[[str], str],
+    form: MessageFormat,
+    before: Sequence[Message],
+    after: Sequence[Message],
+) -> bool:
+    """Return whether an edited message, which would be stored itself, contains text that ``redact``
+    removes.
+
+    Summaries are redacted already, and unchanged messages are stored as positions.
+    """
+    verbatim = set(map(id, before))
+    for message in after:
+        if (
+            id(message) in verbatim
+            or summary_message.parse(form.plain_text(message) or "") is not None
+        ):
+            continue
+        text = json_text(form.content(message))
+        try:
+            if redact(text) != text:
+                return True
+        except Exception:  # noqa: BLE001 - a message that cannot be redacted is not stored
+            return True
+    return False

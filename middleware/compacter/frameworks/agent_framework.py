@@ -1,0 +1,172 @@
+"""Microsoft's Agent Framework: any chat client
+(https://learn.microsoft.com/en-us/agent-framework/).
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from agent_framework import Content, Message, ResponseStream
+from agent_framework.exceptions import ChatClientException
+
+from compacter.call.state import State
+from compacter.call.wrap import wrap_function
+from compacter.frameworks.own_types import (
+    Adapter,
+    Mirror,
+    OwnTypes,
+    Piece,
+    back,
+    completion,
+    mixed,
+    tool_call,
+    unmixed,
+)
+from compacter.messages.fields import field, json_text
+from compacter.messages.refusals import detect_in_reply
+from compacter.objects import with_special_methods
+
+T = TypeVar("T")
+_CARRIED = ("model", "temperature", "top_p", "store", "user")
+"""Options of the call that are kept in a summary request."""
+
+
+def _read(messages: Sequence[Any]) -> list[Mirror]:
+    found: list[Mirror] = []
+    for message in messages:
+        results = [content for content in message.contents if content.type == "function_result"]
+        if results and len(results) == len(message.contents):
+            found += [
+                Mirror(
+                    {
+                        "role": "tool",
+                        "tool_call_id": one.call_id,
+                        "content": _with_media(json_text(one.result), getattr(one, "items", None)),
+                    },
+                    Piece(message, one, len(results)),
+                )
+                for one in results
+            ]
+        else:
+            found.append(Mirror(_whole(message), message))
+    return found
+
+
+def _whole(message: Any) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "role": str(message.role),
+        "content": _with_media(message.text, message.contents),
+    }
+    calls = [content for content in message.contents if content.type == "function_call"]
+    if calls:
+        found["tool_calls"] = [
+            tool_call(call.call_id, call.name, json_text(call.arguments)) for call in calls
+        ]
+    return found
+
+
+def _with_media(text: str, contents: Sequence[Any] | None) -> Any:
+    media = [
+        content for content in contents or () if content.type in {"data", "uri", "hosted_file"}
+    ]
+    return mixed([text, *media], lambda medium: medium.to_dict()) if media else text
+
+
+def _made(message: Mapping[str, Any]) -> Any:
+    content = unmixed(message.get("content"))
+    if message["role"] == "tool":
+        return Message(
+            "tool", [Content.from_function_result(message["tool_call_id"], result=content)]
+        )
+    calls = [
+        Content.from_function_call(
+            call["id"], call["function"]["name"], arguments=call["function"]["arguments"]
+        )
+        for call in message.get("tool_calls") or ()
+    ]
+    said = content if isinstance(content, list) else [content] if content or not calls else []
+    return Message(message["role"], [*said, *calls])
+
+
+_write = back(_made, lambda message, parts: Message(message.role, parts))
+
+
+def _refuse(update: Any) -> None:
+    """Raise the refusal in an update, which OpenAI's chat client would turn into an empty
+    answer.
+    """
+    event = update.raw_representation
+    if field(event, "type") == "response.failed" and detect_in_reply(event) is not None:
+        raise ChatClientException(
+            f"The provider has refused the request: {field(field(event, 'response'), 'error')}"
+        )
+
+
+def wrap_client(state: State, client: T) -> T:
+    """Return a compacting copy of a chat client, for agents and workflows.
+
+    Each request of a function-calling loop is one call.
+    """
+    inner: Any = type(client)._inner_get_response  # type: ignore[attr-defined]  # noqa: SLF001 - the method that clients define
+
+    async def create(
+        self: Any, *, messages: Sequence[Any], options: Mapping[str, Any], **kwargs: Any
+    ) -> Any:
+        return await inner(self, messages=messages, stream=False, options=options, **kwargs)
+
+    async def open_stream(
+        self: Any, *, messages: Sequence[Any], options: Mapping[str, Any], **kwargs: Any
+    ) -> Any:
+        return inner(
+            self, messages=messages, stream=True, options=options, **kwargs
+        ).with_transform_hook(_refuse)
+
+    async def ask(
+        self: Any, *, messages: Sequence[Any], max_tokens: int, options: Any = None, **_: Any
+    ) -> Any:
+        kept = {
+            name: options[name] for name in _CARRIED if options and options.get(name) is not None
+        }
+        response = await inner(
+            self, messages=messages, stream=False, options={**kept, "max_tokens": max_tokens}
+        )
+        usage = response.usage_details or {}
+        return completion(
+            response.text,
+            (usage.get("input_token_count") or 0, usage.get("output_token_count") or 0),
+        )
+
+    server = (
+        f"{type(client).__qualname__} {getattr(getattr(client, 'client', None), 'base_url', '')}"
+    )
+    binding = OwnTypes(
+        wire_format="openai",
+        positional=("self",),
+        accepts=frozenset({"max_tokens"}),
+        summary_function=ask,
+        server=lambda: server,
+        adapter=Adapter(read=_read, write=_write),
+    )
+    created = wrap_function(state, create, binding)
+    opened = wrap_function(
+        state, open_stream, replace(binding, quiet=lambda update: not update.contents)
+    )
+
+    def get(
+        self: Any,
+        *,
+        messages: Sequence[Any],
+        stream: bool,
+        options: Mapping[str, Any],
+        **kwargs: Any,
+    ) -> Any:
+        if not stream:
+            return created(self, messages=messages, options=options, **kwargs)
+        return ResponseStream.from_awaitable(
+            opened(self, messages=messages, options=options, **kwargs)
+        )
+
+    return with_special_methods(copy.copy(client), {"_inner_get_response": get})

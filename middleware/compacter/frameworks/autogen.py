@@ -1,0 +1,166 @@
+"""AutoGen: any chat completion client (https://microsoft.github.io/autogen/stable/)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from typing import Any
+
+from autogen_core import Component, ComponentBase, ComponentModel, FunctionCall, Image
+from autogen_core.models import (
+    AssistantMessage,
+    ChatCompletionClient,
+    FunctionExecutionResult,
+    FunctionExecutionResultMessage,
+    SystemMessage,
+    UserMessage,
+)
+from pydantic import BaseModel
+
+from compacter.call.state import State
+from compacter.clients.wrapping import wrap
+from compacter.frameworks.own_types import (
+    Adapter,
+    Mirror,
+    Piece,
+    back,
+    completion,
+    mixed,
+    saved_options,
+    tool_call,
+    unmixed,
+    unwrapped,
+)
+from compacter.options import validated
+
+
+def _read(messages: Sequence[Any]) -> list[Mirror]:
+    found: list[Mirror] = []
+    for message in messages:
+        if isinstance(message, FunctionExecutionResultMessage):
+            found += [
+                Mirror(
+                    {
+                        "role": "tool",
+                        "tool_call_id": one.call_id,
+                        "name": one.name,
+                        "content": one.content,
+                        "is_error": one.is_error,
+                    },
+                    Piece(message, one, len(message.content)),
+                )
+                for one in message.content
+            ]
+        elif isinstance(message, AssistantMessage):
+            found.append(Mirror(_assistant(message), message))
+        elif isinstance(message, SystemMessage):
+            found.append(Mirror({"role": "system", "content": message.content}, message))
+        else:
+            content = mixed(message.content, _pixels)
+            found.append(
+                Mirror({"role": "user", "content": content, "source": message.source}, message)
+            )
+    return found
+
+
+def _pixels(picture: Image) -> list[Any]:
+    image = picture.image
+    return [image.mode, image.size, sha256(image.tobytes()).digest()]
+
+
+def _assistant(message: AssistantMessage) -> dict[str, Any]:
+    found = {"role": "assistant", "source": message.source}
+    if isinstance(message.content, str):
+        return {**found, "content": message.content, "thought": message.thought}
+    calls = [tool_call(call.id, call.name, call.arguments) for call in message.content]
+    return {**found, "content": message.thought, "tool_calls": calls}
+
+
+def _made(message: Mapping[str, Any]) -> Any:
+    role = message["role"]
+    content = unmixed(message.get("content"))
+    if role == "system":
+        return SystemMessage(content=content)
+    if role == "user":
+        return UserMessage(content=content, source=message.get("source", "user"))
+    if role == "tool":
+        result = FunctionExecutionResult(
+            call_id=message["tool_call_id"],
+            name=str(message.get("name")),
+            content=content,
+            is_error=message.get("is_error"),
+        )
+        return FunctionExecutionResultMessage(content=[result])
+    calls = [
+        FunctionCall(
+            id=call["id"], name=call["function"]["name"], arguments=call["function"]["arguments"]
+        )
+        for call in message.get("tool_calls") or ()
+    ]
+    thought = content or None if calls else message.get("thought")
+    return AssistantMessage(
+        content=calls or content, thought=thought, source=message.get("source", "assistant")
+    )
+
+
+def _answer(result: Any) -> Any:
+    usage = (result.usage.prompt_tokens, result.usage.completion_tokens)
+    return completion(result.content if isinstance(result.content, str) else "", usage)
+
+
+def _model(client: Any) -> str | None:
+    name = getattr(client, "_create_args", {}).get("model")
+    return name if isinstance(name, str) else None
+
+
+def _server(client: Any) -> str:
+    return str(getattr(getattr(client, "_client", None), "base_url", ""))
+
+
+class CompactedConfig(BaseModel):
+    """Saved form of a wrapped client."""
+
+    client: ComponentModel
+    options: dict[str, Any]
+
+
+class Compacted(ComponentBase[CompactedConfig], Component[CompactedConfig]):
+    """Placeholder of a wrapped client in a saved component. Loading it returns the client,
+    wrapped.
+    """
+
+    component_type = "model"
+    component_config_schema = CompactedConfig
+    component_provider_override = "compacter.frameworks.autogen.Compacted"
+
+    @classmethod
+    def _from_config(cls, config: CompactedConfig) -> Any:
+        client = ChatCompletionClient.load_component(config.client)
+        return wrap(State(validated(config.options)), client, messages_param=None, wire_format=None)
+
+
+def _saving(kind: type[Any], state: State) -> Mapping[str, Any]:
+    def to_config(self: Any) -> CompactedConfig:
+        return CompactedConfig(
+            client=unwrapped(self, kind).dump_component(), options=saved_options(state)
+        )
+
+    return {
+        "_to_config": to_config,
+        "component_provider_override": Compacted.component_provider_override,
+    }
+
+
+ADAPTER = Adapter(
+    methods={"create": "create", "create_stream": "create"},
+    read=_read,
+    write=back(_made, lambda _, parts: FunctionExecutionResultMessage(content=parts)),
+    answer=_answer,
+    model=_model,
+    server=_server,
+    left_out=frozenset({"json_output", "extra_create_args"}),
+    output_param=None,
+    quiet=lambda chunk: chunk == "",
+    saving=_saving,
+)
+"""Adapter of chat completion clients, for agents and teams."""

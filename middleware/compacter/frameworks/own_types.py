@@ -1,0 +1,382 @@
+"""Models of frameworks, whose messages are objects of the framework's own types.
+
+Such a model is wrapped like a client: a copy of the same type with compacting methods. Messages are
+translated: each is read in OpenAI's form (a `Mirror`), and kept messages are sent as the very
+objects they were read from. Only messages written by compacter are created.
+
+The chapter: mirrors, the binding that translates a call's messages, and `wrap_model`, which the
+adapters of the frameworks (`compacter.frameworks.langchain`, ...) call with their `Adapter`.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from importlib import import_module
+from typing import Any, TypeVar
+
+from compacter.call.arguments import Args, Arguments, Binding, CallFacts, Options, Prompt
+from compacter.call.state import State
+from compacter.call.wrap import wrap_function
+from compacter.clients.copying import diverted, is_awaited
+from compacter.io import IO
+from compacter.memory import InProcessMemory
+from compacter.messages.fields import word
+from compacter.messages.format import Message, MessageFormat
+from compacter.objects import with_special_methods
+from compacter.options import validated
+
+T = TypeVar("T")
+Function = Callable[..., Any]
+
+
+class Mirror(dict[str, Any]):
+    """A message in OpenAI's form, with the framework's object that it was read from."""
+
+    __slots__ = ("original",)
+
+    def __init__(self, message: Mapping[str, Any], original: Any) -> None:
+        super().__init__(message)
+        self.original = original
+
+
+class Mirrors(Sequence[Message]):
+    """A list of a framework's messages, read lazily: quiet calls do not read it."""
+
+    def __init__(self, own: Sequence[Any], read: Callable[[Sequence[Any]], list[Mirror]]) -> None:
+        self._own = own
+        self._read = read
+
+    @functools.cached_property
+    def _messages(self) -> list[Mirror]:
+        return self._read(self._own)
+
+    def __getitem__(self, index: Any) -> Any:
+        """Return the messages in OpenAI's form."""
+        return self._messages[index]
+
+    def __len__(self) -> int:
+        return len(self._messages)
+
+    def __iter__(self) -> Iterator[Message]:
+        return iter(self._messages)
+
+
+def each(read: Callable[[Any], Mapping[str, Any]]) -> Callable[[Sequence[Any]], list[Mirror]]:
+    """Return the reader of a list whose messages are read one by one."""
+
+    def mirrors(own: Sequence[Any]) -> list[Mirror]:
+        return [Mirror(read(message), message) for message in own]
+
+    return mirrors
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Piece:
+    """A part of a framework's message that contains several of OpenAI's."""
+
+    message: Any
+    part: Any
+    of: int
+    """Number of parts of the message."""
+
+
+def back(
+    made: Callable[[Mapping[str, Any]], Any], rebuilt: Callable[[Any, list[Any]], Any] | None = None
+) -> Callable[[Iterable[Any]], list[Any]]:
+    """Return the framework's messages: the original objects of mirrors, and new ones for all
+    others.
+
+    Kept mirrors of a `Piece` are put back into their message; ``rebuilt`` makes a copy with fewer
+    parts if some are missing.
+    """
+
+    def own(messages: Iterable[Any]) -> list[Any]:
+        found: list[Any] = []
+        pieces: list[Piece] = []
+        for message in (*messages, None):
+            piece = message.original if isinstance(message, Mirror) else None
+            if pieces and not (isinstance(piece, Piece) and piece.message is pieces[0].message):
+                source = pieces[0].message
+                parts = [one.part for one in pieces]
+                found.append(
+                    source
+                    if rebuilt is None or len(parts) == pieces[0].of
+                    else rebuilt(source, parts)
+                )
+                pieces = []
+            if isinstance(piece, Piece):
+                pieces.append(piece)
+            elif message is not None:
+                found.append(made(message) if piece is None else piece)
+        return found
+
+    return own
+
+
+class Medium:
+    """Data of a framework's medium, which is part of its message's digest.
+
+    Without ``__dict__``, so that a record with it is not saved as text, of which no framework's
+    object can be made.
+    """
+
+    __slots__ = ("data",)
+
+    def __init__(self, data: Any) -> None:
+        self.data = data
+
+
+def _itself(thing: Any) -> Any:
+    return thing
+
+
+def mixed(content: Any, data: Callable[[Any], Any] = _itself) -> Any:
+    """Return a text, or a list of texts and media, in OpenAI's form.
+
+    ``data`` returns what distinguishes a medium from others. The default is the framework's object;
+    a message whose object has hidden data has no digest, and is not remembered.
+    """
+    if isinstance(content, str):
+        return content
+    return [
+        {"type": "text", "text": part}
+        if isinstance(part, str)
+        else Mirror({"type": "image_url", "medium": Medium(data(part))}, part)
+        for part in content
+    ]
+
+
+def unmixed(content: Any) -> Any:
+    """Convert back: return the text, or the texts and the framework's own media."""
+    if not isinstance(content, list):
+        return content or ""
+    found = (part.original if isinstance(part, Mirror) else word(part, "text") for part in content)
+    return [part for part in found if part is not None]
+
+
+def tool_call(identity: str, name: str, arguments: str) -> dict[str, Any]:
+    """Return a tool call in OpenAI's form."""
+    return {"type": "function", "id": identity, "function": {"name": name, "arguments": arguments}}
+
+
+def completion(text: str, usage: tuple[int, int] = (0, 0), finish: str = "stop") -> dict[str, Any]:
+    """Return a reply in OpenAI's form; ``usage`` is the number of input and output tokens."""
+    read, written = usage
+    return {
+        "choices": [{"message": {"role": "assistant", "content": text}, "finish_reason": finish}],
+        "usage": {"prompt_tokens": read, "completion_tokens": written},
+    }
+
+
+_NAMES = ("model_name", "model", "model_id")
+_ADDRESSES = (
+    "openai_api_base",
+    "anthropic_api_url",
+    "api_base_url",
+    "api_base",
+    "base_url",
+    "endpoint",
+)
+
+
+def _model(thing: Any) -> str | None:
+    return next(
+        (name for key in _NAMES if isinstance(name := getattr(thing, key, None), str)), None
+    )
+
+
+def _server(thing: Any) -> str:
+    return str(next((address for key in _ADDRESSES if (address := getattr(thing, key, None))), ""))
+
+
+@dataclass(frozen=True, slots=True)
+class Adapter:
+    """Description of a framework's model."""
+
+    read: Callable[[Sequence[Any]], list[Mirror]]
+    """Converts the framework's messages to OpenAI's form."""
+    write: Callable[[Iterable[Any]], list[Any]]
+    """Converts messages back."""
+    methods: Mapping[str, str] = field(default_factory=dict)
+    """Method that sends messages -> method for summary requests: itself, or one that does not
+    stream."""
+    answer: Callable[[Any], Any] = _itself
+    """Converts the result of a method to a `completion` or a text."""
+    model: Callable[[Any], str | None] = _model
+    """Returns the model name of an object; the default reads the usual attributes."""
+    server: Callable[[Any], str] = _server
+    """Returns the base URL of an object; the default reads the usual attributes."""
+    positional: tuple[str, ...] = ("self", "messages")
+    """Names of positional arguments, in order."""
+    messages_param: str = "messages"
+    left_out: frozenset[str] = frozenset()
+    """Additional arguments that a summary request leaves out."""
+    output_param: str | None = "max_tokens"
+    """Argument that limits the output; ``None`` if there is none."""
+    quiet: Callable[[Any], bool] | None = None
+    """Returns whether a chunk of a stream has no visible content."""
+    bare: Callable[[Any], Any] = _itself
+    """Returns the object for summary requests, if the model itself would show them to users."""
+    saving: Callable[[type[Any], State], Mapping[str, Any]] | None = None
+    """Members with which the framework saves an object such that it is wrapped again when loaded.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class OwnTypes(Binding):
+    """Binding that reads and changes the messages of a call through their mirrors."""
+
+    adapter: Adapter = field(kw_only=True)
+
+    def messages(self, args: Args, kwargs: Options) -> Any:
+        """Return the messages, which are read in OpenAI's form."""
+        own = Binding.messages(self, args, kwargs)
+        return (
+            Mirrors(own, self.adapter.read)
+            if isinstance(own, Sequence) and not isinstance(own, str)
+            else own
+        )
+
+    def read(self, args: Args, kwargs: Options) -> CallFacts:
+        """Read the arguments; the model's name may be that of its object."""
+        facts = Binding.read(self, args, kwargs)
+        return replace(facts, model=facts.model or self.adapter.model(args[0]))
+
+    def replace(
+        self, args: Args, kwargs: Options, messages: Sequence[Message], options: Options
+    ) -> Arguments:
+        """Return the call with other messages, converted to the framework's own."""
+        return Binding.replace(self, args, kwargs, self.adapter.write(messages), options)
+
+    def summary_call(
+        self, args: Args, kwargs: Options, wire: MessageFormat, prompt: Prompt, limit: int
+    ) -> Arguments:
+        """Return a summary request without callbacks and similar arguments."""
+        kept = {name: value for name, value in kwargs.items() if name not in self.adapter.left_out}
+        return Binding.summary_call(self, args, kept, wire, prompt, limit)
+
+
+def wrap_model(state: State, model: T, framework: str) -> T:
+    """Return a compacting copy of a framework's model, which keeps its type after copying and
+    pickling.
+
+    ``framework`` is the name of the module in `compacter.frameworks` with its ``ADAPTER``, or with
+    a function ``adapter_of`` for a type.
+    """
+    return _patched(_Shared(state, framework), copy.copy(model))
+
+
+def _patched(shared: _Shared, model: T) -> T:
+    """Wrap the methods of the model itself, and return it."""
+    state = shared.state
+    kind = type(model)
+    module = import_module(f"compacter.frameworks.{shared.framework}")
+    adapter: Adapter = module.adapter_of(kind) if hasattr(module, "adapter_of") else module.ADAPTER
+    methods: dict[str, Function] = {}
+    for name, summary_method in adapter.methods.items():
+        function = getattr(kind, name, None)
+        if function is None or getattr(function, "__isabstractmethod__", False):
+            continue
+        limit = adapter.output_param
+        binding = OwnTypes(
+            wire_format="openai",
+            positional=adapter.positional,
+            messages_param=adapter.messages_param,
+            accepts=frozenset({limit} if limit else ()),
+            output_param=limit or "max_tokens",
+            quiet=adapter.quiet if name != summary_method else None,
+            summary_function=_answering(getattr(kind, summary_method), adapter),
+            server=functools.partial(_place, adapter, model),
+            adapter=adapter,
+        )
+        methods[name] = wrap_function(state, function, binding, asynchronous=is_awaited(function))
+
+    def reduced(self: Any, protocol: Any) -> Any:
+        how: Any = kind.__reduce_ex__(self, protocol)
+        made, (_, *rest), *more = how
+        return (_again, (shared, made, (kind, *rest)), *more)
+
+    saving = adapter.saving(kind, state) if adapter.saving is not None else {}
+    return with_special_methods(model, {**methods, **saving, "__reduce_ex__": reduced})
+
+
+def _place(adapter: Adapter, model: Any) -> str:
+    return f"{type(model).__module__}.{type(model).__qualname__} {adapter.server(model)}"
+
+
+def _answering(function: Function, adapter: Adapter) -> Function:
+    """Return the method with a readable result."""
+
+    async def ask(io: IO, model: Any, *args: Any, **kwargs: Any) -> Any:
+        return adapter.answer(await io.call(function, adapter.bare(model), *args, **kwargs))
+
+    return diverted(function, lambda _: True, ask)
+
+
+def unwrapped(model: Any, kind: type[Any]) -> Any:
+    """Return an unwrapped copy of a wrapped model, of its original class."""
+    plain = object.__new__(kind)
+    plain.__dict__.update(vars(model))
+    return plain
+
+
+def saved_options(state: State) -> dict[str, Any]:
+    """Return the given options as JSON data.
+
+    Raises ``TypeError`` that names options that cannot be converted, hooks that were added later
+    among them.
+    """
+    given = _given(state)
+    hooks = {"on_compaction": state.compaction_hooks, "on_event": state.event_hooks}
+    given |= {name: tuple(added) for name, added in hooks.items() if added}
+    odd = sorted(name for name, value in given.items() if not _is_data(value))
+    if odd:
+        raise TypeError(f"compacter cannot save these options, which are objects: {', '.join(odd)}")
+    return {
+        name: list(value) if isinstance(value, tuple) else value for name, value in given.items()
+    }
+
+
+def _is_data(value: object) -> bool:
+    """Return whether JSON keeps a value as it is."""
+    if isinstance(value, (list, tuple)):
+        return all(map(_is_data, value))
+    return value is None or isinstance(value, (str, int, float, bool))
+
+
+def _given(state: State) -> dict[str, Any]:
+    options = state.options
+    given = {name: getattr(options, name) for name in options.model_fields_set}
+    if isinstance(options.memory, InProcessMemory):
+        given.pop("memory", None)
+    return given
+
+
+# -- copies ----------------------------------------------------------------------------------------
+
+
+class _Shared:
+    """State shared by the copies of a wrapped model. A pickle contains only the options, not an
+    in-process memory.
+    """
+
+    def __init__(self, state: State, framework: str) -> None:
+        self.state = state
+        self.framework = framework
+
+    def __deepcopy__(self, memo: object) -> _Shared:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickled, (_given(self.state), self.framework)
+
+
+def _unpickled(options: dict[str, Any], framework: str) -> _Shared:
+    return _Shared(State(validated(options)), framework)
+
+
+def _again(shared: _Shared, made: Function, args: tuple[Any, ...]) -> Any:
+    return _patched(shared, made(*args))

@@ -1,0 +1,224 @@
+"""A call whose attempts are made by a gateway's router, with its own retries and fallbacks.
+
+`call/wrap.py` calls the wrapped function itself. A plug-in of a gateway cannot: its hooks run
+before each attempt, and after each failure. So the same flow (`complete`, `recover`) is continued
+from one attempt to the next.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from compacter.call.arguments import Binding
+from compacter.call.state import State
+from compacter.call.wrap import WrappedFunction
+from compacter.call.wrapped_call import WrappedCall
+from compacter.compaction.plan import plan
+from compacter.compaction.task import CompactionPlan
+from compacter.effects import Call, Flow
+from compacter.errors import CompactionError, add_note
+from compacter.io import ASYNC, weight
+from compacter.messages.replies import Reply
+from compacter.overflow import TokenLimit
+
+_SMALL = 0.5
+"""Largest share of the window that a history certainly fits into, by a quick estimate."""
+
+
+class SteppedCall(WrappedFunction):
+    """The attempts of one call. ``first`` returns what to send, ``again`` what to send after a
+    token limit.
+
+    Args:
+        state: Options, memory and totals. The option ``summarizer`` must be set: no function can be
+        called.
+        binding: How to read the call's arguments.
+    """
+
+    def __init__(self, state: State, binding: Binding) -> None:
+        super().__init__(state, _not_called, binding)
+        self.rounds = 0
+        """Number of times that the request was made smaller after a token limit."""
+        self.original_size = 0
+        """Characters of the caller's messages; 0 if they were sent unchanged."""
+        self.sent_size = 0
+        """Characters of the messages that were sent last."""
+        self._given_up: Exception | None = None
+        self._flow: Flow[object] | None = None
+        self._call: WrappedCall | None = None
+        self._effect: Call | None = None
+
+    @property
+    def changed(self) -> bool:
+        """Whether a smaller request than the caller's was sent."""
+        return bool(self.sent_size) and self.sent_size < self.original_size
+
+    @property
+    def tokens_saved(self) -> int:
+        """Estimated number of tokens by which the request became smaller."""
+        if self._call is None or not self.changed:
+            return 0
+        return self._call.policy.calibration.tokens(self.original_size - self.sent_size)
+
+    async def first(self, kwargs: dict[str, Any]) -> dict[str, Any]:
+        """Return the arguments to send first: with a remembered view, or compacted because of
+        ``trigger_tokens``.
+
+        Messages are not read if there are no records and no trigger. Never raises an exception of
+        compacter.
+        """
+        self.state.count_call()
+        if self.idle()() or self._surely_fits(kwargs):
+            return kwargs
+        call = await self._begun(kwargs)
+        if call is None:
+            return kwargs
+        self._flow = call.policy.complete()
+        return await self._sent(kwargs, None)
+
+    def same(self, kwargs: dict[str, Any]) -> dict[str, Any]:
+        """Return the arguments to send after another failure than a token limit: with the same
+        view.
+
+        Raises the provider's exception once the call is given up, so that no refused request is
+        sent again.
+        """
+        if self._given_up is not None:
+            raise self._given_up
+        return kwargs if self._effect is None else self._replaced(kwargs, self._effect)
+
+    async def again(
+        self, kwargs: dict[str, Any], error: Exception, found: TokenLimit
+    ) -> dict[str, Any]:
+        """Return the arguments to send after a token limit. Raises ``error`` when the call is given
+        up.
+
+        Args:
+            kwargs: The caller's arguments.
+            error: The provider's exception.
+            found: The token limit in it.
+        """
+        if self._given_up is not None:
+            raise self._given_up
+        if self._flow is None:
+            call = await self._begun(kwargs)
+            if call is None:
+                self._given_up = error
+                raise error
+            self._flow = call.policy.recover(Reply(token_limit=found, error=error))
+            sent = await self._sent(kwargs, None, error)
+        else:
+            sent = await self._sent(kwargs, Reply(token_limit=found, error=error), error)
+        if self._effect is None:
+            given_up: Exception | None = self._given_up
+            self._given_up = given_up or error
+            raise self._given_up
+        self.rounds += 1
+        return sent
+
+    async def answered(self, reply: object) -> None:
+        """Record the usage of a reply, for ``trigger_tokens``."""
+        if self._flow is not None and self._effect is not None and self.state.proactive:
+            await self._advanced(Reply(raw=reply))
+            self.close()
+
+    async def planned(self, kwargs: dict[str, Any], found: TokenLimit) -> CompactionPlan | None:
+        """Return what ``again`` would fold, without calling a model. ``None`` if the call cannot be
+        compacted.
+        """
+        call = await self._begun(kwargs)
+        if call is None:
+            return None
+        found = call.policy.calibrate(found)
+        return plan(self.state.options, call.policy.job(call.policy.target(found), found))
+
+    def close(self) -> None:
+        """End the flow, and release leases that other calls may wait for."""
+        flow = self._flow
+        self._flow = None
+        if flow is not None:
+            flow.close()
+        if self._call is not None:
+            self._call.close()
+
+    def _surely_fits(self, kwargs: dict[str, Any]) -> bool:
+        """Return whether the whole history is far below the known window, so that no record is
+        looked up.
+
+        If the estimate is wrong, the provider refuses, and the record is found then.
+        """
+        messages = kwargs.get(self.binding.messages_param)
+        calibration = self.state.calibration(self.binding.read((), kwargs).model)
+        if self.state.proactive or not calibration.window or not isinstance(messages, list):
+            return False
+        left = int(calibration.window * calibration.chars_per_token * _SMALL)
+        for message in messages:
+            # Most messages are a role and a text: ten thousand of these are measured in a
+            # millisecond.
+            text = message.get("content") if type(message) is dict and len(message) == 2 else None
+            left -= len(text) if type(text) is str else weight(message, left)
+            if left <= 0:
+                return False
+        return True
+
+    # -- inside ------------------------------------------------------------------------------------
+
+    async def _begun(self, kwargs: dict[str, Any]) -> WrappedCall | None:
+        """Read the call; return ``None`` if it cannot be compacted."""
+        call = await self.read(ASYNC, (), kwargs)
+        if isinstance(call, str):
+            return None
+        self.close()
+        self._call = call
+        return call
+
+    async def _sent(
+        self, kwargs: dict[str, Any], outcome: Reply | None, refused: Exception | None = None
+    ) -> dict[str, Any]:
+        """Continue the flow to its next call, and return the arguments of that; ``kwargs`` if the
+        flow has ended.
+        """
+        self._effect = effect = await self._advanced(outcome, refused)
+        if effect is None or self._call is None:
+            return kwargs
+        request = self._call.policy.request
+        if effect.messages is not request.original:
+            size = request.format.size
+            self.original_size = self.original_size or sum(map(size, request.original))
+            self.sent_size = sum(map(size, effect.messages))
+        return self._replaced(kwargs, effect)
+
+    async def _advanced(
+        self, outcome: Reply | None, refused: Exception | None = None
+    ) -> Call | None:
+        """Carry out the flow's effects, and return its next call; ``None`` if the flow has ended.
+
+        ``refused`` is the provider's last exception; a flow that ends with it has not failed.
+        """
+        flow = self._flow
+        call = self._call
+        assert flow is not None and call is not None  # noqa: S101, PT018 - made together
+        try:
+            found = await call.run(flow, outcome, until=Call)
+        except Exception as error:  # noqa: BLE001 - what compacter does for itself must not raise into a call
+            self._flow = None
+            if error is not refused:
+                self.state.log.failed("compaction", error)
+                if refused is not None and not isinstance(error, CompactionError):
+                    add_note(
+                        refused, (f"compacter could not compact: it raised {type(error).__name__}")
+                    )
+            self._given_up = error if isinstance(error, CompactionError) else refused
+            return None
+        finally:
+            # The lease is released as soon as the record is saved, as the attempt itself may take
+            # long.
+            call.close(for_good=False)
+        return found if isinstance(found, Call) else None
+
+    def _replaced(self, kwargs: dict[str, Any], effect: Call) -> dict[str, Any]:
+        return self.binding.replace((), kwargs, list(effect.messages), effect.options)[1]
+
+
+async def _not_called(**_: Any) -> None:
+    """Placeholder of the wrapped function, which the router calls."""

@@ -1,0 +1,326 @@
+"""Settings in the proxy's config file: ``callback_settings: {compacter: {...}}``.
+
+They are the options of ``Compacter`` that are plain data, and the plug-in's own settings. Both can
+be overridden for a model group, a team and a key; the more specific setting wins. The setting
+``summarizer`` names a model group of the
+proxy: summaries are requested through its router, charged to the caller whose history is folded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from compacter.call.state import State
+from compacter.errors import ConfigurationError
+from compacter.gateway.counting import CountingState, Counts
+from compacter.memory import InProcessMemory, Memory, RedisMemory, SQLiteMemory
+from compacter.memory.base import DEADLINE, WEEK
+from compacter.models import window
+from compacter.options import Options, validated
+
+_PATH = "callback_settings.compacter"
+_IN_CODE = frozenset(
+    {
+        "pin",
+        "detect",
+        "on_compaction",
+        "on_event",
+        "before_compaction",
+        "logger",
+        "token_counter",
+        "strategy",
+        "summary_request",
+    }
+)
+"""Options that take objects or functions, or need the wrapped call itself, and cannot be set in a
+file."""
+OPTIONS = frozenset(Options.model_fields) - _IN_CODE - {"memory", "conversation"}
+
+
+class Switches(BaseModel):
+    """The plug-in's own settings, which may differ by model group, team and key."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    enabled: bool = True
+    """Whether requests are folded."""
+    dry_run: bool = False
+    """Whether a refusal is only counted and logged, with what would be folded. The client gets the
+    error."""
+
+
+class MemorySettings(BaseModel):
+    """Memory in which summaries are saved, so that each is made once."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    redis: str | None = None
+    """``redis://host:port/db``, ``rediss://...`` or ``unix:///path``."""
+    sqlite: str | None = None
+    """Path of a file that is shared by the workers of one machine."""
+    ttl: float = Field(default=WEEK, gt=0)
+    """Seconds after which an unused record is deleted."""
+    namespace: str = Field(default="compacter", min_length=1)
+    """Prefix of all keys in Redis."""
+    deadline: float = Field(default=DEADLINE, gt=0)
+    """Longest time of one Redis operation, in seconds; a call then goes on without the memory."""
+    share: Literal["key", "team"] = "key"
+    """Calls that share records: those of one key, or of one team."""
+
+
+class Settings:
+    """The settings of one proxy. Thread-safe: only a cache is changed, once for each entry.
+
+    Args:
+        given: Value of ``callback_settings.compacter``; ``None`` if there is none.
+        counts: Where events and failures are counted; ``None`` for nowhere.
+
+    Raises:
+        ConfigurationError: A setting is unknown or invalid; the message has its path in the file.
+    """
+
+    def __init__(self, given: object = None, counts: Counts | None = None) -> None:
+        top = _mapping(_PATH, given)
+        self._by = {name: _tables(f"{_PATH}.{name}", top.pop(name, None)) for name in _BY}
+        memory = top.pop("memory", None)
+        self.memory_settings, self.memory = _memory(f"{_PATH}.memory", memory)
+        self._top = top
+        self._counts = counts
+        self._states: dict[tuple[tuple[str, str], ...], tuple[Switches, State]] = {}
+        self._made(_PATH, self._top)
+        for kind in _BY:
+            for name, table in self._by[kind].items():
+                self._made(f"{_PATH}.{kind}.{name}", {**self._top, **table})
+
+    def of(
+        self, group: str, team: tuple[str | None, ...], key: tuple[str | None, ...]
+    ) -> tuple[Switches, State]:
+        """Return switches and state for a call.
+
+        Args:
+            group: The called model group.
+            team: The team's names, such as id and alias.
+            key: The key's names, such as hash and alias.
+        """
+        places = tuple(
+            (kind, name)
+            for kind, names in zip(_BY, ((group,), team, key), strict=True)
+            for name in names
+            if name and name in self._by[kind]
+        )
+        found = self._states.get(places)
+        if found is None:
+            table = dict(self._top)
+            for kind, name in places:
+                table |= self._by[kind][name]
+            found = self._states.setdefault(places, self._made(_PATH, table))
+        return found
+
+    def _made(self, path: str, table: Mapping[str, Any]) -> tuple[Switches, State]:
+        own = {name: value for name, value in table.items() if name in Switches.model_fields}
+        options = {name: value for name, value in table.items() if name not in own}
+        for name in options:
+            if name not in OPTIONS:
+                reason = (
+                    "takes an object or a function, which cannot be set in a file"
+                    if name in _IN_CODE
+                    else "is unknown"
+                )
+                raise ConfigurationError(
+                    f"{path}.{name} {reason}; known settings: {', '.join(sorted(_KNOWN))}"
+                )
+        switches = _validated(path, Switches, own)
+        summarizer = options.pop("summarizer", None)
+        if summarizer is not None and (not isinstance(summarizer, str) or not summarizer.strip()):
+            raise ConfigurationError(
+                f'{path}.summarizer takes a model group of this proxy, or "extractive"'
+            )
+        options["summarizer"] = (
+            summarizer if summarizer == "extractive" else RouterSummarizer(summarizer)
+        )
+        try:
+            checked = validated({**options, "memory": self.memory})
+            counts = self._counts
+            return switches, State(checked) if counts is None else CountingState(checked, counts)
+        except ConfigurationError as error:
+            raise ConfigurationError(f"{path}: {error}") from None
+
+
+_BY = ("model_groups", "teams", "keys")
+_KNOWN = OPTIONS | set(Switches.model_fields) | {"memory", *_BY}
+
+
+def _mapping(path: str, given: object) -> dict[str, Any]:
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
+        raise ConfigurationError(f"{path} takes a mapping of settings, not {type(given).__name__}")
+    return dict(given)
+
+
+def _tables(path: str, given: object) -> dict[str, dict[str, Any]]:
+    """Return overrides by name. ``false`` means ``{enabled: false}``."""
+    tables = {}
+    for name, table in _mapping(path, given).items():
+        tables[name] = (
+            {"enabled": table} if isinstance(table, bool) else _mapping(f"{path}.{name}", table)
+        )
+        if "memory" in tables[name]:
+            raise ConfigurationError(
+                f"{path}.{name}.memory: the proxy has one memory; set it in {_PATH}.memory"
+            )
+    return tables
+
+
+def _memory(path: str, given: object) -> tuple[MemorySettings, Memory | None]:
+    if given is False:
+        return MemorySettings(), None
+    settings = _validated(path, MemorySettings, _mapping(path, given))
+    if settings.redis is not None and settings.sqlite is not None:
+        raise ConfigurationError(f"{path} takes redis or sqlite, not both")
+    try:
+        if settings.redis is not None:
+            return settings, RedisMemory(
+                settings.redis,
+                ttl=settings.ttl,
+                namespace=settings.namespace,
+                deadline=settings.deadline,
+            )
+        if settings.sqlite is not None:
+            return settings, SQLiteMemory(settings.sqlite)
+    except (ConfigurationError, ImportError) as error:
+        raise ConfigurationError(f"{path}: {error}") from error
+    return settings, InProcessMemory()
+
+
+def _validated(path: str, model: type[Any], given: Mapping[str, Any]) -> Any:
+    try:
+        return model(**given)
+    except ValidationError as error:
+        known = ", ".join(model.model_fields)
+        problems = (
+            (
+                f"{path}.{'.'.join(map(str, problem['loc']))}: {problem['msg']}; known "
+                f"settings: {known}"
+            )
+            for problem in error.errors()
+        )
+        raise ConfigurationError("; ".join(problems)) from None
+
+
+# -- requests for summaries ------------------------------------------------------------------------
+
+MARK = "compacter"
+"""Tag of summary requests in spend logs."""
+_CARRIED = "user_api_key"
+"""Prefix of the metadata keys in which the proxy stores the caller."""
+
+_RESERVATION = "budget_reservation"
+"""Name of what the proxy has reserved for a call, in its metadata and its authentication."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """The caller whose history is folded."""
+
+    group: str
+    """Called model group."""
+    metadata: Mapping[str, Any]
+    """Metadata of the call, filled in by the proxy."""
+    auth: Any
+    """``UserAPIKeyAuth`` of the call."""
+
+
+CALLER: ContextVar[Caller] = ContextVar("compacter_caller")
+"""Caller of the attempt that is being prepared."""
+
+
+class RouterSummarizer:
+    """Summarizer that calls a model group of the proxy.
+
+    Args:
+        group: The model group; ``None`` for the group of the call.
+    """
+
+    def __init__(self, group: str | None = None) -> None:
+        self.group = group
+
+    @property
+    def window(self) -> int | None:
+        """Smallest window of the group's deployments, in tokens; ``None`` if unknown, or if no
+        group is given.
+        """
+        from litellm.proxy import proxy_server
+
+        router: Any = proxy_server.llm_router
+        known = []
+        for deployment in (
+            router.get_model_list(model_name=self.group) if self.group else None
+        ) or ():
+            stated = (deployment.get("model_info") or {}).get("max_input_tokens")
+            found = (
+                stated
+                if isinstance(stated, int)
+                else window(deployment["litellm_params"].get("model"))
+            )
+            known.extend([found] if found else [])
+        return min(known, default=None)
+
+    async def __call__(self, messages: Sequence[Mapping[str, str]], *, max_tokens: int) -> object:
+        """Return the completion. Raises the router's exceptions, and the proxy's if the key may not
+        use the group.
+        """
+        from litellm.proxy import proxy_server
+
+        router: Any = proxy_server.llm_router
+        caller = CALLER.get()
+        group = self.group or caller.group
+        if group != caller.group:
+            await _check_access(group, caller.auth, router)
+        metadata = _account(caller.metadata)
+        tags = [MARK]
+        reply: object = await router.acompletion(
+            model=group,
+            messages=[dict(message) for message in messages],
+            max_tokens=max_tokens,
+            metadata={
+                **metadata,
+                "tags": tags,
+                "spend_logs_metadata": {MARK: "summary", "model_group": caller.group},
+            },
+        )
+        return reply
+
+
+def _account(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the metadata that says who pays, without the call's budget reservation.
+
+    The proxy reserves a call's largest cost before it, and gives the rest back once, after it. With
+    the same reservation at a summary it would be given back twice, and a spent key never refused.
+    """
+    kept = {
+        name: value
+        for name, value in metadata.items()
+        if name.startswith(_CARRIED) and name != f"{_CARRIED}_{_RESERVATION}"
+    }
+    auth: Any = kept.get(f"{_CARRIED}_auth")
+    if getattr(auth, _RESERVATION, None) is not None:
+        kept[f"{_CARRIED}_auth"] = auth.model_copy(update={_RESERVATION: None})
+    return kept
+
+
+async def _check_access(group: str, auth: Any, router: Any) -> None:
+    from litellm.proxy import proxy_server
+    from litellm.proxy.auth.auth_checks import can_key_call_model
+
+    await can_key_call_model(
+        model=group, llm_model_list=proxy_server.llm_model_list, valid_token=auth, llm_router=router
+    )
+    models: list[str] = list(getattr(auth, "team_models", None) or ())
+    if models and "all-proxy-models" not in models and group not in models:
+        raise PermissionError(f"the key's team has no access to the model group {group!r}")

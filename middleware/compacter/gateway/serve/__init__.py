@@ -1,0 +1,41 @@
+"""A local pass-through server that compacts, for programs in any language and for tools that cannot
+be changed.
+
+Start it with ``compacter serve --upstream https://api.openai.com/v1``, or ``python -m
+compacter.serve``, and set a program's base URL to it. It needs the extra ``serve``. The manual's
+page is ``docs/serve.md``.
+
+The way of a request: ``server`` and ``guard`` take it in, ``gateway`` decides what becomes of it,
+``sender`` reads its body, ``protocols`` recognises it, ``callers`` tells whose it is, ``exchange``
+sends it as a wrapped call, ``answers`` inspects what comes back. Beside it: ``app`` has the own
+pages (``board``, ``metrics``, ``readiness``); ``command``, ``parser``, ``config``, ``targets`` and
+``limits`` say how the server runs.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from compacter.gateway.serve.app import create_app
+    from compacter.gateway.serve.command import main, run
+
+__all__ = ["create_app", "main", "run"]
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name != "create_app":
+        from compacter.gateway.serve import command
+
+        return getattr(command, name)
+    try:
+        import_module("uvicorn")  # The server is part of the extra.
+        from compacter.gateway.serve.app import create_app
+    except ModuleNotFoundError as error:
+        if str(error.name).startswith("compacter"):
+            raise
+        raise ImportError('compacter serve needs: pip install "llm-compacter[serve]"') from error
+    return create_app

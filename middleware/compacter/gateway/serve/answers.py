@@ -1,0 +1,144 @@
+"""Responses of an upstream, inspected before they go back to the caller."""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from typing import Any
+
+import httpx
+
+from compacter.gateway.serve.bodies import read
+from compacter.gateway.serve.upstream import end_to_end
+from compacter.messages.bodies import EventWatch
+
+_LONGEST_DOCUMENT = 16 << 20
+"""Longest JSON response that is read, in bytes; a longer one is passed on unread."""
+_LONGEST_REFUSAL = 1 << 20
+"""Longest error response that is read, in bytes."""
+_PACKED = ("gzip", "deflate")
+
+
+class Answer(dict[str, Any]):
+    """The upstream's response. As a dict: its JSON object, or the event at the beginning of a
+    stream that refuses the request.
+    """
+
+    def __init__(self, response: httpx.Response) -> None:
+        super().__init__()
+        self.status = response.status_code
+        self.headers = end_to_end(response.headers.raw)
+        self.held: list[bytes] = []
+        """The part of the body that was read, as it was received."""
+        self._response = response
+        self._rest: AsyncIterator[bytes] = response.aiter_raw()
+        self._failure: httpx.HTTPError | None = None
+
+    async def hold(self, watch: Callable[[bytes], object], most: int) -> bool:
+        """Read until ``watch`` returns true, or more than ``most`` bytes. Return whether the whole
+        body was read.
+        """
+        size = 0
+        try:
+            async for chunk in self._rest:
+                self.held.append(chunk)
+                size += len(chunk)
+                if watch(chunk) or size > most:
+                    return False
+        except httpx.HTTPError as error:
+            self._failure = error
+            return False
+        return True
+
+    async def chunks(self) -> AsyncGenerator[bytes]:
+        """Yield the body: the part that was read, and the rest. Raises ``httpx.HTTPError`` if it
+        breaks off.
+        """
+        for chunk in self.held:
+            yield chunk
+        if self._failure is not None:
+            raise self._failure
+        async for chunk in self._rest:
+            yield chunk
+
+    async def aclose(self) -> None:
+        """Close the response without reading the rest."""
+        await self._response.aclose()
+
+
+class Refused(Exception):  # noqa: N818 - the upstream's response, not an error of ours
+    """The upstream responded with an error status; the response was read completely."""
+
+    def __init__(self, answer: Answer) -> None:
+        super().__init__(f"the upstream answered {answer.status}")
+        self.answer = answer
+        self.status_code = answer.status
+        self.body: object = dict(answer) or (
+            b"".join(answer.held).decode("utf-8", "replace") if answer.held else None
+        )
+
+
+class Opening(EventWatch):
+    """Reads a stream of server-sent events up to its first content, and keeps the event that
+    refuses the request.
+    """
+
+    refusing: object = None
+
+    def judge(self, data: object) -> bool:
+        """Return whether an event is a refusal, or has visible content."""
+        enough = super().judge(data)
+        if self.found is not None and self.refusing is None:
+            self.refusing = data
+        return enough
+
+
+Watches = Callable[[str, str], Opening | None]
+"""Function of a content type and a content encoding that returns the reader for a stream's
+beginning; ``None`` if it is no stream."""
+
+
+def watch_events(kind: str, packed: str) -> Opening | None:
+    """Return the reader for server-sent events."""
+    return Opening(packed) if "event-stream" in kind else None
+
+
+async def look_into(answer: Answer, watches: Watches = watch_events) -> None:
+    """Read a JSON response completely, a stream up to its first content. Raises ``Refused`` for an
+    error status.
+    """
+    headers = dict(answer.headers)
+    encoding = headers.get(b"content-encoding", b"").decode("latin-1").strip().lower()
+    packed = encoding.replace("identity", "")
+    kind = headers.get(b"content-type", b"").decode("latin-1").lower()
+    failed = answer.status >= 400
+    watch = None
+    if not failed and packed in ("", *_PACKED):
+        watch = watches(kind, packed)
+    if watch is not None:
+        if await answer.hold(watch.read, _LONGEST_REFUSAL):
+            watch.end()
+        if isinstance(watch.refusing, dict):
+            answer.update(watch.refusing)
+        elif watch.found is not None:  # The event's data was no JSON.
+            answer["error"] = watch.found
+    elif failed or ("json" in kind and "event-stream" not in kind):
+        most = _LONGEST_REFUSAL if failed else _LONGEST_DOCUMENT
+        whole = await answer.hold(lambda _: False, most)
+        if whole:
+            answer.update(await _document(b"".join(answer.held), packed))
+        if failed and whole:
+            await answer.aclose()
+            raise Refused(answer)
+
+
+async def _document(body: bytes, packed: str) -> dict[str, Any]:
+    """Return the JSON object in a body; an empty one if it has none, or its encoding is unknown."""
+    try:
+        if packed in _PACKED:
+            unpack = zlib.decompressobj(zlib.MAX_WBITS | 32).decompress
+            body = await asyncio.to_thread(unpack, body, _LONGEST_DOCUMENT)
+        return await read(body) or {}
+    except zlib.error:
+        return {}

@@ -1,0 +1,78 @@
+"""Requests that are signed for AWS.
+
+A signature covers the body and the host, so a signed request cannot go another way or be changed.
+With credentials of the operator it is signed anew:
+https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv.html.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+
+from compacter.errors import ConfigurationError
+from compacter.gateway.serve.upstream import Headers
+
+_SIGNED = b"AWS4-"
+_OF_SIGNATURE = frozenset(
+    {b"authorization", b"x-amz-date", b"x-amz-security-token", b"x-amz-content-sha256"}
+)
+_SERVICE = "bedrock"
+_COVERED = ("content-type", "host")
+"""Headers that the new signature covers; others may still be changed on the way."""
+
+
+def is_signed(headers: Headers) -> bool:
+    """Return whether a request has an AWS signature, and not an API key."""
+    return any(name == b"authorization" and value.startswith(_SIGNED) for name, value in headers)
+
+
+class Signer:
+    """Signs requests with the operator's credentials, as boto3 finds them.
+
+    Args:
+        region: Region of the upstream, such as ``us-east-1``.
+
+    Raises:
+        ConfigurationError: There are no credentials, or boto3 is not installed.
+    """
+
+    def __init__(self, region: str) -> None:
+        try:
+            from botocore.session import Session
+        except ImportError:
+            raise ConfigurationError(
+                'aws_region needs: pip install "llm-compacter[bedrock]"'
+            ) from None
+        self._region = region
+        self._credentials: Any = Session().get_credentials()
+        if self._credentials is None:
+            raise ConfigurationError(
+                "aws_region: no credentials were found; set AWS_ACCESS_KEY_ID and "
+                "AWS_SECRET_ACCESS_KEY, or AWS_PROFILE"
+            )
+
+    def signed(
+        self, method: str, url: httpx.URL, headers: Headers, content: bytes
+    ) -> list[tuple[bytes, bytes]]:
+        """Return the headers with a new signature in place of the old one."""
+        from botocore.auth import SigV4Auth
+        from botocore.awsrequest import AWSRequest
+
+        kept = [(name, value) for name, value in headers if name not in _OF_SIGNATURE]
+        covered = {
+            name.decode(): value.decode("latin-1")
+            for name, value in kept
+            if name.decode() in _COVERED
+        }
+        request = AWSRequest(method=method, url=str(url), data=content, headers=covered)
+        SigV4Auth(self._credentials.get_frozen_credentials(), _SERVICE, self._region).add_auth(
+            request
+        )
+        made = [
+            (name.lower().encode(), str(value).encode("latin-1"))
+            for name, value in request.headers.items()
+            if name.lower().encode() in _OF_SIGNATURE
+        ]
+        return [*kept, *made]

@@ -1,0 +1,126 @@
+"""Whose request it is: callers who are told apart never share a summary.
+
+A caller is known by the headers and query parameters that carry a key or name an account, and by
+the user that the body names. Servers and gateways invent such names freely (``api-key``,
+``helicone-auth``, ``ocp-apim-subscription-key``), so they are recognised by their parts. A name too
+many costs a caller at most a summary of its own; one too few would show it another caller's.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any, Literal
+from urllib.parse import parse_qsl
+
+from compacter.gateway.serve.upstream import Headers
+
+_CARRIES_A_KEY = re.compile(
+    r"(?:key|token|auth|authorization|secret|passw(?:or)?d|credentials?|cookie|jwt|cert)$"
+)
+"""End of a part of a name that carries a credential: ``apikey``, ``accessToken``, ``x-amz-security-
+token``."""
+_ACCOUNTS = frozenset(
+    (
+        "user",
+        "customer",
+        "account",
+        "tenant",
+        "team",
+        "org",
+        "organization",
+        "organisation",
+        "project",
+        "workspace",
+    )
+)
+"""Parts of a name that tell an account, a project or a person."""
+_OTHER = frozenset(
+    ("user-agent", "sec-websocket-key", "proxy-authorization", "x-csrf-token", "x-xsrf-token")
+)
+"""Names that look like these and tell nobody apart; the one for a proxy ends at this server."""
+_OF_A_REQUEST = frozenset(("idempotency", "cache", "page", "max"))
+"""Parts of a name whose key or token belongs to one request (``idempotency-key``,
+``x-max-tokens``)."""
+_FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip")
+"""Headers in which a proxy names the address of its client."""
+_SIGNED = re.compile(rb"AWS4-[A-Z0-9-]+ .*?Credential=([^/,\s]{1,256})")
+"""A signature differs for each request; the id of its key does not."""
+CONNECTION = "compacter.connection"
+"""Name in an ASGI scope's ``state`` of what tells one connection from all others."""
+
+Keyless = Literal["connection", "shared"]
+
+
+@dataclass(frozen=True, slots=True)
+class Callers:
+    """Tells callers apart.
+
+    Args:
+        named: Further headers or query parameters that tell callers apart, in lower case.
+        keyless: What callers without any of these share: ``connection`` for nothing beyond a
+            connection, ``shared`` for all, on a machine with one user.
+    """
+
+    named: frozenset[str] = frozenset()
+    keyless: Keyless = "connection"
+
+    def tell(
+        self,
+        headers: Headers,
+        query: str = "",
+        body: Mapping[str, Any] | None = None,
+        scope: Mapping[str, Any] | None = None,
+    ) -> str:
+        """Return a digest of what tells a request's caller, which contains no key."""
+        pairs = [(name.decode("latin-1").lower(), value) for name, value in headers]
+        pairs += [
+            (name.lower(), value.encode("utf-8", "surrogatepass"))
+            for name, value in parse_qsl(query, keep_blank_values=True)
+        ]
+        told = [(name, _stable(value)) for name, value in pairs if self._tells(name)]
+        told += [("body", user.encode("utf-8", "surrogatepass")) for user in _users(body or {})]
+        if not told and self.keyless == "connection":
+            told = [(name, value) for name, value in pairs if name in _FORWARDED]
+            told.append(("connection", _connection(scope or {})))
+        return _digest(told)
+
+    def _tells(self, name: str) -> bool:
+        if name in self.named:
+            return True
+        parts = re.split(r"[-_.]", name)
+        if name in _OTHER or not _OF_A_REQUEST.isdisjoint(parts):
+            return False
+        return any(part in _ACCOUNTS or _CARRIES_A_KEY.search(part) for part in parts)
+
+
+def _stable(value: bytes) -> bytes:
+    signed = _SIGNED.match(value)
+    return value if signed is None else signed[1]
+
+
+def _users(body: Mapping[str, Any]) -> Iterable[str]:
+    """Yield the end user that a body names: in OpenAI's form, in its newer one, in Anthropic's."""
+    metadata = body.get("metadata")
+    beside = metadata.get("user_id") if isinstance(metadata, dict) else None
+    for user in (body.get("user"), body.get("safety_identifier"), beside):
+        if isinstance(user, (str, int)):
+            yield str(user)
+
+
+def _connection(scope: Mapping[str, Any]) -> bytes:
+    """Return what tells a connection; a random value where the server does not, so that nothing is
+    shared.
+    """
+    known = (scope.get("state") or {}).get(CONNECTION)
+    return str(known or secrets.token_hex(16)).encode()
+
+
+def _digest(told: Iterable[tuple[str, bytes]]) -> str:
+    digest = blake2b(digest_size=16, person=b"compacter caller")
+    for name, value in sorted(told):
+        digest.update(b"%d %d " % (len(name.encode()), len(value)) + name.encode() + value)
+    return digest.hexdigest()

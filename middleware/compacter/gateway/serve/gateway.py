@@ -1,0 +1,263 @@
+"""The ASGI application: inspects the requests that can be compacted, and passes all others on.
+
+A request of a known protocol is read completely and sent as a wrapped call; the body of any other
+one is streamed. A response goes back chunk by chunk, and is not read from the upstream faster than
+the caller reads it. When the caller disconnects, its work is cancelled and the connection to the
+upstream closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import httpx
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from compacter.call.wrap import OWN_OPTIONS
+from compacter.errors import CompacterError
+from compacter.gateway.serve.answers import Answer, Refused
+from compacter.gateway.serve.aws import is_signed
+from compacter.gateway.serve.board import Board
+from compacter.gateway.serve.bodies import read
+from compacter.gateway.serve.exchange import Exchange, wrapped
+from compacter.gateway.serve.guard import error_response, is_cross_site, raw_path
+from compacter.gateway.serve.limits import Slots
+from compacter.gateway.serve.protocols import Protocol, protocol_of
+from compacter.gateway.serve.sender import Gone, Sender, Stalled, TooLarge
+from compacter.gateway.serve.targets import Setup, Target
+from compacter.gateway.serve.upstream import Headers, end_to_end
+
+_LARGEST_BODY = 64 << 20
+"""Largest request that is inspected, in bytes; a larger one is passed on. The largest window of
+today, two million tokens, is a tenth of that."""
+_RETRY_AFTER = "5"
+"""Seconds after which a program should try again while the server drains: another one has taken
+its place then."""
+_CLOSING = {"connection": "close"}
+
+
+class Gateway:
+    """Application that sends requests to the upstreams, and their responses back."""
+
+    def __init__(self, setup: Setup, board: Board) -> None:
+        self.setup = setup
+        self.slots = Slots(setup.limits)
+        self.board = board
+        self.draining = False
+        """Whether new requests are refused, because the server is about to end."""
+        self.open = 0
+        """Number of requests that are being handled."""
+
+    async def replace(self, setup: Setup) -> None:
+        """Handle new requests with another configuration; those in progress keep theirs."""
+        before = self.setup
+        self.setup = setup
+        self.slots = Slots(setup.limits)
+        await before.retire()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request."""
+        if scope["type"] != "http":
+            reason = "compacter serve has no WebSockets"
+            await send({"type": "websocket.close", "code": 1003, "reason": reason})
+            return
+        self.board.requests += 1
+        refusal = self._refusal(scope)
+        if refusal is not None:
+            await refusal(scope, receive, send)
+            return
+        self.open += 1
+        try:
+            async with self.setup.used() as setup:
+                limits = setup.limits
+                sender = Sender(receive, limits.max_body, limits.body_timeout)
+                await self._handle(_Request(self, setup, sender, scope), receive, send)
+        except Gone:
+            pass
+        finally:
+            self.open -= 1
+
+    def _refusal(self, scope: Scope) -> Response | None:
+        """Return the answer to a request that is not handled at all."""
+        if self.draining:
+            message = "this server is about to end; try again"
+            headers = {"retry-after": _RETRY_AFTER, **_CLOSING}
+            return error_response(503, "draining", message, headers)
+        if is_cross_site(scope["headers"], self.setup.origins):
+            message = "a web page of another site may not use this server; see --allow-origin"
+            return error_response(403, "cross_site", message, _CLOSING)
+        most = self.setup.limits.max_body
+        length = value_of(scope["headers"], b"content-length")
+        if most is not None and length.isdigit() and int(length) > most:
+            return _too_large(most)
+        return None
+
+    async def _handle(self, request: _Request, receive: Receive, send: Send) -> None:
+        found = await request.answer()
+        if isinstance(found, Response):
+            await found(request.scope, receive, send)
+        else:
+            await self._relay(found, request.sender, send)
+
+    async def _relay(self, answer: Answer, sender: Sender, send: Send) -> None:
+        """Send a response to the caller. If it breaks off, it is left incomplete so that the caller
+        can see it.
+        """
+
+        async def work() -> None:
+            await send(
+                {"type": "http.response.start", "status": answer.status, "headers": answer.headers}
+            )
+            async with contextlib.aclosing(answer.chunks()) as chunks:
+                async for chunk in chunks:
+                    await send({"type": "http.response.body", "body": chunk, "more_body": True})
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+        try:
+            await sender.waits_for(work())
+        except httpx.HTTPError as error:
+            self.board.unreachable += 1
+            self.board.say(f"the upstream broke off its response: {type(error).__name__}")
+        finally:
+            await answer.aclose()
+
+
+class _Request:
+    """One request, on its way to an upstream."""
+
+    def __init__(self, gateway: Gateway, setup: Setup, sender: Sender, scope: Scope) -> None:
+        self.scope = scope
+        self.sender = sender
+        self._setup = setup
+        self._slots = gateway.slots
+        self._board = gateway.board
+        self._headers: Headers = scope["headers"]
+        self._query = scope["query_string"].decode("latin-1")
+
+    async def answer(self) -> Answer | Response:
+        """Return the upstream's response, or an error of this server if there is none."""
+        target, tail = self._target(raw_path(self.scope))
+        if target is None:
+            names = ", ".join(f"/{one.upstream.name}" for one in self._setup.targets)
+            message = f"the path must begin with one of {names}"
+            return error_response(404, "unknown_upstream", message)
+        try:
+            return await self._from(target, tail)
+        except Stalled:
+            message = "the body of the request did not come in time"
+            return error_response(408, "request_timeout", message, _CLOSING)
+        except TooLarge:
+            return _too_large(self._setup.limits.max_body)
+        except (httpx.InvalidURL, UnicodeError):
+            return error_response(400, "invalid_path", "the path is not valid in a URL")
+        except (httpx.HTTPError, OSError) as error:
+            self._board.unreachable += 1
+            self._board.say(f"{target.upstream.base_url} cannot be reached: {type(error).__name__}")
+            message = f"compacter serve could not reach the upstream: {type(error).__name__}"
+            return error_response(502, "upstream_unreachable", message)
+        except CompacterError as error:
+            message = f"compacter could not compact: {type(error).__name__}"
+            return error_response(500, "compaction_failed", message)
+
+    def _target(self, path: str) -> tuple[Target | None, str]:
+        for target in self._setup.targets:
+            start = f"/{target.upstream.name}"
+            if start == "/":
+                return target, target.upstream.tail(path)
+            if path == start or path.startswith(f"{start}/"):
+                return target, target.upstream.tail(path[len(start) :])
+        return None, ""
+
+    async def _from(self, target: Target, tail: str) -> Answer:
+        url = target.upstream.url(tail, self._query)
+        protocol = protocol_of(self.scope["method"], tail)
+        if protocol is None or value_of(self._headers, b"content-encoding"):
+            return await self._passed_on(target, url, b"")
+        if protocol.aws and target.signer is None and is_signed(self._headers):
+            self._board.say_once(
+                "a request that is signed for AWS cannot be changed, and was passed on; "
+                "see --aws-region, or use an API key"
+            )
+            return await self._passed_on(target, url, b"")
+        held = bytearray()
+        try:
+            async with asyncio.timeout(self._setup.limits.body_timeout):
+                async for chunk in self.sender.body():
+                    held += chunk
+                    if len(held) > _LARGEST_BODY:
+                        break
+        except TimeoutError:
+            raise Stalled from None
+        raw = bytes(held)
+        body = await _arguments(raw, protocol) if len(raw) <= _LARGEST_BODY else None
+        if body is None:
+            return await self._passed_on(target, url, raw)
+        return await self.sender.waits_for(self._called(target, protocol, tail, url, raw, body))
+
+    async def _called(
+        self,
+        target: Target,
+        protocol: Protocol,
+        tail: str,
+        url: httpx.URL,
+        raw: bytes,
+        body: dict[str, Any],
+    ) -> Answer:
+        """Return the response to a wrapped call; the upstream's own refusal if it is given up."""
+        caller = self._setup.callers.tell(self._headers, self._query, body, self.scope)
+        exchange = Exchange(target, protocol, url, self._headers, raw, body)
+        call = wrapped(target, exchange, protocol, tail, caller, self._slots)
+        try:
+            answer: Answer = await call(**body)
+        except Refused as refused:
+            return refused.answer
+        return answer
+
+    async def _passed_on(self, target: Target, url: httpx.URL, held: bytes) -> Answer:
+        """Return the response to a request that is not inspected; ``held`` is the part of its body
+        that was read.
+        """
+        self._board.passed += 1
+
+        async def content() -> AsyncGenerator[bytes]:
+            yield held
+            async for chunk in self.sender.body():
+                yield chunk
+
+        length = value_of(self._headers, b"content-length")
+        has_body = bool(length or value_of(self._headers, b"transfer-encoding"))
+        if not has_body:
+            async for _ in self.sender.body():
+                pass
+        request = httpx.Request(
+            self.scope["method"],
+            url,
+            headers=end_to_end(self._headers, b"host", b"expect"),
+            content=content() if has_body else None,
+        )
+        sent = target.client.send(request, stream=True, follow_redirects=False)
+        return Answer(await self.sender.waits_for(sent))
+
+
+def _too_large(most: int | None) -> Response:
+    message = f"the body is larger than this server takes: {most:,} bytes"
+    return error_response(413, "body_too_large", message, _CLOSING)
+
+
+def value_of(headers: Headers, name: bytes) -> str:
+    """Return the value of a header; empty if there is none of this name."""
+    return next((value.decode("latin-1") for known, value in headers if known == name), "")
+
+
+async def _arguments(raw: bytes, protocol: Protocol) -> dict[str, Any] | None:
+    """Return the members of a request's body; ``None`` if it does not fit the protocol, or sets
+    compacter's options.
+    """
+    body = await read(raw)
+    if body is None or OWN_OPTIONS in body or not protocol.fits(body):
+        return None
+    return body

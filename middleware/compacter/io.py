@@ -1,0 +1,317 @@
+"""Calls, waiting and threads: two classes, for sync and for async programs.
+
+Code that uses them is written once, as coroutines. In a sync program these never suspend, so
+``run`` drives them. Async programs may run under asyncio or trio. trio is used only if it is
+imported already, and asyncio is imported only when it is needed, to keep sync programs light.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import functools
+import inspect
+import math
+import sys
+import threading
+import time
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from concurrent.futures import Future
+from concurrent.futures import wait as wait_for
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    import asyncio
+
+T = TypeVar("T")
+_LARGE = 200_000
+_MANY = 4_000
+"""Size of a history, in characters and in messages, from which computations on it run outside the
+event loop."""
+
+
+class Stopped(Exception):  # noqa: N818 - it is no error of its own
+    """Carries a ``StopIteration`` of the wrapped function, which no coroutine can raise (PEP 479),
+    up to ``run``.
+    """
+
+    def __init__(self, error: StopIteration) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+class SyncIO:
+    """For sync programs: everything blocks, and nothing suspends."""
+
+    asynchronous = False
+    awaits = False
+    """Whether code that needs asyncio can be awaited: litellm, an async Redis client."""
+    iterates = "__next__"
+    """Name of the method that returns a stream's next chunk."""
+    step = staticmethod(next)
+
+    async def call(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        """Call the function and return its result; a coroutine is not awaited."""
+        try:
+            return function(*args, **kwargs)
+        except StopIteration as error:
+            raise Stopped(error) from None
+
+    async def hook(self, function: Callable[..., Any], *args: Any) -> Any:
+        """Call the user's function, sync or async, and return its result."""
+        return resolved(function, *args)
+
+    async def ask(self, action: Callable[[], Any], seconds: float | None, *, blocks: bool) -> Any:  # noqa: ARG002
+        """Return the reply to a request for a summary; a stream as the list of its chunks.
+
+        Raises ``TimeoutError`` after ``seconds``; a sync call, which cannot be interrupted,
+        continues in its thread.
+        """
+        if seconds is None:
+            return _joined(resolved(action))
+        return _in_thread(lambda: _joined(resolved(action))).result(seconds)
+
+    async def thread(self, action: Callable[[], T]) -> T:
+        """Return the result of an action that may take long."""
+        return action()
+
+    async def wait(self, future: Future[Any], seconds: float) -> None:
+        """Wait until the future is done, for ``seconds`` at most. Its result is not used."""
+        wait_for((future,), seconds)
+
+    def beside(self, action: Callable[[], object]) -> None:
+        """Run a short action that does not raise."""
+        resolved(action)
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+        time.sleep(seconds)  # noqa: ASYNC251 - nothing else runs
+
+
+class AsyncIO:
+    """For async programs, under asyncio or trio."""
+
+    asynchronous = True
+    iterates = "__anext__"
+    step = staticmethod(anext)
+
+    @property
+    def awaits(self) -> bool:
+        """As above: False under trio."""
+        return _trio() is None
+
+    async def call(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        """Call the function and return its result, awaited if it is awaitable."""
+        outcome = function(*args, **kwargs)
+        return await outcome if inspect.isawaitable(outcome) else outcome
+
+    async def hook(self, function: Callable[..., Any], *args: Any) -> Any:
+        """As ``call``."""
+        return await self.call(function, *args)
+
+    async def ask(self, action: Callable[[], Any], seconds: float | None, *, blocks: bool) -> Any:
+        """As above. With ``blocks``, the action runs in a thread: it is a plain function, which may
+        block.
+        """
+        async with _timeout(seconds):
+            reply = await self.thread(lambda: _joined(action())) if blocks else _joined(action())
+            return await _awaited(reply)
+
+    async def thread(self, action: Callable[[], T]) -> T:
+        """Run an action in a new thread, and return its result.
+
+        Not in the event loop's executor, which would wait for abandoned actions when the loop is
+        closed.
+        """
+        future = _in_thread(action)
+        while not future.done():
+            await self.wait(future, 3600)
+        return future.result()
+
+    async def wait(self, future: Future[Any], seconds: float) -> None:
+        """Wait until the future is done, for ``seconds`` at most. Its result is not used."""
+        trio = _trio()
+        if trio is not None:
+            own = trio.CapacityLimiter(1)  # Trio's default limits all waiting threads to forty.
+            await trio.to_thread.run_sync(
+                wait_for, (future,), seconds, abandon_on_cancel=True, limiter=own
+            )
+            return
+        import asyncio
+
+        loop = asyncio.get_running_loop()
+        waiter = loop.create_future()
+
+        def finish() -> None:
+            if not waiter.done():
+                waiter.set_result(None)
+
+        def call_soon(_: Future[Any]) -> None:
+            with contextlib.suppress(RuntimeError):  # After a cancellation the loop may be closed.
+                loop.call_soon_threadsafe(finish)
+
+        future.add_done_callback(call_soon)
+        await asyncio.wait((waiter,), timeout=seconds)
+
+    def beside(self, action: Callable[[], object]) -> None:
+        """Start a short action that does not raise, without waiting for it; a coroutine function as
+        a task.
+        """
+        if not inspect.iscoroutinefunction(action) or not self.awaits:
+            _in_thread(lambda: resolved(action))
+            return
+        import asyncio
+
+        task = asyncio.get_running_loop().create_task(action())
+        _TASKS.add(task)  # The loop keeps only weak references.
+        task.add_done_callback(_TASKS.discard)
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+        import asyncio
+
+        trio = _trio()
+        await (asyncio.sleep(seconds) if trio is None else trio.sleep(seconds))
+
+
+_TASKS: set[asyncio.Task[Any]] = set()
+
+IO = SyncIO | AsyncIO
+SYNC = SyncIO()
+ASYNC = AsyncIO()
+
+
+def run(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Return the result of a coroutine that uses ``SyncIO``, and so never suspends."""
+    try:
+        coroutine.send(None)
+    except StopIteration as stop:
+        result: T = stop.value
+        return result
+    except Stopped as stopped:
+        theirs = stopped.error
+    else:
+        coroutine.close()
+        raise RuntimeError("a coroutine that uses SyncIO waited for an event loop")
+    raise theirs
+
+
+def is_kind(question: Callable[[Any], bool], function: Any) -> bool:
+    """Return the result of a predicate of ``inspect`` for a callable, which may be a partial or
+    have ``__call__``.
+
+    Args:
+        question: Predicate such as ``inspect.iscoroutinefunction``.
+        function: Callable to test.
+    """
+    while isinstance(function, functools.partial):
+        function = function.func
+    return question(function) or (
+        not inspect.isroutine(function) and question(type(function).__call__)
+    )
+
+
+def _joined(reply: Any) -> Any:
+    """Return the list of a stream's chunks; any other reply unchanged."""
+    return list(reply) if hasattr(type(reply), "__next__") else reply
+
+
+async def _awaited(reply: Any) -> Any:
+    """Await the reply if it is awaitable, and return it; an async stream as the list of
+    its chunks.
+    """
+    if inspect.isawaitable(reply):
+        reply = await reply
+    return [chunk async for chunk in reply] if hasattr(type(reply), "__anext__") else reply
+
+
+def _trio() -> Any:
+    """Return the module trio if this code runs under it, else ``None``."""
+    trio = sys.modules.get("trio")
+    return trio if trio is not None and trio.lowlevel.in_trio_task() else None
+
+
+@contextlib.asynccontextmanager
+async def _timeout(seconds: float | None) -> AsyncGenerator[None]:
+    """Raise ``TimeoutError`` if the block takes longer than ``seconds``."""
+    trio = _trio()
+    if trio is None:
+        import asyncio
+
+        async with asyncio.timeout(seconds):
+            yield
+        return
+    with trio.move_on_after(math.inf if seconds is None else seconds) as scope:
+        yield
+    if scope.cancelled_caught:
+        raise TimeoutError
+
+
+def resolved(function: Callable[..., Any], *args: Any) -> Any:
+    """Call a sync or async function from sync code, and return its result; an async stream as the
+    list of its chunks.
+
+    A loop may be running in this thread.
+    """
+    outcome = function(*args)
+    kind = type(outcome)
+    if not inspect.isawaitable(outcome) and (
+        hasattr(kind, "__next__") or not hasattr(kind, "__anext__")
+    ):
+        return outcome
+
+    import asyncio
+
+    # The public function raises if there is no loop, and its error would become the context of the
+    # action's errors.
+    if asyncio._get_running_loop() is None:  # noqa: SLF001
+        return asyncio.run(_awaited(outcome))
+    return _in_thread(lambda: asyncio.run(_awaited(outcome))).result()
+
+
+def _in_thread(action: Callable[[], T]) -> Future[T]:
+    """Run an action in a new daemon thread, with the current context."""
+    done: Future[T] = Future()
+    done.set_running_or_notify_cancel()
+    context = contextvars.copy_context()
+
+    def work() -> None:
+        try:
+            done.set_result(context.run(action))
+        except StopIteration as error:
+            done.set_exception(RuntimeError(repr(error)))  # A coroutine cannot raise it.
+        except BaseException as error:  # noqa: BLE001 - raised by the future
+            done.set_exception(error)
+
+    threading.Thread(target=work, daemon=True, name="compacter").start()
+    return done
+
+
+def is_large(messages: object) -> bool:
+    """Return whether computations on these messages should not block an event loop. A quick
+    estimate.
+    """
+    if not isinstance(messages, Sequence) or isinstance(messages, str):
+        return False
+    return len(messages) >= _MANY or weight(list(messages), _LARGE) >= _LARGE
+
+
+def weight(value: Any, enough: int, depth: int = 6) -> int:
+    """Return the number of characters of all texts in a value, counted up to ``enough``."""
+    if isinstance(value, str):
+        return len(value)
+    inner = (
+        value.values()
+        if isinstance(value, dict)
+        else value
+        if isinstance(value, (list, tuple))
+        else ()
+    )
+    if not inner:
+        inner = getattr(value, "__dict__", {}).values()
+    total = 0
+    for one in inner if depth else ():
+        total += len(one) if type(one) is str else weight(one, enough - total, depth - 1)
+        if total >= enough:
+            break
+    return total

@@ -1,0 +1,179 @@
+"""Recognition of a message format from its messages, by features that only one format has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from itertools import islice
+
+from compacter.errors import ConfigurationError
+from compacter.messages.fields import Json, field, word
+from compacter.messages.foreign import ROLES, foreign
+from compacter.messages.format import FormatName, Message
+
+
+class UnknownFormatError(ConfigurationError):
+    """A message has no known format; the error names the message and a remedy."""
+
+
+_LOOK_AT = 40
+"""Number of messages that are read one by one before plain messages are skipped."""
+_TYPES = frozenset(
+    {
+        "message",
+        "reasoning",
+        "item_reference",
+        "compaction",
+        "compaction_summary",
+        "context_compaction",
+        "program",
+    }
+)
+_RESPONSES_PARTS = frozenset({"input_text", "output_text", "input_image", "input_file"})
+_ANTHROPIC_PARTS = frozenset(
+    {
+        "tool_use",
+        "tool_result",
+        "thinking",
+        "redacted_thinking",
+        "server_tool_use",
+        "document",
+        "compaction",
+        "search_result",
+        "container_upload",
+    }
+)
+_BEDROCK_KEYS = frozenset(
+    {"toolUse", "toolResult", "reasoningContent", "cachePoint", "guardContent"}
+)
+_NOT_GEMINI = frozenset({"type", "kind", "part_kind"})
+
+
+def recognise(messages: Sequence[Message], *, param: str = "", since: int = 0) -> FormatName:
+    """Return the message format, recognised by features that only one format has.
+
+    Messages with only role and content, which several formats share, are ``openai``; its summary
+    messages are valid in all of them. ``param`` is the name of the argument with the messages:
+    ``contents`` is Gemini's unless they have a ``content``, which Gemini refuses; ``input`` is the
+    Responses API's. Messages before ``since`` are known not to change the result; only the first
+    forty are read.
+
+    Raises :class:`UnknownFormatError` for messages of frameworks, such as LangChain's or
+    LlamaIndex's, and for lists without a user or assistant of any of the formats.
+    """
+    if param == "contents" and not any(
+        type(one) is dict and "content" in one for one in messages[:_LOOK_AT]
+    ):
+        return "gemini"
+    others: Sequence[Message] = messages[since:]
+    found = _first_telling(islice(messages, _LOOK_AT))
+    if found is None:
+        with suppress(LookupError):  # Skips plain messages quickly, as this runs on each call.
+            others = [
+                item
+                for item in others
+                if type(item) is not dict or type(item["content"]) is not str
+            ]
+        found = _first_telling(others)
+    if found != "gemini":
+        _refuse_foreign(messages, set(map(type, others)) - {dict})
+    if found is None:
+        return "responses" if param == "input" else "openai"
+    return found
+
+
+def _refuse_foreign(messages: Sequence[Message], classes: Iterable[type]) -> None:
+    for made in classes:
+        index = next(index for index, message in enumerate(messages) if type(message) is made)
+        if foreign(messages[index]):
+            raise UnknownFormatError(
+                f"messages[{index}] is a {made.__module__}.{made.__qualname__}, which is not a "
+                f"message of any "
+                f"provider's API; {_WANTED}{_CONVERTERS.get(made.__module__.partition('.')[0], '')}"
+            )
+    heads = list(islice(messages, _LOOK_AT))
+    spoken = any(word(message, "role") in ("user", "assistant") for message in heads)
+    for index, message in enumerate(heads):
+        if field(message, "parts") is not None and field(message, "content") is None:
+            what = "parts that are not Gemini's"
+        elif spoken:
+            continue
+        elif (role := word(message, "role")) is not None:
+            what = "" if role in ROLES else f"the role {role!r}"
+        else:
+            what = (
+                "" if _is_item(kind := word(message, "type")) else f"the type {kind!r} and no role"
+            )
+        if what:
+            raise UnknownFormatError(
+                f"messages[{index}] has {what}, which no provider's API knows; {_WANTED}"
+            )
+
+
+_WANTED = 'pass messages as that API takes them, such as {"role": "user", "content": "..."}'
+_CONVERTERS = {
+    "langchain_core": " (LangChain: langchain_core.messages.convert_to_openai_messages(messages))",
+    "llama_index": " (LlamaIndex: llama_index.llms.openai.utils.to_openai_message_dicts(messages))",
+}
+
+
+def _is_item(kind: object) -> bool:
+    """Return whether a ``type`` is that of an item of the Responses API."""
+    return isinstance(kind, str) and (
+        kind in _TYPES
+        or kind.endswith(("_call", "_output"))
+        or kind.startswith(("mcp_", "additional_"))
+    )
+
+
+def _first_telling(messages: Iterable[Message]) -> FormatName | None:
+    return next((found for message in messages if (found := _telling(message)) is not None), None)
+
+
+def _telling(message: Message) -> FormatName | None:
+    """Return the only format that this message can have, or ``None`` if it fits several."""
+    if type(message) is not dict and foreign(message):
+        return None
+    parts = field(message, "parts")
+    if isinstance(parts, (list, tuple)) and word(message, "role") in (
+        None,
+        "user",
+        "model",
+        "function",
+        "tool",
+    ):
+        return (
+            None
+            if any(isinstance(part, dict) and not _NOT_GEMINI.isdisjoint(part) for part in parts)
+            else "gemini"
+        )
+    kind = word(message, "type")
+    role = word(message, "role")
+    if role is None:
+        return "responses" if _is_item(kind) else None
+    if field(message, "tool_calls") or role in ("tool", "function"):
+        return "openai"
+    content = field(message, "content")
+    if isinstance(content, (list, tuple)):
+        for part in content:
+            found = _telling_part(part)
+            if found is not None:
+                return found
+    return "responses" if kind == "message" and isinstance(message, dict) else None
+
+
+def _telling_part(part: Json) -> FormatName | None:
+    kind = word(part, "type")
+    if kind in _RESPONSES_PARTS:
+        return "responses"
+    if kind in _ANTHROPIC_PARTS:
+        return "anthropic"
+    if kind == "image" and field(part, "source") is not None:
+        return "anthropic"
+    if (
+        kind is None
+        and isinstance(part, dict)
+        and (not _BEDROCK_KEYS.isdisjoint(part) or set(part) == {"text"})
+    ):
+        return "bedrock"
+    return None

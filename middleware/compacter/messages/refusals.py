@@ -1,0 +1,179 @@
+"""Refusals inside HTTP 200: replies and stream chunks that say "too long" and are no answer.
+
+They come as an error (``{"error": ...}``, a flat event, ``response.failed``), as a stop reason, or
+as an answer that was cut off after a few tokens. ``compacter.testing.refusals`` has every form.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from compacter.messages.fields import Json
+from compacter.overflow import TokenLimit, detect_in_body
+
+_WINDOW_FULL: Final = re.compile(
+    r"model_length|(?:model_|maximum_|max_)?context_(?:window|length|limit)(?:_exceeded|_reached)?"
+)
+"""Stop reasons of a full window (Anthropic, Bedrock; Mistral's is ``model_length``)."""
+
+NO_ROOM: Final = "no room for output"
+"""Source of a limit that is only likely: a reply cut off after a few tokens. The request has to
+confirm it."""
+_CUT_OFF: Final = frozenset(("length", "max_tokens", "MAX_TOKENS", "max_output_tokens"))
+_FEW_TOKENS: Final = 16
+"""A reply of more tokens was not cut off by a full window: what is left of one is a few tokens."""
+_FINISHED: Final = frozenset(("end_turn", "tool_use", "stop_sequence"))
+"""Anthropic's stop reasons of complete replies."""
+_ERRORS: Final = ("error", "errors", "detail")
+"""Members with the error of a reply; FastAPI's is ``detail``."""
+_ERROR_NAMES: Final = ("error", "exception")
+"""Endings of the type of a flat error, in lower case."""
+
+_TELLING: Final = frozenset(
+    {
+        *_ERRORS,
+        "choices",
+        "code",
+        "delta",
+        "incomplete_details",
+        "message",
+        "messageStop",
+        "object",
+        "response",
+        "stopReason",
+        "stop_reason",
+        "type",
+        "__type",
+    }
+)
+"""The members that are read below: a reply without any of them is no refusal."""
+
+
+def detect_in_reply(reply: object) -> TokenLimit | None:
+    """Return the token limit in a reply or a stream chunk that was received without an exception,
+    or None.
+
+    Reads a few members of a dict or an object; takes about a microsecond for one without an error.
+    Never raises.
+    """
+    if reply is None or type(reply) is str:
+        return None
+    try:
+        if type(reply) is list:  # Gemini's streams without ``alt=sse``.
+            return _detect(reply[0])
+        return None if _is_finished(reply) else _detect(reply)
+    except Exception:  # noqa: BLE001 - a reply of an unknown type does not state a limit
+        return None
+
+
+def _is_finished(reply: Json) -> bool:
+    """Return whether a reply is a complete one, or a chunk in the middle, by a few members.
+
+    Every quiet call and every chunk is looked at, so functions that read any member of any object
+    would be too slow.
+    """
+    if isinstance(reply, dict):
+        members: Json = reply
+        extra = None
+    else:
+        members = vars(reply)
+        extra = getattr(reply, "__pydantic_extra__", None)
+    choices = members.get("choices")
+    if choices:
+        first = choices[0]
+        inner = first if isinstance(first, dict) else vars(first)
+        reason = inner.get("finish_reason")
+        if reason is None:
+            inner = inner if inner is first else getattr(first, "__pydantic_extra__", None) or inner
+            finished = not inner.get("error")
+        else:
+            finished = reason == "stop"
+    else:
+        finished = (
+            members.get("stop_reason") in _FINISHED
+            or members.get("status") == "completed"
+            or (not extra and _TELLING.isdisjoint(members))
+        )
+    return finished and not members.get("error") and not (extra and extra.get("error"))
+
+
+def _detect(reply: Json) -> TokenLimit | None:
+    response = _member(reply, "response")
+    reason = _finish_reason(reply, response)
+    if isinstance(reason, str) and _WINDOW_FULL.fullmatch(reason):
+        return TokenLimit(source="stop reason")
+    error = _error(reply, response)
+    if isinstance(error, TokenLimit):  # A body that was read before: ``call/bodies.py``.
+        return error
+    if error:
+        return None if _has_answer(reply) else detect_in_body(error)
+    if reason in _CUT_OFF:
+        return _without_room(_member(response, "usage") or _member(reply, "usage"))
+    return None
+
+
+def _finish_reason(reply: Json, response: Json) -> Json:
+    return (
+        _member(_first(reply, "choices"), "finish_reason")
+        or _member(reply, "stop_reason", "stopReason")
+        or _member(_member(reply, "delta"), "stop_reason")
+        or _member(_member(reply, "messageStop"), "stopReason")
+        or _member(_member(response or reply, "incomplete_details"), "reason")
+    )
+
+
+def _error(reply: Json, response: Json) -> Json:
+    """Return the error in a reply; itself if it is a flat one; ``None`` if it has none."""
+    error = (
+        _member(reply, *_ERRORS)
+        or _member(_first(reply, "choices"), "error")
+        or _member(response, "error")
+    )
+    if error:
+        return error
+    kind = _member(reply, "type", "__type")
+    if kind in ("error", "response.failed") or _member(reply, "object") == "error":
+        return reply
+    # An event that was named ``error``, whose name the SDK has dropped.
+    named = isinstance(kind, str) and kind.lower().endswith(_ERROR_NAMES)
+    is_flat = isinstance(_member(reply, "message"), str) and (named or _member(reply, "code"))
+    return reply if is_flat else None
+
+
+def _has_answer(reply: Json) -> bool:
+    message = _member(_first(reply, "choices"), "message", "delta")
+    return bool(
+        _member(message, "content", "tool_calls")
+        or _member(reply, "content", "output", "candidates")
+    )
+
+
+def _without_room(usage: Json) -> TokenLimit | None:
+    """Return the limit of a reply that ended after a few tokens, as it fills the window together
+    with the prompt.
+    """
+    read = _member(usage, "prompt_tokens", "input_tokens", "inputTokens")
+    written = _member(usage, "completion_tokens", "output_tokens", "outputTokens")
+    if isinstance(read, int) and isinstance(written, int) and written <= _FEW_TOKENS:
+        return TokenLimit(None, None, "input_plus_output", read, written, NO_ROOM)
+    return None
+
+
+def _first(thing: Json, name: str) -> Json:
+    members = _member(thing, name)
+    return members[0] if isinstance(members, (list, tuple)) and members else None
+
+
+def _member(thing: object, *names: str) -> Json:
+    """Return the first of these members that is not None or empty; 0 is a value.
+
+    Properties are not read, as those of a mock are always there.
+    """
+    members = thing if isinstance(thing, dict) else getattr(thing, "__dict__", None) or {}
+    extra = getattr(thing, "__pydantic_extra__", None) or members
+    for name in names:
+        value = extra.get(name, members.get(name))
+        if value not in (None, "", []):
+            return value
+    return None

@@ -1,0 +1,196 @@
+"""Normalise the text of an error, which may have passed through a terminal, a JSON encoder or an
+editor, and divide it into sentences.
+
+The patterns (see ``table``) are written for the normalised form: lower case, ASCII digits and
+quotes, no accents, single spaces, no URL, no colour code, no frame of a terminal, JSON escapes
+decoded, words that a line wrap broke joined again, and nothing that repeats the caller's own words.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Final
+
+MAX_TEXT: Final = 32_768
+"""Most characters read of one error. Of a longer text the beginning and the end are read."""
+
+BREAK: Final = "\x1e"
+"""Separator of two pieces that are not one sentence."""
+
+BROKEN: Final = "\x1f"
+"""Mark where a line wrap or a frame may have broken a number: digits next to it are not read as a
+number."""
+
+MAX_SENTENCE: Final = 1_500
+"""Longest sentence in characters; a longer one is read in pieces of this size."""
+
+MAX_SENTENCES: Final = 200
+"""Most sentences read; of more, the first and the last half of this number."""
+
+Span = tuple[int, int]
+"""Start and end of a piece of text, in characters."""
+
+_HALF: Final = MAX_TEXT // 2
+
+_ANSI: Final = re.compile(r"\x1b\[[0-9;]{0,20}[A-Za-z]")
+_FRAME: Final = r"[\u2500-\u259f|]"
+# A digit, the edge of a line (with or without a frame), a digit: 13 and 1072 may have been 131072.
+_BROKEN_NUMBER: Final = re.compile(
+    rf"(?<=\d)(?P<comma>[.,]?) {{0,2}}{_FRAME}{{0,2}}\r?\n[ "
+    rf"\t]{{0,40}}{_FRAME}{{0,2}} {{0,8}}(?=\d)"
+)
+_FRAMES: Final = re.compile(r"[\u2500-\u259f]+|(?<![^\s])\|(?=\s)|(?<=\s)\|(?![^\s])")
+_PARAGRAPH: Final = re.compile(
+    r"\n[ \t\r]{0,40}\n|\n(?=[A-Z][A-Za-z_ -]{1,30}: )|"
+    r"(?=Received Model Group=)"
+)
+
+_ESCAPED_LETTER: Final = re.compile(
+    r"\\{1,16}u([0-9a-fA-F]{4})(?:\\{1,16}u([dD][c-fC-F][0-9a-fA-F]{2}))?"
+)
+_ESCAPED_SPACE: Final = re.compile(r"\\{1,16}[nrt](?![a-z]{1,8}[:\\])")
+_ESCAPED_QUOTE: Final = re.compile(r"\\{1,16}(?=[\"'`/])")
+_ENTITIES: Final = {
+    "&gt;": ">",
+    "&lt;": "<",
+    "&#39;": "'",
+    "&quot;": '"',
+    "&nbsp;": " ",
+    "&amp;": "&",
+}
+_ENTITY: Final = re.compile("|".join(_ENTITIES))
+
+_END: Final = re.compile(
+    r"(?<!\be\.g)(?<!\bi\.e)(?<!\bmax)(?<!\bmin)(?<!\bapprox)(?<!\bno)[.!?](?=[\s\"'`)\]}]|$)"
+    r"|[。！？\x1e;；]|[\"'`](?=\s?[,}])|\s-\s(?=\{)"
+)
+
+_URL: Final = re.compile(r"\b[a-z][a-z0-9+.-]{1,9}://[^\s\"'<>)\]]{1,2000}", re.IGNORECASE)
+_SPACE: Final = re.compile(r"[^\S\x1e\x1f]+")
+_HARD_SPACE: Final = re.compile(r"(?<=\d)[\u00a0\u2007\u2008\u2009\u202f](?=\d{3}(?!\d))")
+_INVISIBLE: Final = re.compile(r"[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
+_ACCENT: Final = re.compile(r"[\u0300-\u036f]")
+_SPELLINGS: Final = str.maketrans(
+    {
+        **dict.fromkeys("\u2018\u2019\u201a\u201b\u2032\u00b4\u02bc", "'"),
+        **dict.fromkeys("\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb", '"'),
+        **dict.fromkeys("\u2264\u2a7d\u2266", "<="),
+        **dict.fromkeys("\u2265\u2a7e\u2267", ">="),
+        "\u00df": "ss",
+    }
+)
+
+# If an error repeats the caller's own messages, their words are not evidence.
+_ECHO_ROLE: Final = re.compile(
+    r"[\"']role[\"']\s{0,4}:\s{0,4}[\"'](?:user|assistant|system|tool|"
+    r"developer)[\"']|\bkwargs ?[=:]"
+)
+_ECHO: Final = re.compile(
+    r"[\"'](?:content|text|arguments|prompt|"
+    r"input)[\"']\s{0,4}:\s{0,4}(?:\"[^\"]{0,20000}\"|'[^']{0,20000}')"
+)
+_ECHO_VALUE: Final = re.compile(r"\binput_value=(?:\"[^\"]{0,20000}\"|'[^']{0,20000}')")
+# A complaint about a part of the request, by its path or as a value that cannot be read, quotes the
+# caller. An apostrophe ends no quotation ("this model's"); the end of the text does.
+_COMPLAINT: Final = re.compile(
+    r"(?:\b(?:messages|contents|input|items?)(?:[.\[]{1,2}\d{1,6}\]?|\.(?=content|text))"
+    r"|\b(?:invalid|unexpected|unsupported|illegal|unterminated|malformed)"
+    r" (?:value|type|content|character|string|json|argument|escape|part)"
+    r"|\b(?:parse|decode|deserialize|serialize)\b)[^\n\x1e]{0,120}?"
+    r"(?<![a-z0-9\])])(?P<quote>[\"'`])(?=[^\"'`\s]{1,40}\s)"
+)
+_QUOTE_END: Final = {quote: re.compile(rf"{quote}(?![a-z])") for quote in "\"'`"}
+
+# Words of the patterns that a terminal may break anywhere: "maxi" + "mum".
+_MENDED: Final = re.compile(
+    "allowed|completion|context|conversation|exceeded|exceeding|exceeds|input|length|limit|longer|maximum|messages"
+    "|model|prompt|reduce|request|requested|resulted|tokens|window"
+)
+_TWO_PIECES: Final = re.compile(r"\b([a-z]{1,11})( |- )(?=([a-z]{1,11})\b)")
+
+
+def text_of(value: object) -> str:
+    """Return ``str(value)``, empty if that raises, or decoded bytes; at most ``MAX_TEXT``
+    characters.
+    """
+    try:
+        if isinstance(value, bytes | bytearray):
+            value = value[: 4 * MAX_TEXT].decode("utf-8", "replace")
+        return bounded(str(value))
+    except Exception:  # noqa: BLE001 - a foreign class may raise anything
+        return ""
+
+
+def bounded(text: str) -> str:
+    """Return at most ``MAX_TEXT`` characters: the beginning, and the end, which has the last of
+    several attempts.
+    """
+    return text if len(text) <= MAX_TEXT else f"{text[:_HALF]} {BREAK} {text[-_HALF:]}"
+
+
+def without_accents(text: str) -> str:
+    """Return text without accents, and full-width forms as plain characters. Patterns are converted
+    in the same way.
+    """
+    text = unicodedata.normalize("NFKD", text.translate(_SPELLINGS))
+    return unicodedata.normalize("NFKC", _ACCENT.sub("", text))
+
+
+def normalise(text: str) -> str:
+    """Return the normalised form of at most ``MAX_TEXT`` characters of ``text``."""
+    text = _ANSI.sub("", bounded(text))
+    text = _ESCAPED_LETTER.sub(_decoded, text)
+    text = _BROKEN_NUMBER.sub(BROKEN, text)
+    text = _FRAMES.sub(" ", text)
+    text = _PARAGRAPH.sub(f" {BREAK} ", text)
+    text = _ESCAPED_QUOTE.sub("", _ESCAPED_SPACE.sub(" ", text))
+    text = _ENTITY.sub(lambda match: _ENTITIES[match.group()], text)
+    if not text.isascii():
+        text = without_accents(_INVISIBLE.sub("", _HARD_SPACE.sub("_", text)))
+    text = _URL.sub(_endpoint, text).lower()
+    if _ECHO_ROLE.search(text):
+        text = _ECHO.sub(" ", text)
+    text = _without_quotation(_ECHO_VALUE.sub(" ", text))
+    return _TWO_PIECES.sub(_mended, _SPACE.sub(" ", text))
+
+
+def _decoded(match: re.Match[str]) -> str:
+    """Return the character of a JSON escape, or of two that are a surrogate pair."""
+    first = int(match[1], 16)
+    second = match[2]
+    if 0xD800 <= first < 0xDC00 and second:
+        return chr(0x10000 + ((first - 0xD800) << 10) + (int(second, 16) - 0xDC00))
+    return chr(first) + (chr(int(second, 16)) if second else "")
+
+
+def _endpoint(match: re.Match[str]) -> str:
+    """Return what a URL says of the kind of call."""
+    return " embedding request " if "/embed" in match.group().lower() else " "
+
+
+def _without_quotation(text: str) -> str:
+    """Return the text without what a complaint about a part of the request quotes of it."""
+    complaint = _COMPLAINT.search(text)
+    if complaint is None:
+        return text
+    end = _QUOTE_END[complaint["quote"]].search(text, complaint.end())
+    return f"{text[: complaint.end()]} {text[end.end() :] if end else ''}"
+
+
+def _mended(match: re.Match[str]) -> str:
+    return match[1] if _MENDED.fullmatch(match[1] + match[3]) else match.group()
+
+
+def sentences(text: str) -> list[Span]:
+    """Return start and end of the sentences of a normalised text; long ones in pieces."""
+    found: list[Span] = []
+    start = 0
+    for end in [*(match.end() for match in _END.finditer(text)), len(text)]:
+        while start < end:
+            stop = min(end, start + MAX_SENTENCE)
+            if text[start:stop].strip():
+                found.append((start, stop))
+            start = stop
+    half = MAX_SENTENCES // 2
+    return found if len(found) <= MAX_SENTENCES else [*found[:half], *found[-half:]]

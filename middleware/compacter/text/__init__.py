@@ -1,0 +1,1 @@
+"""Texts of any language: words and scripts, sentences, lines and JSON, shortening. Pure."""

@@ -1,0 +1,134 @@
+"""Split a text of any language into lines and sentences, and tell prose from code and output. All
+of it is linear in the text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+LONGEST = 320
+"""Longest sentence in characters: two to three lines of print. A longer one is mostly a list or a
+line without punctuation, and is cut at its clauses."""
+SHORTEST_VALUE = 3
+"""Most letters and digits of a line or value that tells nothing by itself: "ok", "42"."""
+LONG_NUMBER = 6
+"""Most digits of a line without letters that tell nothing by themselves: a line number, a year."""
+
+_ANSI = re.compile(r"\x1b\[[0-9;?]{0,32}[ -/]{0,4}[@-~]|[\x00-\x08\x0e-\x1f\x7f]")
+"""Terminal colours and other control characters."""
+_ABBREVIATIONS = ("e.g.", "i.e.", "E.g.", "I.e.", "etc.", "vs.", "Dr.", "Mr.", "Mrs.")
+_NOT_AFTER = "".join(rf"(?<!\b{re.escape(word)})" for word in _ABBREVIATIONS)
+# German dates have a full stop after the day: "16. bis 18. Mai".
+_MONTHS = "Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez"
+_END = re.compile(
+    rf"[.!?…؟।]{_NOT_AFTER}(?<!^\d\.)(?<!^\d\d\.)[\"'”’)\]*]?\s+(?=[\w\"'“‘(\[*`$€£¿¡-])"
+    rf"(?!(?<=\d\.\s)[a-zà-ÿ])(?!(?:{_MONTHS})[a-z]*\b)|[。！？]\s*|\n",
+    re.MULTILINE,
+)
+"""End of a sentence or a line; not after an abbreviation, a list's number, or an ordinal."""
+_CLAUSE_LEAST = 120
+"""Characters after which a sentence that is too long may be cut at a comma or a bracket."""
+_CLAUSE = r"(?:[,;:)}\]]\s|[，；：、]|$)"
+_CLAUSES = re.compile(
+    rf"(.{{{_CLAUSE_LEAST},{LONGEST}}}{_CLAUSE}|.{{1,{LONGEST}}}$)|"
+    rf"(.{{{_CLAUSE_LEAST},{LONGEST}}}\s|.{{{LONGEST}}}).*?{_CLAUSE}"
+)
+_ALNUM = re.compile(r"[^\W_]")
+LETTERS = re.compile(r"[^\W\d_]+")
+"""A run of letters."""
+_CODE = re.compile(r"[{}()\[\];=<>|\\$/_`]")
+_CODE_SHARE = 10
+"""A text is code or output if a tenth of it are symbols that prose has not; in typed text a
+fifth."""
+_WORDS = 5
+"""Spaces from which on a text without an end of a sentence may be prose."""
+_ENDS = (".", "!", "?", ":", "。", "！", "？", "：")
+
+
+def ends(text: str) -> list[int]:
+    """Return the position after each sentence and line of ``text``, white space included,
+    ascending.
+    """
+    return [*(match.end() for match in _END.finditer(text)), len(text)]
+
+
+def sentences(text: str) -> list[str]:
+    """Return the whole sentences of ``text``, of any length, with white space collapsed."""
+    return [" ".join(sentence.split()) for sentence in _whole(text)]
+
+
+def split(text: str) -> list[str]:
+    """Return the sentences of ``text``; a very long one in pieces that start with a clause."""
+    pieces: list[str] = []
+    for sentence in _whole(text):
+        if len(sentence) > LONGEST:
+            pieces += clauses(sentence)
+        elif _ALNUM.search(sentence):
+            pieces.append(sentence)
+    return pieces
+
+
+def _whole(text: str) -> Iterator[str]:
+    start = 0
+    for end in ends(text):
+        if sentence := text[start:end].strip():
+            yield sentence
+        start = end
+
+
+def clauses(text: str) -> Iterator[str]:
+    """Yield pieces that start with a clause; the rest of a clause that is too long is omitted."""
+    for whole, begun in _CLAUSES.findall(text):
+        piece = (whole or begun).strip()
+        if _ALNUM.search(piece):
+            yield piece
+
+
+def lines(text: str) -> list[str]:
+    """Return the lines of ``text`` without surrounding white space and terminal colours, without
+    empty ones.
+    """
+    return [line for raw in _ANSI.sub("\n", text).splitlines() if (line := raw.strip())]
+
+
+def output_lines(text: str) -> Iterator[str]:
+    """Yield the lines of a tool's output that tell something; a very long one in pieces."""
+    for line in lines(text):
+        least = SHORTEST_VALUE if LETTERS.search(line) else LONG_NUMBER
+        if len(line) > LONGEST:
+            yield from clauses(line)
+        elif sum(map(str.isalnum, line)) > least:
+            yield line
+
+
+def is_prose(text: str) -> bool:
+    """Return whether ``text`` looks like prose: several words or a whole sentence, and not code or
+    output.
+    """
+    return _is_plain(text, _CODE_SHARE) and (
+        text.endswith(_ENDS) or text.count(" ") >= _WORDS or not text.isascii()
+    )
+
+
+def is_typed_prose(text: str) -> bool:
+    """Return whether ``text``, from a short message, is no code: there a single word may be an
+    answer.
+    """
+    return _is_plain(text, _CODE_SHARE // 2)
+
+
+def has_code(text: str) -> bool:
+    """Return whether a tenth of ``text`` are symbols that prose has not."""
+    return len(_CODE.findall(text)) * _CODE_SHARE >= len(text)
+
+
+def _is_plain(text: str, share: int) -> bool:
+    """Return whether ``text`` is mostly letters, or words and a number, with less than one code
+    symbol in ``share``.
+    """
+    if len(_CODE.findall(text)) * share >= len(text):
+        return False
+    return len(text) < 2 * sum(map(str.isalpha, text)) or (
+        text.endswith(_ENDS) and len(LETTERS.findall(text)) > 1
+    )

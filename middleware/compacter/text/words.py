@@ -1,0 +1,95 @@
+"""Words of texts in any language, their runs and stems, and what comes without spaces. All of it is
+linear in the text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from functools import cache
+from operator import add
+
+DENSE = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uac00-\ud7af"
+)
+"""Thai, Lao, Burmese, Khmer, Japanese, Chinese, Korean: written without spaces, or with words of
+few characters. For use inside the brackets of a pattern."""
+UNSPACED = re.compile(f"[{DENSE}]")
+"""One character of these scripts."""
+
+# For ``re`` vowel signs of Indic scripts are not word characters.
+_WORD = re.compile(r"(?:[^\W_]|[\u0900-\u0dff])+")
+_ASCII_WORD = re.compile("[a-z0-9]+")
+_STEM = 5
+"""Letters that inflected forms of a word share: "deployed" and "deployment" are one topic. With
+four "contract" and "control" would be one."""
+_SHORTEST_WORD = 2
+"""Longest word that is too short to tell a topic, unless it has a digit or is not ASCII."""
+
+_COMMONEST = """
+    a about after all also am an and any are as at be been before but by can could did do does doing
+    done for from had has have having he her hers him his how i if in into is it its just like may
+    me might mine more most much must my of on one or our ours out please she should so some tell
+    than that the their theirs them then there these they this those to us was we were what when
+    where which while who whom whose why will with would you your yours der das und oder ist sind
+    waren ein eine einen einem einer mit von zu im den dem auf für als auch ich du er sie es wir ihr
+    nicht was wer wie wo wann warum welche welcher welches haben hatte le la les un une des et ou
+    est dans que qui quoi où quand comment pourquoi quel quelle avec el los las una y es en con qué
+    quién cómo cuándo dónde cuál del
+"""
+FUNCTION_WORDS = frozenset(_COMMONEST.split())
+"""The most common words of English, German, French and Spanish, which do not distinguish
+statements; without those that are nouns in another of these languages (war, son)."""
+
+Run = tuple[str, ...]
+"""Words that follow each other."""
+
+
+def words(text: str) -> list[str]:
+    """Return the words of ``text`` in lower case; pairs of characters for scripts without
+    spaces.
+    """
+    if text.isascii():
+        return _ASCII_WORD.findall(text.lower())
+    pieces: list[str] = []
+    for word in _WORD.findall(text.lower()):
+        if word.isascii() or not UNSPACED.search(word):
+            pieces.append(word)
+        else:
+            pieces += map(add, word, word[1:]) if len(word) > 1 else word
+    return pieces
+
+
+def runs(said: list[str]) -> list[Run]:
+    """Return all runs of three words; fewer words are one run."""
+    if len(said) > 2:
+        return list(zip(said, said[1:], said[2:], strict=False))
+    return [tuple(said)] if said else []
+
+
+def stems(said: Iterable[str]) -> set[str]:
+    """Return the beginnings of the significant words, so that endings do not count."""
+    return {
+        word[:_STEM]
+        for word in said
+        if word not in FUNCTION_WORDS
+        and (len(word) > _SHORTEST_WORD or not word.isascii() or any(map(str.isdigit, word)))
+    }
+
+
+def reader() -> Callable[[str], set[str]]:
+    """Return a function that returns the ``stems`` of a text, with a cache of words."""
+
+    @cache
+    def of_token(token: str) -> set[str]:
+        return stems(words(token))
+
+    return lambda text: set().union(*map(of_token, text.split()))
+
+
+def clip(text: str, size: int) -> str:
+    """Return ``text``, or its beginning and an ellipsis, in at most ``size`` characters."""
+    if len(text) <= size:
+        return text
+    at = text.rfind(" ", size // 2, size - 1)
+    return text[: at if at > 0 else max(0, size - 1)] + "…"

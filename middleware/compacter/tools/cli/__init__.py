@@ -1,0 +1,50 @@
+"""The command ``compacter``: explain errors, inspect and compact conversations, report on events.
+
+It needs Typer and rich (the extra ``cli``), which are imported when the command starts, never by
+``import compacter``.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+NEEDED = ("typer", "rich")
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run the command and exit with its exit code.
+
+    0: success. 1: a negative answer (not a token limit, nothing found, a threshold not met). 2: a
+    usage error, or a file that cannot be read or written. 3: the summarizing model failed. 130:
+    interrupted.
+
+    Args:
+        argv: Arguments after the command's name; ``None`` for those of this process.
+
+    Raises:
+        SystemExit: Always, with the exit code.
+    """
+    words = sys.argv[1:] if argv is None else list(argv)
+    if words[:1] == ["serve"]:  # It needs only the extra ``serve``.
+        from compacter.gateway.serve import main as serve
+
+        raise SystemExit(serve(words[1:]))
+    try:
+        from compacter.tools.cli.app import app
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in NEEDED:
+            raise
+        if words == ["--version"]:
+            from importlib.metadata import version
+
+            sys.stdout.write(f"compacter {version('llm-compacter')}\n")
+            raise SystemExit(0) from None
+        sys.stderr.write(
+            'compacter: the command needs typer and rich: pip install "llm-compacter[cli]"\n'
+        )
+        raise SystemExit(2) from None
+    from compacter.tools.cli.terminal import leave_cleanly
+
+    with leave_cleanly():
+        app(args=words, prog_name="compacter")

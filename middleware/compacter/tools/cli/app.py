@@ -1,0 +1,323 @@
+"""The commands and their options. Each command is carried out by another module, imported on
+demand.
+
+The functions called there take the options as arguments, and return the exit code.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    help=(
+        "A long conversation never dies of a context-window error. FILE may be - for "
+        "standard input."
+    ),
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    rich_markup_mode=None,
+)
+
+Which = Annotated[
+    int | None,
+    typer.Option(
+        "--conversation",
+        metavar="NUMBER",
+        help=("Which conversation, from 1, if FILE has several."),
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")]
+Ratio = Annotated[
+    float | None,
+    typer.Option(
+        metavar="SHARE",
+        help=("Share of the size to compact, oldest first: more than 0, at most 1."),
+    ),
+]
+Window = Annotated[
+    int | None, typer.Option(min=64, metavar="TOKENS", help="The model's context window.")
+]
+Conversation = Annotated[
+    str, typer.Argument(metavar="FILE", help=("A conversation, or a session of an agent."))
+]
+Events = Annotated[str, typer.Argument(metavar="EVENTS", help="Events as JSON lines.")]
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        typer.echo(f"compacter {version('llm-compacter')}")
+        raise typer.Exit
+
+
+def _strategies(begun: str) -> list[str]:
+    from compacter.tools.cli.replay import STRATEGIES
+
+    return [name for name in STRATEGIES if name.startswith(begun)]
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Options of the program itself."""
+
+
+@app.command(
+    epilog=('Example: compacter explain "prompt is too long: 205668 tokens > 200000 maximum"')
+)
+def explain(
+    text: Annotated[
+        str | None, typer.Argument(metavar="[TEXT|FILE]", help="The error, or a file with it.")
+    ] = None,
+    status: Annotated[
+        int | None,
+        typer.Option(
+            min=100, max=599, metavar="STATUS", help=("HTTP status, if the text lacks it.")
+        ),
+    ] = None,
+    code: Annotated[
+        str | None,
+        typer.Option(metavar="CODE", help=("The provider's error code, if the text lacks it.")),
+    ] = None,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Also the rows of the table that decided.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Explain whether an error is a token limit, and why. Exit code 1: it is not."""
+    from compacter.tools.cli.explain import run
+
+    raise typer.Exit(run(text, status=status, code=code, as_json=as_json, verbose=verbose))
+
+
+@app.command(epilog="Example: compacter plan chat.json --window 128000")
+def plan(
+    file: Conversation,
+    window: Window = None,
+    ratio: Ratio = None,
+    model: Annotated[
+        str | None, typer.Option(metavar="NAME", help="A model whose window is looked up.")
+    ] = None,
+    conversation: Which = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what would be compacted and what would stay. Changes nothing and calls no model."""
+    from compacter.tools.cli.conversation import show_plan
+
+    raise typer.Exit(
+        show_plan(file, conversation, window=window, ratio=ratio, model=model, as_json=as_json)
+    )
+
+
+@app.command(
+    epilog=("Example: compacter compact chat.json -o shorter.json --extractive --budget 20000")
+)
+def compact(
+    file: Conversation,
+    output: Annotated[
+        str,
+        typer.Option(
+            "-o", "--output", metavar="FILE", help=("The file to write; - for standard output.")
+        ),
+    ] = "-",
+    model: Annotated[
+        str | None, typer.Option(metavar="NAME", help="A litellm model that writes the summary.")
+    ] = None,
+    extractive: Annotated[
+        bool, typer.Option("--extractive", help=("Quote sentences; no model (the default)."))
+    ] = False,
+    budget: Annotated[
+        int | None, typer.Option(min=1, metavar="CHARACTERS", help="Largest size of the result.")
+    ] = None,
+    ratio: Ratio = None,
+    rule: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TEXT", help=("A rule that the summary must have; may be repeated.")),
+    ] = None,
+    conversation: Which = None,
+    force: Force = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print what was done as JSON; needs -o FILE.")
+    ] = False,
+) -> None:
+    """Compact the oldest part, and write the result in the same format. Exit code 1: over the
+    budget.
+    """
+    from compacter.tools.cli.conversation import write_compacted
+    from compacter.tools.cli.terminal import MistakeError
+
+    if model and extractive:
+        raise MistakeError("pass either --model or --extractive, not both")
+    if as_json and output == "-":
+        raise MistakeError("--json prints to standard output, so pass -o FILE for the conversation")
+    options = {"compact_ratio": ratio, "rules": rule}
+    code = write_compacted(
+        file,
+        output,
+        conversation,
+        model=model,
+        budget=budget,
+        force=force,
+        as_json=as_json,
+        options=options,
+    )
+    raise typer.Exit(code)
+
+
+@app.command(epilog='Example: compacter search session.jsonl "which port did we choose?"')
+def search(
+    file: Conversation,
+    query: Annotated[
+        str, typer.Argument(metavar="QUERY", help="A question, or words to look for.")
+    ],
+    limit: Annotated[
+        int, typer.Option(min=1, metavar="NUMBER", help="Largest number of passages.")
+    ] = 5,
+    conversation: Which = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the passages that recall would quote for a question. Exit code 1: none."""
+    from compacter.tools.cli.conversation import show_passages
+
+    raise typer.Exit(show_passages(file, query, conversation, limit=limit, as_json=as_json))
+
+
+@app.command(epilog="Example: compacter report events.jsonl -o report.html")
+def report(
+    events: Events,
+    output: Annotated[
+        str,
+        typer.Option(
+            "-o", "--output", metavar="FILE", help=("The file to write; - for standard output.")
+        ),
+    ],
+    no_text: Annotated[
+        bool, typer.Option("--no-text", help="Leave out the text of summaries.")
+    ] = False,
+    title: Annotated[
+        str, typer.Option(metavar="TEXT", help="The page's title.")
+    ] = "Context report",
+    force: Force = False,
+) -> None:
+    """Write an HTML report on events. It has sizes, compactions, cost and failures of each
+    conversation.
+    """
+    from compacter.tools.cli import events as showing
+
+    raise typer.Exit(
+        showing.report(events, output, title=title, with_text=not no_text, force=force)
+    )
+
+
+@app.command(epilog="Example: compacter watch events.jsonl")
+def watch(
+    events: Events,
+    window: Window = None,
+    once: Annotated[bool, typer.Option("--once", help="Draw the events so far, and exit.")] = False,
+) -> None:
+    """Draw the context window while events are written, until Ctrl-C."""
+    from compacter.tools.cli import events as showing
+
+    raise typer.Exit(showing.watch(events, window=window, once=once))
+
+
+@app.command(
+    "eval", epilog=("Example: compacter eval sessions/*.jsonl --window 32000 --fail-under 0.8")
+)
+def evaluate(
+    traces: Annotated[
+        list[str], typer.Argument(metavar="TRACES", help="Files with conversations.")
+    ],
+    window: Annotated[
+        int | None,
+        typer.Option(min=64, metavar="TOKENS", help=("By default a third of each conversation.")),
+    ] = None,
+    cuts: Annotated[
+        int,
+        typer.Option(
+            min=1, max=20, metavar="NUMBER", help="Calls to examine in each conversation."
+        ),
+    ] = 3,
+    ratio: Annotated[
+        list[float] | None,
+        typer.Option(metavar="SHARE", help=("Values of compact_ratio; may be repeated.")),
+    ] = None,
+    recall: Annotated[
+        list[float] | None,
+        typer.Option(metavar="SHARE", help=("Values of recall, 0 for none; may be repeated.")),
+    ] = None,
+    strategy: Annotated[
+        list[str] | None,
+        typer.Option(
+            autocompletion=_strategies,
+            metavar="NAME",
+            help=("extractive, truncate, clear, model; may be repeated."),
+        ),
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Also compare summaries by this litellm model."),
+    ] = None,
+    prompt: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FILE", help=("With --model: files with summary prompts.")),
+    ] = None,
+    probes: Annotated[
+        str | None, typer.Option(metavar="FILE", help="JSON lines with a question and its answer.")
+    ] = None,
+    fail_under: Annotated[
+        float | None,
+        typer.Option(min=0, max=1, metavar="SHARE", help=("Exit with 1 if the best keeps less.")),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare what settings keep of your own conversations, replayed through a context window."""
+    from compacter.tools.cli.evaluate import run
+    from compacter.tools.cli.replay import settings
+
+    compared = settings(
+        strategies=strategy, ratios=ratio, recalls=recall, model=model, prompts=prompt
+    )
+    code = run(
+        traces,
+        compared,
+        window=window,
+        cuts=cuts,
+        probes=probes,
+        fail_under=fail_under,
+        as_json=as_json,
+    )
+    raise typer.Exit(code)
+
+
+@app.command(epilog="Example: compacter doctor --model gpt-4o --memory sqlite:compacter.db")
+def doctor(
+    model: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="A model to look up; may be repeated.")
+    ] = None,
+    memory: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ADDRESS", help="sqlite:PATH or redis://HOST:PORT/DB; may be repeated."
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check versions, prices, windows, memories, proxies and SDKs. Exit code 1: a check failed."""
+    from compacter.tools.cli.doctor import run
+
+    raise typer.Exit(run(model or [], memory or [], as_json=as_json))
+
+
+@app.command()
+def serve() -> None:
+    """Run a server that passes requests on, and compacts those that are too long."""
+    # Only for the list of commands: ``main`` starts the server, without typer.

@@ -1,0 +1,220 @@
+"""``compacter report`` and ``compacter watch``: an HTML report, or a live view, of events in a file
+of JSON lines.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.panel import Panel
+from rich.text import Text
+
+from compacter.tools.cli.terminal import (
+    STDIN,
+    MistakeError,
+    bar,
+    check_writable,
+    harmless,
+    read_text,
+    remarks,
+    results,
+    write_text,
+)
+from compacter.tools.report import Record, Story, page, plural, read_lines, stories
+
+STEPS = "▁▂▃▄▅▆▇█"
+_EVERY = 0.25
+"""Seconds between two reads of the file."""
+_MOST = 4
+"""Largest number of conversations drawn; those with the newest events are chosen."""
+
+
+def report(path: str, output: str, *, title: str, with_text: bool, force: bool) -> int:
+    """Write the HTML report, and return the exit code 0."""
+    check_writable(output, force=force)
+    records, strange = read_events(path)
+    found = stories(records)
+    text = page(found, title=title, with_text=with_text, unread=strange)
+    write_text(output, text, force=force)
+    lines = f", {plural(strange, 'line')} left out" if strange else ""
+    remarks().print(
+        (f"{plural(len(records), 'event')} of {plural(len(found), 'conversation')}{lines}"),
+        markup=False,
+    )
+    return 0
+
+
+def read_events(path: str) -> tuple[list[Record], int]:
+    """Return the events in a file, and the number of lines that could not be read.
+
+    Raises:
+        MistakeError: The file cannot be read, or contains no events.
+    """
+    records, strange = read_lines(read_text(path).split("\n"))
+    if not records:
+        name = "standard input" if path == STDIN else path
+        raise MistakeError(
+            f"{name} contains no events; write them with compacter.observe.JsonLines, or "
+            f"with a hook that appends "
+            "event.model_dump_json() and a line break"
+        )
+    return records, strange
+
+
+class Tail:
+    """Reader of a growing file. If the file is replaced or truncated, as by rotation, it is read
+    from its beginning.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._at = 0
+        self._file: tuple[int, int] | None = None
+        self._rest = b""
+
+    def lines(self) -> list[str]:
+        """Return the complete lines added since the last call; none while the file does
+        not exist.
+        """
+        try:
+            with self._path.open("rb") as file:
+                status = os.fstat(file.fileno())
+                if (status.st_dev, status.st_ino) != self._file or status.st_size < self._at:
+                    self._file = (status.st_dev, status.st_ino)
+                    self._at = 0
+                    self._rest = b""
+                file.seek(self._at)
+                added = file.read()
+        except FileNotFoundError:
+            return []
+        self._at += len(added)
+        *whole, self._rest = (self._rest + added).split(b"\n")
+        return [line.decode("utf-8", "replace") for line in whole]
+
+
+def watch(path: str, *, window: int | None, once: bool) -> int:
+    """Draw until Ctrl-C, or once, and return the exit code 0. Without a terminal, print a line for
+    each event.
+    """
+    console = results()
+    if once or path == STDIN:
+        records, _ = read_events(path)
+        console.print(picture(stories(records), window, min(console.width, 120)))
+        return 0
+    if not Path(path).parent.is_dir():
+        raise MistakeError(f"{path}: there is no such folder")
+    tail = Tail(Path(path))
+    with suppress(KeyboardInterrupt):  # The normal end of the command.
+        if console.is_terminal:
+            _draw(console, tail, window, path)
+        else:
+            remarks().print(f"waiting for events in {path}", markup=False)
+            _print(console, tail)
+    return 0
+
+
+def _print(console: Console, tail: Tail) -> None:
+    while True:
+        for record in read_lines(tail.lines())[0]:
+            console.print(Text(line(record)), soft_wrap=True)
+        time.sleep(_EVERY)
+
+
+def _draw(console: Console, tail: Tail, window: int | None, path: str) -> None:
+    records: list[Record] = []
+    with Live(console=console, refresh_per_second=4, screen=False) as live:
+        live.update(Text(f"waiting for events in {path}", "dim"))
+        while True:
+            added, _ = read_lines(tail.lines())
+            if added:
+                records += added
+                live.update(
+                    picture(stories(records), window, min(console.width, 120)), refresh=True
+                )
+            time.sleep(_EVERY)
+
+
+def line(record: Record) -> str:
+    """Return one event as text: sizes and counts, never a message's text."""
+    model = record.text("model")
+    numbers = (
+        f"{name.replace('_', ' ')} {int(value):,}"
+        for name in (
+            "requested",
+            "limit",
+            "original_tokens",
+            "compacted_tokens",
+            "passages",
+            "rounds",
+            "before",
+            "after",
+        )
+        if (value := record.known(name)) is not None
+    )
+    reason = record.text("reason")
+    return harmless(
+        ", ".join(
+            filter(None, (record.kind, model, record.text("conversation")[:12], *numbers, reason))
+        )
+    )
+
+
+def picture(found: Sequence[Story], window: int | None, width: int) -> RenderableType:
+    """Return the newest conversations, each with the sizes of its last request and of all folds,
+    and the totals.
+    """
+    newest = sorted(found, key=lambda story: story.end or 0)[-_MOST:]
+    panels = [_panel(story, window, max(10, min(60, width - 42))) for story in newest]
+    folds = [fold for story in found for fold in story.folds]
+    cost = sum(fold.cost or 0 for fold in folds)
+    totals = (
+        f"{plural(len(found), 'conversation')}, {plural(len(folds), 'fold')}, "
+        f"{sum(fold.saved for fold in folds):,} tokens taken out, "
+        f"{sum(story.summarizer_tokens for story in found):,} summarizer tokens, {cost:.4f} USD, "
+        f"{plural(sum(story.failures for story in found), 'failure')}"
+    )
+    key = [Text("▓ summary  █ kept", "dim")] if folds else []
+    return Group(*panels, *key, Text(totals, "dim"))
+
+
+def _panel(story: Story, window: int | None, width: int) -> Panel:
+    limit = window or story.window or story.largest
+    name = harmless(f"{story.key[:12] or 'conversation'} {story.model}".rstrip())
+    rows: list[RenderableType] = []
+    if story.folds:
+        last = story.folds[-1]
+        summary = last.summary or 0
+        parts = [(summary, "▓", "magenta"), (last.after - summary, "█", "green")]
+        drawn = Text.from_markup(f"sent   {bar(parts, limit, width)}  ")
+        rows += [drawn.append(f"{last.after:,} of {limit:,} tokens"), _saw(story, limit, width)]
+        rows.append(
+            Text(
+                harmless(
+                    f"folds  {len(story.folds):,}, the last by {last.record.text('strategy')}"
+                ),
+                "dim",
+            )
+        )
+    rows += [Text(line(record), "yellow") for record in story.troubles[-2:]]
+    return Panel(Group(*rows), title=Text(name), title_align="left")
+
+
+def _saw(story: Story, limit: int, width: int) -> Text:
+    saw = Text("sizes  ")
+    for before, after in _sizes(story, max(1, width // 2)):
+        saw.append(_step(before, limit), "green").append(_step(after, limit), "magenta")
+    return saw
+
+
+def _sizes(story: Story, most: int) -> Iterator[tuple[int, int]]:
+    return ((fold.before, fold.after) for fold in story.folds[-most:])
+
+
+def _step(tokens: int, limit: int) -> str:
+    return STEPS[max(0, min(len(STEPS) - 1, tokens * len(STEPS) // max(1, limit)))]

@@ -1,0 +1,274 @@
+"""``compacter explain``: show whether an error is a token limit, which rule decided, and what a
+call would do.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from compacter.overflow import TokenLimit, explain
+from compacter.overflow.detect import Verdict
+from compacter.tools.cli.terminal import (
+    STDIN,
+    MistakeError,
+    harmless,
+    print_facts,
+    print_json,
+    read_text,
+    results,
+)
+
+MANUAL = "docs/detector.md in the project's source, or python -m pydoc compacter.detect_token_limit"
+
+_CHAINED = re.compile(
+    r"\n\s*(?:The above exception was the direct cause of|"
+    r"During handling of the above exception,)[^\n]{0,80}\n"
+)
+_RAISED = re.compile(r"(?:^|\n)([A-Za-z_][\w.]{0,200}): ?(?=\S)")
+_FRAME = re.compile(r"\n[ \t]+[^\n]*")
+_PATH = re.compile(r"(?!\w+://)(?:[^\s{<]*[\\/][^\s{<]*|[^\s{<]+\.[A-Za-z]\w{0,4})")
+"""A single word that looks like a file name rather than an error."""
+_LINKS = (
+    "cause",
+    "__cause__",
+    "original_exception",
+    "inner",
+    "innerError",
+    "lastError",
+    "last_error",
+)
+_SEVERAL = ("errors", "exceptions", "chain")
+
+
+def run(
+    text: str | None, *, status: int | None, code: str | None, as_json: bool, verbose: bool = False
+) -> int:
+    """Explain an error and return the exit code: 0 for a token limit, otherwise 1.
+
+    Args:
+        text: The error's text, or the name of a file that contains it; ``-`` or ``None`` for
+        standard input.
+        status: The HTTP status, if it is known and the text does not state it.
+        code: The provider's error code, if it is known and the text does not state it.
+        as_json: Whether to print JSON instead of text.
+        verbose: Whether to print also the rows of the table that decided.
+    """
+    given = _given(text)
+    if not given.strip():
+        raise MistakeError(
+            "there is no text to explain; pass it in quotes, name a file, or pipe it in"
+        )
+    verdict = judge(given, status=status, code=code)
+    if as_json:
+        print_json(_as_data(verdict))
+    else:
+        _show(results(), verdict, verbose=verbose)
+    return 0 if verdict.kind == "token limit" else 1
+
+
+def _given(text: str | None) -> str:
+    if text is None or text == STDIN:
+        return read_text(STDIN)
+    # An existing file is read. A string that cannot be a file name (too long, line breaks) is an
+    # error's text.
+    try:
+        is_file = text != "" and "\n" not in text and Path(text).exists()
+    except (OSError, ValueError):
+        is_file = False
+    return read_text(text) if is_file or _PATH.fullmatch(text) else text
+
+
+def judge(text: str, *, status: int | None = None, code: str | None = None) -> Verdict:
+    """Return the verdict on an error, given as its message, a JSON body, a serialised error or a
+    traceback.
+    """
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError):
+        data = None
+    if isinstance(data, dict):
+        verdict = explain(_serialised(data, status, code))
+        if verdict.kind != "nothing" or isinstance(data.get("message"), str):
+            return verdict
+    if "Traceback (most recent call last)" in text or _CHAINED.search(text):
+        verdict = explain(_traceback(text, status, code))
+        if verdict.kind != "nothing":
+            return verdict
+    return explain(text, status=status, code=code)
+
+
+def _error(name: str, text: str, **attributes: object) -> Exception:
+    """Return an exception like an SDK's: its class has the name, and the given attributes are set
+    on it.
+    """
+    module, _, bare = name.rpartition(".")
+    kind = type(bare or "ProviderError", (Exception,), {"__module__": module or "provider"})
+    error: Exception = kind(text)
+    for key, value in attributes.items():
+        if value is not None:
+            setattr(error, key, value)
+    return error
+
+
+def _serialised(
+    data: dict[str, Any], status: int | None, code: str | None, depth: int = 0
+) -> Exception:
+    """Return the exception for an error that a logger or another language wrote as JSON, with its
+    causes.
+    """
+    name = next(
+        (data[key] for key in ("exception", "name", "class") if isinstance(data.get(key), str)), ""
+    )
+    stated = next(
+        (
+            data[key]
+            for key in ("http_status", "status_code", "statusCode", "status")
+            if isinstance(data.get(key), int)
+        ),
+        None,
+    )
+    message = data.get("message")
+    error = _error(
+        re.sub(r"[^\w.].*", "", name, flags=re.DOTALL),
+        message if isinstance(message, str) else "",
+        message=message,
+        status_code=status if status is not None else stated,
+        code=code or data.get("code"),
+        body=data.get("body", data if depth == 0 and not isinstance(message, str) else None),
+    )
+    if depth > 20:
+        return error
+    for key in _LINKS:
+        if isinstance(data.get(key), dict):
+            error.__cause__ = _serialised(data[key], None, None, depth + 1)
+    last = error
+    for key in _SEVERAL:
+        for link in data[key] if isinstance(data.get(key), list) else ():
+            if not isinstance(link, dict):
+                continue
+            found = _serialised(link, None, None, depth + 1)
+            # ``via`` names the attribute that a listed error was found in; without it, the list's
+            # own key counts.
+            via = str(link.get("via") or key)
+            if "errors" in via or "exceptions" in via:
+                listed = [*getattr(error, "errors", []), found]
+                error.errors = listed  # type: ignore[attr-defined]
+            else:
+                last.__cause__ = found
+                last = found
+    return error
+
+
+def _traceback(text: str, status: int | None, code: str | None) -> Exception:
+    """Return the last exception of a printed traceback; each earlier one is the cause of the one
+    after it.
+    """
+    newest: Exception | None = None
+    pieces = _CHAINED.split(text)
+    for index, piece in enumerate(pieces):
+        spoken = _FRAME.sub("", f"\n{piece}") if "Traceback (most" in piece else piece
+        raised = [found for found in _RAISED.finditer(spoken) if found[1] != "Traceback"]
+        start = raised[0] if raised else None
+        words = spoken[start.end() :] if start else spoken
+        last = index == len(pieces) - 1
+        error = _error(
+            start[1] if start else "", words.strip(), status_code=status if last else None
+        )
+        if last and code:
+            error.code = code  # type: ignore[attr-defined]
+        error.__cause__ = newest
+        newest = error
+    return newest if newest is not None else _error("", text)
+
+
+def _as_data(verdict: Verdict) -> dict[str, object]:
+    limit = verdict.limit or TokenLimit()
+    return {
+        "token_limit": verdict.kind == "token limit",
+        "verdict": verdict.kind,
+        "rule": verdict.rule,
+        "rows": list(verdict.rows),
+        "limit": limit.limit,
+        "requested": limit.requested,
+        "counts": limit.kind if verdict.limit else None,
+        "then": _then(verdict),
+        "manual": MANUAL,
+    }
+
+
+def _then(verdict: Verdict) -> str:
+    """Return what a wrapped call would do about the error, in words."""
+    if verdict.kind == "other error":
+        return (
+            "Nothing: the error is about something else and is raised as it is. Folding "
+            "the history would not help."
+        )
+    limit = verdict.limit
+    if verdict.kind == "nothing" or limit is None:
+        return (
+            "Nothing: no rule matches this text, so the error is raised as it is. If it "
+            "means that the request is too "
+            "long, pass detect= to Compacter: a function that gets the exception and returns True."
+        )
+    if limit.limit is None or limit.requested is None:
+        return (
+            "Fold the oldest share of the history (compact_ratio, 0.7 by default) into a "
+            "summary, and call again."
+        )
+    over = limit.requested - limit.limit
+    if limit.kind == "input_plus_output":
+        return (
+            f"Lower the output limit where the input alone fits; else fold at least "
+            f"{over:,} tokens of the oldest "
+            "history into a summary. Then call again."
+        )
+    return (
+        f"Fold the oldest share of the history into a summary, at least the {over:,} tokens "
+        f"({over / max(1, limit.requested):.0%}) that are too much, and call again."
+    )
+
+
+_STYLES = {"token limit": "bold green", "other error": "bold yellow", "nothing": "bold yellow"}
+
+
+def _sentence(verdict: Verdict) -> str:
+    """Return the verdict as one sentence, with the numbers that the error states."""
+    if verdict.kind == "other error":
+        return "This is not a token limit: it is about something else."
+    limit = verdict.limit
+    if verdict.kind == "nothing" or limit is None:
+        return "Nothing here says that a request is too long."
+    counted = "messages and answer" if limit.kind == "input_plus_output" else "the request"
+    if limit.limit is None and limit.requested is None:
+        return "This is a token limit; the error states no numbers."
+    if limit.requested is None:
+        return f"This is a token limit of {limit.limit:,} tokens."
+    if limit.limit is None:
+        return f"This is a token limit: {counted} had {limit.requested:,} tokens."
+    return (
+        f"This is a token limit: {counted} had {limit.requested:,} tokens, "
+        f"and {limit.limit:,} are allowed."
+    )
+
+
+def _show(console: Console, verdict: Verdict, *, verbose: bool) -> None:
+    console.print(Text(_sentence(verdict), _STYLES[verdict.kind]))
+    facts = {"compacter": _then(verdict)}
+    if verbose:
+        facts |= {
+            "decided by": verdict.rule,
+            "rows": ", ".join(verdict.rows),
+            "in": harmless(_short(verdict.statement)),
+        }
+    facts["manual"] = MANUAL
+    print_facts(console, [(Text(name, "dim"), Text(said)) for name, said in facts.items() if said])
+
+
+def _short(text: str, size: int = 240) -> str:
+    return text if len(text) <= size else f"{text[: size - 1]}…"

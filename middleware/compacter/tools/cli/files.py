@@ -1,0 +1,238 @@
+"""Conversations in files: providers' messages and requests as JSON or JSONL, and agents' session
+files.
+
+A file is read into one or more instances of `Transcript`. Each can be written with other messages,
+in the format it was read in.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from compacter.messages.format import FORMATS, Message
+from compacter.messages.recognise import recognise
+from compacter.tools.cli import opencode, sessions
+from compacter.tools.cli.terminal import STDIN, MistakeError, json_text, read_text
+
+READABLE = (
+    "OpenAI, Anthropic, Responses, Gemini or Bedrock messages as JSON or JSONL, or "
+    "a session file of Claude Code, "
+    "Codex, opencode or pi"
+)
+
+_PARAMS = ("messages", "input", "contents")
+_WRAPPERS = ("request", "body", "kwargs", "params")
+"""Members in which loggers store the request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """One conversation from a file."""
+
+    name: str
+    """Name of the file, and the conversation's number if the file has several."""
+    messages: list[Message] = field(repr=False)
+    wire_format: str | None
+    """Format stated by the file; ``None`` to recognise it by the messages."""
+    write: Callable[[Sequence[Message]], str] = field(repr=False)
+    """Returns the text of a file of the same kind with these messages in place of its own."""
+    kind: str = "messages"
+    """``messages``, or the name of the agent that wrote the session file."""
+    id: str = ""
+    """Id of the conversation in the file; empty if it has none."""
+
+    @property
+    def format(self) -> str:
+        """Wire format of the messages.
+
+        Raises:
+            ConfigurationError: The messages are in an unknown format.
+        """
+        return self.wire_format or recognise(self.messages)
+
+
+def read_transcripts(path: str) -> list[Transcript]:
+    """Return all conversations in a file, or in standard input for ``-``.
+
+    Raises:
+        MistakeError: The file cannot be read, or contains no messages in a known format.
+    """
+    text = read_text(path)
+    name = "standard input" if path == STDIN else path
+    if not text.strip():
+        raise MistakeError(f"{name} is empty")
+    data, lines = _parsed(name, text)
+    found = (
+        _from_lines(name, data)
+        if lines
+        else _from_document(name, data, indent=2 if "\n" in text.strip() else None)
+    )
+    if not found:
+        raise MistakeError(f"{name} contains no conversation; supported are {READABLE}")
+    return found
+
+
+def read_transcript(path: str, number: int | None = None) -> Transcript:
+    """Return one conversation of a file; ``number`` counts from 1 and is required if the file has
+    several.
+
+    Raises:
+        MistakeError: As ``read_transcripts``, or ``number`` is out of range or missing.
+    """
+    found = read_transcripts(path)
+    if number is None and len(found) == 1:
+        return found[0]
+    if number is None:
+        raise MistakeError(
+            f"{path} has {len(found)} conversations; choose one with "
+            f"--conversation 1 to {len(found)}"
+        )
+    if not 1 <= number <= len(found):
+        raise MistakeError(f"--conversation {number} is out of range: {path} has {len(found)}")
+    return found[number - 1]
+
+
+def _parsed(name: str, text: str) -> tuple[Any, bool]:
+    """Return the data of a text, and whether it had one JSON value a line."""
+    try:
+        return json.loads(text), False
+    except RecursionError:
+        raise MistakeError(f"{name} is nested too deeply") from None
+    except ValueError as error:
+        whole = error
+    values: list[Any] = []
+    rows = text.split("\n")  # Not splitlines: JSON texts may hold U+2028.
+    for number, row in enumerate(rows, 1):
+        if not row.strip():
+            continue
+        try:
+            values.append(json.loads(row))
+        except (ValueError, RecursionError) as error:
+            if number == len(rows) and values:
+                break  # The line is still being written.
+            if not values:
+                raise MistakeError(f"{name} is neither JSON nor JSONL: {whole}") from None
+            raise MistakeError(f"{name}, line {number} is not JSON: {error}") from None
+    return values, True
+
+
+def _from_document(name: str, data: Any, indent: int | None) -> list[Transcript]:
+    session = opencode.read(data)
+    if session is not None:
+        return [_session(name, session)]
+    if isinstance(data, dict):
+        one = _from_request(name, data, _dumped(indent))
+        return [one] if one else []
+    if not isinstance(data, list):
+        return []
+    if any(_messages_of(each) for each in data if isinstance(each, dict)):
+        return _several(name, data, _dumped(indent))
+    session = sessions.from_lines(data)
+    if session is not None:
+        return [_session(name, session)]
+    if _is_history(data):
+        return [Transcript(name, data, None, lambda messages: _dumped(indent)(list(messages)))]
+    return []
+
+
+def _from_lines(name: str, values: list[Any]) -> list[Transcript]:
+    session = sessions.from_lines(values)
+    if session is not None:
+        return [_session(name, session)]
+    if any(isinstance(each, list) and _is_history(each) for each in values) or any(
+        _messages_of(each) for each in values if isinstance(each, dict)
+    ):
+        return _several(name, values, _dumped(None))
+    if _is_history(values):
+        return [
+            Transcript(name, values, None, lambda messages: "".join(map(_dumped(None), messages)))
+        ]
+    return []
+
+
+def _several(name: str, values: list[Any], dump: Callable[[Any], str]) -> list[Transcript]:
+    found: list[Transcript] = []
+    for number, value in enumerate(values, 1):
+        place = name if len(values) == 1 else f"{name}, conversation {number}"
+        if isinstance(value, dict):
+            one = _from_request(place, value, dump)
+        else:
+            listed = isinstance(value, list) and _is_history(value)
+            one = (
+                Transcript(place, value, None, lambda messages: dump(list(messages)))
+                if listed
+                else None
+            )
+        if one is None:
+            raise MistakeError(f"{place} is not a conversation; supported are {READABLE}")
+        found.append(one)
+    return found
+
+
+def _from_request(
+    name: str, record: dict[str, Any], dump: Callable[[Any], str]
+) -> Transcript | None:
+    """Return the conversation in a request to a provider's API, or in a record that contains such a
+    request.
+    """
+    found = _messages_of(record)
+    if found is None:
+        return None
+    path, messages = found
+    param = path[-1]
+    stated = record.get("format") or record.get("wire_format")
+    known = stated if stated in FORMATS else None
+
+    def write(new: Sequence[Message]) -> str:
+        return dump(_replaced(record, path, list(new)))
+
+    identity = next(
+        (str(record[key]) for key in ("id", "name") if isinstance(record.get(key), (str, int))), ""
+    )
+    return Transcript(name, messages, known or recognise(messages, param=param), write, id=identity)
+
+
+def _messages_of(record: dict[str, Any]) -> tuple[tuple[str, ...], list[Any]] | None:
+    for param in _PARAMS:
+        if isinstance(record.get(param), list) and _is_history(record[param]):
+            return (param,), record[param]
+    for wrapper in _WRAPPERS:
+        if isinstance(record.get(wrapper), dict):
+            found = _messages_of(record[wrapper])
+            if found is not None:
+                return (wrapper, *found[0]), found[1]
+    return None
+
+
+def _replaced(
+    record: dict[str, Any], path: tuple[str, ...], messages: list[Message]
+) -> dict[str, Any]:
+    first, *rest = path
+    return {**record, first: _replaced(record[first], tuple(rest), messages) if rest else messages}
+
+
+def _is_history(values: list[Any]) -> bool:
+    """Return whether these are messages, by the members that each format requires."""
+    return bool(values) and all(
+        isinstance(each, dict)
+        and ("role" in each or "parts" in each or ("type" in each and "payload" not in each))
+        for each in values
+    )
+
+
+def _dumped(indent: int | None) -> Callable[[Any], str]:
+    return lambda value: json_text(value, indent) + "\n"
+
+
+def _session(name: str, session: sessions.Session) -> Transcript:
+    return Transcript(
+        name,
+        session.messages,
+        session.wire_format,
+        session.write,
+        kind=session.agent,
+        id=session.id,
+    )

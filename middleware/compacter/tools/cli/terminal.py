@@ -1,0 +1,295 @@
+"""Input and output of the commands: results on standard output, all else on standard error,
+mistakes in one line.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import sys
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, NoReturn, cast
+
+from rich.console import Console
+from rich.measure import Measurement
+from rich.table import Table
+from rich.text import Text
+
+from compacter.errors import CompacterError, CompactionError
+
+STDIN = "-"
+"""File name for standard input or standard output."""
+
+
+class MistakeError(Exception):
+    """An error that the user can correct. Only its text is printed; the exit code is 2."""
+
+
+class _Unpadded(io.TextIOBase):
+    """Standard output without the blanks that rich puts behind the cells of a table."""
+
+    def write(self, text: str) -> int:
+        """Write lines; blanks at their ends are left out."""
+        sys.stdout.write(re.sub(r"[ ]+$", "", text, flags=re.MULTILINE))
+        return len(text)
+
+    def flush(self) -> None:
+        """Flush standard output."""
+        sys.stdout.flush()
+
+
+_UNWRAPPED = 100_000
+"""Width in columns where there is no terminal: lines are as long as they are, for ``grep``."""
+
+
+class _Results(Console):
+    def on_broken_pipe(self) -> NoReturn:
+        """Exit with 0. Rich would exit with 1, which here means a negative answer."""
+        _exit_quietly()
+
+
+def results() -> Console:
+    """Return the console for results. In a pipe lines are neither wrapped nor padded.
+
+    Rich respects ``NO_COLOR`` and ``COLUMNS``.
+    """
+    if sys.stdout.isatty():
+        return _Results(highlight=False)
+    width = None if os.environ.get("COLUMNS", "").isdigit() else _UNWRAPPED
+    return _Results(file=cast("IO[str]", _Unpadded()), highlight=False, width=width)
+
+
+def remarks() -> Console:
+    """Return the console for progress and remarks."""
+    return Console(stderr=True, highlight=False)
+
+
+@contextmanager
+def leave_cleanly() -> Generator[None]:
+    """Turn errors that a user can cause into one line and an exit code. Others keep their
+    traceback.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # On Windows, the encoding of files and pipes would lack most characters.
+            stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="replace")
+    try:
+        yield
+    except CompactionError as error:
+        _leave(3, str(error))
+    except (MistakeError, CompacterError) as error:
+        _leave(2, _by_flag(str(error)))
+    except OSError as error:
+        _leave(2, f"{error.filename or 'standard output'}: {error.strerror or error}")
+    except SystemExit as left:
+        if isinstance(left.__context__, BrokenPipeError):  # Typer exits with 1.
+            _exit_quietly()
+        raise
+
+
+def _exit_quietly() -> NoReturn:
+    """Exit with 0 after the reader closed the pipe. Otherwise Python's flush at exit would print an
+    error.
+    """
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    raise SystemExit(0) from None
+
+
+_FLAGS = {
+    "compact_ratio": "--ratio",
+    "recall": "--recall",
+    "rules": "--rule",
+    "summary_prompt": "--prompt",
+}
+
+
+def _by_flag(text: str) -> str:
+    """Return the text of an error about an option of ``Compacter``, with the name of the command's
+    option.
+    """
+    name, colon, rest = text.partition(": ")
+    return f"{_FLAGS[name]}{colon}{rest}" if name in _FLAGS else text
+
+
+def _leave(code: int, text: str) -> NoReturn:
+    # Not printed by rich, which would interpret brackets and wrap lines.
+    sys.stderr.write(f"compacter: {text}\n")
+    raise SystemExit(code) from None
+
+
+def read_text(path: str) -> str:
+    """Return the text of a file, or of standard input for ``-``, without a byte order mark.
+
+    Raises:
+        MistakeError: The file cannot be read, or is not UTF-8 text (nor UTF-16 with a byte order
+        mark).
+    """
+    try:
+        data = sys.stdin.buffer.read() if path == STDIN else Path(path).read_bytes()
+    except FileNotFoundError:
+        raise MistakeError(f"{path}: there is no such file") from None
+    except IsADirectoryError:
+        raise MistakeError(f"{path} is a directory; name a file in it") from None
+    except (OSError, ValueError) as error:
+        raise MistakeError(f"{path} cannot be read: {error}") from None
+    encoding = "utf-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
+    try:
+        return data.decode(encoding)
+    except UnicodeDecodeError as error:
+        name = "standard input" if path == STDIN else path
+        form = encoding.upper().removesuffix("-SIG")
+        raise MistakeError(f"{name} is not {form} text: {error.reason}") from None
+
+
+def check_writable(path: str, *, force: bool) -> None:
+    """Check that a file may be written, before any work is done.
+
+    Raises:
+        MistakeError: The file exists and ``force`` is not set, it is a directory, or its folder
+        does not exist.
+    """
+    if path == STDIN:
+        return
+    target = Path(path)
+    if target.is_dir():
+        raise MistakeError(f"{path} is a directory; name a file in it")
+    if target.is_file() and not force:
+        raise MistakeError(f"{path} exists; pass --force to overwrite it")
+    if not target.parent.is_dir():
+        raise MistakeError(f"{target.parent}: there is no such folder")
+
+
+def write_text(path: str, text: str, *, force: bool) -> None:
+    """Write a file, completely or not at all, or standard output for ``-``.
+
+    An existing file keeps its permissions, and stays where a link leads to. A device or a pipe is
+    written to.
+
+    Raises:
+        MistakeError: As ``check_writable``, or the file cannot be written.
+    """
+    if path == STDIN:
+        put(text)
+        return
+    check_writable(path, force=force)
+    # Half a surrogate pair, as at the end of a truncated answer, cannot be encoded in UTF-8.
+    data = text.encode("utf-8", "replace")
+    try:
+        if Path(path).exists() and not Path(path).is_file():
+            Path(path).write_bytes(data)
+            return
+        target = Path(os.path.realpath(path))
+        part = target.with_name(f".compacter.{os.getpid()}.part")
+        try:
+            part.touch(target.stat().st_mode & 0o777 if target.exists() else 0o666)
+            part.write_bytes(data)
+            part.replace(target)
+        finally:
+            part.unlink(missing_ok=True)
+    except OSError as error:
+        raise MistakeError(f"{path} cannot be written: {error.strerror or error}") from None
+
+
+def print_facts(console: Console, facts: Sequence[tuple[Text, ...]]) -> None:
+    """Print one row for each fact, the last cell wrapped; as paragraphs if the other cells leave no
+    room for it.
+    """
+    grid = Table.grid(padding=(0, 2))
+    for place in range(len(facts[0])):
+        last = place == len(facts[0]) - 1
+        grid.add_column(no_wrap=not last, overflow="fold")
+    for row in facts:
+        grid.add_row(*row)
+    if max(sum(len(cell) + 2 for cell in row[:-1]) for row in facts) <= console.width // 2:
+        console.print(grid)
+        return
+    for row in facts:
+        console.print(Text(" ").join(row))
+
+
+_CONTROLS = dict.fromkeys(
+    (*range(32), *range(127, 160), *range(8234, 8239), *range(8294, 8298))
+) | {
+    ord("\n"): "\n",
+    ord("\t"): "\t",
+}
+
+
+def harmless(text: str) -> str:
+    """Return a text without characters that control a terminal or change the direction of
+    writing.
+    """
+    return text.translate(_CONTROLS)
+
+
+def json_text(value: object, indent: int | None = None) -> str:
+    """Return JSON, in which characters are escaped only if a text cannot be encoded in UTF-8."""
+    text = json.dumps(value, ensure_ascii=False, indent=indent)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return json.dumps(value, indent=indent)
+    return text
+
+
+def put(text: str) -> None:
+    """Write to standard output; exit if its reader has closed it."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _exit_quietly()
+
+
+def print_json(value: object) -> None:
+    """Print an indented JSON document to standard output."""
+    put(json_text(value, indent=2) + "\n")
+
+
+def print_table(
+    console: Console, names: Sequence[str], rows: Sequence[Sequence[str]], *, best: bool = False
+) -> None:
+    """Print a table with its first column aligned left, or a paragraph for each row if the terminal
+    is too narrow.
+
+    Args:
+        console: Console to print to.
+        names: Column headers.
+        rows: Cells of each row.
+        best: Whether to highlight the first row.
+    """
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for place, name in enumerate(names):
+        table.add_column(name, justify="right" if place else "left", no_wrap=True)
+    for place, row in enumerate(rows):
+        table.add_row(*map(Text, row), style="bold green" if best and place == 0 else None)
+    if (
+        Measurement.get(console, console.options.update(max_width=1_000), table).maximum
+        <= console.width
+    ):
+        console.print(table)
+        return
+    for row in rows:
+        console.print(Text(row[0], "bold"))
+        console.print(
+            Text(", ".join(f"{name} {cell}" for name, cell in zip(names[1:], row[1:], strict=True)))
+        )
+
+
+def bar(parts: list[tuple[int, str, str]], whole: int, width: int) -> str:
+    """Return a bar as rich markup. Each part has a size, a character and a style; the rest of
+    ``whole`` is dotted.
+    """
+    drawn = ""
+    used = 0
+    position = 0
+    for size, character, style in parts:
+        position += size
+        cells = round(width * position / max(1, whole)) - used
+        used += cells
+        drawn += f"[{style}]{character * cells}[/]" if cells else ""
+    return drawn + "[dim]" + "·" * max(0, width - used) + "[/]"

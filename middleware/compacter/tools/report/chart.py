@@ -1,0 +1,129 @@
+"""Sawtooth chart of a conversation as SVG: the size of its requests before and after each fold.
+
+The SVG stretches with the page, so it contains no text: labels are HTML beside it, readable on any
+screen. Sizes are known only at folds; between two of them the line is straight.
+"""
+
+from __future__ import annotations
+
+from html import escape
+
+from compacter.tools.report.figures import Fold, Story, plural
+
+WIDTH = 1000
+HEIGHT = 240
+_MOST_TEETH = 250
+"""Largest number of teeth that can be distinguished. If there are more folds, each tooth shows
+several of them."""
+
+
+def sawtooth(story: Story, key: str) -> str:
+    """Return a figure with the chart of one conversation; empty if it has no folds.
+
+    Args:
+        story: The conversation.
+        key: Id that is unique in the page.
+    """
+    teeth = _thinned(story.folds)
+    if not teeth:
+        return ""
+    top = _round_up(max([*(before for before, _ in teeth), story.window or 0]))
+    step = WIDTH / len(teeth)
+
+    def y(tokens: float) -> str:
+        return f"{HEIGHT * (1 - tokens / top):.1f}"
+
+    points = [f"0,{HEIGHT}"]
+    drops = []
+    dots = []
+    for place, (before, after) in enumerate(teeth, 1):
+        x = f"{place * step - step / 4:.1f}"
+        points += [f"{x},{y(before)}", f"{x},{y(after)}"]
+        drops.append(f"M{x},{y(before)}V{y(after)}")
+        dots.append(f"M{x},{y(before)}h0")
+    points.append(f"{WIDTH},{y(teeth[-1][1])}")
+    line = " ".join(points)
+    last = points[-1].partition(",")[0]
+    title = f"{plural(len(story.folds), 'fold')}, requests of up to {story.largest:,} tokens"
+    window = f'<path class="limit" d="M0,{y(story.window)}H{WIDTH}"/>' if story.window else ""
+    return f"""<figure class="chart">
+<div class="scale" aria-hidden="true">{_scale(story, top)}</div>
+<div class="plot"><svg viewBox="0 0 {WIDTH} {HEIGHT}" preserveAspectRatio="none" role="img" \
+aria-labelledby="{key}-t"><title id="{key}-t">{escape(title)}</title>
+<path class="grid" d="M0,{HEIGHT / 2}H{WIDTH}M0,0H{WIDTH}"/>\
+<path class="axis" d="M0,{HEIGHT}H{WIDTH}"/>
+<polygon class="area" points="{line} {last},{HEIGHT}"/>{window}
+<polyline class="size" points="{line}"/><path class="drop" d="{"".join(drops)}"/>\
+<path class="dot" d="{"".join(dots)}"/></svg></div>
+<div class="along" aria-hidden="true">{_along(len(story.folds))}</div>
+<figcaption><span class="key size">size of the request, tokens</span>\
+<span class="key drop">fold</span>\
+{_window_key(story)}\
+<span class="note">sizes are known at folds; between them the line is straight</span></figcaption>
+</figure>
+"""
+
+
+def _scale(story: Story, top: int) -> str:
+    """Return the labels of the vertical axis. Heights in percent are classes: the page allows no
+    style attributes.
+    """
+    height = round(100 * (story.window or 0) / top)
+    shown = [
+        f'<span class="at{at}">{_short(top * at / 100)}</span>'
+        for at in (0, 50, 100)
+        if abs(at - height) > 8
+    ]
+    if story.window:
+        shown.append(f'<span class="at{height} limit-label">{_short(story.window)}</span>')
+    return "".join(shown)
+
+
+def _along(folds: int) -> str:
+    """Return the labels of the horizontal axis."""
+    return f"<span>first call</span><span>folds, in order of time</span><span>fold {folds:,}</span>"
+
+
+def _window_key(story: Story) -> str:
+    if not story.window:
+        return ""
+    source = "" if story.window_stated else ", by the price table"
+    return f'<span class="key limit">window of {story.window:,} tokens{source}</span>'
+
+
+def share_bar(fold: Fold) -> str:
+    """Return a bar with the shares of a fold: kept, summary, and taken out."""
+    whole = max(1, fold.before)
+    summary = fold.summary or 0
+    kept = max(0.0, min(100.0, 100 * (fold.after - summary) / whole))
+    share = max(0.0, min(100.0 - kept, 100 * summary / whole))
+    title = f"{fold.after:,} of {fold.before:,} tokens left"
+    return (
+        f'<svg class="bar" viewBox="0 0 100 10" preserveAspectRatio="none" role="img" '
+        f'aria-label="{title}">'
+        f'<rect class="gone" width="100" height="10"/><rect class="kept" '
+        f'width="{kept:.1f}" height="10"/>'
+        f'<rect class="sum" x="{kept:.1f}" width="{share:.1f}" height="10"/></svg>'
+    )
+
+
+def _thinned(folds: list[Fold]) -> list[tuple[int, int]]:
+    """Return the sizes before and after each fold, combined to at most ``_MOST_TEETH`` pairs."""
+    each = -(-len(folds) // _MOST_TEETH) or 1
+    groups = (folds[start : start + each] for start in range(0, len(folds), each))
+    return [
+        (max(fold.before for fold in group), min(fold.after for fold in group)) for group in groups
+    ]
+
+
+def _round_up(tokens: int) -> int:
+    """Return a round number above ``tokens``, for the end of the scale."""
+    power = int(10 ** max(0, len(str(tokens)) - 2))
+    return max(2, -(-int(tokens * 1.05) // power) * power)
+
+
+def _short(tokens: float) -> str:
+    for unit, size in (("M", 1_000_000), ("k", 1_000)):
+        if tokens >= size:
+            return f"{tokens / size:.1f}".removesuffix(".0") + unit
+    return f"{tokens:.0f}"

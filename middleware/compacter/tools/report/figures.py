@@ -1,0 +1,300 @@
+"""Read events from JSON lines, written by any version, and add up those of each conversation.
+
+A line has the event's fields and, if `JsonLines` wrote it, its type as ``event`` and the time in
+seconds as ``time``. Lines that a hook wrote with ``model_dump_json`` have neither: their type is
+inferred from their fields.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from compacter import models
+
+_TYPICAL_FIELDS = (
+    ("CompactionEvent", "compacted_data_size"),
+    ("CompactionStarted", "head_size"),
+    ("PassagesRecalled", "passages"),
+    ("SilentTruncation", "prompt_tokens"),
+    ("RetriesExhausted", "rounds"),
+    ("CompactionFailed", "error"),
+    ("CompactionSkipped", "reason"),
+    ("CompactionReused", "messages_before"),
+    ("MaxTokensAdjusted", "after"),
+)
+"""Type of event, and a field by which it is recognised; the first field that is present decides."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One event."""
+
+    kind: str
+    """Name of its class, such as ``CompactionEvent``."""
+    fields: dict[str, Any] = field(repr=False)
+    time: float | None = None
+    """Unix time in seconds, if the line has it."""
+
+    def number(self, name: str) -> float:
+        """Return a field that is a number; 0 if it is missing or something else."""
+        return self.known(name) or 0
+
+    def known(self, name: str) -> float | None:
+        """Return a field that is a number; ``None`` if it is missing or something else."""
+        return _number(self.fields.get(name))
+
+    def count(self, name: str) -> int:
+        """Return a field that is a number, as an integer; 0 if it is missing or something else."""
+        return int(self.number(name))
+
+    def text(self, name: str) -> str:
+        """Return a field that is a string; empty if it is missing or something else."""
+        value = self.fields.get(name)
+        return value if isinstance(value, str) else ""
+
+
+def read_lines(lines: Iterable[str]) -> tuple[list[Record], int]:
+    """Return the events in these lines, in order, and the number of lines that could not
+    be read.
+    """
+    found: list[Record] = []
+    strange = 0
+    for line in lines:
+        if not line.strip():
+            continue
+        record = read_line(line)
+        if record is None:
+            strange += 1
+        else:
+            found.append(record)
+    return found, strange
+
+
+def read_line(line: str) -> Record | None:
+    """Return the event in a line, or ``None`` if it contains none."""
+    try:
+        data = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(data, dict):
+        return None
+    stated = data.get("event")
+    kind = (
+        stated
+        if isinstance(stated, str)
+        else next((kind for kind, name in _TYPICAL_FIELDS if name in data), "")
+    )
+    return Record(kind, data, _number(data.get("time"))) if kind else None
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return value if math.isfinite(value) and abs(value) < 1e15 else None
+
+
+# -- figures of each conversation ------------------------------------------------------------------
+
+
+class Prices(NamedTuple):
+    """Prices of one token in USD or, if unknown, relative to an input token."""
+
+    read: float
+    cached: float
+    """Price of an input token in the provider's prompt cache."""
+    written: float
+    in_usd: bool
+
+
+def plural(count: int, what: str) -> str:
+    """Return a number and its noun, such as "1 fold"."""
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+USUAL = Prices(1.0, 0.1, 5.0, in_usd=False)
+"""Relative prices of most providers for a cached and for an output token."""
+
+
+def prices(model: str | None) -> Prices:
+    """Return the prices of a model by litellm's table, or `USUAL`."""
+    known = models.prices(model)
+    if known is None:
+        return USUAL
+    read, cached, written = known
+    return Prices(read, read if cached is None else cached, written, in_usd=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """One compaction. Sizes are estimates in tokens."""
+
+    record: Record
+    before: int
+    after: int
+    summary: int | None
+    """Size of the summary; ``None`` if the events were written without texts."""
+    quoted: int
+    """Largest size of the quotes in a request that followed."""
+    cost: float | None
+    """Price of the summarizer's tokens in USD; ``None`` if unknown."""
+    pays_after: int | None
+    """Number of calls after which it has saved what it cost; ``None``: never."""
+    saves: float | None
+    """USD saved on each later call, at the price of cached tokens; ``None`` if unknown."""
+
+    @property
+    def kept(self) -> int | None:
+        """Size of the messages kept verbatim; ``None`` if the size of the summary is unknown."""
+        return None if self.summary is None else self.after - self.summary
+
+    @property
+    def saved(self) -> int:
+        """Tokens by which each later request is smaller."""
+        return max(0, self.before - self.after)
+
+
+@dataclass(slots=True)
+class Story:
+    """All events of one conversation, in order."""
+
+    key: str
+    """Conversation digest; empty if the events have none."""
+    records: list[Record] = field(default_factory=list)
+    folds: list[Fold] = field(default_factory=list)
+    model: str = ""
+    """Model of most of its events."""
+    window: int | None = None
+    """Context window in tokens, as stated by the provider, else by litellm's table."""
+    window_stated: bool = False
+
+    def of(self, *kinds: str) -> list[Record]:
+        """Return the events of these kinds."""
+        return [record for record in self.records if record.kind in kinds]
+
+    @property
+    def troubles(self) -> list[Record]:
+        """Events of failures, skipped compactions and silent truncations."""
+        return self.of(
+            "CompactionFailed", "CompactionSkipped", "SilentTruncation", "RetriesExhausted"
+        )
+
+    @property
+    def failures(self) -> int:
+        """Number of failed summaries and of calls that were given up."""
+        return len(self.of("CompactionFailed", "RetriesExhausted"))
+
+    @property
+    def saved(self) -> int:
+        """Tokens that folds took out, each counted once."""
+        return sum(fold.saved for fold in self.folds)
+
+    @property
+    def summarizer_tokens(self) -> int:
+        """Tokens that the summarizer read and wrote."""
+        return sum(
+            fold.record.count("input_tokens") + fold.record.count("output_tokens")
+            for fold in self.folds
+        )
+
+    @property
+    def cost(self) -> float | None:
+        """Price of the summarizer's tokens in USD; ``None`` if a part of it is unknown."""
+        costs = [fold.cost for fold in self.folds]
+        return None if None in costs else sum(cost for cost in costs if cost is not None)
+
+    @property
+    def largest(self) -> int:
+        """Size of the largest request, in tokens."""
+        sizes = [fold.before for fold in self.folds]
+        sizes += [record.count("requested") for record in self.of("RetriesExhausted")]
+        return max(sizes, default=0)
+
+    @property
+    def begin(self) -> float | None:
+        """Unix time of the first event, in seconds."""
+        return min(
+            (record.time for record in self.records if record.time is not None), default=None
+        )
+
+    @property
+    def end(self) -> float | None:
+        """Unix time of the last event, in seconds."""
+        return max(
+            (record.time for record in self.records if record.time is not None), default=None
+        )
+
+
+def stories(
+    records: Iterable[Record], *, price: Callable[[str | None], Prices] = prices
+) -> list[Story]:
+    """Return the conversations, in the order in which they first appear."""
+    found: dict[str, Story] = {}
+    for record in records:
+        key = record.text("conversation")
+        found.setdefault(key, Story(key)).records.append(record)
+    for story in found.values():
+        _add_up(story, price)
+    return list(found.values())
+
+
+def _add_up(story: Story, price: Callable[[str | None], Prices]) -> None:
+    names = [record.text("model") for record in story.records if record.text("model")]
+    story.model = Counter(names).most_common(1)[0][0] if names else ""
+    stated = [limit for record in story.records if (limit := record.count("limit"))]
+    story.window_stated = bool(stated)
+    story.window = stated[-1] if stated else models.window(story.model or None)
+    quoted = 0
+    # Backwards, as the quotes in requests that follow a fold belong to it.
+    for record in reversed(story.records):
+        if record.kind == "PassagesRecalled":
+            quoted = max(quoted, record.count("tokens"))
+        elif record.kind == "CompactionEvent":
+            story.folds.append(_fold(record, quoted, price(record.text("model") or None)))
+            quoted = 0
+    story.folds.reverse()
+
+
+def _fold(record: Record, quoted: int, price: Prices) -> Fold:
+    before = record.count("requested") or record.count("original_tokens")
+    after = record.count("compacted_tokens")
+    words = len(record.text("summary")) + len(record.text("ledger"))
+    share = (
+        min(1.0, words / max(1, record.count("compacted_data_size")))
+        if "summary" in record.fields
+        else None
+    )
+    read = record.count("input_tokens")
+    written = record.count("output_tokens")
+    cost = record.known("cost")
+    spent = (
+        cost if cost is not None and price.in_usd else read * price.read + written * price.written
+    )
+    if cost is None and (price.in_usd or not (read or written)):
+        cost = spent if price.in_usd else 0.0
+    return Fold(
+        record=record,
+        before=before,
+        after=after,
+        summary=None if share is None else round(after * share),
+        quoted=quoted,
+        cost=cost,
+        pays_after=_pays_after(spent, before, after, price),
+        saves=max(0, before - after) * price.cached if price.in_usd else None,
+    )
+
+
+def _pays_after(spent: float, before: int, after: int, price: Prices) -> int | None:
+    """Return the number of calls until a fold has saved what it cost; ``None``: never.
+
+    It costs the summarizer's tokens, and once the difference between the full and the cached price
+    of the new request. Each later call saves the cached price of what was taken out.
+    """
+    saves = (before - after) * price.cached
+    if saves <= 0:
+        return None
+    return max(1, math.ceil((spent + after * (price.read - price.cached)) / saves))

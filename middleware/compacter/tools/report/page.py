@@ -1,0 +1,429 @@
+"""The report as one self-contained HTML page, without network access, fonts or libraries."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from hashlib import sha256
+from html import escape
+from importlib.resources import files
+from string import Template
+
+from compacter.tools.report.chart import sawtooth, share_bar
+from compacter.tools.report.figures import Fold, Record, Story, plural
+
+_PAGE = Template("""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src '$style_hash'; \
+script-src '$script_hash'; connect-src $connect; base-uri 'none'; form-action 'none'">
+<meta name="generator" content="compacter">
+<title>$title</title>
+<style>$style</style>
+</head>
+<body>
+<header>
+<h1>$title</h1>
+<p class="soft">$span</p>
+<dl class="cards">$cards</dl>
+</header>
+<main>
+$overview
+$stories
+</main>
+<footer>$foot</footer>
+<script>$script</script>
+</body>
+</html>
+""")
+
+_ABOUT_SIZES = (
+    "Sizes in tokens are estimates, calibrated by the provider's numbers; the "
+    "window is the provider's number where it "
+    "stated one."
+)
+_ABOUT_PAYING = (
+    "“Pays after” counts the calls until a compaction has saved what it cost: the "
+    "summarizer, and reading the new beginning "
+    "once without the prompt cache. Without a known price, a cached token counts a "
+    "tenth and a written one five times "
+    "a token that is read."
+)
+
+_OPEN = 3
+"""Number of conversations that are open at first."""
+_SHOWN = 100
+"""Number of folds of one conversation that are shown at first, the newest ones."""
+
+
+def page(
+    stories: Sequence[Story],
+    *,
+    title: str = "Context report",
+    with_text: bool = True,
+    unread: int = 0,
+    live: bool = False,
+    counts: Iterable[tuple[str, str, str]] = (),
+    notes: Iterable[str] = (),
+) -> str:
+    """Return the HTML of the report.
+
+    Args:
+        stories: The conversations, in the order of the page.
+        title: Title of the page.
+        with_text: Whether to include the text of summaries.
+        unread: Number of lines that could not be read, which the page mentions.
+        live: Whether the page fetches itself again from its server every few seconds.
+        counts: Further figures for the header: name, value and explanation.
+        notes: Further sentences for the footer.
+    """
+    resources = files("compacter.tools.report")
+    heights = "".join(f".at{percent} {{ bottom: {percent}% }}\n" for percent in range(101))
+    style = (resources / "page.css").read_text(encoding="utf-8") + heights
+    script = "".join(
+        (resources / name).read_text(encoding="utf-8")
+        for name in ("page.js", *(["live.js"] if live else []))
+    )
+    # Where something failed is what a reader looks for first.
+    stories = sorted(stories, key=lambda story: not story.failures)
+    several = len(stories) > 1
+    foot = [_ABOUT_SIZES, _ABOUT_PAYING, *map(escape, notes)]
+    if unread:
+        foot.append(f"{plural(unread, 'line')} could not be read, and left out.")
+    return _PAGE.substitute(
+        title=escape(title),
+        style=style,
+        script=script,
+        style_hash=_hash(style),
+        script_hash=_hash(script),
+        connect="'self'" if live else "'none'",
+        span=_span(stories),
+        cards=_cards(stories, counts),
+        overview=_overview(stories) if several else "",
+        stories="".join(
+            _story(story, index, with_text=with_text, is_open=index <= _OPEN)
+            for index, story in enumerate(stories, 1)
+        ),
+        foot="".join(f"<p>{note}</p>" for note in foot),
+    )
+
+
+def _hash(text: str) -> str:
+    return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
+
+
+# -- numbers as text -------------------------------------------------------------------------------
+
+
+def _when(seconds: float | None) -> str:
+    if seconds is None:
+        return ""
+    try:
+        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")
+    except (ValueError, OverflowError, OSError):
+        return ""
+
+
+def _usd(cost: float | None) -> str:
+    if cost is None:
+        return "–"
+    return f"${cost:,.2f}" if cost >= 1 or not cost else f"${cost:.4f}".rstrip("0")
+
+
+def _cell(shown: str, number: float | None = None) -> str:
+    """Return a table cell; ``number`` is its sort key."""
+    return f"<td>{shown}</td>" if number is None else f'<td data-n="{number:.10g}">{shown}</td>'
+
+
+def _name(story: Story, index: int) -> str:
+    return story.key[:12] if story.key else f"conversation {index}"
+
+
+# -- the head --------------------------------------------------------------------------------------
+
+
+def _span(stories: Sequence[Story]) -> str:
+    begins = [story.begin for story in stories if story.begin is not None]
+    ends = [story.end for story in stories if story.end is not None]
+    counted = sum(len(story.records) for story in stories)
+    words = f"{plural(counted, 'event')} of {plural(len(stories), 'conversation')}"
+    if begins and ends:
+        words += f", {_when(min(begins))} to {_when(max(ends))} UTC"
+    return words
+
+
+def _cards(stories: Sequence[Story], counts: Iterable[tuple[str, str, str]]) -> str:
+    folds = [fold for story in stories for fold in story.folds]
+    cards = [card for card in _all_cards(stories, folds) if card[1] not in _NOTHING]
+    return "".join(
+        f"<div><dt>{name}</dt><dd>{value}{f'<small>{small}</small>' if small else ''}</dd></div>"
+        for name, value, small in [*cards, *(tuple(map(escape, count)) for count in counts)]
+    )
+
+
+_NOTHING = ("0", "–", "$0.00", "0.0 s")
+"""Values of cards that are left out: a page about one event should not show eight zeros."""
+
+
+def _all_cards(stories: Sequence[Story], folds: Sequence[Fold]) -> list[tuple[str, str, str]]:
+    """Return each card's name, value and explanation; failures first."""
+    failed = sum(len(story.of("CompactionFailed")) for story in stories)
+    failures = sum(story.failures for story in stories)
+    lost = failures - failed
+    reasons = (
+        f"{plural(failed, 'time')} no summary" * bool(failed),
+        f"{plural(lost, 'call')} given up" * bool(lost),
+    )
+    saved = sum(fold.saved for fold in folds)
+    saves = sum(fold.saves for fold in folds if fold.saves is not None)
+    shares = [fold.saved / fold.before for fold in folds if fold.before]
+    read = sum(fold.record.count("input_tokens") for fold in folds)
+    written = sum(fold.record.count("output_tokens") for fold in folds)
+    costs = [fold.cost for fold in folds]
+    known = [cost for cost in costs if cost is not None]
+    unpriced = len(costs) - len(known)
+    pays = sorted(fold.pays_after for fold in folds if fold.pays_after is not None)
+    recalled = [record for story in stories for record in story.of("PassagesRecalled")]
+    quoted = sum(record.count("passages") for record in recalled)
+    reused = sum(len(story.of("CompactionReused")) for story in stories)
+    ahead = sum(fold.record.text("trigger") == "prepared" for fold in folds)
+    waited = [fold for fold in folds if fold.record.text("trigger") != "prepared"]
+    seconds = sum(fold.record.number("duration") for fold in waited)
+    return [
+        ("Failures", f"{failures:,}", ", ".join(filter(None, reasons))),
+        ("Compactions", f"{len(folds):,}", f"{ahead:,} made ahead" if ahead else ""),
+        ("Calls that used an earlier one", f"{reused:,}", "and paid for no summary"),
+        (
+            "Requests became smaller by",
+            f"{sum(shares) / len(shares):.0%}" if shares else "–",
+            f"on average; {saved:,} tokens in all",
+        ),
+        ("Calls waited", f"{seconds:,.1f} s", f"in all, for {plural(len(waited), 'compaction')}"),
+        ("Summaries took", f"{read + written:,}", f"tokens: {read:,} read, {written:,} written"),
+        (
+            "Spent on summaries",
+            _usd(sum(known)) if known or not costs else "–",
+            f"{unpriced:,} without a price" if unpriced else "",
+        ),
+        (
+            "Saved by them",
+            _usd(saves),
+            "until now, at the price of cached tokens",
+        ),
+        ("Pays after", plural(pays[len(pays) // 2], "call") if pays else "–", "half of them"),
+        ("Passages quoted", f"{quoted:,}", f"in {plural(len(recalled), 'call')}"),
+    ]
+
+
+def _head(names: Iterable[tuple[str, bool]], *, sortable: bool) -> str:
+    cells = "".join(
+        f'<th scope="col"{"" if number else " class=l"}>'
+        f"{f'<button>{name}</button>' if sortable else name}</th>"
+        for name, number in names
+    )
+    return f"<thead><tr>{cells}</tr></thead>"
+
+
+def _table(label: str, head: str, rows: Iterable[str], *, sortable: bool = False) -> str:
+    kind = ' class="sortable"' if sortable else ""
+    return (
+        f'<div class="scroll" role="region" aria-label="{escape(label)}" tabindex="0">'
+        f"<table{kind}>{head}<tbody>{''.join(rows)}</tbody></table></div>\n"
+    )
+
+
+_MANY = 100
+"""Number of conversations from which the table has a filter and shows as many at a time."""
+_FILTER = f"""<p class="filter"><label>Only conversations with <input type="search"></label>
+<button type="button" data-more="{_MANY}" hidden>Show {_MANY} more</button></p>
+"""
+
+
+def _overview(stories: Sequence[Story]) -> str:
+    names = [
+        ("Conversation", False),
+        ("Model", False),
+        *(
+            (name, True)
+            for name in (
+                "Compactions",
+                "Largest",
+                "Window",
+                "Saved",
+                "Summarizer",
+                "Spent",
+                "Failures",
+            )
+        ),
+        ("Last event", True),
+    ]
+    rows = (
+        f'<tr><th scope="row" class="l"><a href="#c{index}">{escape(_name(story, index))}</a></th>'
+        f'<td class="l name">{escape(story.model) or "–"}</td>'
+        + _cell(f"{len(story.folds):,}", len(story.folds))
+        + _cell(f"{story.largest:,}", story.largest)
+        + _cell(f"{story.window:,}" if story.window else "–", story.window or 0)
+        + _cell(f"{story.saved:,}", story.saved)
+        + _cell(f"{story.summarizer_tokens:,}", story.summarizer_tokens)
+        + _cell(_usd(story.cost), -1 if story.cost is None else story.cost)
+        + _cell(
+            f'<span class="bad">{story.failures:,}</span>' if story.failures else "0",
+            story.failures,
+        )
+        + _cell(_when(story.end) or "–", story.end or 0)
+        + "</tr>\n"
+        for index, story in enumerate(stories, 1)
+    )
+    head = _head(names, sortable=True)
+    search = _FILTER if len(stories) >= _MANY else ""
+    table = _table("Conversations", head, rows, sortable=True)
+    return f"<h2>Conversations</h2>\n{search}{table}"
+
+
+# -- one conversation ------------------------------------------------------------------------------
+
+
+def _story(story: Story, index: int, *, with_text: bool, is_open: bool) -> str:
+    facts = [story.model] if story.model else []
+    facts += [plural(len(story.folds), "compaction"), f"{story.saved:,} tokens saved"]
+    if story.failures:
+        facts.append(plural(story.failures, "failure"))
+    name = escape(_name(story, index))
+    place = f"conversation {index}"
+    body = _others(story, place) + sawtooth(story, f"c{index}") + _folds(story, place)
+    if with_text:
+        body += _texts(story)
+    return (
+        f'<details class="story" id="c{index}"{" open" if is_open else ""}><summary><h2>{name}</h2>'
+        f"<span>{escape(', '.join(facts))}</span></summary><div>{body}</div></details>\n"
+    )
+
+
+def _folds(story: Story, name: str) -> str:
+    if not story.folds:
+        return ""
+    names = [("No.", True), ("By", False), ("Share kept", False)]
+    head = _head([*names, *((name, True) for name in _fold_cells(story.folds[0]))], sortable=False)
+    rows = [_fold_row(fold, number) for number, fold in enumerate(story.folds, 1)]
+    older = rows[:-_SHOWN]
+    newer = rows[-_SHOWN:]
+    table = _table(f"Compactions of {name}", head, newer)
+    if older:
+        table = (
+            _earlier(
+                "compactions", len(older), _table(f"Earlier compactions of {name}", head, older)
+            )
+            + table
+        )
+    keys = '<p class="keys"><span class="key kept">kept</span><span class="key sum">summary</span>'
+    keys += '<span class="key gone">no longer in the request</span></p>'
+    return f"<h3>Compactions</h3>{table}{keys}"
+
+
+def _earlier(what: str, count: int, html: str) -> str:
+    """Return long content in a closed element, which a browser lays out only when it is opened."""
+    return f'<details class="text"><summary>{count:,} earlier {what}</summary>{html}</details>\n'
+
+
+def _fold_row(fold: Fold, number: int) -> str:
+    record = fold.record
+    notes = (
+        [record.text("trigger").replace("_", " ")]
+        if record.text("trigger") != "token_limit"
+        else []
+    )
+    by = escape(_way(record)) + "".join(f" <small>{escape(note)}</small>" for note in notes)
+    by += ' <small class="bad">fallback</small>' if record.fields.get("fallback") else ""
+    return (
+        f'<tr><th scope="row">{number}</th><td class="l">{by}</td><td '
+        f'class="l">{share_bar(fold)}</td>'
+        f"{''.join(map(_cell, _fold_cells(fold).values()))}</tr>\n"
+    )
+
+
+def _way(record: Record) -> str:
+    """Return how a compaction was made: a summary without a model is not called one of a model."""
+    strategy = record.text("strategy")
+    if strategy == "summarize" and not record.count("summarizer_calls"):
+        return "extractive"
+    return strategy.replace("_", " ")
+
+
+def _fold_cells(fold: Fold) -> dict[str, str]:
+    """Return the numbers of a fold by the headings of their columns."""
+    record = fold.record
+    return {
+        "Before": f"{fold.before:,}",
+        "After": f"{fold.after:,}",
+        "Kept": "–" if fold.kept is None else f"{fold.kept:,}",
+        "Summary": "–" if fold.summary is None else f"{fold.summary:,}",
+        "Quoted": f"{fold.quoted:,}",
+        "Messages": f"{record.count('messages_before'):,} to {record.count('messages_after'):,}",
+        "Summarizer": f"{record.count('input_tokens') + record.count('output_tokens'):,}",
+        "Spent": _usd(fold.cost),
+        "Seconds": f"{record.number('duration'):.1f}",
+        "Pays after": "never" if fold.pays_after is None else plural(fold.pays_after, "call"),
+    }
+
+
+_WORDS = {
+    "CompactionFailed": "failed",
+    "CompactionSkipped": "skipped",
+    "SilentTruncation": "cut by the server",
+    "RetriesExhausted": "given up",
+    "MaxTokensAdjusted": "output limit lowered",
+    "MessageShortened": "message shortened",
+}
+
+
+def _others(story: Story, name: str) -> str:
+    shown = [record for record in story.records if record.kind in _WORDS]
+    if not shown:
+        return ""
+    grouped: dict[tuple[str, str], list[Record]] = {}
+    for record in shown:
+        grouped.setdefault((record.kind, _reason(record)), []).append(record)
+    rows = (
+        f'<tr><th scope="row" class="l">{_WORDS[kind]}</th><td class="l wide">{escape(reason)}</td>'
+        f"<td>{len(records):,}</td><td>{_when(records[-1].time) or '–'}</td></tr>\n"
+        for (kind, reason), records in grouped.items()
+    )
+    head = _head([("What", False), ("Why", False), ("Times", True), ("Last", True)], sortable=False)
+    return f"<h3>Other events</h3>{_table(f'Failures of {name}', head, rows)}"
+
+
+def _reason(record: Record) -> str:
+    if record.kind == "SilentTruncation":
+        return (
+            f"about {record.count('expected_tokens'):,} tokens were sent, "
+            f"{record.count('prompt_tokens'):,} read"
+        )
+    if record.kind == "MaxTokensAdjusted":
+        return f"from {record.count('before'):,} to {record.count('after'):,} tokens"
+    if record.kind == "MessageShortened":
+        return f"from {record.count('before'):,} to {record.count('after'):,} characters"
+    reason = record.text("reason").replace("_", " ")
+    error = record.text("error")
+    return reason + (f" ({error})" if error and error not in reason else "")
+
+
+def _texts(story: Story) -> str:
+    found: list[str] = []
+    for number, fold in enumerate(story.folds, 1):
+        text = "\n\n".join(
+            filter(None, (fold.record.text(name).strip() for name in ("summary", "ledger")))
+        )
+        if text:
+            found.append(
+                f'<details class="text"><summary>Summary {number}, {len(text):,} characters'
+                "</summary>"
+                f"<pre>{escape(text)}</pre></details>\n"
+            )
+    older = found[:-_SHOWN]
+    newer = "".join(found[-_SHOWN:])
+    if older:
+        newer = _earlier("texts", len(older), "".join(older)) + newer
+    return f"<h3>Summaries</h3>{newer}" if found else ""

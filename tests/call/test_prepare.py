@@ -1,0 +1,676 @@
+"""Compactions made ahead: nobody waits for a summary."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import os
+import subprocess
+import sys
+import threading
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+
+from compacter import Compacter, CompactionPlan, InProcessMemory, SQLiteMemory
+from compacter.call.preparations import MOST_AT_ONCE, Preparation, Preparations
+from compacter.errors import ConfigurationError
+from compacter.events import (
+    CompactionEvent,
+    CompactionReused,
+    CompactionSkipped,
+    PreparationFailed,
+)
+from compacter.io import SYNC
+from compacter.testing import ScriptedModel
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.conversations import Chat
+
+WINDOW = 1_000
+AT = 700
+SAID = "They talked about barrels and the price of each of them."
+
+
+class Writer:
+    """A summarizer whose work a test holds up until it lets go."""
+
+    def __init__(self, *, held: bool = False) -> None:
+        self.began = threading.Semaphore(0)
+        self.go = threading.Event()
+        self.asked: list[list[Chat]] = []
+        self.fails = False
+        if not held:
+            self.go.set()
+
+    def __call__(self, messages: list[Chat], **_: Any) -> str:
+        self.asked.append(messages)
+        self.began.release()
+        assert self.go.wait(30)
+        if self.fails:
+            raise ConnectionError("no route to the model")
+        return SAID
+
+
+class Talk:
+    """One conversation that a program keeps and resends: 100 tokens a turn."""
+
+    def __init__(self, completion: Any, *, name: str = "one", start: int = 0) -> None:
+        self.completion = completion
+        self.messages: list[Chat] = [{"role": "system", "content": f"You are clerk {name}."}]
+        self.number = start
+
+    def ask(self, **options: Any) -> list[Chat]:
+        self.number += 1
+        question = f"Question {self.number} of {self.messages[0]['content']}".ljust(196, "?")
+        self.messages.append({"role": "user", "content": question})
+        sent = list(self.messages)
+        self.completion(model="m", messages=sent, **options)
+        self.answer()
+        return sent
+
+    def answer(self) -> None:
+        answer = f"Answer {self.number}".ljust(196, ".")
+        self.messages.append({"role": "assistant", "content": answer})
+
+    async def aask(self) -> None:
+        self.number += 1
+        question = f"Question {self.number} of {self.messages[0]['content']}".ljust(196, "?")
+        self.messages.append({"role": "user", "content": question})
+        await self.completion(model="m", messages=list(self.messages))
+        self.answer()
+
+
+@pytest.fixture
+def writer() -> Iterator[Writer]:
+    writer = Writer()
+    yield writer
+    writer.go.set()
+
+
+@pytest.fixture
+def model() -> ScriptedModel:
+    return ScriptedModel(window=WINDOW)
+
+
+def make(writer: Any, **options: Any) -> tuple[Compacter, list[Any]]:
+    events: list[Any] = []
+    given = {"prepare_tokens": AT, "recall": None, **options}
+    return Compacter(summarizer=writer, on_event=events.append, **given), events
+
+
+def of(events: list[Any], kind: type) -> list[Any]:
+    return [event for event in events if isinstance(event, kind)]
+
+
+def is_compacted(messages: Any) -> bool:
+    return any(SAID in str(message["content"]) for message in messages)
+
+
+class TestItIsMadeAhead:
+    def test_once_a_reply_shows_the_size_and_not_before(
+        self, writer: Writer, model: ScriptedModel
+    ) -> None:
+        compacter, _ = make(writer)
+        talk = Talk(compacter.wrap(model.completion))
+        talk.ask()
+        while model.requests[-1].tokens < AT:
+            assert writer.asked == []
+            talk.ask()
+            assert compacter.drain(30)
+        assert len(writer.asked) == 1
+
+    def test_and_not_in_force_before_it_is_due(self, writer: Writer, model: ScriptedModel) -> None:
+        compacter, _ = make(writer)
+        talk = Talk(compacter.wrap(model.completion))
+        for _ in range(9):
+            talk.ask()
+            compacter.drain(30)
+        assert len(writer.asked) == 1
+        assert [len(request.messages) for request in model.requests] == list(range(2, 20, 2))
+
+    def test_from_what_the_program_had_said_then(
+        self, writer: Writer, model: ScriptedModel
+    ) -> None:
+        compacter, events = make(writer)
+        talk = Talk(compacter.wrap(model.completion))
+        for _ in range(11):
+            talk.ask()
+            compacter.drain(30)
+        sent = talk.ask()
+        last = model.requests[-1]
+        assert is_compacted(last.messages)
+        # What was said meanwhile stays verbatim behind it.
+        assert list(last.messages[-6:]) == sent[-6:]
+        (used,) = of(events, CompactionReused)
+        assert used.prepared
+        assert len(writer.asked) == 1
+
+    def test_with_one_refusal_where_the_window_is_unknown_and_none_after_it(
+        self, writer: Writer, model: ScriptedModel
+    ) -> None:
+        compacter, _ = make(writer)
+        talk = Talk(compacter.wrap(model.completion))
+        for _ in range(40):
+            talk.ask()
+            compacter.drain(30)
+        assert sum(request.refused for request in model.requests) == 1
+        assert compacter.totals.prepared_used >= 3
+
+    def test_for_a_trigger_too(self, writer: Writer, model: ScriptedModel) -> None:
+        compacter, events = make(writer, trigger_tokens=900)
+        talk = Talk(compacter.wrap(model.completion))
+        for _ in range(30):
+            talk.ask()
+            compacter.drain(30)
+        assert not any(request.refused for request in model.requests)
+        assert {event.trigger for event in of(events, CompactionEvent)} == {"prepared"}
+        assert max(request.tokens for request in model.requests) < 900
+
+    def test_of_replies_without_usage_and_of_streams_by_an_estimate(self, writer: Writer) -> None:
+        model = ScriptedModel(window=WINDOW, usage=False)
+        compacter, _ = make(writer)
+        talk = Talk(compacter.wrap(model.completion))
+        for _ in range(8):
+            talk.ask()
+        for _ in range(2):
+            talk.messages.append({"role": "user", "content": "And then?"})
+            list(talk.completion(model="m", messages=list(talk.messages), stream=True))
+        assert compacter.drain(30)
+        assert len(writer.asked) == 1
+
+    def test_at_a_share_of_the_window_once_that_is_known(
+        self, writer: Writer, model: ScriptedModel
+    ) -> None:
+        compacter, events = make(writer, prepare_tokens=0.7)
+        talk = Talk(compacter.wrap(model.completion))
+        for _ in range(9):
+            talk.ask()
+        assert writer.asked == []
+        (told,) = of(events, CompactionSkipped)
+        assert (told.trigger, told.reason) == ("prepared", "unknown_window")
+        for _ in range(20):
+            talk.ask()
+            compacter.drain(30)
+        assert sum(request.refused for request in model.requests) == 1
+        assert compacter.totals.prepared_used >= 1
+
+    def test_by_the_wrapped_call_itself(self, model: ScriptedModel) -> None:
+        events: list[Any] = []
+        compacter = Compacter(prepare_tokens=AT, recall=None, on_compaction=events.append)
+        talk = Talk(compacter.wrap(model.completion))
+        for _ in range(12):
+            talk.ask()
+            compacter.drain(30)
+        assert [event.trigger for event in events] == ["prepared"]
+
+
+class TestTheCallThatStartedIt:
+    def test_is_not_delayed(self, model: ScriptedModel) -> None:
+        writer = Writer(held=True)
+        compacter, _ = make(writer)
+        talk = Talk(compacter.wrap(model.completion))
+        for _ in range(8):
+            talk.ask()
+        assert writer.began.acquire(timeout=30)
+        assert not compacter.drain(0)
+        writer.go.set()
+        assert compacter.drain(30)
+
+    def test_does_not_fail_with_it_and_the_normal_way_is_taken(
+        self, writer: Writer, model: ScriptedModel
+    ) -> None:
+        writer.fails = True
+        compacter, events = make(writer)
+        talk = Talk(compacter.wrap(model.completion))
+        for _ in range(9):
+            talk.ask()
+            compacter.drain(30)
+        failed = of(events, PreparationFailed)
+        assert failed
+        assert failed[0].error == "ConnectionError"
+        assert "no route" not in failed[0].model_dump_json()
+        writer.fails = False
+        for _ in range(3):
+            talk.ask()
+            compacter.drain(30)
+        assert is_compacted(model.requests[-1].messages)
+
+    def test_asks_a_failing_summarizer_again_only_after_some_calls(
+        self, writer: Writer, model: ScriptedModel
+    ) -> None:
+        writer.fails = True
+        compacter, events = make(writer, min_calls_between=3, fallback=None)
+        talk = Talk(compacter.wrap(model.completion))
+        for _ in range(9):
+            talk.ask()
+            compacter.drain(30)
+        assert len(of(events, PreparationFailed)) == 1
+
+    def test_is_not_held_up_by_a_summarizer_that_hangs(self, model: ScriptedModel) -> None:
+        writer = Writer(held=True)
+        compacter, events = make(writer, timeout=0.05)
+        talk = Talk(compacter.wrap(model.completion))
+        for _ in range(8):
+            talk.ask()
+        assert compacter.drain(30)
+        assert [event.error for event in of(events, PreparationFailed)] == ["TimeoutError"]
+        writer.go.set()
+
+
+class TestACallThatComesDue:
+    def test_waits_for_the_summary_that_is_being_made(self, model: ScriptedModel) -> None:
+        writer = Writer(held=True)
+        compacter, events = make(writer)
+        talk = Talk(compacter.wrap(model.completion))
+        for _ in range(9):
+            talk.ask()
+        assert writer.began.acquire(timeout=30)
+        due = threading.Thread(target=lambda: [talk.ask() for _ in range(3)])
+        due.start()
+        due.join(0.05)
+        assert due.is_alive()
+        writer.go.set()
+        due.join(30)
+        assert len(writer.asked) == 1
+        assert len(of(events, CompactionReused)) == 1
+
+    def test_makes_it_itself_if_the_conversation_was_edited(
+        self, writer: Writer, model: ScriptedModel
+    ) -> None:
+        compacter, events = make(writer)
+        talk = Talk(compacter.wrap(model.completion))
+        for _ in range(10):
+            talk.ask()
+            compacter.drain(30)
+        talk.messages[1] = {"role": "user", "content": "Something else.".ljust(196)}
+        talk.ask()
+        assert of(events, CompactionReused) == []
+        assert [event.trigger for event in of(events, CompactionEvent)] == [
+            "prepared",
+            "token_limit",
+        ]
+
+    def test_takes_nothing_that_was_edited_in_place_while_it_was_made(
+        self, model: ScriptedModel
+    ) -> None:
+        writer = Writer(held=True)
+        memory = InProcessMemory()
+        compacter, _ = make(writer, memory=memory)
+        talk = Talk(compacter.wrap(model.completion))
+        for _ in range(8):
+            talk.ask()
+        assert writer.began.acquire(timeout=30)
+        talk.messages[1]["content"] = "Something else.".ljust(196)
+        writer.go.set()
+        assert compacter.drain(30)
+        assert memory.empty()
+
+    def test_does_not_wait_for_itself(self, writer: Writer, model: ScriptedModel) -> None:
+        compacter, events = make(writer)
+        talk = Talk(compacter.wrap(model.completion))
+
+        @compacter.on_compaction
+        def repeat(event: CompactionEvent) -> None:
+            if event.trigger == "prepared":
+                long = [*talk.messages, {"role": "user", "content": "x" * 4 * (WINDOW - AT)}]
+                talk.completion(model="m", messages=long)
+
+        for _ in range(8):
+            talk.ask()
+        assert compacter.drain(30)
+        assert of(events, CompactionReused)
+
+
+class TestItIsACompactionLikeAnyOther:
+    def test_in_events_and_totals(self, writer: Writer, model: ScriptedModel) -> None:
+        compacter, events = make(writer)
+        talk = Talk(compacter.wrap(model.completion))
+        for _ in range(12):
+            talk.ask()
+            compacter.drain(30)
+        (made,) = of(events, CompactionEvent)
+        assert (made.trigger, made.attempt, made.summary) == ("prepared", 0, SAID)
+        totals = compacter.totals
+        assert (totals.prepared, totals.prepared_used, totals.rounds, totals.reused) == (1, 1, 1, 0)
+        assert totals.summarizer_calls == 1
+
+    def test_a_hook_may_veto_it(self, writer: Writer, model: ScriptedModel) -> None:
+        plans: list[Any] = []
+
+        def veto(plan: CompactionPlan) -> bool:
+            plans.append(plan.trigger)
+            return plan.trigger != "prepared"
+
+        compacter, _ = make(writer, before_compaction=veto)
+        talk = Talk(compacter.wrap(model.completion))
+        for _ in range(9):
+            talk.ask()
+            compacter.drain(30)
+        assert plans[:1] == ["prepared"]
+        assert writer.asked == []
+
+    def test_it_keeps_rules_and_is_redacted(self, writer: Writer, model: ScriptedModel) -> None:
+        compacter, _ = make(
+            writer,
+            rules=["Answer in French."],
+            redact=lambda text: text.replace("Question 2", "[gone]"),
+        )
+        talk = Talk(compacter.wrap(model.completion))
+        for _ in range(12):
+            talk.ask()
+            compacter.drain(30)
+        assert "Question 2" not in str(writer.asked)
+        assert "Answer in French." in str(model.requests[-1].messages)
+
+    @pytest.mark.parametrize("memory", ["none", "in-process", "sqlite"])
+    def test_with_any_memory(
+        self, memory: str, writer: Writer, model: ScriptedModel, tmp_path: Path
+    ) -> None:
+        memories: dict[str, Any] = {
+            "none": lambda: None,
+            "in-process": InProcessMemory,
+            "sqlite": lambda: SQLiteMemory(tmp_path / "memory.db"),
+        }
+        compacter, _ = make(writer, memory=memories[memory]())
+        talk = Talk(compacter.wrap(model.completion))
+        for _ in range(12):
+            talk.ask()
+            compacter.drain(30)
+        assert is_compacted(model.requests[-1].messages)
+        assert len(writer.asked) == 1
+
+    def test_another_process_with_the_same_memory_uses_it_and_makes_none(
+        self, writer: Writer, model: ScriptedModel, tmp_path: Path
+    ) -> None:
+        here, _ = make(writer, memory=SQLiteMemory(tmp_path / "memory.db"))
+        there, events = make(writer, memory=SQLiteMemory(tmp_path / "memory.db"))
+        talk = Talk(here.wrap(model.completion))
+        for _ in range(8):
+            talk.ask()
+            here.drain(30)
+        talk.completion = there.wrap(model.completion)
+        for _ in range(4):
+            talk.ask()
+            there.drain(30)
+        assert [event.prepared for event in of(events, CompactionReused)] == [True]
+        assert len(writer.asked) == 1
+
+    def test_it_is_nobody_elses(self, writer: Writer, model: ScriptedModel) -> None:
+        compacter, _ = make(writer)
+        completion = compacter.wrap(model.completion)
+        talks = [Talk(completion, name=f"n{number}") for number in range(5)]
+        for _ in range(14):
+            for number, talk in enumerate(talks):
+                talk.ask()
+                assert f"clerk n{number}" in str(model.requests[-1].messages)
+                others = {f"clerk n{other}." for other in range(5)} - {f"clerk n{number}."}
+                assert not any(other in str(model.requests[-1].messages) for other in others)
+            compacter.drain(30)
+
+
+class TestWhereItRuns:
+    def test_with_the_context_variables_of_the_call(self, model: ScriptedModel) -> None:
+        request: contextvars.ContextVar[str] = contextvars.ContextVar("request")
+        seen: list[str] = []
+
+        def summarizer(messages: list[Chat]) -> str:
+            seen.append(request.get())
+            return SAID
+
+        compacter, _ = make(summarizer)
+        talk = Talk(compacter.wrap(model.completion))
+        request.set("r-17")
+        for _ in range(8):
+            talk.ask()
+        assert compacter.drain(30)
+        assert seen == ["r-17"]
+
+    def test_in_a_daemon_thread_of_a_sync_program(self, model: ScriptedModel) -> None:
+        threads: list[threading.Thread] = []
+
+        def summarizer(messages: list[Chat]) -> str:
+            threads.append(threading.current_thread())
+            return SAID
+
+        compacter, _ = make(summarizer)
+        talk = Talk(compacter.wrap(model.completion))
+        for _ in range(8):
+            talk.ask()
+        assert compacter.drain(30)
+        assert [thread.daemon for thread in threads] == [True]
+        assert threads[0] is not threading.current_thread()
+
+    def test_in_a_task_of_an_asyncio_program(self, model: ScriptedModel) -> None:
+        request: contextvars.ContextVar[str] = contextvars.ContextVar("request")
+        seen: list[Any] = []
+
+        async def summarizer(messages: list[Chat]) -> str:
+            seen.append((request.get(), threading.current_thread()))
+            await asyncio.sleep(0)
+            return SAID
+
+        compacter, events = make(summarizer)
+
+        async def program() -> None:
+            request.set("r-18")
+            talk = Talk(compacter.wrap(model.acompletion))
+            for _ in range(12):
+                await talk.aask()
+                assert await compacter.adrain(30)
+
+        asyncio.run(program())
+        assert seen == [("r-18", threading.current_thread())]
+        assert [event.prepared for event in of(events, CompactionReused)] == [True]
+
+    @pytest.mark.parametrize("with_nursery", [False, True])
+    def test_under_trio_only_in_a_nursery_that_was_handed_over(
+        self, with_nursery: bool, writer: Writer, model: ScriptedModel
+    ) -> None:
+        compacter, _ = make(writer)
+
+        async def acompletion(model_name: str, messages: list[Chat]) -> Any:
+            return model.completion(model_name, messages)
+
+        async def call(**given: Any) -> Any:
+            return await wrapped(given["model"], given["messages"])
+
+        wrapped = compacter.wrap(acompletion)
+
+        async def program() -> None:
+            async with trio.open_nursery() as nursery:
+                if with_nursery:
+                    compacter.prepare_in(nursery)
+                talk = Talk(call)
+                for _ in range(8):
+                    await talk.aask()
+                    assert await compacter.adrain(30)
+
+        trio.run(program)
+        assert len(writer.asked) == with_nursery
+
+    @pytest.mark.filterwarnings("error")
+    @pytest.mark.parametrize("ending", ["run", "closed"])
+    def test_the_end_of_its_loop_ends_it_without_a_word(
+        self, ending: str, model: ScriptedModel, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        began = asyncio.Event()
+
+        async def summarizer(messages: list[Chat]) -> str:
+            began.set()
+            await asyncio.Event().wait()
+            return SAID
+
+        compacter, events = make(summarizer)
+
+        async def program() -> None:
+            talk = Talk(compacter.wrap(model.acompletion))
+            for _ in range(8):
+                await talk.aask()
+            await began.wait()
+
+        if ending == "run":
+            asyncio.run(program())
+        else:
+            loop = asyncio.new_event_loop()
+            loop.run_until_complete(program())
+            loop.close()
+        assert compacter.drain(30)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            import gc
+
+            gc.collect()
+        assert caplog.records == []
+        assert of(events, PreparationFailed) == []
+
+    def test_the_end_of_the_process_does_not_wait_for_it(self) -> None:
+        program = """
+import threading
+from compacter import Compacter
+from compacter.testing import ScriptedModel
+
+began = threading.Event()
+
+def hangs(messages):
+    began.set()
+    threading.Event().wait()
+
+completion = Compacter(prepare_tokens=500, summarizer=hangs).wrap(ScriptedModel().completion)
+words = [{"role": role, "content": "word " * 100} for role in ("user", "assistant") * 4]
+completion("m", [*words, {"role": "user", "content": "And now?"}])
+assert began.wait(30)
+print("ended")
+"""
+        ended = subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
+        )
+        assert (ended.stdout, ended.stderr) == ("ended\n", "")
+
+    @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+    @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+    def test_a_forked_child_inherits_none(self, model: ScriptedModel) -> None:
+        writer = Writer(held=True)
+        compacter, _ = make(writer)
+        talk = Talk(compacter.wrap(model.completion))
+        for _ in range(8):
+            talk.ask()
+        assert writer.began.acquire(timeout=30)
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if compacter.drain(5) else 1)
+        assert os.waitpid(child, 0)[1] == 0
+        writer.go.set()
+        assert compacter.drain(30)
+
+
+class TestTheLine:
+    """At most eight run at once; of the others the one nearest to its limit comes next."""
+
+    def preparations(
+        self, count: int, tenants: int = 1
+    ) -> tuple[
+        Preparations, list[Preparation], threading.Semaphore, list[int], threading.Semaphore
+    ]:
+        line = Preparations()
+        go = threading.Semaphore(0)
+        order: list[int] = []
+        began = threading.Semaphore(0)
+
+        def work(number: int) -> Any:
+            async def make() -> None:
+                order.append(number)
+                began.release()
+                assert go.acquire(timeout=30)
+
+            return make
+
+        made = [
+            Preparation(
+                key=("scope", str(number)),
+                messages=[number],
+                nearness=number / count,
+                tenant=number % tenants,
+                io=SYNC,
+                make=work(number),
+            )
+            for number in range(count)
+        ]
+        return line, made, go, order, began
+
+    def drain(self, line: Preparations) -> bool:
+        from compacter.io import run
+
+        return run(line.drain(SYNC, 30))
+
+    def test_has_the_nearest_first(self) -> None:
+        line, made, go, order, began = self.preparations(20)
+        for preparation in made:
+            line.offer(preparation)
+        for _ in range(MOST_AT_ONCE):
+            assert began.acquire(timeout=30)
+        assert sorted(order) == list(range(MOST_AT_ONCE))
+        for _ in range(12):
+            go.release()
+            assert began.acquire(timeout=30)
+        assert order[MOST_AT_ONCE:] == list(range(19, MOST_AT_ONCE - 1, -1))
+        go.release(MOST_AT_ONCE)
+        assert self.drain(line)
+
+    def test_lets_callers_take_turns(self) -> None:
+        line, made, go, order, began = self.preparations(40, tenants=2)
+        for preparation in [item for item in made if item.tenant == 1]:
+            line.offer(preparation)
+        for _ in range(MOST_AT_ONCE):
+            assert began.acquire(timeout=30)
+        line.offer(made[0])
+        go.release()
+        assert began.acquire(timeout=30)
+        assert order[MOST_AT_ONCE] == 0
+        go.release(40)
+        assert self.drain(line)
+
+    def test_has_one_place_for_a_conversation(self) -> None:
+        line, made, go, order, began = self.preparations(9)
+        for preparation in made:
+            line.offer(preparation)
+        for _ in range(MOST_AT_ONCE):
+            assert began.acquire(timeout=30)
+        for _ in range(5):
+            line.offer(made[8])
+        go.release(40)
+        assert self.drain(line)
+        assert order.count(8) == 1
+
+    def test_drops_a_conversation_whose_compaction_is_due(self) -> None:
+        line, made, go, order, began = self.preparations(9)
+        for preparation in made:
+            line.offer(preparation)
+        for _ in range(MOST_AT_ONCE):
+            assert began.acquire(timeout=30)
+        assert line.due(("scope", "8"), [8, "and more"]) is None
+        go.release(40)
+        assert self.drain(line)
+        assert 8 not in order
+
+
+class TestBadInput:
+    @pytest.mark.parametrize(("prepare", "trigger"), [(800, 800), (0.8, 0.8), (0.9, 0.8)])
+    def test_a_size_at_or_above_the_trigger_is_refused(self, prepare: Any, trigger: Any) -> None:
+        with pytest.raises(ConfigurationError, match="prepare_tokens: must be below"):
+            Compacter(prepare_tokens=prepare, trigger_tokens=trigger)
+
+    @pytest.mark.parametrize("prepare", [True, -1, 0, "0.7", 1.5])
+    def test_what_is_no_size_is_refused(self, prepare: Any) -> None:
+        with pytest.raises(ConfigurationError, match="prepare_tokens"):
+            Compacter(prepare_tokens=prepare)
+
+    @pytest.mark.parametrize(("trigger", "prepare"), [(0.6, 0.525), (800, 700)])
+    def test_for_agents_stays_below_a_trigger_of_ones_own(self, trigger: Any, prepare: Any) -> None:
+        options = Compacter.for_agents(trigger_tokens=trigger).options
+        assert options.prepare_tokens == pytest.approx(prepare)

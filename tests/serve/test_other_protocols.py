@@ -1,0 +1,362 @@
+"""Gemini, Ollama and Bedrock: each in the same cells as the other protocols."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import boto3
+import botocore.config
+import httpx
+import pytest
+from google import genai
+from google.genai import types
+from tests.clients import loopback
+
+from compacter.errors import ConfigurationError
+from compacter.gateway.serve import main
+from compacter.gateway.serve.protocols import protocol_of
+from compacter.memory import SQLiteMemory
+
+Serve = Callable[..., Any]
+Turn = tuple[str, str]
+
+
+def ollama(server: loopback.Provider, path: str, body: loopback.Body) -> loopback.Answer:
+    """Ollama with ``truncate: false``: it streams lines of JSON unless it is told not to."""
+    assert path == "/api/chat"
+    streaming = body.get("stream", True)
+    tokens = server.too_long(body["messages"])
+    if tokens:
+        text = f"the input length ({tokens} tokens) exceeds the context length (1500 tokens)"
+        if streaming and server.refuse == "event":
+            lines = [{"model": "m", "message": {"role": "assistant", "content": ""}, "done": False}]
+            return ndjson([*lines, {"error": text}])
+        return loopback.json_answer({"error": text}, 400)
+    done = {
+        "model": "m",
+        "done": True,
+        "done_reason": "stop",
+        "prompt_eval_count": 90,
+        "eval_count": 9,
+    }
+    pieces = [
+        {"model": "m", "message": {"role": "assistant", "content": piece}, "done": False}
+        for piece in loopback.PIECES
+    ]
+    if streaming:
+        last = {**done, "message": {"role": "assistant", "content": ""}}
+        return ndjson([*pieces, last])
+    return loopback.json_answer(
+        {**done, "message": {"role": "assistant", "content": loopback.WORDS}}
+    )
+
+
+def ndjson(lines: list[dict[str, Any]]) -> loopback.Answer:
+    body = "".join(f"{json.dumps(line)}\n" for line in lines).encode()
+    return loopback.Answer(body, "application/x-ndjson")
+
+
+class GeminiArray:
+    """``streamGenerateContent`` without ``alt=sse``: one JSON array, piece by piece."""
+
+    def __call__(
+        self, server: loopback.Provider, path: str, body: loopback.Body
+    ) -> loopback.Answer:
+        answer = loopback.gemini(server, path, body)
+        if "event-stream" not in answer.kind:
+            return answer
+        events = [line[6:] for line in answer.body.decode().splitlines() if line[:6] == "data: "]
+        array = "[" + ",\r\n".join(events) + "\n]"
+        return loopback.Answer(array.encode(), "application/json")
+
+
+def turns(count: int = 20) -> Iterator[Turn]:
+    for number in range(count):
+        yield (
+            f"What is known of pier {number}? " * 8,
+            f"Pier {number} was built of oak in {1800 + number}. " * 8,
+        )
+
+
+def gemini_says(url: str, *, stream: bool, key: str, tools: bool) -> str:
+    contents: list[dict[str, Any]] = []
+    for number, (question, answer) in enumerate(turns()):
+        contents.append({"role": "user", "parts": [{"text": question}]})
+        if tools and number % 3 == 0:
+            call = {"name": "look_up", "args": {"pier": number}}
+            contents.append({"role": "model", "parts": [{"function_call": call}]})
+            result = {"name": "look_up", "response": {"built": 1800 + number}}
+            contents.append({"role": "user", "parts": [{"function_response": result}]})
+        contents.append({"role": "model", "parts": [{"text": answer}]})
+    contents.append({"role": "user", "parts": [{"text": "Which pier came first?"}]})
+    options = types.HttpOptions(base_url=url, retry_options=types.HttpRetryOptions(attempts=1))
+    client = genai.Client(api_key=key, http_options=options)
+    asked: dict[str, Any] = {
+        "model": "gemini-test",
+        "contents": contents,
+        "config": {"system_instruction": "Be brief.", "max_output_tokens": 100},
+    }
+    with client:
+        if stream:
+            chunks = client.models.generate_content_stream(**asked)
+            return "".join(chunk.text or "" for chunk in chunks)
+        return str(client.models.generate_content(**asked).text)
+
+
+def gemini_array_says(url: str, *, stream: bool, key: str, tools: bool) -> str:
+    del tools
+    contents = []
+    for question, answer in turns():
+        contents.append({"role": "user", "parts": [{"text": question}]})
+        contents.append({"role": "model", "parts": [{"text": answer}]})
+    contents.append({"role": "user", "parts": [{"text": "Which pier came first?"}]})
+    verb = "streamGenerateContent" if stream else "generateContent"
+    path = f"{url}/v1beta/models/gemini-test:{verb}?key={key}"
+    answer = httpx.post(path, json={"contents": contents}, timeout=300).json()
+    replies = answer if isinstance(answer, list) else [answer]
+    parts = [part for reply in replies for part in reply["candidates"][0]["content"]["parts"]]
+    return "".join(part["text"] for part in parts)
+
+
+def ollama_says(url: str, *, stream: bool, key: str, tools: bool) -> str:
+    messages: list[dict[str, Any]] = []
+    for number, (question, answer) in enumerate(turns()):
+        messages.append({"role": "user", "content": question})
+        if tools and number % 3 == 0:
+            call = {"function": {"name": "look_up", "arguments": {"pier": number}}}
+            messages.append({"role": "assistant", "content": "", "tool_calls": [call]})
+            messages.append({"role": "tool", "tool_name": "look_up", "content": str(number)})
+        messages.append({"role": "assistant", "content": answer})
+    messages.append({"role": "user", "content": "Which pier came first?"})
+    body: dict[str, Any] = {"model": "m", "messages": messages, "options": {"num_ctx": 1500}}
+    if not stream:
+        body["stream"] = False
+    headers = {"authorization": f"Bearer {key}"}
+    reply = httpx.post(f"{url}/api/chat", json=body, headers=headers, timeout=300)
+    lines = [json.loads(line) for line in reply.text.splitlines()]
+    return "".join(line["message"]["content"] for line in lines)
+
+
+def aws(url: str, key: str) -> Any:
+    return boto3.client(
+        "bedrock-runtime",
+        region_name="us-east-1",
+        endpoint_url=url,
+        aws_access_key_id=key,
+        aws_secret_access_key="none",
+        config=botocore.config.Config(retries={"max_attempts": 0}),
+    )
+
+
+def converse_says(url: str, *, stream: bool, key: str, tools: bool) -> str:
+    messages: list[dict[str, Any]] = []
+    for number, (question, answer) in enumerate(turns()):
+        messages.append({"role": "user", "content": [{"text": question}]})
+        if tools and number % 3 == 0:
+            use = {"toolUseId": f"t{number}", "name": "look_up", "input": {"pier": number}}
+            messages.append({"role": "assistant", "content": [{"toolUse": use}]})
+            result = {"toolUseId": f"t{number}", "content": [{"text": str(number)}]}
+            messages.append({"role": "user", "content": [{"toolResult": result}]})
+        messages.append({"role": "assistant", "content": [{"text": answer}]})
+    messages.append({"role": "user", "content": [{"text": "Which pier came first?"}]})
+    client = aws(url, key)
+    asked = {"modelId": "amazon.nova-pro-v1:0", "messages": messages}
+    if not stream:
+        return str(client.converse(**asked)["output"]["message"]["content"][0]["text"])
+    events = client.converse_stream(**asked)["stream"]
+    deltas = [event["contentBlockDelta"] for event in events if "contentBlockDelta" in event]
+    return "".join(delta["delta"]["text"] for delta in deltas)
+
+
+def invoke_says(url: str, *, stream: bool, key: str, tools: bool) -> str:
+    del tools
+    messages = []
+    for question, answer in turns():
+        messages.append({"role": "user", "content": question})
+        messages.append({"role": "assistant", "content": answer})
+    messages.append({"role": "user", "content": "Which pier came first?"})
+    version = {"anthropic_version": "bedrock-2023-05-31", "max_tokens": 100}
+    asked = {"modelId": "anthropic.claude-x", "body": json.dumps({**version, "messages": messages})}
+    client = aws(url, key)
+    if not stream:
+        return str(json.loads(client.invoke_model(**asked)["body"].read())["content"][0]["text"])
+    found = []
+    for event in client.invoke_model_with_response_stream(**asked)["body"]:
+        chunk = json.loads(event["chunk"]["bytes"])
+        found.append((chunk.get("delta") or {}).get("text") or "")
+    return "".join(found)
+
+
+PROTOCOLS: dict[str, tuple[Any, Any]] = {
+    "gemini": (gemini_says, loopback.gemini),
+    "gemini as an array": (gemini_array_says, GeminiArray()),
+    "ollama": (ollama_says, ollama),
+    "converse": (converse_says, loopback.bedrock),
+    "invoke": (invoke_says, loopback.bedrock),
+}
+MODES = {"plain": (False, "status"), "streamed": (True, "status"), "inside 200": (True, "event")}
+
+
+@pytest.fixture(params=PROTOCOLS)
+def protocol(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[tuple[Any, loopback.Provider]]:
+    """What a client says, and the server that answers it."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDOPERATOR")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "theirs")
+    says, vendor = PROTOCOLS[request.param]
+    with loopback.serving(vendor) as server:
+        yield says, server
+
+
+@pytest.mark.parametrize("tools", [False, True])
+@pytest.mark.parametrize("mode", MODES)
+def test_what_is_too_long_is_answered(
+    serve: Serve, protocol: Any, words: str, mode: str, *, tools: bool
+) -> None:
+    says, server = protocol
+    stream, server.refuse = MODES[mode]
+    serving = serve(server.url, aws_region="us-east-1")
+    assert says(serving.url, stream=stream, key="one", tools=tools) == words
+    assert serving.board.numbers()["rounds"] == 1
+    assert serving.board.numbers()["failures"] == 0
+    assert serving.board.passed == 0
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_second_call_begins_from_the_record_and_another_key_does_not(
+    serve: Serve, protocol: Any, tmp_path: Path, *, stream: bool
+) -> None:
+    says, server = protocol
+    memory = SQLiteMemory(tmp_path / "memory.db")
+    serving = serve(server.url, aws_region="us-east-1", memory=memory)
+    says(serving.url, stream=stream, key="one", tools=False)
+    before = len(server.bodies)
+    says(serving.url, stream=not stream, key="one", tools=False)
+    assert len(server.bodies) == before + 1
+    says(serving.url, stream=stream, key="two", tools=False)
+    assert serving.board.numbers()["rounds"] == 2
+
+
+def test_another_model_writes_summaries_where_one_is_named(serve: Serve, protocol: Any) -> None:
+    says, server = protocol
+    serving = serve(server.url, aws_region="us-east-1", summarizer="writer-2.5:x")
+    says(serving.url, stream=True, key="one", tools=False)
+    written = f"{server.paths[1]} {server.bodies[1].get('model')}"
+    assert "writer-2.5:x" in written.replace("%3A", ":")
+    assert serving.board.numbers()["failures"] == 0
+
+
+def test_a_signed_request_is_signed_anew_with_the_operators_key(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDOPERATOR")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "theirs")
+    monkeypatch.setenv("AWS_SESSION_TOKEN", "token")
+    with loopback.serving(loopback.bedrock) as server:
+        serving = serve(server.url, aws_region="eu-west-1")
+        converse_says(serving.url, stream=False, key="AKIDCALLER", tools=False)
+        for headers in server.headers:
+            assert "Credential=AKIDOPERATOR/" in headers["authorization"]
+            assert "/eu-west-1/bedrock/" in headers["authorization"]
+            assert headers["x-amz-security-token"] == "token"
+            assert "AKIDCALLER" not in str(headers)
+        signatures = [headers["authorization"] for headers in server.headers]
+        assert len(set(signatures)) == len(signatures)
+
+
+def test_without_credentials_a_signed_request_is_passed_on_and_told_once(serve: Serve) -> None:
+    with loopback.serving(loopback.bedrock) as server:
+        serving = serve(server.url)
+        for _ in range(2):
+            with pytest.raises(Exception, match="too long for requested model"):
+                converse_says(serving.url, stream=False, key="AKIDCALLER", tools=False)
+        assert "AKIDCALLER" in server.headers[0]["authorization"]
+    assert [line for line in serving.lines if "--aws-region" in line] == serving.lines[:1]
+
+
+def test_an_api_key_of_bedrock_needs_no_signature(serve: Serve, words: str) -> None:
+    messages = []
+    for question, answer in turns():
+        messages.append({"role": "user", "content": [{"text": question}]})
+        messages.append({"role": "assistant", "content": [{"text": answer}]})
+    messages.append({"role": "user", "content": [{"text": "Which came first?"}]})
+    with loopback.serving(loopback.bedrock) as server:
+        serving = serve(server.url)
+        got = httpx.post(
+            f"{serving.url}/model/amazon.nova/converse",
+            json={"messages": messages},
+            headers={"authorization": "Bearer bedrock-api-key-x"},
+            timeout=300,
+        )
+    assert got.json()["output"]["message"]["content"][0]["text"] == words
+
+
+def test_credentials_are_not_lent_to_other_machines(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDOPERATOR")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "theirs")
+    upstream = "https://bedrock-runtime.us-east-1.amazonaws.com"
+    arguments = ["--upstream", upstream, "--aws-region", "us-east-1", "--host", "0.0.0.0"]  # noqa: S104
+    assert main(arguments) == 2
+    assert "--aws-region" in capsys.readouterr().err
+
+
+def test_without_any_credentials_the_remedy_is_told(
+    monkeypatch: pytest.MonkeyPatch, serve: Serve
+) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/no/such/file")
+    monkeypatch.setenv("AWS_CONFIG_FILE", "/no/such/file")
+    with pytest.raises(ConfigurationError, match="AWS_ACCESS_KEY_ID"):
+        serve("https://bedrock-runtime.us-east-1.amazonaws.com", aws_region="us-east-1")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"inputText": "Hello"},
+        {"messages": [{"role": "user", "content": "Hello"}], "max_tokens": 9},
+        {"prompt": b64encode(b"x").decode()},
+    ],
+)
+def test_a_body_of_another_vendor_is_passed_on(
+    serve: Serve, upstream: Any, wire: Any, body: dict[str, Any]
+) -> None:
+    server = upstream(lambda asked, write: write(wire.plain(b"{}")))
+    serving = serve(server.url)
+    raw = json.dumps(body).encode()
+    httpx.post(f"{serving.url}/model/amazon.titan/invoke", content=raw, timeout=300)
+    assert server.asked[0].body == raw
+    assert serving.board.passed == 1
+
+
+@pytest.mark.parametrize(
+    ("tail", "model"),
+    [
+        ("/v1beta/models/gemini-3-pro:generateContent", "gemini-3-pro"),
+        ("/v1/projects/p/locations/l/publishers/google/models/g:streamGenerateContent", "g"),
+        ("/model/arn%3Aaws%3Abedrock%3Aus%2Fx/converse-stream", "arn:aws:bedrock:us/x"),
+        ("/model/anthropic.claude-3-5%3A0/invoke", "anthropic.claude-3-5:0"),
+        ("/api/chat", None),
+        ("/v1/chat/completions", None),
+    ],
+)
+def test_the_model_is_read_from_the_path(tail: str, model: str | None) -> None:
+    protocol = protocol_of("POST", tail)
+    assert protocol is not None
+    assert protocol.model_of(tail) == model
+
+
+@pytest.mark.parametrize(
+    "tail", ["/v1beta/models/g:countTokens", "/model/m/count-tokens", "/api/generate", "/api/tags"]
+)
+def test_other_calls_are_passed_on(tail: str) -> None:
+    assert protocol_of("POST", tail) is None

@@ -1,0 +1,147 @@
+"""What an operator sees: readiness, metrics, a log for programs, version and settings."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import openai
+import pytest
+
+from compacter.gateway.figures import COUNTERS, GAUGES
+from compacter.gateway.serve.board import Board
+from compacter.memory import Memory
+
+Serve = Callable[..., Any]
+Talk = Callable[..., Any]
+
+
+def ask(url: str, history: Any, model: str = "m") -> None:
+    with openai.OpenAI(base_url=f"{url}/v1", api_key="k", max_retries=0) as client:
+        client.chat.completions.create(model=model, messages=history)
+
+
+def get(serving: Any, path: str) -> tuple[int, str]:
+    got = serving.ask(f"GET {path} HTTP/1.1\nHOST\nConnection: close\n\n").decode()
+    head, _, body = got.partition("\r\n\r\n")
+    return int(head.split()[1]), body
+
+
+def figure(page: str, name: str, **labels: str) -> float:
+    """The value of one line."""
+    wanted = "".join(rf'(?=[^}}]*{key}="{re.escape(value)}")' for key, value in labels.items())
+    found = re.search(rf"^{name}(?:\{{{wanted}[^}}]*\}})? (\S+)$", page, re.MULTILINE)
+    return float(found[1]) if found else 0.0
+
+
+class Broken(Memory):
+    """A memory whose server is away."""
+
+    def find(self, keys: Any) -> Any:
+        raise ConnectionError
+
+    def save(self, record: Any) -> None:
+        raise ConnectionError
+
+    def claim(self, key: str, seconds: float) -> Any:
+        raise ConnectionError
+
+
+def test_what_happens_is_counted_by_upstream_and_model(
+    serve: Serve, openai_server: Any, talk: Talk
+) -> None:
+    serving = serve(f"one={openai_server.url}/v1")
+    history = talk()
+    for _ in range(3):
+        ask(f"{serving.url}/one", history)
+    _, page = get(serving, "/metrics")
+    of = {"upstream": "one", "model_group": "m"}
+    assert figure(page, "compacter_requests_total") == 3
+    assert figure(page, "compacter_folds_total", **of) == 1
+    assert figure(page, "compacter_records_reused_total", **of) == 2
+    assert figure(page, "compacter_tokens_saved_total", **of) > 100
+    assert figure(page, "compacter_summary_seconds_count", **of) == 1
+    assert figure(page, "compacter_summary_seconds_bucket", le="+Inf", **of) == 1
+    assert figure(page, "compacter_requests_open") == 0
+
+
+def test_the_page_is_in_the_form_of_prometheus_and_names_every_figure(
+    serve: Serve, openai_server: Any, talk: Talk
+) -> None:
+    serving = serve(f"{openai_server.url}/v1")
+    ask(serving.url, talk(), 'odd "model"\\\n')
+    _, page = get(serving, "/metrics")
+    line = re.compile(
+        r'# (?:HELP|TYPE) \w+ .+|\w+(?:\{(?:\w+="(?:[^"\\\n]|\\["\\n])*",?)*\})? [-+.e0-9a-zA-Z]+'
+    )
+    assert [text for text in page.splitlines() if not line.fullmatch(text)] == []
+    for name in COUNTERS:
+        assert f"# TYPE compacter_{name}_total counter" in page
+    for name in GAUGES:
+        assert f"# TYPE compacter_{name} gauge" in page
+
+
+def test_a_memory_that_fails_is_counted_and_told_by_readiness(
+    serve: Serve, openai_server: Any, talk: Talk
+) -> None:
+    serving = serve(f"{openai_server.url}/v1", memory=Broken())
+    ask(serving.url, talk())
+    _, page = get(serving, "/metrics")
+    assert figure(page, "compacter_memory_failures_total") >= 1
+    status, text = get(serving, "/readyz")
+    assert (status, json.loads(text)["memory"]) == (503, "failed (ConnectionError)")
+    assert get(serving, "/readyz?ignore=memory")[0] == 200
+
+
+def test_ready_is_who_reaches_upstream_and_memory(serve: Serve, openai_server: Any) -> None:
+    status, text = get(serve(f"{openai_server.url}/v1"), "/readyz")
+    assert status == 200
+    assert json.loads(text) == {"status": "ready", "upstream": "ok", "memory": "ok"}
+
+
+def test_an_upstream_that_is_away_or_no_http_is_told_by_readiness(
+    serve: Serve, upstream: Any
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    odd = upstream(lambda asked, write: write(b"220 mail.example.com ESMTP\r\n"))
+    status, text = get(serve([f"away=http://127.0.0.1:{port}", f"odd={odd.url}"]), "/readyz")
+    told = json.loads(text)
+    assert status == 503
+    assert told["upstream away"].startswith("cannot be reached")
+    assert told["upstream odd"] == "does not speak HTTP"
+
+
+def test_names_of_models_do_not_fill_the_memory() -> None:
+    board = Board()
+    for number in range(1_000):
+        board.add("folds", "", f"model-{number}")
+    assert len(board.counted) < 300
+    assert board.counted["folds", "", "other"] > 700
+
+
+@pytest.mark.parametrize("path", ["/compacter", "/compacter.json"])
+def test_the_page_has_version_and_settings_and_no_password(
+    serve: Serve, openai_server: Any, path: str
+) -> None:
+    serving = serve(f"{openai_server.url}/v1", max_retries=2, summarizer="extractive")
+    _, page = get(serving, path)
+    for word in ("max_retries", "extractive", openai_server.url, "InProcessMemory"):
+        assert word in page
+
+
+def test_a_log_for_programs_is_one_object_a_line(
+    serve: Serve, openai_server: Any, talk: Talk, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from compacter.gateway.serve.command import _tell_json
+
+    serving = serve(f"{openai_server.url}/v1")
+    serving.board.tell = _tell_json
+    ask(serving.url, talk())
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    (fold,) = [line for line in lines if line["event"] == "CompactionEvent"]
+    assert fold["trigger"] == "token_limit"
+    assert "summary" not in fold
