@@ -131,6 +131,16 @@ def test_the_map_in_contributing_is_true() -> None:
     assert not lines, "lines that the map should have:\n" + "\n".join(lines)
 
 
+def test_nothing_computes_an_attribute_behind_a_lock_that_a_fork_may_copy() -> None:
+    """``functools.cached_property`` has such a lock before Python 3.12."""
+    users = [
+        file.relative_to(PACKAGE).as_posix()
+        for file in PACKAGE.rglob("*.py")
+        if re.search(r"@(functools\.)?cached_property", file.read_text())
+    ]
+    assert users == []
+
+
 MOST_FILES = 60
 MOST_PASSES = 17
 """Files that one overflow enters today, summary, memory and detector included, and calls on it that

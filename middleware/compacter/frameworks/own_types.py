@@ -25,7 +25,7 @@ from compacter.io import IO
 from compacter.memory import InProcessMemory
 from compacter.messages.fields import word
 from compacter.messages.format import Message, MessageFormat
-from compacter.objects import with_special_methods
+from compacter.objects import cached_attribute, with_special_methods
 from compacter.options import validated
 
 T = TypeVar("T")
@@ -49,7 +49,7 @@ class Mirrors(Sequence[Message]):
         self._own = own
         self._read = read
 
-    @functools.cached_property
+    @cached_attribute
     def _messages(self) -> list[Mirror]:
         return self._read(self._own)
 

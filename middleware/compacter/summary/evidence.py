@@ -8,11 +8,11 @@ import re
 from bisect import bisect_right
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
 from itertools import accumulate
 
 from compacter.messages.fields import flat
 from compacter.messages.parts import Part
+from compacter.objects import cached_attribute
 from compacter.text.find import Finder
 from compacter.text.sentences import sentences
 from compacter.text.speech import named
@@ -144,7 +144,7 @@ class Evidence:
             said = stems(words(" ".join(map(bare, items_before))))
             self._stems["user" if key == "task" else "assistant"] |= said & self._wanted
 
-    @cached_property
+    @cached_attribute
     def _tools(self) -> dict[str, list[str]]:
         """For each word of the items, the tools whose texts contain it."""
         tools: dict[str, list[str]] = defaultdict(list)
@@ -153,13 +153,13 @@ class Evidence:
                 tools[stem].append(who)
         return tools
 
-    @cached_property
+    @cached_attribute
     def _names(self) -> Finder:
         texts = (*self._kept, *(entry.text for entry in self._entries))
         wanted = (name for item in self._asked for name in _names(item))
         return Finder("\n".join(map(flat, texts)), wanted)
 
-    @cached_property
+    @cached_attribute
     def _said(self) -> list[tuple[str, str]]:
         """Sentences of users and assistants, each with its speaker's role."""
         people = [
@@ -167,7 +167,7 @@ class Evidence:
         ]
         return [(entry.role, sentence) for entry in people for sentence in sentences(entry.text)]
 
-    @cached_property
+    @cached_attribute
     def _bearing(self) -> tuple[dict[str, deque[int]], Counter[str]]:
         """For each word of the items, the numbers of the newest of these sentences that contain it,
         and how many do.
@@ -181,7 +181,7 @@ class Evidence:
                 counts[stem] += 1
         return bearing, counts
 
-    @cached_property
+    @cached_attribute
     def _typed(self) -> list[str]:
         """Sentences of the user that may be rules."""
         return [
@@ -190,11 +190,11 @@ class Evidence:
             if role == "user" and len(said) <= _LONGEST_RULE and not said.endswith(("?", "？"))
         ]
 
-    @cached_property
+    @cached_attribute
     def _quotations(self) -> Finder:
         return Finder("\n".join(self._typed), self._asked)
 
-    @cached_property
+    @cached_attribute
     def _starts(self) -> list[int]:
         """Where each of the user's sentences begins in the text of ``_quotations``."""
         return [0, *accumulate(len(said) + 1 for said in self._typed)]

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property
 
 from compacter.messages.parts import Part
+from compacter.objects import cached_attribute
 from compacter.summary import rules, timeline
 from compacter.summary.message import Summary
 from compacter.text.own import PASTE, Marks, own_parts
@@ -48,12 +48,12 @@ class Head:
         self._stays = stays
         self._marks = marks
 
-    @cached_property
+    @cached_attribute
     def own(self) -> list[Part]:
         """The parts, in which only what the user wrote is the user's."""
         return own_parts(self.parts, self._marks)
 
-    @cached_property
+    @cached_attribute
     def _own_sentences(self) -> set[str]:
         texts = [part.text for part in self.own if part.role == "user" and part.kind == "text"]
         return set(sentences("\n".join(texts)))
