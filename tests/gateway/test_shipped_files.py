@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import subprocess
 import tomllib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
+from tests.gateway import chart
 
 from compacter.gateway.figures import COUNTERS, GAUGES
 from compacter.gateway.litellm_proxy.settings import Settings
 
-yaml: Any = pytest.importorskip("yaml")
 FOLDER = Path(__file__).parents[2] / "examples" / "fleet"
 
 
@@ -24,7 +28,10 @@ def documents(name: str) -> list[Any]:
 def test_the_config_has_settings_that_the_plugin_takes() -> None:
     pytest.importorskip("redis")
     (config,) = documents("config.yaml")
-    settings = Settings(config["callback_settings"]["compacter"])
+    given = config["callback_settings"]["compacter"]
+    assert given["memory"]["redis"] == "os.environ/REDIS_URL"  # The proxy puts in the value.
+    given["memory"]["redis"] = "redis://:secret@redis:6379/0"
+    settings = Settings(given)
     assert "compacter.clients.litellm_proxy.compacter" in config["litellm_settings"]["callbacks"]
     assert settings.of("local", (None,), (None,))[1].options.compact_ratio == 0.6
     assert settings.of("chat", (None,), ("hash", "batch-jobs"))[0].enabled is False
@@ -39,7 +46,37 @@ def test_every_service_of_the_compose_file_can_be_started() -> None:
         assert set(service.get("depends_on", ())) <= set(services)
 
 
-def test_every_part_of_the_manifest_is_of_a_kind_and_selects_what_there_is() -> None:
+def test_the_manifest_is_the_chart_filled_in() -> None:
+    manifest = (FOLDER / "kubernetes.yaml").read_text()
+    again = "run: python -m tests.gateway.chart"
+    assert manifest.partition("apiVersion")[2] == chart.rendered().partition("apiVersion")[2], again
+
+
+@pytest.mark.parametrize("version", ["1.29", "1.34"])
+def test_every_part_of_the_chart_is_what_kubernetes_takes(version: str) -> None:
+    validate = pytest.importorskip("kubernetes_validate").validate
+    parts = list(yaml.safe_load_all(chart.rendered("another")))
+    assert len(parts) == 7
+    for part in parts:
+        validate(part, version, strict=True)
+
+
+HELM = shutil.which("helm") or ""
+
+
+@pytest.mark.skipif(not HELM, reason="helm is not installed")
+def test_helm_fills_in_the_chart_as_the_tests_do() -> None:
+    subprocess.run([HELM, "lint", "--strict", chart.CHART], check=True)
+    command = [HELM, "template", "compacter-proxy", str(chart.CHART)]
+    filled = subprocess.run(command, check=True, capture_output=True).stdout
+
+    def by_name(parts: Iterable[Any]) -> dict[tuple[str, str], Any]:
+        return {(part["kind"], part["metadata"]["name"]): part for part in parts}
+
+    assert by_name(yaml.safe_load_all(filled)) == by_name(documents("kubernetes.yaml"))
+
+
+def test_every_selector_of_the_manifest_selects_pods_that_there_are() -> None:
     parts = documents("kubernetes.yaml")
     labels = {
         part["spec"]["template"]["metadata"]["labels"]["app"]
@@ -47,8 +84,29 @@ def test_every_part_of_the_manifest_is_of_a_kind_and_selects_what_there_is() -> 
         if part["kind"] == "Deployment"
     }
     services = {part["spec"]["selector"]["app"] for part in parts if part["kind"] == "Service"}
-    assert [part["apiVersion"] for part in parts] == ["apps/v1", "v1", "apps/v1", "v1"]
-    assert services == labels == {"compacter-proxy", "redis"}
+    budgets = {
+        part["spec"]["selector"]["matchLabels"]["app"]
+        for part in parts
+        if part["kind"] == "PodDisruptionBudget"
+    }
+    (policy,) = [part["spec"] for part in parts if part["kind"] == "NetworkPolicy"]
+    allowed = policy["ingress"][0]["from"][0]["podSelector"]["matchLabels"]["app"]
+    assert services == labels == {"compacter-proxy", "compacter-proxy-redis"}
+    assert {allowed, *budgets} == {"compacter-proxy"}
+    assert policy["podSelector"]["matchLabels"]["app"] == "compacter-proxy-redis"
+
+
+def test_a_pod_has_longer_to_end_than_it_waits_before_it_begins_to() -> None:
+    (proxy, *_) = documents("kubernetes.yaml")
+    pod = proxy["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    pause = int(container["lifecycle"]["preStop"]["exec"]["command"][1])
+    assert pod["terminationGracePeriodSeconds"] >= pause + 120
+
+
+def test_an_action_of_a_template_that_is_not_read_here_is_refused() -> None:
+    with pytest.raises(ValueError, match="not known"):
+        chart.fill("a: {{ quote .Values.image }}", {"Values": {"image": "x"}})
 
 
 THERE_ARE = {
