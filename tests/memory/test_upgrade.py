@@ -19,6 +19,7 @@ from compacter.memory import SQLiteMemory
 
 STORED = Path(__file__).with_name("stored_by_0_2.sql")
 WINDOW = 1_500
+HEADING = "summary of what came before"
 
 
 class TooLongError(Exception):
@@ -47,12 +48,13 @@ def stored(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_conversation_goes_on_from_the_record_of_the_version_before(stored: Path) -> None:
+def sent_messages(compacter: Compacter, messages: list[dict[str, str]]) -> list[list[Any]]:
+    """The messages of each request of one call to a model with this window."""
     sent: list[list[Any]] = []
 
     def completion(*, messages: list[Any], model: str) -> dict[str, Any]:
-        tokens = sum(len(message["content"]) for message in messages) // 4
         sent.append(messages)
+        tokens = sum(len(message["content"]) for message in messages) // 4
         if tokens > WINDOW:
             raise TooLongError(
                 f"This model's maximum context length is {WINDOW} tokens. However, your messages "
@@ -60,35 +62,25 @@ def test_a_conversation_goes_on_from_the_record_of_the_version_before(stored: Pa
             )
         return {"choices": [{"message": {"role": "assistant", "content": model}}]}
 
-    compacter = Compacter(memory=SQLiteMemory(stored), summarizer="extractive")
-    compacter.wrap(completion)(messages=talk(20), model="gpt-x")
+    compacter.wrap(completion)(messages=messages, model="gpt-x")
+    return sent
 
-    assert len(sent) == 1
-    assert len(sent[0]) < len(talk(20))
-    assert "Harbour 0 takes ships of 20 metres." in sent[0][1]["content"]
+
+def test_a_conversation_goes_on_from_the_record_of_the_version_before(stored: Path) -> None:
+    compacter = Compacter(memory=SQLiteMemory(stored), summarizer="extractive")
+
+    (request,) = sent_messages(compacter, talk(20))
+
+    assert len(request) < len(talk(20))
+    assert "Harbour 0 takes ships of 20 metres." in request[1]["content"]
     assert compacter.totals.rounds == 0
 
 
-def test_the_version_before_does_not_read_its_record_as_text_of_somebody_else(stored: Path) -> None:
-    """Its summary is known as one of ours: the next compaction updates it, and does not quote it."""
-    sent: list[list[Any]] = []
-
-    def completion(*, messages: list[Any], model: str) -> dict[str, Any]:
-        tokens = sum(len(message["content"]) for message in messages) // 4
-        if tokens > WINDOW:
-            raise TooLongError(
-                f"This model's maximum context length is {WINDOW} tokens. However, your messages "
-                f"resulted in {tokens} tokens."
-            )
-        sent.append(messages)
-        return {"choices": [{"message": {"role": "assistant", "content": model}}]}
-
+def test_a_summary_of_the_version_before_is_updated_and_not_quoted(stored: Path) -> None:
     compacter = Compacter(memory=SQLiteMemory(stored), summarizer="extractive")
-    longer = talk(40)
-    longer[: len(talk(20)) - 1] = talk(20)[:-1]
-    compacter.wrap(completion)(messages=longer, model="gpt-x")
 
-    heads = [message for message in sent[-1] if "summary of what came before" in message["content"]]
-    assert len(heads) == 1
-    assert heads[0]["content"].count("summary of what came before") == 1
-    assert "Harbour 0 takes ships of 20 metres." in heads[0]["content"]
+    request = sent_messages(compacter, talk(20)[:-1] + talk(40)[len(talk(20)) - 1 :])[-1]
+
+    (summary,) = [one["content"] for one in request if HEADING in one["content"]]
+    assert summary.count(HEADING) == 1
+    assert "Harbour 0 takes ships of 20 metres." in summary
