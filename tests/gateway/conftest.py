@@ -79,14 +79,17 @@ def deployment(group: str, model: str, provider: Provider, **params: Any) -> Jso
 
 
 def config(models: list[Json], settings: Json | None = None, **more: Any) -> Json:
-    """A config file with the plug-in in it."""
+    """A config file with the plug-in in it. Nothing is made ahead unless a test wants it, so that
+    requests can be counted.
+    """
+    plug_in = {"summarizer": "writer", "prepare_tokens": None, **(settings or {})}
     return {
         "model_list": models,
         "litellm_settings": {
             "callbacks": ["compacter.gateway.litellm_proxy.compacter", "gateway_recorder.recorder"],
             **more.pop("litellm_settings", {}),
         },
-        "callback_settings": {"compacter": {"summarizer": "writer", **(settings or {})}},
+        "callback_settings": {"compacter": plug_in},
         **more,
     }
 

@@ -64,9 +64,13 @@ def running(
 
 @pytest.fixture
 def serve() -> Iterator[Callable[..., Serving]]:
-    """Starts pass-throughs that end with the test."""
+    """Starts pass-throughs that end with the test. They make nothing ahead unless a test wants it,
+    so that requests can be counted.
+    """
     with contextlib.ExitStack() as stack:
-        yield lambda upstream, **options: stack.enter_context(running(upstream, **options))
+        yield lambda upstream, **options: stack.enter_context(
+            running(upstream, **{"prepare_tokens": None, **options})
+        )
 
 
 @pytest.fixture

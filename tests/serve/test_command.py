@@ -56,6 +56,7 @@ def test_a_server_that_was_killed_goes_on_with_its_summaries(
         f"{openai_server.url}/v1",
         "--memory",
         f"sqlite:{tmp_path / 'memory.db'}",
+        "--prepare=0",
     )
     with program(root, *arguments) as (url, process):
         ask(url, talk())
@@ -215,3 +216,18 @@ def test_the_extra_of_the_command_is_not_needed(root: Path, missing: str) -> Non
         == parser().format_help()
     )
     assert "--upstream" in started_without(root, missing, "compacter", "serve").stderr
+
+
+def test_a_memory_that_does_not_answer_is_told_at_start(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    pytest.importorskip("redis")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    with socket.create_server(("127.0.0.1", 0)) as occupied:
+        place = f"--port={occupied.getsockname()[1]}"
+        arguments = ["--upstream", UPSTREAM, "--memory", f"redis://:secret@127.0.0.1:{port}/0"]
+        assert main([*arguments, place]) == 2  # The port is taken: it does not go on to serve.
+    said = capsys.readouterr().err
+    assert f"the memory at redis://127.0.0.1:{port}/0 does not answer" in said
+    assert "secret" not in said

@@ -3,3 +3,7 @@ pass-through server.
 """
 
 from __future__ import annotations
+
+AHEAD = 0.7
+"""Default of the option ``prepare_tokens`` in a gateway, as a share of the window: its clients wait
+for each summary that is not made ahead."""

@@ -6,12 +6,17 @@ It takes events where they are recorded. With an event hook instead, every reply
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Protocol
 
 from compacter.call.log import Log
+from compacter.call.preparations import Preparations
 from compacter.call.state import State
 from compacter.events import Event
 from compacter.options import Options
+
+TENANT: ContextVar[str] = ContextVar("compacter_tenant", default="")
+"""Who sends the request that is being handled: each has a fair share of what is made ahead."""
 
 
 class Counts(Protocol):
@@ -25,10 +30,21 @@ class Counts(Protocol):
 
 
 class CountingState(State):
-    """State that also gives its events, and failures of its memory, to ``counts``."""
+    """State that also gives its events, and failures of its memory, to ``counts``.
 
-    def __init__(self, options: Options, counts: Counts) -> None:
+    Args:
+        options: The options.
+        counts: Where the counts go.
+        preparations: What is made ahead, with its bound: one for all states of a process.
+    """
+
+    def __init__(
+        self, options: Options, counts: Counts, preparations: Preparations | None = None
+    ) -> None:
         super().__init__(options)
+        if preparations is not None:
+            self.preparations = preparations
+        self.preparations.tenant = TENANT.get
         self._counts = counts
         self.log = _CountingLog(options, counts)
 

@@ -68,7 +68,8 @@ class SteppedCall(WrappedFunction):
         compacter.
         """
         self.state.count_call()
-        if self.idle()() or self._surely_fits(kwargs):
+        is_idle = self.idle()() and not self.state.prepares
+        if is_idle or self._surely_fits(kwargs):
             return kwargs
         call = await self._begun(kwargs)
         if call is None:
@@ -117,8 +118,9 @@ class SteppedCall(WrappedFunction):
         return sent
 
     async def answered(self, reply: object) -> None:
-        """Record the usage of a reply, for ``trigger_tokens``."""
-        if self._flow is not None and self._effect is not None and self.state.proactive:
+        """Record the usage of a reply, for ``trigger_tokens`` and ``prepare_tokens``."""
+        learns = self.state.proactive or self.state.prepares
+        if self._flow is not None and self._effect is not None and learns:
             await self._advanced(Reply(raw=reply))
             self.close()
 

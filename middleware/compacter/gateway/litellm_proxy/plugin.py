@@ -24,7 +24,7 @@ from litellm.integrations.custom_logger import CustomLogger
 from compacter.call.state import State
 from compacter.call.streams import close
 from compacter.errors import ConfigurationError
-from compacter.gateway.counting import is_open
+from compacter.gateway.counting import TENANT, is_open
 from compacter.gateway.litellm_proxy.attempts import SteppedCall
 from compacter.gateway.litellm_proxy.calls import (
     PROTOCOLS,
@@ -279,12 +279,10 @@ class CompacterPlugin(CustomLogger):
     async def async_post_call_success_deployment_hook(
         self, request_data: dict[str, Any], response: Any, call_type: Any
     ) -> Any:
-        """Record a reply's usage, for ``trigger_tokens``."""
+        """Record a reply's usage."""
         call = self._call_of(request_data)
-        if call is not None and call.call_type == call_type:
-            stepped = call.by_group.get(group_of(call, request_data))
-            if stepped is not None and not request_data.get("stream"):
-                await stepped.answered(response)
+        if call is not None and call.call_type == call_type and not request_data.get("stream"):
+            await self._answered(call, request_data, response)
 
     async def async_post_call_response_headers_hook(
         self,
@@ -314,9 +312,12 @@ class CompacterPlugin(CustomLogger):
         start_time: Any,
         end_time: Any,
     ) -> None:
-        """Release the messages of an answered call."""
-        call = self._call_of(kwargs.get("litellm_params") or {})
+        """Record the usage of a stream that has ended, and release the messages of its call."""
+        request = kwargs.get("litellm_params") or {}
+        call = self._call_of(request)
         if call is not None:
+            if kwargs.get("stream"):
+                await self._answered(call, request, response_obj)
             call.end()
 
     async def async_post_call_failure_hook(
@@ -332,6 +333,21 @@ class CompacterPlugin(CustomLogger):
             call.end()
 
     # -- inside ------------------------------------------------------------------------------------
+
+    async def _answered(self, call: ProxyCall, request: Mapping[str, Any], reply: object) -> None:
+        group = group_of(call, request)
+        stepped = call.by_group.get(group)
+        if stepped is None:
+            return
+        # A compaction that is made ahead is paid by this caller too.
+        metadata = request.get(call.metadata_name) or {}
+        caller = CALLER.set(Caller(group, metadata, call.auth))
+        tenant = TENANT.set(call.tenant)
+        try:
+            await stepped.answered(reply)
+        finally:
+            TENANT.reset(tenant)
+            CALLER.reset(caller)
 
     def _call_of(self, request: Mapping[str, Any]) -> ProxyCall | None:
         for name in ("litellm_metadata", "metadata"):

@@ -15,8 +15,10 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from compacter.call.preparations import Preparations
 from compacter.call.state import State
 from compacter.errors import ConfigurationError
+from compacter.gateway import AHEAD
 from compacter.gateway.counting import CountingState, Counts
 from compacter.memory import InProcessMemory, Memory, RedisMemory, SQLiteMemory
 from compacter.memory.base import DEADLINE, WEEK
@@ -91,6 +93,7 @@ class Settings:
         self.memory_settings, self.memory = _memory(f"{_PATH}.memory", memory)
         self._top = top
         self._counts = counts
+        self._preparations = Preparations()
         self._states: dict[tuple[tuple[str, str], ...], tuple[Switches, State]] = {}
         self._made(_PATH, self._top)
         for kind in _BY:
@@ -144,9 +147,10 @@ class Settings:
             summarizer if summarizer == "extractive" else RouterSummarizer(summarizer)
         )
         try:
-            checked = validated({**options, "memory": self.memory})
-            counts = self._counts
-            return switches, State(checked) if counts is None else CountingState(checked, counts)
+            checked = validated({"prepare_tokens": AHEAD, **options, "memory": self.memory})
+            if self._counts is None:
+                return switches, State(checked)
+            return switches, CountingState(checked, self._counts, self._preparations)
         except ConfigurationError as error:
             raise ConfigurationError(f"{path}: {error}") from None
 

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from compacter.errors import CompacterError, ConfigurationError
+from compacter.gateway import AHEAD
+from compacter.gateway.memory_check import problem_of
 from compacter.gateway.serve.parser import DRAIN, PORT, RATIO, parser
 from compacter.memory import Memory
 from compacter.settings import memory_at
@@ -30,6 +32,7 @@ def run(
     port: int = PORT,
     summarizer: str | Callable[..., object] | None = None,
     ratio: float = RATIO,
+    prepare: float = AHEAD,
     memory: str | Memory | None = None,
     dry_run: bool = False,
     show_text: bool = False,
@@ -53,6 +56,7 @@ def run(
             model of the same upstream, ``"extractive"`` for no model, or a function as for the
             option ``summarizer``.
         ratio: The option ``compact_ratio``.
+        prepare: The option ``prepare_tokens``, a share of the window; 0 makes nothing ahead.
         memory: Storage of compactions: ``sqlite:PATH``, ``redis://...``, ``rediss://...``,
             ``unix://...``, or a memory; ``None`` for this process only.
         dry_run: Whether only to report what would be folded.
@@ -77,6 +81,7 @@ def run(
         "upstream": tuple(upstream) if isinstance(upstream, Iterator) else upstream,
         "summarizer": summarizer,
         "ratio": ratio,
+        "prepare": prepare,
         "memory": memory,
         "dry_run": dry_run,
         "caller_names": tuple(caller_names),
@@ -128,11 +133,17 @@ class _Service:
         given = dict(settings)
         limits = {name: given.pop(name) for name in _LIMITS if name in given}
         given["compact_ratio"] = given.pop("ratio", RATIO)
+        if "prepare" in given:
+            given["prepare_tokens"] = given.pop("prepare") or None  # 0: none ahead.
         memory = given.pop("memory", None)
         if isinstance(memory, str):
             # The same memory again, so that one of this process keeps its records.
             if memory not in self._memories:
-                self._memories[memory] = memory_at(memory)
+                opened = memory_at(memory)
+                problem = problem_of(opened, memory)
+                if problem is not None:
+                    self._say(problem)
+                self._memories[memory] = opened
             given["memory"] = self._memories[memory]
         elif memory is not None:
             given["memory"] = memory

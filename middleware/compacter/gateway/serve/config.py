@@ -19,6 +19,7 @@ NAMES = (
     "port",
     "summarizer",
     "ratio",
+    "prepare",
     "memory",
     "dry_run",
     "show_text",

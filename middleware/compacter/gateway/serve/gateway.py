@@ -19,6 +19,7 @@ from starlette.types import Receive, Scope, Send
 
 from compacter.call.wrap import OWN_OPTIONS
 from compacter.errors import CompacterError
+from compacter.gateway.counting import TENANT
 from compacter.gateway.serve.answers import Answer, Refused
 from compacter.gateway.serve.aws import is_signed
 from compacter.gateway.serve.board import Board
@@ -211,6 +212,7 @@ class _Request:
         caller = self._setup.callers.tell(self._headers, self._query, body, self.scope)
         exchange = Exchange(target, protocol, url, self._headers, raw, body)
         call = wrapped(target, exchange, protocol, tail, caller, self._slots)
+        TENANT.set(caller)
         try:
             answer: Answer = await call(**body)
         except Refused as refused:

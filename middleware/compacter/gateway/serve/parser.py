@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from compacter.gateway import AHEAD
+
 PORT = 8484
 RATIO = 0.7
 DRAIN = 120.0
@@ -39,6 +41,14 @@ _OPTIONS: dict[str, list[tuple[str, dict[str, Any], str]]] = {
             "ratio",
             _takes("SHARE", type=float),
             f"share of the history that is folded ({RATIO})",
+        ),
+        (
+            "prepare",
+            _takes("SHARE", type=float),
+            (
+                "share of the window from which the next summary is made in the background "
+                f"({AHEAD}); 0 makes none ahead"
+            ),
         ),
         (
             "memory",

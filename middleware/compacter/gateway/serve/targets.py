@@ -14,8 +14,10 @@ from typing import Any
 
 import httpx
 
+from compacter.call.preparations import Preparations
 from compacter.call.state import State
 from compacter.errors import ConfigurationError
+from compacter.gateway import AHEAD
 from compacter.gateway.counting import CountingState
 from compacter.gateway.serve.aws import Signer
 from compacter.gateway.serve.board import Board
@@ -102,8 +104,15 @@ def make_targets(
     """
     checked, model = _options(summarizer, board, options, dry_run=dry_run)
     signer = None if aws_region is None else Signer(aws_region)
+    preparations = Preparations()
     targets = [
-        Target(one, CountingState(checked, board.of(one.name)), model, make_client(one), signer)
+        Target(
+            one,
+            CountingState(checked, board.of(one.name), preparations),
+            model,
+            make_client(one),
+            signer,
+        )
         for one in parse_upstreams(upstream)
     ]
     board.totals.extend(target.state.totals.snapshot for target in targets)
@@ -114,7 +123,7 @@ def _options(
     summarizer: object, board: Board, options: dict[str, Any], *, dry_run: bool
 ) -> tuple[Options, str | None]:
     """Return the validated options, and the upstream's model that writes summaries."""
-    given: dict[str, object] = {"timeout": _SUMMARIES, **options}
+    given: dict[str, object] = {"timeout": _SUMMARIES, "prepare_tokens": AHEAD, **options}
     model = None
     known = validated({"summarizer": summarizer}).summarizer
     if isinstance(known, str) and known != "extractive":
