@@ -7,7 +7,7 @@ from __future__ import annotations
 from urllib.parse import urlsplit
 
 from compacter.errors import ConfigurationError
-from compacter.memory.base import BaseMemory
+from compacter.memory import Memory
 
 _NO_KEY = "compacter-start"
 """Key of a record that is never there."""
@@ -15,7 +15,7 @@ _NEEDS_PASSWORD = ("AuthenticationError", "NoPermissionError")
 _PASSWORD_TEXTS = ("NOAUTH", "WRONGPASS", "invalid password", "Authentication required")
 
 
-def problem_of(memory: BaseMemory | None, address: str) -> str | None:
+def problem_of(memory: Memory | None, address: str) -> str | None:
     """Return a sentence if the memory does not answer; ``None`` if it does.
 
     Args:
