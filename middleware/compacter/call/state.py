@@ -16,6 +16,7 @@ from cachetools import LRUCache
 from compacter.call.log import Log
 from compacter.call.preparations import Preparations
 from compacter.call.request import ConversationState
+from compacter.call.warm import warm_up
 from compacter.compaction.plan import Calibration
 from compacter.effects import Quote
 from compacter.events import (
@@ -90,6 +91,8 @@ class State:
             )
         self.preparations = Preparations()
         self.prepares = options.prepare_tokens is not None
+        if self.prepares:
+            warm_up()
         self.prepare_from: dict[object, int] = {}
         """Tokens from which a quiet call is looked at, by the model that it names."""
         self._prepared_memory: tuple[BaseMemory, Matcher] | None = None

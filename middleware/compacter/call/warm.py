@@ -1,0 +1,36 @@
+"""What a program's first compaction would have to wait for, loaded while nobody waits.
+
+The detector's patterns take a fifth of a second to compile, the modules of recall and litellm's
+price table nearly as long: as much as a person notices, beside a summary that was made ahead.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import suppress
+from importlib import import_module
+
+_MODULES = ("compacter.recall.quotes", "compacter.compaction.run", "compacter.call.preparer")
+_begun = threading.Event()
+
+
+def warm_up() -> None:
+    """Begin to load it in a thread, once in a process. Returns at once.
+
+    A process that forks meanwhile loads it in the child when it is needed.
+    """
+    if not _begun.is_set():
+        _begun.set()
+        threading.Thread(target=_load, name="compacter-warm-up", daemon=True).start()
+
+
+def _load() -> None:
+    # What cannot be loaded is told where it is used.
+    with suppress(Exception):
+        from compacter.models import known
+        from compacter.overflow.detect import default_table
+
+        known()
+        for name in _MODULES:
+            import_module(name)
+        default_table()
