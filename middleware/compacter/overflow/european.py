@@ -102,6 +102,7 @@ _GERMAN: Final = (
     Row(
         "other thing: German",
         r"\b(?:um|damit) .{0,40}\bnicht zu ue?berschreiten\b|\bue?berschreitet nicht\b"
+        r"|\bkonnte .{0,40}uberschreiten\b"
         r"|^\W{0,3}(?:wenn|falls) .{0,80}uberschreit\w{0,3}, (?:gibt|lehnt|meldet)\b",
         "Der Prompt überschreitet nicht das Kontextfenster",
     ),
@@ -190,7 +191,8 @@ _RUSSIAN: Final = (
     ),
     Row(
         "other thing: Russian",
-        r"не превы[шс]|^\W{0,3}если .{0,80}превы.{0,60}, (?:api|сервер) (?:верн|отклон)"
+        r"не превы[шс]|может превысить|^\W{0,3}если .{0,80}превы.{0,60}, (?:api|сервер) (?:верн"
+        r"|отклон)"
         r"|чтобы не превысить|во избежание",
         "Промпт не превышает контекстное окно",
     ),

@@ -98,7 +98,8 @@ _FRENCH: Final = (
     Row(
         "other thing: French",
         r"\bne depasse(?:nt)? pas\b|\b(?:pour|afin de) ne pas depasser\b|\bsans depasser\b"
-        r"|\bpour respecter\b|\bcontextes? concurrents?\b"
+        r"|\bpour respecter\b|\b(?:risque\w{0,2} de|pourrait) depasser\b"
+        r"|\bcontextes? concurrents?\b"
         r"|^\W{0,3}si .{0,80}depass.{0,60}, (?:l'api|le serveur) (?:renvoie|rejette)\b",
         "Le prompt ne dépasse pas la fenêtre de contexte",
     ),
@@ -207,7 +208,7 @@ _SPANISH_AND_PORTUGUESE: Final = (
     Row(
         "other thing: Spanish and Portuguese",
         r"\bna?o (?:exced|super|ultrapass)(?:e|a)\b|\bpara na?o (?:exceder|superar|ultrapassar)\b"
-        r"|\bpara evitar\b"
+        r"|\bpara evitar\b|\bpode?ria (?:exceder|superar|ultrapassar)\b"
         r"|^\W{0,3}s[ie] .{0,80}(?:exced|super|ultrapass).{0,60}, (?:la api|a api|el servidor"
         r"|o servidor) (?:devuelve|rechaza|retorna|rejeita)\b",
         "El prompt no excede la ventana de contexto",
@@ -291,7 +292,8 @@ _ITALIAN: Final = (
     ),
     Row(
         "other thing: Italian",
-        r"\bnon (?:super|ecced)[ae]\b|\bper non (?:superare|eccedere)\b"
+        r"\bnon (?:super|ecced)[ae]\b|\bper non (?:superare|eccedere)\b|\bpotre(?:sti"
+        r"|bbe) superare\b"
         r"|^\W{0,3}se .{0,80}super.{0,60}, (?:l'api|il server) (?:restituisce|rifiuta)\b",
         "Il prompt non supera la finestra di contesto",
     ),

@@ -128,7 +128,8 @@ VETOES: Final[tuple[Row, ...]] = (
         r"|summari[sz]ing|discarding|falling back"
         r"|routing|switching|starting a|applying|processing (?:in|alone)"
         r"|using (?:the )?(?:first|last)"
-        r"|retrying with (?:\w{1,8} ){0,2}(?:fewer|shorter|smaller|reduced))\b",
+        r"|retrying(?! \d)|attempting|restarting|rerunning)\b"
+        r"|\bwill (?:try|retry|chunk|split|truncate|compact|summari[sz]e)\b",
         "The prompt exceeds the context window; truncating it",
     ),
     Row(
@@ -290,6 +291,7 @@ VETOES: Final[tuple[Row, ...]] = (
         r"|^\W{0,3}(?:if|when(?:ever)?|once) .{0,80}(?:exceed|too long|larger|longer|over)"
         r".{0,80}, (?:the |an? |it )(?:\w{1,12} ){0,2}(?:returns|raises|throws|fails|responds"
         r"|rejects)\b"
+        r"|\b(?:may|might|could) exceed\b"
         r"|\bnot an? (?:\w{5} )?context overflow\b|\bwill result in indexing\b"
         r"|\bapproaching\b|\bbut acceptable\b|\bto avoid\b"
         r"|(?<!fit )\bwithin (?:the |its )?(?:limits?|context)",
