@@ -170,7 +170,8 @@ _SPANISH_AND_PORTUGUESE: Final = (
     ),
     Row(
         "output: Spanish and Portuguese",
-        r"\b(?:salida|respuesta|saida|resposta|generad[ao]s?|gerad[ao]s?)\b",
+        r"\b(?:razonamiento|raciocinio|salida|respuesta|saida|resposta|generad[ao]s?"
+        r"|gerad[ao]s?)\b",
         "La salida excede el límite de tokens",
     ),
     Row(

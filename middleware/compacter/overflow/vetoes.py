@@ -145,6 +145,17 @@ VETOES: Final[tuple[Row, ...]] = (
         r"|summari[sz]ed|compressed|trimmed|condensed|pruned)\b|\bskipped:",
         "Context compacted: it exceeds the context window",
     ),
+    # What is done, with any verb; the excluded ones go on about the size, or name a thing.
+    Row(
+        "handled: doing",
+        r"[,;\u2013\u2014] (?!(?:includ|exceed|result|total|count|contain|request"
+        r"|accord|regard|concern|consider|assum|mak|leav|caus|mean|be|hav|need|requir|surpass"
+        r"|overflow|want|expect|bring|reach|giv|consist|compris|noth|someth|anyth|dur|follow|pend"
+        r"|miss|stream|process|generat|embedd|warn|str|sett|us|th|amount|add|look|receiv|see"
+        r"|fail|abort|stopp|end|cancel|clos|quitt|exit|terminat|rais|try)ing\b)"
+        r"[a-z]{2,12}ing (?!error|fail|(?:\w{1,8} ){0,3}~?\d)\w",
+        "The document exceeds the context window, returning one page",
+    ),
     Row(
         "handled: kept a part",
         r"\b(?:kept|retained|preserved|sent|embedded|included) only \w|\bonly (?:the )?(?:first"
@@ -234,7 +245,8 @@ VETOES: Final[tuple[Row, ...]] = (
     ),
     Row(
         "other thing: output cut",
-        r"\b(?:length limit was reached|(?:output|response|completion|reply|answer"
+        r"\b(?:length limit was reached|finish_?reason\W{1,3}(?:length|max_tokens)|(?:output"
+        r"|response|completion|reply|answer"
         r"|generation)\b.{0,60}\b(?:truncated|cut off|incomplete|stopped|ended)"
         r"|could not finish|while generating|unterminated"
         r"|(?<!and )(?<!plus )(?<!\+ )(?:output|response|reply|answer"
