@@ -106,6 +106,46 @@ def test_a_code_of_another_kind_of_error_is_believed(code: str) -> None:
     assert explain(CLEAR, code=code).kind == "other error"
 
 
+WINDOW = "The model's maximum context length is 8192 tokens, but your messages have 9000 tokens."
+
+
+@pytest.mark.parametrize("code", [None, "rate_limit_error", "AccessDenied"])
+@pytest.mark.parametrize("status", [None, 400, 402, 403, 429, 503])
+def test_both_numbers_and_a_window_win_over_status_and_code(
+    status: int | None, code: str | None
+) -> None:
+    found = detect_text(WINDOW, status=status, code=code)
+
+    assert found is not None
+    assert (found.limit, found.requested) == (8192, 9000)
+
+
+@pytest.mark.parametrize(
+    ("status", "code"), [(402, None), (None, "insufficient-quota"), (429, "ratelimit")]
+)
+def test_numbers_without_a_window_may_be_a_purses(status: int | None, code: str | None) -> None:
+    text = "Prompt tokens limit exceeded: 9000 > 8192."
+
+    assert detect_text(text) is not None
+    assert detect_text(text, status=status, code=code) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ('{"error": {"message": "Prompt too long.", "code": "rate-limit"}}', False),
+        ('{"message": "Prompt too long.", "type": "Arrearage"}', False),
+        ('{"a": {"message": "Prompt too long."}, "b": {"message": "x", "code": "conflict"}}', True),
+        ('failed: {"message": "Prompt too long.", "type": "Arrearage"}', True),
+        ('{"message": "Prompt exceeds the context window.", "code": "string_too_long"}', True),
+        ('{"message": "Prompt too long.", "type": "Arrearage"', True),
+        ("{" * 100_000, False),
+    ],
+)
+def test_a_code_inside_a_text_counts_where_the_text_is_one_error(text: str, *, found: bool) -> None:
+    assert (detect_text(text) is not None) is found
+
+
 @pytest.mark.parametrize(
     "name", ["QuotaExceededError", "AuthenticationError", "ContentPolicyViolationError"]
 )

@@ -12,24 +12,31 @@ from tests.overflow.alternatives import without_each
 from tests.overflow.phrases import phrases
 from tests.overflow.test_messages import read
 
+from compacter.overflow import detect_text
 from compacter.overflow.detect import ROWS, Verdict, default_table, judge
 from compacter.overflow.signals import Signals, signals_of
 from compacter.overflow.table import Row, Table, compiled
 from compacter.overflow.text import normalise, without_accents
 
 VETOES = {"output", "idiom", "other call", "other error", "other thing", "other unit", "handled"}
+BESIDE = {"other code", "busy type", "other type"}
+"""Meanings that are read beside the text, in a code or in the name of a class."""
 
 rows = pytest.mark.parametrize("row", ROWS, ids=[row.name for row in ROWS])
 
 
 def verdict(row: Row, table: Table) -> Verdict:
-    return judge(
-        Signals(types=(row.sample,)) if row.meaning == "type" else signals_of(row.sample), table
-    )
+    named = {
+        "type": Signals(types=(row.sample,)),
+        "other code": Signals(CLEAR, codes=frozenset((row.sample.lower(),))),
+        "busy type": Signals(CLEAR, types=(row.sample,)),
+        "other type": Signals(LIKELY, types=(row.sample,)),
+    }
+    return judge(named.get(row.meaning) or signals_of(row.sample), table)
 
 
 def is_right(row: Row, found: Verdict) -> bool:
-    if row.meaning in VETOES:
+    if row.meaning in VETOES | BESIDE:
         return found.limit is None
     if found.limit is None:
         return False
@@ -60,7 +67,33 @@ def test_without_a_row_its_sample_is_misjudged(row: Row) -> None:
     )
 
 
+CLEAR = "The prompt exceeds the context window."
+LIKELY = "The prompt is too long."
+
+CODES = """
+rate_limit throttling_error too_many_requests too_many_connections rpm_limit tpm_limit
+tokens_per_minute requests_per_day limit_requests concurrency_exceeded frequency_limit
+insufficient_quota resource_exhausted usage_limit_reached spend_limit spending_limit monthly_limit
+daily_limit allocation_exceeded
+billing_hard_limit payment_required Arrearage account_overdue low_balance credit_limit
+credits_exhausted credit_exceeded credits_required insufficient_credits insufficient_funds
+subscription_inactive
+authentication_error unauthenticated unauthorized authorisation_failed invalid_api_key
+permission_denied forbidden access_denied denied_access no_access not_allowed signature_mismatch
+invalid_token expired account_suspended account_deactivated
+overloaded_error service_unavailable timeout timed_out deadline_exceeded bad_gateway
+connection_error connection_reset engine_busy server_busy at_capacity
+conflict not_found already_exists aborted
+content_filter content_policy content_management content_moderation policy_violation safety_block
+moderation_blocked sensitive_words data_inspection_failed guardrail_intervened cyber_policy
+string_above_max_length array_too_long string_too_long
+"""
+
 CLASSES = """
+RateLimitError TooManyRequests OverloadedError ServiceUnavailable ThrottlingException
+QuotaExceeded AuthenticationError PermissionDenied Unauthorized Forbidden ExpiredToken
+ContentPolicyViolation ContentFilter LengthFinishReason
+
 ContextWindowExceededError ContextLengthExceeded ContextSizeOverflow ContextLimitError
 ContextWindowLimitExceeded ContextWindowSizeExceeded ContextOverflowError ContextExceeded
 ExceedMaxContext ExceedsModelContext ExceededContext ExceededTokens TokenLimitExceeded
@@ -78,6 +111,7 @@ def samples() -> tuple[list[str], list[tuple[str, str]]]:
     texts = [normalise(signals_of(text).text) for text in raw]
     texts += [code.lower() for row in rows_of if (code := row.get("code"))]
     texts += CLASSES.lower().split()
+    texts += [code.replace("_", "") for code in CODES.lower().split()]
     numbers = [
         (text[max(0, match.start() - 80) : match.start()], text[match.end() : match.end() + 80])
         for text in texts
@@ -113,6 +147,14 @@ def test_each_alternative_of_a_pattern_has_a_sample_that_is_read_differently_wit
         f"alternatives of {row.name!r} that no text of tests/overflow needs: write one into "
         f"phrases.txt, or take them out"
     )
+
+
+@pytest.mark.parametrize("mark", ["", "-", "_"])
+@pytest.mark.parametrize("code", CODES.split())
+def test_a_code_of_another_error_wins_over_words_however_it_is_written(
+    code: str, mark: str
+) -> None:
+    assert detect_text(CLEAR, code=code.replace("_", mark)) is None
 
 
 def test_the_names_of_rows_are_unique() -> None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final, Literal, NamedTuple
 
+from compacter.overflow.codes import CODES
 from compacter.overflow.east_asian import EAST_ASIAN
 from compacter.overflow.european import EUROPEAN
 from compacter.overflow.limits import LIMITS
@@ -40,6 +41,7 @@ ROWS: Final[tuple[Row, ...]] = (
     *ROMANCE,
     *EAST_ASIAN,
     *NUMBER_WORDS,
+    *CODES,
 )
 """The whole table."""
 
@@ -84,23 +86,15 @@ _MEANINGS: Final = frozenset(
     ("input limit", *(meaning for _, _, ways in _RULES for way in ways for meaning in way))
 )
 
+_NOT_A_LETTER: Final = re.compile(r"[^a-z]")
+
 _OTHER_STATUS: Final = frozenset((401, 402, 403, 404, 405, 407, 408, 409, 429, 502, 503, 504, 529))
 """Statuses of a refused caller or a busy server. A gateway may forward a token limit with one: both
 numbers must then be stated."""
-_BUSY_TYPE: Final = re.compile(r"ratelimit|toomanyrequests|overloaded|unavailable|throttl")
-"""Classes of a busy server: as such a status."""
-_OTHER_CODE: Final = re.compile(
-    r"rate_?limit|quota|throttl|too_?many_?requests|authenti|authoriz|api_?key|"
-    r"permission|forbidden|expired|overloaded"
-    r"|content_?(?:filter|policy)|billing|insufficient|not_?found|(?:string|"
-    r"array)_(?:above|too)|resource_?exhausted"
-)
-_OTHER_TYPE: Final = re.compile(
-    r"quota|authentication|permissiondenied|unauthorized|forbidden|expiredtoken|contentpolicy"
-    r"|contentfilter|lengthfinishreason"
-)
-"""Classes of another error, unless a sentence states a token limit clearly: a gateway may name one
-class for all its refusals."""
+_PAYMENT_STATUS: Final = 402
+"""Some sell prompts by their length: its numbers are a purse's, unless a window is named."""
+_WITHOUT_WINDOW: Final = frozenset(("tokens exceed a limit", "too many tokens"))
+"""Rules that a rate limit or a quota could satisfy too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,32 +279,49 @@ def judge(signals: Signals, table: Table) -> Verdict:
             "token limit", rule, "" if index < 0 else text[slice(*spans[index])], limit
         )
 
-    return verdict if coded else _beside_the_text(verdict, signals, names)
+    return verdict if coded else _beside_the_text(verdict, signals, names, table)
 
 
-def _beside_the_text(verdict: Verdict, signals: Signals, names: list[str]) -> Verdict:
+def _beside_the_text(verdict: Verdict, signals: Signals, names: list[str], table: Table) -> Verdict:
     """Return the verdict on the text, unless status, code or class speak for another error."""
     is_clear = verdict.rule in _CLEAR
-    stated = verdict.limit or TokenLimit()
-    has_other_code = any(_OTHER_CODE.search(code) for code in signals.codes)
-    # Numbers win against a status alone, which a gateway may have chosen; not against a status and
-    # a code that name the same other kind of error.
-    named_twice = has_other_code and signals.status in _OTHER_STATUS
-    if (is_clear or verdict.rule == "subject too long") and not named_twice:
-        limit, requested = stated.limit, stated.requested
-        if limit is not None and requested is not None and limit < requested:
+    has_other_code = any(
+        table["other code"].search(_NOT_A_LETTER.sub("", code)) for code in signals.codes
+    )
+    # Both numbers win over a status alone, which a gateway may have chosen; with a window they win
+    # over a code too, as a smaller request helps whatever the code is.
+    if (is_clear or verdict.rule == "subject too long") and _states_both(verdict.limit):
+        is_loose = has_other_code or signals.status == _PAYMENT_STATUS
+        if not is_loose or _names_window(verdict, table):
             return verdict
     if signals.status in _OTHER_STATUS:
         return Verdict("other error", "status")
     if has_other_code:
-        return Verdict("other error", "code")
-    if any(_BUSY_TYPE.search(name) for name in names):
-        return Verdict("other error", "class")
-    if not is_clear and any(_OTHER_TYPE.search(name) for name in names):
-        return Verdict("other error", "class")
+        return Verdict("other error", "other code")
+    if any(table["busy type"].search(name) for name in names):
+        return Verdict("other error", "busy type")
+    if not is_clear and any(table["other type"].search(name) for name in names):
+        return Verdict("other error", "other type")
     if verdict.kind == "nothing" and signals.types and NETWORK.search(signals.types[0]):
         return Verdict("other error", "network")
     return verdict
+
+
+def _states_both(stated: TokenLimit | None) -> bool:
+    """Return whether a limit and a larger request are stated."""
+    return (
+        stated is not None
+        and stated.limit is not None
+        and stated.requested is not None
+        and stated.limit < stated.requested
+    )
+
+
+def _names_window(verdict: Verdict, table: Table) -> bool:
+    """Return whether a verdict is about what a model takes, not about tokens of some sum."""
+    return verdict.rule not in _WITHOUT_WINDOW or any(
+        table[meaning].search(verdict.statement) for meaning in ("context", "input limit", "model")
+    )
 
 
 class _Reading(NamedTuple):

@@ -73,7 +73,12 @@ _GERMAN: Final = (
     Row(
         "handled: German",
         r"\b(?:gekue?rzt|abgeschnitten|komprimiert|zusammengefasst|ue?bersprungen|aufgeteilt"
-        r"|verworfen|entfernt|ausgelassen|weggelassen|geloscht|automatisch)\b",
+        r"|verworfen|entfernt|reduziert|verringert|angepasst|ausgelassen|weggelassen|geloscht"
+        r"|automatisch|ausgeblendet|archiviert"
+        r"|ausgelagert|verschoben)\b"
+        r"|\bnur (?:die|der|das) (?:\w{3,9} ){0,2}\S{1,12} (?:wurden?|werden)\b"
+        r"|\b(?:wird|wurde) in (?:abschnitte|teile|blocke)n\b"
+        r"|\b(?:erneuter|neuer) versuch mit\b",
         "Der Verlauf wurde gekürzt: Kontextfenster überschritten",
     ),
     Row(
@@ -83,20 +88,22 @@ _GERMAN: Final = (
     ),
     Row(
         "other error: German",
-        r"\bpro (?:minute|stunde|tag|monat)\b|\b(?:raten|tages|monats)-?limit"
+        r"\bpro (?:minute|stunde|tag|monat)\b|\b(?:raten|tages|wochen|monats)-?limit"
+        r"|\b(?:taglich|wochentlich|monatlich)"
         r"|\bzu viele anfragen\b|\bkontingent|\bguthaben"
         r"|\btoken (?:ist )?(?:abgelaufen|ungultig)\b",
         "Tokens pro Minute: Limit überschritten",
     ),
     Row(
         "other unit: German",
-        r"\b(?:zeichen|bild(?:er)?|seiten|dateien)\b",
+        r"\d nachrichten\b|\b(?:zeichen|bild(?:er)?|seiten|dateien)\b",
         "Die Eingabe ist zu lang: höchstens 5000 Zeichen",
     ),
     Row(
         "other thing: German",
         r"\b(?:um|damit) .{0,40}\bnicht zu ue?berschreiten\b|\bue?berschreitet nicht\b"
-        r"",
+        r"|\bkonnte .{0,40}uberschreiten\b"
+        r"|^\W{0,3}(?:wenn|falls) .{0,80}uberschreit\w{0,3}, (?:gibt|lehnt|meldet)\b",
         "Der Prompt überschreitet nicht das Kontextfenster",
     ),
 )
@@ -158,6 +165,10 @@ _RUSSIAN: Final = (
         "handled: Russian",
         r"(?:обрезан|усечен|урезан|сокращен|сжат|суммаризирован|разбит|пропущен|удален|отброшен"
         r"|очищен|исключен|прикреплен)[аоы]?\b"
+        r"|(?:перемещен|перенесен|скрыт|архивирован|свернут|снижен|уменьшен)[аоы]?\b"
+        r"|\b(?:оставлен|сохранен|использован)[аоы]? только\b|\b(?:читаем|читаю"
+        r"|обрабатываю) (?:\w{2,8} )?по частям\b"
+        r"|\bповторяю\b|\bповторная попытка\b|перезапуск"
         r"|автоматически|применяю|разбиваю|обрезаю|сжимаю|сокращаю|пропускаю",
         "Диалог сокращён: он превышает контекстное окно",
     ),
@@ -168,18 +179,21 @@ _RUSSIAN: Final = (
     ),
     Row(
         "other error: Russian",
-        r"в (?:минуту|час|день|сутки|месяц)|слишком много запросов|лимит запросов|квот|баланс"
+        r"\b(?:суточн|дневн|недельн|месячн|ежемесячн)|в (?:минуту|час|день|сутки|месяц)"
+        r"|слишком много запросов|докупите|тариф|лимит запросов|квот|баланс"
         r"|срок деиствия|недеиствител",
         "Превышен лимит токенов в минуту",
     ),
     Row(
         "other unit: Russian",
-        r"символ|картин|изображени|фаилов|страниц",
+        r"\d сообщени|символ|картин|изображени|фаилов|страниц",
         "Промпт слишком длинный: 5000 символов",
     ),
     Row(
         "other thing: Russian",
-        r"не превы[шс]|чтобы не превысить|во избежание",
+        r"не превы[шс]|может превысить|^\W{0,3}если .{0,80}превы.{0,60}, (?:api|сервер) (?:верн"
+        r"|отклон)"
+        r"|чтобы не превысить|во избежание",
         "Промпт не превышает контекстное окно",
     ),
 )

@@ -20,7 +20,8 @@ LIMITS: Final[tuple[Row, ...]] = (
     ),
     Row(
         "code: context_overflow",
-        r"\bcontext_?(?:window_?|length_?)?overflow\w{0,10}\b|\bexceeds?_(?:max_)?context\w{0,20}\b",
+        r"\bcontext_?(?:window_?|length_?)?overflow\w{0,10}\b"
+        r"|\bexceeds?_(?:max_)?context\w{0,20}\b",
         "request failed: context_window_overflow",
     ),
     Row(

@@ -27,7 +27,8 @@ NUMBER_WORDS: Final[tuple[Row, ...]] = (
     ),
     Row(
         "limit before: context window",
-        r"\bcontext (?:is|holds|of)\b|\bcontext[ _-](?:window|length|size|limit|len|capacity"
+        r"\bcontext (?:is|(?:can )?holds?|of)\b|\bcontext[ _-](?:window|length|size|limit|len"
+        r"|capacity"
         r"|budget)(?: holds| limit)?"
         r"(?: (?:of|is|was|for|the|this|your|our|a|model|has|have|which|that|to)){0,4}",
         "Prompt too long; context length 8192",
@@ -49,7 +50,8 @@ NUMBER_WORDS: Final[tuple[Row, ...]] = (
     Row(
         "limit before: takes",
         r"\b(?:allow(?:s|ed)?|supports?|accepts?|stops? at|loaded with|takes?(?! up)|handles?"
-        r"|process(?:es)?(?!:)|available|configured|capacity|threshold|only|expected|reads?|window)\b"
+        r"|process(?:es)?(?!:)|available|configured|capacity|threshold|only|expected|reads?"
+        r"|window)\b"
         r"(?: (?:at most|up to|only))?",
         "The prompt is too long, the model takes 8192",
     ),
@@ -114,7 +116,9 @@ NUMBER_WORDS: Final[tuple[Row, ...]] = (
     ),
     Row(
         "limit after: European",
-        r"hochst|maximum|maximal|erlaubt|autorise|au maximum|permitid|maximo|consentit|massimo"
+        r"fur frage und|pour (?:la )?question et|para pregunta y|para pergunta e|per domanda e"
+        r"|hochst|maximum|maximal"
+        r"|erlaubt|autorise|au maximum|permitid|maximo|consentit|massimo"
         r"|максим|лимит|допустим",
         "La conversazione è troppo lunga: 8192 consentiti",
     ),
@@ -139,7 +143,7 @@ NUMBER_WORDS: Final[tuple[Row, ...]] = (
     Row(
         "sent before: Chinese",
         r"(?:请求|当前|实际|本次|共|总计|达到|传入|发送|您的)[了的]?总?(?:token数?|长度|数量|为|是)?"
-        r"|总长度|总数|(?<!上下文)长度|已使?用",
+        r"|[过太超][长大]|总长度|总数|(?<!上下文)长度|已使?用",
         "超出上下文窗口，当前 9000",
     ),
     Row(
@@ -191,7 +195,7 @@ NUMBER_WORDS: Final[tuple[Row, ...]] = (
     Row(
         "sent after: East Asian",
         r"超过|超出|大于|が(?:上限|最大|制限|コンテキスト)|が(?:入力|リクエスト|要求|送信)",
-        "上下文超长：9000 大于",
+        "上下文溢出，9000 超出",
     ),
     Row(
         "sent after: European",

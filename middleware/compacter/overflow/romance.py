@@ -72,7 +72,10 @@ _FRENCH: Final = (
     Row(
         "handled: French",
         r"\b(?:tronque|compresse|resume|decoupe|scinde|omi|ignore|supprime|retire|elague|coupe"
-        r"|efface)e?s?\b|\bautomatiquement\b",
+        r"|efface|reduit|abaisse|ajuste|archive|masque|deplace|conserve|replie)e?s?\b"
+        r"|\bautomatiquement\b"
+        r"|\bsera (?:lue?|traitee?|envoyee?) (?:en plusieurs|par) \w"
+        r"|\bnouvelle tentative avec\b|\bnouvel essai avec\b",
         "La conversation a été tronquée : elle dépasse la fenêtre de contexte",
     ),
     Row(
@@ -83,18 +86,21 @@ _FRENCH: Final = (
     Row(
         "other error: French",
         r"\bpar (?:minute|heure|jour|mois)\b|\blimite de (?:debit|taux|requetes)\b"
-        r"|\btrop de requetes\b|\bsolde\b|\bexpire\b|\bpatient(?:er|ez)\b",
+        r"|\btrop de requetes\b|\b(?:journali|quotidien|hebdomadaire|mensuel)|\bsolde\b"
+        r"|\bexpire\b|\bpatient(?:er|ez)\b",
         "Limite de jetons par minute dépassée",
     ),
     Row(
         "other unit: French",
-        r"\b(?:fichiers|images)\b",
+        r"\b(?:fichiers|images)\b|\d messages\b",
         "L'entrée est trop longue : maximum 5 fichiers",
     ),
     Row(
         "other thing: French",
         r"\bne depasse(?:nt)? pas\b|\b(?:pour|afin de) ne pas depasser\b|\bsans depasser\b"
-        r"|\bpour respecter\b|\bcontextes? concurrents?\b",
+        r"|\bpour respecter\b|\b(?:risque\w{0,2} de|pourrait) depasser\b"
+        r"|\bcontextes? concurrents?\b"
+        r"|^\W{0,3}si .{0,80}depass.{0,60}, (?:l'api|le serveur) (?:renvoie|rejette)\b",
         "Le prompt ne dépasse pas la fenêtre de contexte",
     ),
 )
@@ -164,13 +170,19 @@ _SPANISH_AND_PORTUGUESE: Final = (
     ),
     Row(
         "output: Spanish and Portuguese",
-        r"\b(?:salida|respuesta|saida|resposta|generad[ao]s?|gerad[ao]s?)\b",
+        r"\b(?:razonamiento|raciocinio|salida|respuesta|saida|resposta|generad[ao]s?"
+        r"|gerad[ao]s?)\b",
         "La salida excede el límite de tokens",
     ),
     Row(
         "handled: Spanish and Portuguese",
         r"\b(?:truncad|recortad|cortad|comprimid|compactad|resumid|dividid|omitid|descartad"
-        r"|eliminad|borrad|removid|ignorad|saltad|pulad|acortad|encurtad)[ao]s?\b"
+        r"|eliminad|borrad|removid|ignorad|saltad|pulad|acortad|encurtad|reducid|reduzid|ajustad"
+        r"|archivad|arquivad|ocultad"
+        r"|movid|conservad|mantid)[ao]s?\b"
+        r"|\b(?:conservaron|mantuvieron|mantivemos|conservamos|usando) (?:so(?:lo|mente)|apenas) "
+        r"|\bse (?:procesara|leera|enviara) por \w|\bsera (?:lid|processad)[ao] (?:por|em) partes\b"
+        r"|\b(?:re-?intentando|intentando de nuevo|tentando novamente) co[nm]\b"
         r"|\bse (?:ha )?(?:trunc|recort|comprim|compact|resum|divid|omit|descart|elimin)"
         r"|\bautomaticamente\b",
         "La conversación fue truncada: excede la ventana de contexto",
@@ -184,18 +196,22 @@ _SPANISH_AND_PORTUGUESE: Final = (
         "other error: Spanish and Portuguese",
         r"\bpor (?:minuto|hora|dia|mes)\b|\blimite de (?:tasa|velocidad|taxa)\b"
         r"|\b(?:demasiadas|muitas) (?:solicitudes|peticiones|solicitacoes|requisicoes)\b"
-        r"|\bcuota\b|\bcota\b|\bsaldo\b|\baguarde\b|\b(?:caducad|expirad)[ao]\b",
+        r"|\b(?:diari[ao]|semanal|mensual|mensal)|\bcuota\b|\bcota\b|\bsaldo\b|\baguarde\b"
+        r"|\b(?:caducad|expirad)[ao]\b",
         "Límite de tokens por minuto excedido",
     ),
     Row(
         "other unit: Spanish and Portuguese",
-        r"\b(?:caracteres|imagenes|imagens|paginas)\b|\bar(?:ch|qu)ivos?\b(?!.{0,40}\bmodelo)",
+        r"\d (?:mensajes|mensagens)\b|\b(?:caracteres|imagenes|imagens|paginas)\b|\bar(?:ch"
+        r"|qu)ivos?\b(?!.{0,40}\bmodelo)",
         "La entrada es demasiado larga: 5000 caracteres",
     ),
     Row(
         "other thing: Spanish and Portuguese",
         r"\bna?o (?:exced|super|ultrapass)(?:e|a)\b|\bpara na?o (?:exceder|superar|ultrapassar)\b"
-        r"|\bpara evitar\b",
+        r"|\bpara evitar\b|\bpode?ria (?:exceder|superar|ultrapassar)\b"
+        r"|^\W{0,3}s[ie] .{0,80}(?:exced|super|ultrapass).{0,60}, (?:la api|a api|el servidor"
+        r"|o servidor) (?:devuelve|rechaza|retorna|rejeita)\b",
         "El prompt no excede la ventana de contexto",
     ),
 )
@@ -254,7 +270,9 @@ _ITALIAN: Final = (
     Row(
         "handled: Italian",
         r"\b(?:troncat|tagliat|compress|compattat|riassunt|suddivis|omess|scartat|rimoss|saltat"
-        r"|eliminat|accorciat)[aeio]\b",
+        r"|eliminat|accorciat|ridott|abbassat|archiviat|nascost|spostat|conservat|mantenut)[aeio]\b"
+        r"|\b(?:verra|viene) (?:lett|elaborat)[ao] (?:a|in) (?:blocchi|parti)\b"
+        r"|\b(?:nuovo tentativo|riprovo) con\b",
         "La conversazione è stata troncata: supera la finestra di contesto",
     ),
     Row(
@@ -265,17 +283,19 @@ _ITALIAN: Final = (
     Row(
         "other error: Italian",
         r"\bal (?:minuto|giorno|mese)\b|\blimite di (?:frequenza|richieste)\b"
-        r"|\btroppe richieste\b|\bcredito\b|\bscadut[ao]\b",
+        r"|\btroppe richieste\b|\b(?:giornalier|settimanal|mensil)|\bcredito\b|\bscadut[ao]\b",
         "Limite di token al minuto superato",
     ),
     Row(
         "other unit: Italian",
-        r"\b(?:caratteri|immagini|pagine)\b",
+        r"\d messaggi\b|\b(?:caratteri|immagini|pagine)\b",
         "La conversazione è troppo lunga: 5000 caratteri",
     ),
     Row(
         "other thing: Italian",
-        r"\bnon (?:super|ecced)[ae]\b|\bper non (?:superare|eccedere)\b",
+        r"\bnon (?:super|ecced)[ae]\b|\bper non (?:superare|eccedere)\b|\bpotre(?:sti"
+        r"|bbe) superare\b"
+        r"|^\W{0,3}se .{0,80}super.{0,60}, (?:l'api|il server) (?:restituisce|rifiuta)\b",
         "Il prompt non supera la finestra di contesto",
     ),
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 # ruff: noqa: SIM905 - this many names are easier to read as words of a line
 import builtins
+import json
 import re
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
@@ -112,6 +113,7 @@ def signals_of(error: object, *, status: int | None = None, code: str | None = N
             *error.args[:20],
         ]
         bodies += [_attribute(error, name) for name in _BODY_NAMES]
+    codes += _codes_in(bodies[0])
     stated: list[object] = []  # Statuses in a body, the last one first, as it counts.
     length = 0
     for key, value in (
@@ -149,6 +151,28 @@ def signals_of(error: object, *, status: int | None = None, code: str | None = N
         frozenset(word for word in words if _CODE.fullmatch(word)),
         tuple(types),
     )
+
+
+def _codes_in(text: object) -> list[object]:
+    """Return the codes of a text that is the JSON of one error.
+
+    Of several errors in one text, such as a gateway's list of attempts, no code is the text's.
+    """
+    if not isinstance(text, str) or not text.lstrip().startswith("{"):
+        return []
+    try:
+        body = json.loads(text[:MAX_TEXT])
+    except (ValueError, RecursionError):
+        return []
+    leaves = list(_leaves(body))
+    if sum(key == "message" for key, _ in leaves) != 1:
+        return []
+    # A validator's "string_too_long" beside a sentence says less than the sentence.
+    return [
+        value
+        for key, value in leaves
+        if key in _CODE_KEYS and isinstance(value, str) and not value.startswith("string_")
+    ]
 
 
 def _leaves(body: object) -> Iterator[tuple[str, object]]:

@@ -98,7 +98,8 @@ VETOES: Final[tuple[Row, ...]] = (
         r"\btokens? (?:is |has |have |was )?(?:been )?"
         r"(?:expired|invalid|revoked|malformed|missing)\b"
         r"|\b(?:expired|invalid|revoked|missing|bad) (?:\w{1,14} )?tokens?\b"
-        r"|\b(?:access|refresh|bearer|security|session|auth\w{0,12}|id|api|csrf|jwt|bot|verification"
+        r"|\b(?:access|refresh|bearer|security|session|auth\w{0,12}|id|api|csrf|jwt|bot"
+        r"|verification"
         r"|reset)[-_ ]tokens?\b(?! limit exceeded:)|\b(?:provided|supplied|given) token\b"
         r"|\btokens? (?:registered|issued|validation|verification|lifetime)\b|\bunexpected token\b"
         r"|\bmaximum (?:lifetime|age)\b",
@@ -113,7 +114,8 @@ VETOES: Final[tuple[Row, ...]] = (
     Row(
         "handled: was cut",
         r"(?<!request )\b(?:was|were|been|being|is|are|got|will be|automatically|successfully)"
-        r" (?:\w{2,12} )?(?:truncated|compacted|shortened|trimmed|cropped|clipped|pruned|condensed"
+        r" (?:\w{2,12} )?(?:(?:left|filtered) out|folded|moved|archived|hidden|lowered(?! to \d)"
+        r"|reduced(?! to \d)|truncated|compacted|shortened|trimmed|cropped|clipped|pruned|condensed"
         r"|compressed|summari[sz]ed|split|chunked|skipped|dropped|discarded|omitted|removed|evicted"
         r"|cleared|excluded)\b",
         "The prompt exceeds the context window and was truncated",
@@ -121,10 +123,13 @@ VETOES: Final[tuple[Row, ...]] = (
     Row(
         "handled: cutting",
         r"(?<!\w )\b(?:truncating|clamping|resizing|splitting|skipping|dropping|trimming|pruning"
-        r"|chunking|compacting|compressing|shortening|summari[sz]ing|discarding|falling back"
+        r"|chunking|requesting (?:a |the )?(?:final|shorter)|triggering|compacting|compressing"
+        r"|shortening"
+        r"|summari[sz]ing|discarding|falling back"
         r"|routing|switching|starting a|applying|processing (?:in|alone)"
         r"|using (?:the )?(?:first|last)"
-        r"|retrying with (?:\w{1,8} ){0,2}(?:fewer|shorter|smaller|reduced))\b",
+        r"|retrying(?! \d)|attempting|restarting|rerunning)\b"
+        r"|\bwill (?:try|retry|chunk|split|truncate|compact|summari[sz]e)\b",
         "The prompt exceeds the context window; truncating it",
     ),
     Row(
@@ -140,6 +145,38 @@ VETOES: Final[tuple[Row, ...]] = (
         r"|summari[sz]ed|compressed|trimmed|condensed|pruned)\b|\bskipped:",
         "Context compacted: it exceeds the context window",
     ),
+    # What is done, with any verb; the excluded ones go on about the size, or name a thing.
+    Row(
+        "handled: doing",
+        r"[,;\u2013\u2014] (?!(?:includ|exceed|result|total|count|contain|request"
+        r"|accord|regard|concern|consider|assum|mak|leav|caus|mean|be|hav|need|requir|surpass"
+        r"|overflow|want|expect|bring|reach|giv|consist|compris|noth|someth|anyth|dur|follow|pend"
+        r"|miss|stream|process|generat|embedd|warn|str|sett|us|th|amount|add|look|receiv|see"
+        r"|fail|abort|stopp|end|cancel|clos|quitt|exit|terminat|rais|try)ing\b)"
+        r"[a-z]{2,12}ing (?!error|fail|(?:\w{1,8} ){0,3}~?\d)\w",
+        "The document exceeds the context window, returning one page",
+    ),
+    Row(
+        "handled: kept a part",
+        r"\b(?:kept|retained|preserved|sent|embedded|included) only \w|\bonly (?:the )?(?:first"
+        r"|last"
+        r"|most recent|latest|newest) (?:\w{1,9} ){0,3}(?:was|were|are|will be)"
+        r" (?!allowed|supported|accepted)"
+        r"|\bwe(?:'ve| have)? (?:moved|archived|summari[sz]ed|condensed|shortened|trimmed|removed"
+        r"|dropped)\b",
+        "The prompt exceeds the context window, kept only the newest messages",
+    ),
+    Row(
+        "handled: in parts",
+        r"\b(?:reading|processing|sending|(?:is|was|be) (?:read|processed|sent)) (?:it |them )?"
+        r"in (?:\d{1,4} |several |multiple |smaller )?(?:parts|passes|chunks|pieces|sections)\b",
+        "The document is too long for the model, reading it in 6 passes",
+    ),
+    Row(
+        "handled: tried again",
+        r"\b(?:was|were|been|will be) (?:retried|re-?sent|re-?submitted)\b",
+        "The prompt exceeds the context window and was retried",
+    ),
     # What was done did not help, or was not done.
     Row(
         "not handled: still",
@@ -148,7 +185,7 @@ VETOES: Final[tuple[Row, ...]] = (
     ),
     Row(
         "not handled: cannot",
-        r"\b(?:cannot|can't|could ?n[o']t|unable|must be|should be|needs? to be"
+        r"\b(?:unless|until|cannot|can't|could ?n[o']t|unable|must be|should be|needs? to be"
         r"|has to be|(?:may|can) be)\b"
         r"|\b(?:was|were|is|are|been|will) not\b|\bnot be\b",
         "The prompt exceeds the context window and was not truncated",
@@ -165,7 +202,7 @@ VETOES: Final[tuple[Row, ...]] = (
         r"\b(?:to|for|generat(?:e|ing)|creat(?:e|ing)|get(?:ting)?)[ _]embed(?:ding)?s?\b"
         r"|\bembeddings?(?: |-)?(?:request|api|error|model|failed|validation|context|endpoint"
         r"|input)"
-        r"|\bd[ie] embeddings?\b|\bmax_tokens_per_request\b",
+        r"|\bnode ['\"]?embed|\bd[ie] embeddings?\b|\bmax_tokens_per_request\b",
         "Embedding request failed: the prompt exceeds the context window.",
     ),
     # The sentence is about something else.
@@ -208,7 +245,8 @@ VETOES: Final[tuple[Row, ...]] = (
     ),
     Row(
         "other thing: output cut",
-        r"\b(?:length limit was reached|(?:output|response|completion|reply|answer"
+        r"\b(?:length limit was reached|finish_?reason\W{1,3}(?:length|max_tokens)|(?:output"
+        r"|response|completion|reply|answer"
         r"|generation)\b.{0,60}\b(?:truncated|cut off|incomplete|stopped|ended)"
         r"|could not finish|while generating|unterminated"
         r"|(?<!and )(?<!plus )(?<!\+ )(?:output|response|reply|answer"
@@ -225,6 +263,7 @@ VETOES: Final[tuple[Row, ...]] = (
         "other thing: setting",
         r"\b(?:num_ctx|n_ctx|n_batch|ctx-size|top_k|offset) (?:must|should|cannot|exceeds)\b"
         r"|\bn_ctx_(?:train|per_seq)\b|\bcontext[ _](?:window|length|size) (?:must|should)\b"
+        r"|\brequested context \w{4,6} is (?:greater|larger) than (?:the )?model"
         r"|\b(?:configured|selected) (?:context|sequence)[_ ]\w{3,10}.{0,10} "
         r"(?:exceeds|is larger)\b",
         "The n_ctx_train exceeds the context window",
@@ -261,6 +300,11 @@ VETOES: Final[tuple[Row, ...]] = (
         "other thing: denied",
         r"\b(?:do|does|did|ha[sd]|have|is|are|was|were)(?: not|n't) (?:\w{1,10} )?"
         r"(?:exceed\w{0,3}|too (?:long|large)|longer|larger)\b"
+        r"|^\W{0,3}(?:if|when(?:ever)?|once) .{0,80}(?:exceed|too long|larger|longer|over)"
+        r".{0,80}, (?:the |an? |it )(?:\w{1,12} ){0,2}(?:returns|raises|throws|fails|responds"
+        r"|rejects)\b"
+        r"|\b(?:may|might|could) exceed\b"
+        r"|\bnot an? (?:\w{5} )?context overflow\b|\bwill result in indexing\b"
         r"|\bapproaching\b|\bbut acceptable\b|\bto avoid\b"
         r"|(?<!fit )\bwithin (?:the |its )?(?:limits?|context)",
         "The prompt does not exceed the context window",
@@ -277,6 +321,12 @@ VETOES: Final[tuple[Row, ...]] = (
         r"|\b(?:in|per|submitted) batch\b|\bper (?:chunk|item|row|document)\b|\bconcurrent\b"
         r"|\b(?:search|vector) index\b",
         "The prompt exceeds the context window of the image model",
+    ),
+    Row(
+        "other thing: size",
+        r"\b(?:limit|limite|maximum)(?: de contexte)? (?:of|de|is|von|di) \d[\d.,]{0,9} ?"
+        r"(?:[kmg]i?[bo]|bytes|octets|characters)\b",
+        "The diff exceeds the context limit of 256 KiB",
     ),
     Row(
         "other thing: depth",
@@ -305,7 +355,8 @@ VETOES: Final[tuple[Row, ...]] = (
     ),
     Row(
         "other unit: characters",
-        r"\b(?:characters?|chars|words|bytes?|[kmg]i?b|megabytes?|kilobytes?|pixels?|px|octets|seconds"
+        r"\b(?:characters?|chars|words|bytes?|[kmg]i?b|megabytes?|kilobytes?|pixels?|px|octets"
+        r"|seconds"
         r"|minutes|hours|days|pages|body size)\b|\d[kmg]i?b\b"
         r"|\b(?:body|content|entity|payload) too large\b(?! for)",
         "The input exceeds the maximum of the model: 5000 characters",
