@@ -86,7 +86,10 @@ class Redaction:
             clean = self._strings(value, "", depth)
         except (ValueError, RecursionError):
             return None
-        return text if clean == value else json.dumps(clean, ensure_ascii=False)
+        # An escaped slash would end a password that has one.
+        if clean == value and r"\/" not in text:
+            return text
+        return json.dumps(clean, ensure_ascii=False)
 
     def _strings(self, value: Any, label: str, depth: int) -> Any:  # noqa: ANN401 - JSON
         if isinstance(value, dict):
