@@ -237,7 +237,22 @@ SECRETS = {
         ("OPENAI_API_KEY=sk-proj-abcdefghijklmnop", "abcdefghijklmnop"),
     ],
 }
+SECRETS["label elsewhere"] = [
+    ('{"env": [{"name": "DB_PASSWORD", "value": "lemonadestand"}]}', "lemonade"),
+    ('[{"value": "lemonadestand", "name": "client_secret"}]', "lemonade"),
+    ('{\n "Key": "password",\n "Value": "lemonadestand"\n}', "lemonade"),
+    ('{"passwords": 0, "password": ["lemonadestand", "sunflowerfield"]}', "sunflower"),
+    ('{"auth": {"type": "x", "value": "bWVvdzptZW93bWVvdw=="}}', "bWVvdz"),
+    ('{"password": {"value": "lemonadestand"}}', "lemonade"),
+    ('{"headers": [{"key": "X-Api-Key", "value": "mnbvcxzlkjhgfdsa"}]}', "mnbvcx"),
+    ('{"body": "{\\"name\\": \\"api_key\\", \\"value\\": \\"mnbvcxzlkjhgfdsa\\"}"}', "mnbvcx"),
+]
 LOOK_ALIKES = [
+    '{"required": ["password", "username"], "tokens": ["left", "brace"]}',
+    '{"name": "password", "in": "query", "type": "string"}',
+    '{"key": "token", "value": "identifier"}',
+    '{"auth": [{"type": "none"}], "name": "key", "value": 3}',
+    '{"secrets": ["db-credentials"], "keys": ["ArrowDown", "Escape"]}',
     "PASS: test_login",
     "PASS src/login.test.ts",
     "PASS [  0.003s] crate::auth::token_ok",
