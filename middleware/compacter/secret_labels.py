@@ -65,7 +65,7 @@ _PLAIN_WORDS = """
     string number integer boolean object bytes varchar optional required password passwd secret
     token hidden text undefined missing include omit same-origin enabled disabled input field true
     false null none str int bool float any expired invalid valid wrong correct changed reset unknown
-    empty redacted pass passed fail failed skip skipped done open closed
+    empty redacted yes/no on/off y/n pass passed fail failed skip skipped done open closed
 """
 _NOT_SECRETS = frozenset(_PLAIN_WORDS.split())
 
@@ -106,6 +106,10 @@ def _looks_secret(match: re.Match[str], word: str) -> bool:
             or " " in word
             or not REFERENCE.fullmatch(word)
         )
+    if _ATTRIBUTE.search(match.string[max(0, match.start() - 5) : match.start()]) and (
+        word.isidentifier()
+    ):
+        return False
     if match["password"] and word.isalpha() and word.islower():
         following = match.string[match.end() : match.end() + 5]
         is_tight = label.endswith("=") and not re.match(_OPERATOR, following)
@@ -115,6 +119,8 @@ def _looks_secret(match: re.Match[str], word: str) -> bool:
     return bool(match["password"]) or (not word.isdigit() and bool(re.search(r"\d", word)))
 
 
+_ATTRIBUTE = re.compile(r"\b(?:self|this|cls)\.\Z")
+"""Before a label, by which a bare value is a name: ``self.password = hashed``."""
 _OPERATOR = r" (?:if|or|and|else|for|in|is|not)\b"
 """What follows a name in code: ``password=value or None``."""
 _TEST_RESULT = re.compile(r"PASS\b")
@@ -219,9 +225,10 @@ def _of_letters(match: re.Match[str], word: str) -> bool:
         return True
     if after in ('"', "'"):
         before = before.rpartition(after)[2]  # A header or a setting in quotes.
+    before = before.rpartition("&")[2]  # A field of a form.
     # As a line of YAML or of settings, without a blank before "=", as code has.
     return (
-        after in ("", "\n", "\r", '"', "'")
+        after in ("", "\n", "\r", '"', "'", "&")
         and len(word) >= 8
         and word.isalpha()
         and word.islower()

@@ -382,7 +382,7 @@ _PATTERNS: tuple[tuple[re.Pattern[str], _Replace], ...] = (
             rf"(?:[\\\"'`*]|&quot;|&#3[49];|%22){{0,4}}{SUBJECT}\s{{0,4}}(?P<linked>{LINK}):?\*{{0,2}}(?:\s{{0,4}}|{BLOCK})"
             r"(?:[\\`*]{0,2}(?P<quote>[\"'`«])\s?|(?:[\\\"'`*]|&quot;|&#3[49];|%22){0,4}))"
             r"(?!\[|\s|&quot|&#3)(?:(?(quote)(?P<quoted>[^\"'`»\n\\]{4,512})|(?!))|"
-            r"(?P<bare>[^\s\"'`,;}{\\]{4,512}))",
+            r"(?P<bare>(?:[^\s\"'`,;}{\\&]|&(?![\w.-]{1,64}=)){4,512}))",
             re.IGNORECASE,
         ),
         replace_assigned,
