@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from compacter import Compacter, Shorten, SQLiteMemory, Summarize
+from compacter import Compacter, History, Shorten, SQLiteMemory, Summarize
 from compacter.messages.format import FORMATS, get_format
 from compacter.redaction import redact_secrets
 from compacter.summary import message as summary_message
@@ -246,3 +246,49 @@ def test_names_of_tools_are_redacted_in_what_is_found() -> None:
 
     assert passages
     assert not leaks("".join(passage.name + passage.text for passage in passages))
+
+
+@pytest.mark.parametrize("through", ["option", "history"])
+def test_declared_rules_are_redacted_in_events_memory_and_prompts(
+    through: str, tmp_path: Path
+) -> None:
+    rule = f"Always deploy with {KEY} and write tests."
+    parrot = Parrot()
+    events: list[Any] = []
+    messages: Any = talk(8)
+    compacter = Compacter(
+        summarizer=parrot,
+        redact="secrets",
+        rules=[rule] if through == "option" else [],
+        memory=SQLiteMemory(tmp_path / "memory.db"),
+        on_event=events.append,
+    )
+    if through == "history":
+        messages = History(messages[:-1])
+        messages.append(said(rule), rule=True)
+        messages.append(said("And the next?"))
+    model = ScriptedModel(window=700)
+
+    compacter.wrap(model.completion)("m", messages)
+
+    told = "".join(event.model_dump_json() for event in events)
+    stored = b"".join(file.read_bytes() for file in tmp_path.iterdir()).decode("latin-1")
+    sent = str(model.requests[-1].messages)
+    assert "Rule: Always deploy with [API key] and write tests." in sent
+    assert not leaks(told)
+    assert not leaks(stored)
+    assert not leaks(str(parrot.requests))
+
+
+def test_a_rule_that_cannot_be_redacted_is_left_out() -> None:
+    def redact(text: str) -> str:
+        if "second" in text:
+            raise ValueError
+        return text
+
+    compacter = Compacter(summarizer="extractive", redact=redact, rules=["A first.", "A second."])
+
+    result = compacter.compact(talk(6), budget=900)
+
+    assert "A first." in str(result.messages)
+    assert "A second." not in str(result.messages)

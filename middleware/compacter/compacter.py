@@ -631,18 +631,18 @@ class Compacter:
         held = tuple(strip(held, form)) or held
         calibration = self._state.calibration(model)
         by_history = _pinned_by(messages)
-        rules = (*self._state.options.rules, *getattr(messages, "rules", ()))
+        options = self._state.options
         return Job(
             conversation=Conversation.of(
                 held,
                 form,
                 pinned=find_pinned(self._state.pin, held, form, by_history),
-                rules=rules,
+                rules=options.with_declared(getattr(messages, "rules", ())),
             ),
             trigger="manual",
             calibration=calibration,
             model=model,
-            digest=self._state.options.conversation
+            digest=options.conversation
             or getattr(messages, "conversation", "")
             or conversation_digest(form, held),
             target=budget,

@@ -37,7 +37,7 @@ from compacter.memory import InProcessMemory, Memory
 from compacter.messages.format import Message
 from compacter.overflow import TokenLimit, detect_token_limit
 from compacter.recall.passages import Quotes
-from compacter.redaction import Redaction, redact_secrets
+from compacter.redaction import Redaction, redact_rules, redact_secrets
 
 Summarizer = str | Callable[..., object] | None
 PlanHook = Callable[
@@ -596,6 +596,10 @@ class Options(BaseModel):
     def redaction(self) -> Callable[[str], str] | None:
         """``redact``, which decodes escape sequences by itself."""
         return self.redact
+
+    def with_declared(self, rules: Iterable[str]) -> tuple[str, ...]:
+        """Return the option ``rules`` and those of a ``History``, with ``redact`` applied."""
+        return redact_rules((*self.rules, *rules), self.redact)
 
     @property
     def memory_scope(self) -> str:

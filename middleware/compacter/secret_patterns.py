@@ -16,6 +16,7 @@ import re
 from collections.abc import Callable
 
 from compacter.secret_labels import (
+    BLOCK,
     CODES,
     KEYS,
     LABEL_LETTERS,
@@ -23,6 +24,8 @@ from compacter.secret_labels import (
     LINK,
     PASSWORDS,
     REFERENCE,
+    SUBJECT,
+    is_about_a_label,
     replace_assigned,
 )
 
@@ -32,7 +35,7 @@ _Replace = str | Callable[[re.Match[str]], str]
 _SHAPES = (
     (
         r"sk-(?:ant|proj|or|svcacct|admin|None)-[\w-]{16,}|[sp]k-lf-[a-f0-9-]{32,}|"
-        r"sk-(?=[A-Za-z]{0,200}\d)[A-Za-z0-9]{16,}"
+        r"sk-(?=[A-Za-z]{0,200}\d)[A-Za-z0-9]{16,}|sk-[A-Za-z]{30,}(?![\w-])"
     ),
     (
         r"ABSK[A-Za-z0-9+/=]{40,}|(?:sk|rk|pk)_(?:live|test|prod)_[A-Za-z0-9]{10,}|"
@@ -48,6 +51,8 @@ _SHAPES = (
         r"(?:hf|gsk|fw|r8|npm|tfp|rubygems|rdme|pnu|dckr_pat|sntry[su]|sq[aup]|sgp|pul|"
         r"ghr|nfp|pat|vercel|glc|glsa)_(?=[A-Za-z_]{0,200}\d)\w{20,}"
     ),
+    # Hugging Face's have no digit at all; no word has that many letters.
+    r"(?:hf|gsk|fw|r8|npm|tfp|sgp|pul|pat|vercel)_[A-Za-z]{30,}(?![\w-])",
     (
         r"(?:xai|pplx|nvapi|pypi|HRKU|xkeysib|CLOJARS|fio-u|ico|pul|rnd|tvly|"
         r"jina)[-_](?=[A-Za-z_-]{0,200}\d)[\w=-]{20,}"
@@ -139,15 +144,31 @@ def _cookies(match: re.Match[str]) -> str:
     return match["keep"] + re.sub(r"(?P<name>[^\s=;]{1,64})=[^\s;]{8,4096}", value, match["pairs"])
 
 
+def _value(match: re.Match[str]) -> str:
+    """Replace a value that stands beside the name of a secret, unless it is a placeholder."""
+    value = match["value"]
+    is_reference = REFERENCE.fullmatch(value) is not None and not value.isalpha()
+    return match[0] if is_reference or is_about_a_label(value) else _kept("secret")(match)
+
+
+def _login(match: re.Match[str]) -> str:
+    """Replace the password after ``-u user -p``; MySQL's ``-p`` asks, and a database follows."""
+    line = match.string[match.string.rfind("\n", 0, match.start()) + 1 : match.start()]
+    asks = re.search(r"\b(?:mysql|mariadb)", line[-_LONGEST_COMMAND:])
+    return match[0] if asks else _kept("password")(match)
+
+
 def _flag(match: re.Match[str]) -> str:
     reference = REFERENCE.fullmatch(match["value"]) and not match["value"].isalpha()
-    return match[0] if reference else f"{match['keep']}[secret]"
+    return match[0] if reference else _kept("secret")(match)
 
 
 def _pattern(text: str, flags: int = 0) -> re.Pattern[str]:
     return re.compile(text, re.ASCII | flags)
 
 
+_LONGEST_COMMAND = 400
+"""Characters before an option in which the name of the command is looked for."""
 _USER = r"(?P<keep>://[^\s:/@'\"<>]{0,128}:)[^\s/'\"<>$\[][^\s/'\"<>]{0,255}(?P<after>@)"
 """User and password of a connection string: ``scheme://user:password@host``."""
 _PATTERNS: tuple[tuple[re.Pattern[str], _Replace], ...] = (
@@ -167,7 +188,7 @@ _PATTERNS: tuple[tuple[re.Pattern[str], _Replace], ...] = (
             r"(?:(?:basic|bearer|token|digest|apikey|bot|ssws|genie\w{0,8})\s{1,4})?))"
             r"(?=[^\s\"',;\\]{0,4096}[\dA-Z=]|[^\s\"',;\\]{16}"
             r"|(?!(?i:auth|token|cred|realm|schem|key|header))[a-z]{8,15}(?:[\"'\\\r\n]|\Z))"
-            r"[^\s\"',;\\\[]{8,4096}"
+            r"(?!(?i:your|my|the)[_-]|[<${%])[^\s\"',;\\\[]{8,4096}"
         ),
         _kept("token"),
     ),
@@ -177,7 +198,8 @@ _PATTERNS: tuple[tuple[re.Pattern[str], _Replace], ...] = (
             r"(?:(?=[\w.~+/=-]{0,200}\d)[\w.~+/=-]{16,4096}"
             # No English word after it is that long; or it ends a header in quotes.
             r"|[A-Za-z]{16,4096}(?![\w-])"
-            r"|(?!(?i:auth|token|cred|realm|schem|key))[A-Za-z]{8,15}(?=[\"'\\]))"
+            r"|(?!(?i:auth|token|cred|realm|schem|key))[A-Za-z]{8,15}(?=[\"'\\])"
+            r"|[a-z]{0,12}[bcdfghjklmnpqrstvwxz]{5}[a-z]{0,12}(?=`))"
         ),
         _kept("token"),
     ),
@@ -221,14 +243,69 @@ _PATTERNS: tuple[tuple[re.Pattern[str], _Replace], ...] = (
     ),
     (
         _pattern(
-            r"(?P<keep>\\{0,7}\"_?auth\\{0,7}\"\s{0,4}:\s{0,4}\\{0,7}\")"
-            r"[A-Za-z0-9+/=_:.-]{8,4096}(?P<after>\\{0,7}\")"
+            r"(?P<keep>\\{0,7}[\"']_?auth\\{0,7}[\"']\s{0,4}:\s{0,4}\\{0,7}[\"'])"
+            r"(?!(?i:basic|bearer|digest|o?auth|api|jwt|saml|negotiate|none|anonymous))"
+            r"(?:(?=[^\"'\\]{0,4096}[\dA-Z=:])[A-Za-z0-9+/=_:.-]{8,4096}|[a-z]{12,4096})"
+            r"(?P<after>\\{0,7}[\"'])"
         ),
         _kept("password"),
     ),
     (
+        # The same in npm's settings.
+        _pattern(r"(?P<keep>(?<!\w)_auth\s{0,2}=\s{0,2}[\"']?)[A-Za-z0-9+/=]{8,4096}"),
+        _kept("password"),
+    ),
+    (
+        # The user and the password as a pair: auth=("ada", "...").
+        _pattern(
+            r"(?P<keep>\bauth[\\\"']{0,9}\s{0,4}[:=]\s{0,4}[\[(]\s{0,20}"
+            r"[\\]{0,7}[\"'][^\"'\\\n]{1,128}[\\]{0,7}[\"']\s{0,4},\s{0,20}[\\]{0,7}[\"'])"
+            r"(?!\[)[^\"'\\\n]{3,512}(?P<after>[\\]{0,7}[\"'])"
+        ),
+        _kept("password"),
+    ),
+    (
+        # The words of a wallet (BIP 39): a sentence has a shorter word among twelve.
         re.compile(
-            r"(?P<keep>\b(?:private|secret|signing)[ _-]?key\W{1,4})(?:0x)?[0-9a-f]{32,128}\b",
+            r"(?P<keep>\b(?:(?:seed|recovery|secret|backup|wallet)[ _-]?(?:phrase|words)|mnemonic)"
+            r"(?: phrase)?[\\\"'*]{0,4}\s{0,4}(?:[:=]|\bis\b):?[*]{0,2}\s{0,4}[\\\"'`]{0,4})"
+            r"[a-z]{3,8}(?:[ ,]{1,2}[a-z]{3,8}){11,23}\b",
+            re.IGNORECASE,
+        ),
+        _kept("secret"),
+    ),
+    (
+        # SQL: ALTER USER ada WITH PASSWORD '...', SET PASSWORD FOR 'ada' = '...'.
+        re.compile(
+            r"(?P<keep>\bpassword\s{1,4}(?:for\s{1,4}[^\s=]{1,128}\s{0,4}=\s{0,4})?')"
+            r"(?!\[)(?P<value>[^'\n]{4,256})(?P<after>')",
+            re.IGNORECASE,
+        ),
+        _value,
+    ),
+    (
+        # A call that sets a name: define('DB_PASSWORD', '...').
+        re.compile(
+            r"(?P<keep>\b(?:define|putenv|set\w{0,32}|append|header|add_?header)\(\s{0,4}[\"']"
+            r"[\w.-]{0,64}?(?:password|passwd|pwd|secret|token|api[_-]?key|passphrase)[\"']"
+            r"\s{0,4},\s{0,4}[\"'])(?P<value>[^\"'\n\[][^\"'\n]{3,512})(?P<after>[\"'])",
+            re.IGNORECASE,
+        ),
+        _value,
+    ),
+    (
+        # A pair of attributes: name="password" value="...".
+        re.compile(
+            r"(?P<keep>\b(?:name|key|id)=[\"'][\w.:-]{0,64}?(?:password|passwd|pwd|secret|token|"
+            r"api[_-]?key|passphrase)[\"']\s{1,8}(?:value|content)=[\"'])"
+            r"(?P<value>[^\"'\n]{4,512})(?P<after>[\"'])",
+            re.IGNORECASE,
+        ),
+        _value,
+    ),
+    (
+        re.compile(
+            r"(?P<keep>\b(?:priv(?:ate)?|secret|signing)[ _-]?key\W{1,4})(?:0x)?[0-9a-f]{32,128}\b",
             re.IGNORECASE,
         ),
         _kept("secret"),
@@ -247,6 +324,31 @@ _PATTERNS: tuple[tuple[re.Pattern[str], _Replace], ...] = (
             r"[^\s'\"\[$-][^\s'\"]{2,255}"
         ),
         _kept("password"),
+    ),
+    (
+        # A user, then a password; a port after -p is a number.
+        _pattern(
+            r"(?P<keep>(?<!\S)(?:-u|--user(?:name)?)[ =]?[\"']?[\w.@-]{1,64}[\"']?\s-p[ =]?[\"']?)"
+            r"(?![\d.:]{1,32}(?:\s|/|\Z))[^\s'\"\[$<-][^\s'\"]{2,255}"
+        ),
+        _login,
+    ),
+    (
+        _pattern(
+            r"(?P<keep>\bredis-cli\s(?:[^\n]{0,200}?\s)?-a\s[\"']?)[^\s'\"\[$<-][^\s'\"]{2,255}"
+        ),
+        _kept("password"),
+    ),
+    (
+        # A name and a value without a sign between them: a Dockerfile, a command that configures.
+        re.compile(
+            r"(?P<keep>(?:^[ \t]{0,8}(?:ENV|setx?)"
+            r"|\b(?:config(?:ure)?|secrets?|env|vars?|variables?)\s(?:set|add|put|create))"
+            r"\s{1,4}[\w.:-]{0,64}?(?:password|passwd|pwd|secret|token|secret_access_key|api[_-]?key|"
+            r"passphrase)\s{1,4}[\"']?)(?P<value>[^\s\"'\[=-][^\s\"']{5,512})",
+            re.IGNORECASE | re.MULTILINE,
+        ),
+        _value,
     ),
     (
         _pattern(
@@ -277,10 +379,10 @@ _PATTERNS: tuple[tuple[re.Pattern[str], _Replace], ...] = (
     (
         re.compile(
             rf"(?P<keep>(?={LABEL_LETTERS})(?:(?P<password>{PASSWORDS})|{KEYS})"
-            rf"[\\\"'`*]{{0,4}}\s{{0,4}}(?P<linked>{LINK}):?\s{{0,4}}"
-            r"(?:[\\`*]{0,2}(?P<quote>[\"'`«])\s?|[\\\"'`*]{0,4}))"
-            r"(?!\[|\s)(?:(?(quote)(?P<quoted>[^\"'`»\n\\]{4,512})|(?!))|"
-            r"(?P<bare>[^\s\"'`,;}{\\]{4,512}))",
+            rf"(?:[\\\"'`*]|&quot;|&#3[49];|%22){{0,4}}{SUBJECT}\s{{0,4}}(?P<linked>{LINK}):?\*{{0,2}}(?:\s{{0,4}}|{BLOCK})"
+            r"(?:[\\`*]{0,2}(?P<quote>[\"'`«])\s?|(?:[\\\"'`*]|&quot;|&#3[49];|%22){0,4}))"
+            r"(?!\[|\s|&quot|&#3)(?:(?(quote)(?P<quoted>[^\"'`»\n\\]{4,512})|(?!))|"
+            r"(?P<bare>(?:[^\s\"'`,;}{\\&]|&(?![\w.-]{1,64}=)){4,512}))",
             re.IGNORECASE,
         ),
         replace_assigned,
@@ -306,6 +408,10 @@ _PATTERNS: tuple[tuple[re.Pattern[str], _Replace], ...] = (
 )
 
 
+_BY_LABEL = frozenset(("password", "value"))
+"""Groups of the patterns that need a label, and so are tried where a text has a part of one."""
+
+
 def redact_secrets(text: str) -> str:
     """Return ``text`` with secrets and personal addresses replaced by their kind, in brackets.
 
@@ -318,6 +424,6 @@ def redact_secrets(text: str) -> str:
     folded = text.casefold()
     labelled = any(part in folded for part in LABEL_PARTS)
     for pattern, replacement in _PATTERNS:
-        if labelled or "password" not in pattern.groupindex:
+        if labelled or not _BY_LABEL & pattern.groupindex.keys():
             text = pattern.sub(replacement, text)
     return text

@@ -13,7 +13,7 @@ import pytest
 from compacter import Chain, ClearToolResults, Compacter, Shorten, Summarize, Truncate
 from compacter.compaction.conversation import Conversation
 from compacter.compaction.plan import Calibration, Job, plan
-from compacter.messages.format import FILLERS, FORMATS, get_format
+from compacter.messages.format import FORMATS, get_format
 from compacter.messages.parts import Kind
 from compacter.options import Options
 from compacter.summary import message as summary_message
@@ -263,14 +263,35 @@ def test_an_unreadable_block_is_never_folded() -> None:
 @pytest.mark.parametrize("name", FORMATS)
 def test_a_filler_is_no_users_message(name: str) -> None:
     form = get_format(name)
-    found = Conversation.of(
-        [form.say("user", "Go."), form.say("assistant", "Aye."), form.say("user", FILLERS["user"])],
-        form,
-    )
+    summary = form.say("user", summary_message.compose("They went."))
+    inserted = [form.say("assistant", "Aye."), form.filler("user"), form.say("assistant", "Done.")]
 
-    assert found.kinds[-1] is Kind.INSERTED
+    found = Conversation.of([summary, *inserted], form)
+
+    assert found.kinds[2] is Kind.INSERTED
+    assert not found.protected[2]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("after", [0, 1])
+def test_a_filler_where_compacter_puts_none_is_the_users(name: str, after: int) -> None:
+    form = get_format(name)
+    typed = [form.say("user", "Go."), form.say("assistant", "Aye."), form.filler("user")]
+
+    found = Conversation.of([*typed, form.say("assistant", "Done.")][: 3 + after], form)
+
+    assert found.last_user == 2
+    assert found.protected[2]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_summary_that_is_the_last_message_is_the_users(name: str) -> None:
+    form = get_format(name)
+
+    found = Conversation.of([form.say("user", summary_message.compose("They went."))], form)
+
+    assert found.prior is None
     assert found.last_user == 0
-    assert not found.protected[-1]
 
 
 @pytest.mark.parametrize("name", FORMATS)

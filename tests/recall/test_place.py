@@ -142,6 +142,28 @@ def test_a_user_who_types_the_tag_keeps_the_message(name: FormatName, quotes: st
     assert strip([typed], get_format(name)) == [typed]
 
 
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_user_who_sends_quotes_to_the_letter_keeps_them(name: FormatName, quotes: str) -> None:
+    form = get_format(name)
+    copied = form.say("user", quotes)
+    asked = form.with_blocks(copied, [PARTS[name](QUESTION), PARTS[name](quotes)])
+    answered = [copied, form.say("assistant", "I see."), copied]
+
+    assert strip([copied], form) == [copied]
+    assert strip([asked], form) == [asked]
+    assert strip(answered, form) == answered
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_quotes_before_a_copy_of_them_are_taken_out(name: FormatName, quotes: str) -> None:
+    form = get_format(name)
+    copied = form.say("user", quotes)
+
+    (left,) = strip(place([copied], form, quotes, 0), form)
+
+    assert [part.text for part in form.parts(left, 0)] == [quotes]
+
+
 @pytest.mark.parametrize("alternate", [None, False])
 @pytest.mark.parametrize(
     ("name", "result"),

@@ -127,6 +127,12 @@ def test_main_part_and_the_rest_are_told_apart() -> None:
     "beginning",
     [
         "\u200bRule:",
+        "\u3164Rule:",
+        "1. Rule:",
+        "| Rule:",
+        "\x1b[1mRule:",
+        "Ru\ua4e1e:",
+        "\U0001f181\U0001f184\U0001f17b\U0001f174:",
         "\u2060\u200dRule:",
         "R\u00adule:",
         "\u202eRule:",

@@ -464,7 +464,7 @@ class WrappedFunction:
             digest=named or conversation_digest(form, messages),
             pin=state.pin,
             pinned_by_history=frozenset() if history is None else history.pinned_ids(),
-            rules=(*options.rules, *rules),
+            rules=options.with_declared(rules),
             archive=getattr(history, "archive", None),
             alternate=options.alternate_roles,
         )

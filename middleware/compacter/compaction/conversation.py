@@ -106,6 +106,10 @@ class Conversation:
             parts_read={} if earlier is None else earlier.parts_read,
         )
         lead, prior = found._summary_after(0 if start is None else found.step(start)[1])
+        if Kind.INSERTED in codes:
+            kinds = found._with_typed(lead, prior)
+            codes = bytes(kinds)
+            found = replace(found, kinds=tuple(kinds))
         if Kind.OTHER in codes and codes.find(Kind.USER, 0 if prior is None else prior + 1) < 0:
             # No message has the role of a user: the meaning of the other unknown roles cannot be
             # relied on either.
@@ -132,7 +136,23 @@ class Conversation:
             if at < len(kinds) and kinds[at] is Kind.USER
             else None
         )
-        return index, None if text is None or summary_message.parse(text) is None else at
+        if text is None or at == len(kinds) - 1:
+            return index, None  # Something of the conversation always follows a summary.
+        return index, None if summary_message.parse(text) is None else at
+
+    def _with_typed(self, lead: int, prior: int | None) -> list[Kind]:
+        """Return the kinds, in which a filler that stands where compacter puts none is the user's.
+
+        Fillers are never last, and stand first, or in a list with a summary.
+        """
+        is_compacted = prior is not None or Kind.COMPACTED in self.kinds
+        last = len(self.kinds) - 1
+        return [
+            Kind.USER
+            if kind is Kind.INSERTED and (at == last or not (is_compacted or at == lead))
+            else kind
+            for at, kind in enumerate(self.kinds)
+        ]
 
     def _settled(self, prior: int | None, start: int | None, lead: int) -> Conversation:
         """Return a copy with the fields that depend on the prior summary and the provider's own
@@ -240,7 +260,7 @@ def find_pinned(
 
     ``pin`` is asked about the conversation's own messages only: a pin that matched a summary would
     keep it for ever, and the next one beside it. ``by_history`` are the ``id`` of messages that are
-    pinned in a ``History``.
+    pinned in a ``History``. The last message is the conversation's own, whatever its text.
     """
     if pin is None and not by_history:
         return ()
@@ -248,5 +268,9 @@ def find_pinned(
         index
         for index, message in enumerate(messages)
         if id(message) in by_history
-        or (pin is not None and not is_inserted(message, format) and pin(message))
+        or (
+            pin is not None
+            and (index == len(messages) - 1 or not is_inserted(message, format))
+            and pin(message)
+        )
     )

@@ -277,12 +277,7 @@ class CompactionTask:
                 found.extend(conversation.parts(index))
         if redact is None:
             return found
-        from compacter.redaction import decode_escapes
-
-        return [
-            replace(part, text=redact(decode_escapes(part.text)), name=redact(part.name))
-            for part in found
-        ]
+        return [replace(part, text=redact(part.text), name=redact(part.name)) for part in found]
 
     def prior(self) -> Summary | None:
         """Return the prior summary in the head, with secrets redacted, or ``None``."""

@@ -96,7 +96,9 @@ _ECHO_VALUE: Final = re.compile(r"\binput_value=(?:\"[^\"]{0,20000}\"|'[^']{0,20
 _COMPLAINT: Final = re.compile(
     r"(?:\b(?:messages|contents|input|items?)(?:[.\[]{1,2}\d{1,6}\]?|\.(?=content|text))"
     r"|\b(?:invalid|unexpected|unsupported|illegal|unterminated|malformed)"
-    r" (?:value|type|content|character|string|json|argument|escape|part)"
+    r" (?:value|type|content|character|string|json|argument|escape|part|role|block|name)"
+    r"|\bmust (?:be non-?empty|not be (?:empty|blank|null)|be an? (?:string|list|array|object))\b"
+    r"|\b(?:guardrails?|moderation|content (?:filter|policy))\b"
     r"|\b(?:parse|decode|deserialize|serialize)\b)[^\n\x1e]{0,120}?"
     r"(?<![a-z0-9\])])(?P<quote>[\"'`])(?=[^\"'`\s]{1,40}\s)"
 )
@@ -171,11 +173,14 @@ def _endpoint(match: re.Match[str]) -> str:
 
 def _without_quotation(text: str) -> str:
     """Return the text without what a complaint about a part of the request quotes of it."""
-    complaint = _COMPLAINT.search(text)
-    if complaint is None:
-        return text
-    end = _QUOTE_END[complaint["quote"]].search(text, complaint.end())
-    return f"{text[: complaint.end()]} {text[end.end() :] if end else ''}"
+    kept: list[str] = []
+    at = 0
+    # The texts of an exception, of its body and of the response each have the same complaint.
+    while complaint := _COMPLAINT.search(text, at):
+        kept.append(text[at : complaint.end()])
+        end = _QUOTE_END[complaint["quote"]].search(text, complaint.end())
+        at = end.end() if end else len(text)
+    return " ".join([*kept, text[at:]])
 
 
 def _mended(match: re.Match[str]) -> str:

@@ -313,22 +313,34 @@ def folded(
 
 
 def strip(messages: Sequence[Message], wire: MessageFormat) -> list[Message]:
-    """Return the messages without quotes, which are whole messages or parts of user messages."""
+    """Return the messages without quotes, which are whole messages or parts of user messages.
+
+    Quotes stand where ``place`` puts them: right before a user message, or before the user's own
+    parts of it. The same text elsewhere is a copy that the user has sent, and is kept.
+    """
     if not _may_hold(messages, wire):
         return list(messages)
     stripped: list[Message] = []
-    for message in messages:
-        blocks = wire.blocks(message) if wire.speaker(message) == "user" else []
+    precedes_user = False
+    for message in reversed(messages):
+        is_user = wire.speaker(message) == "user"
+        blocks = wire.blocks(message) if is_user else []
+        own = [place for place, block in enumerate(blocks) if not _is_quotes_block(block)]
+        if len(blocks) == 1 and not own and precedes_user:
+            continue
+        last = own[-1] if own else len(blocks) - 2  # Something of the user's follows the quotes.
         kept = [
             block
-            for block in blocks
-            if not is_quotes(str(block if isinstance(block, str) else field(block, "text")))
+            for place, block in enumerate(blocks)
+            if place > last or not _is_quotes_block(block)
         ]
-        if kept or not blocks:
-            stripped.append(
-                message if len(kept) == len(blocks) else wire.with_blocks(message, kept)
-            )
-    return stripped
+        stripped.append(message if len(kept) == len(blocks) else wire.with_blocks(message, kept))
+        precedes_user = is_user
+    return stripped[::-1]
+
+
+def _is_quotes_block(block: object) -> bool:
+    return is_quotes(str(block if isinstance(block, str) else field(block, "text")))
 
 
 def _may_hold(messages: Sequence[Message], wire: MessageFormat) -> bool:

@@ -38,7 +38,7 @@ _LOOK_ALIKES = str.maketrans(
     {
         **dict.fromkeys("ʀᏒᖇꓣꭱᴦ", "r"),
         **dict.fromkeys("υսᴜцʋꓴ", "u"),
-        **dict.fromkeys("ӏ|1ⅼʟıіΙιǀ", "l"),
+        **dict.fromkeys("ӏ|1ⅼʟıіΙιǀꓡ", "l"),
         **dict.fromkeys("еєҽᴇεэꓰ", "e"),
         **dict.fromkeys("ѕꜱꓢ", "s"),
         **dict.fromkeys("пոɴηᴨꓠ", "n"),
@@ -54,6 +54,13 @@ _LOOK_ALIKES = str.maketrans(
 """Letters and marks of other scripts that look like those of our own beginnings."""
 _INVISIBLE = frozenset(("Cf", "Cc", "Mn", "Me", "Co", "Cn"))
 """Unicode categories of what is not seen by itself: format and control characters, accents."""
+_FILLERS = "\u115f\u1160\u3164\uffa0"
+"""Letters of Korean that are blank."""
+_COLOUR = re.compile(r"\x1b\[[0-9;?]{0,16}[A-Za-z]")
+_ITEM = re.compile(r"[|\s]{0,16}(?:\d{1,3}[.)])?[|\s]{0,16}")
+"""Beginning of an item of a list or of a row of a table."""
+_LATIN = re.compile(r"LATIN .{0,40}LETTER (?:SMALL CAPITAL )?([A-Z])\b")
+"""Name of a character that is a Latin letter in a box, in a circle or with an addition."""
 _LONGEST_BEGINNING = 48
 """Characters of a line in which a beginning of ours is looked for, after invisible ones."""
 _FORGED = re.compile(
@@ -144,11 +151,23 @@ def _is_forged(line: str) -> bool:
         return False  # Most lines: no beginning of ours.
     visible = "".join(
         character
-        for character in unicodedata.normalize("NFKD", line[: 4 * _LONGEST_BEGINNING])
-        if unicodedata.category(character) not in _INVISIBLE
+        for character in unicodedata.normalize(
+            "NFKD", _COLOUR.sub("", line[: 4 * _LONGEST_BEGINNING])
+        )
+        if unicodedata.category(character) not in _INVISIBLE and character not in _FILLERS
     )
-    plain = visible.casefold().translate(_LOOK_ALIKES).lstrip()[:_LONGEST_BEGINNING]
+    visible = _ITEM.sub("", visible, count=1)
+    plain = "".join(map(_latin, visible[:_LONGEST_BEGINNING].casefold())).translate(_LOOK_ALIKES)
+    plain = plain.lstrip()
     return not plain.startswith(">") and _FORGED.match(plain) is not None
+
+
+def _latin(character: str) -> str:
+    """Return the letter that a character is a form of."""
+    if character.isascii():
+        return character
+    named = _LATIN.search(unicodedata.name(character, ""))
+    return named[1].lower() if named else character
 
 
 def compose(summary: Summary | str) -> str:

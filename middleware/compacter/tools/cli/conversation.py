@@ -33,7 +33,6 @@ from compacter.tools.cli.terminal import (
     MistakeError,
     bar,
     check_writable,
-    harmless,
     print_json,
     print_table,
     remarks,
@@ -41,6 +40,7 @@ from compacter.tools.cli.terminal import (
     write_text,
 )
 from compacter.tools.report import plural
+from compacter.tools.visible import one_line
 
 # -- plan ------------------------------------------------------------------------------------------
 
@@ -342,17 +342,17 @@ def show_passages(path: str, query: str, number: int | None, *, limit: int, as_j
         return 0 if found else 1
     console = results()
     for passage in found:
-        speaker = f"{passage.role} {passage.name}".rstrip()
+        speaker = one_line(f"{passage.role} {passage.name}".rstrip())
         console.print(
             Text(
-                harmless(
+                (
                     f"message {passage.index + 1} (index {passage.index}), {speaker}  "
                     f"({passage.score:.2f})"
                 ),
                 "dim",
             )
         )
-        console.print(Text(harmless(passage.text)))
+        console.print(Text(passage.text))
         console.print()
     if not found:
         console.print("No passage matches.")

@@ -20,13 +20,13 @@ from compacter.tools.cli.terminal import (
     MistakeError,
     bar,
     check_writable,
-    harmless,
     read_text,
     remarks,
     results,
     write_text,
 )
 from compacter.tools.report import Record, Story, page, plural, read_lines, stories
+from compacter.tools.visible import one_line
 
 STEPS = "▁▂▃▄▅▆▇█"
 _EVERY = 0.25
@@ -158,7 +158,7 @@ def line(record: Record) -> str:
         if (value := record.known(name)) is not None
     )
     reason = record.text("reason")
-    return harmless(
+    return one_line(
         ", ".join(
             filter(None, (record.kind, model, record.text("conversation")[:12], *numbers, reason))
         )
@@ -185,7 +185,7 @@ def picture(found: Sequence[Story], window: int | None, width: int) -> Renderabl
 
 def _panel(story: Story, window: int | None, width: int) -> Panel:
     limit = window or story.window or story.largest
-    name = harmless(f"{story.key[:12] or 'conversation'} {story.model}".rstrip())
+    name = one_line(f"{story.key[:12] or 'conversation'} {story.model}".rstrip())
     rows: list[RenderableType] = []
     if story.folds:
         last = story.folds[-1]
@@ -195,9 +195,7 @@ def _panel(story: Story, window: int | None, width: int) -> Panel:
         rows += [drawn.append(f"{last.after:,} of {limit:,} tokens"), _saw(story, limit, width)]
         rows.append(
             Text(
-                harmless(
-                    f"folds  {len(story.folds):,}, the last by {last.record.text('strategy')}"
-                ),
+                (f"folds  {len(story.folds):,}, the last by {last.record.text('strategy')}"),
                 "dim",
             )
         )

@@ -17,7 +17,6 @@ from compacter.overflow.detect import Verdict
 from compacter.tools.cli.terminal import (
     STDIN,
     MistakeError,
-    harmless,
     print_facts,
     print_json,
     read_text,
@@ -264,7 +263,7 @@ def _show(console: Console, verdict: Verdict, *, verbose: bool) -> None:
         facts |= {
             "decided by": verdict.rule,
             "rows": ", ".join(verdict.rows),
-            "in": harmless(_short(verdict.statement)),
+            "in": _short(verdict.statement),
         }
     facts["manual"] = MANUAL
     print_facts(console, [(Text(name, "dim"), Text(said)) for name, said in facts.items() if said])

@@ -9,17 +9,19 @@ import json
 import os
 import re
 import sys
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, NoReturn, cast
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.measure import Measurement
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
 from compacter.errors import CompacterError, CompactionError
+from compacter.tools.visible import visible
 
 STDIN = "-"
 """File name for standard input or standard output."""
@@ -47,6 +49,16 @@ _UNWRAPPED = 100_000
 
 
 class _Results(Console):
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterator[Segment]:
+        """Render anything; no text of it can control the terminal."""
+        for segment in super().render(renderable, options):
+            if segment.control or segment.text.isprintable():
+                yield segment
+            else:
+                yield Segment(visible(segment.text), segment.style)
+
     def on_broken_pipe(self) -> NoReturn:
         """Exit with 0. Rich would exit with 1, which here means a negative answer."""
         _exit_quietly()
@@ -65,7 +77,7 @@ def results() -> Console:
 
 def remarks() -> Console:
     """Return the console for progress and remarks."""
-    return Console(stderr=True, highlight=False)
+    return _Results(stderr=True, highlight=False)
 
 
 @contextmanager
@@ -117,7 +129,7 @@ def _by_flag(text: str) -> str:
 
 def _leave(code: int, text: str) -> NoReturn:
     # Not printed by rich, which would interpret brackets and wrap lines.
-    sys.stderr.write(f"compacter: {text}\n")
+    sys.stderr.write(f"compacter: {visible(text)}\n")
     raise SystemExit(code) from None
 
 
@@ -157,6 +169,9 @@ def check_writable(path: str, *, force: bool) -> None:
     target = Path(path)
     if target.is_dir():
         raise MistakeError(f"{path} is a directory; name a file in it")
+    if target.is_symlink() and not target.exists():
+        # The file that it would make may be anywhere, and nobody has seen where.
+        raise MistakeError(f"{path} is a link to a file that does not exist; remove it first")
     if target.is_file() and not force:
         raise MistakeError(f"{path} exists; pass --force to overwrite it")
     if not target.parent.is_dir():
@@ -173,7 +188,8 @@ def write_text(path: str, text: str, *, force: bool) -> None:
         MistakeError: As ``check_writable``, or the file cannot be written.
     """
     if path == STDIN:
-        put(text)
+        # On a terminal the text is shown; in a pipe it is data, and JSON escapes most of it.
+        put(visible(text) if sys.stdout.isatty() else text)
         return
     check_writable(path, force=force)
     # Half a surrogate pair, as at the end of a truncated answer, cannot be encoded in UTF-8.
@@ -185,7 +201,9 @@ def write_text(path: str, text: str, *, force: bool) -> None:
         target = Path(os.path.realpath(path))
         part = target.with_name(f".compacter.{os.getpid()}.part")
         try:
-            part.touch(target.stat().st_mode & 0o777 if target.exists() else 0o666)
+            part.unlink(missing_ok=True)
+            mode = target.stat().st_mode & 0o777 if target.exists() else 0o666
+            part.touch(mode, exist_ok=False)  # Not through a link of that name.
             part.write_bytes(data)
             part.replace(target)
         finally:
@@ -211,21 +229,6 @@ def print_facts(console: Console, facts: Sequence[tuple[Text, ...]]) -> None:
         console.print(Text(" ").join(row))
 
 
-_CONTROLS = dict.fromkeys(
-    (*range(32), *range(127, 160), *range(8234, 8239), *range(8294, 8298))
-) | {
-    ord("\n"): "\n",
-    ord("\t"): "\t",
-}
-
-
-def harmless(text: str) -> str:
-    """Return a text without characters that control a terminal or change the direction of
-    writing.
-    """
-    return text.translate(_CONTROLS)
-
-
 def json_text(value: object, indent: int | None = None) -> str:
     """Return JSON, in which characters are escaped only if a text cannot be encoded in UTF-8."""
     text = json.dumps(value, ensure_ascii=False, indent=indent)
@@ -247,7 +250,7 @@ def put(text: str) -> None:
 
 def print_json(value: object) -> None:
     """Print an indented JSON document to standard output."""
-    put(json_text(value, indent=2) + "\n")
+    put(visible(json_text(value, indent=2)) + "\n")
 
 
 def print_table(

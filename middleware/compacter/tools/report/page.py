@@ -6,12 +6,12 @@ from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
-from html import escape
 from importlib.resources import files
 from string import Template
 
 from compacter.tools.report.chart import sawtooth, share_bar
 from compacter.tools.report.figures import Fold, Record, Story, plural
+from compacter.tools.visible import escape
 
 _PAGE = Template("""<!doctype html>
 <html lang="en">

@@ -1,0 +1,34 @@
+"""Text of others on a terminal or a page: what gives orders or changes the order of writing is
+shown, not obeyed.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+
+_ORDERS = re.compile(
+    "["
+    "\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 and C1 controls, with ESC, CSI and OSC; not \t and \n
+    "\xad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff"  # invisible; direction
+    "\u2028\u2029\ufff9-\ufffb"  # ends of lines, annotations
+    "\U000e0000-\U000e007f"  # letters that nobody sees
+    "]"
+)
+"""Characters that are escaped. Joiners (U+200C, U+200D) stay: scripts and emoji need them."""
+
+
+def visible(text: str) -> str:
+    r"""Return ``text`` with such characters as ``\u001b``, which in JSON is the same character."""
+    return _ORDERS.sub(lambda match: json.dumps(match[0])[1:-1], text)
+
+
+def one_line(text: str) -> str:
+    """Return ``visible`` text without line breaks, for names."""
+    return visible(text).replace("\n", r"\n").replace("\t", r"\t")
+
+
+def escape(text: str) -> str:
+    """Return ``visible`` text for a page of HTML."""
+    return html.escape(visible(text))
