@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from compacter.errors import CompacterError, ConfigurationError
 from compacter.gateway.serve.parser import DRAIN, PORT, RATIO, parser
 from compacter.memory import Memory
-from compacter.settings import memory_at
+from compacter.memory.address import memory_at
 
 if TYPE_CHECKING:
     from compacter.gateway.serve.board import Board
