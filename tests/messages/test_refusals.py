@@ -147,7 +147,11 @@ def test_a_quiet_reply_without_usage_is_neither_searched_for_an_error_nor_for_us
     searched: list[str] = []
     monkeypatch.setattr(refusals, "_detect", lambda _: searched.append("error"))
     monkeypatch.setattr(wrap, "tokens_read", lambda _: searched.append("usage"))
-    completion = Compacter().wrap(lambda messages: QUIET[name])
+
+    def answer(messages: list[dict[str, str]]) -> dict[str, Any]:
+        return QUIET[name]
+
+    completion = Compacter().wrap(answer)
     assert completion(messages=[{"role": "user", "content": "x"}]) is QUIET[name]
     assert searched == []
 
