@@ -222,3 +222,42 @@ class TestMemoryScope:
         )
         assert first == second
         assert b"'redact': 'textwrap.dedent'" in first
+
+
+TOKENS_OR_SHARE = ("recall", "trigger_tokens", "prepare_tokens")
+
+
+@pytest.mark.parametrize(("number", "share"), [(1, "1.0"), (2, "0.02"), (15, "0.15"), (63, "0.63")])
+@pytest.mark.parametrize("name", TOKENS_OR_SHARE)
+def test_a_whole_number_that_is_no_number_of_tokens_is_refused(
+    name: str, number: int, share: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=rf"^{name}: .*did you mean {share}\?"):
+        Compacter(**{name: number})  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError, match=rf"{name.upper()}=.*did you mean {share}\?"):
+        Compacter.from_env({f"COMPACTER_{name.upper()}": str(number)})
+
+
+@pytest.mark.parametrize("name", TOKENS_OR_SHARE)
+def test_from_64_on_it_is_a_number_of_tokens(name: str) -> None:
+    options: dict[str, Any] = {name: 64}
+    assert str(getattr(Options(**options), name)) in ("64", "share=64 rank=None")
+
+
+def test_quotes_refuse_it_too() -> None:
+    with pytest.raises(ValueError, match=r"did you mean 1\.0\?"):
+        Quotes(share=1)
+
+
+def test_every_option_that_takes_a_share_or_tokens_is_named_here() -> None:
+    """By what each takes: a share as a float, and a large whole number of tokens."""
+
+    def takes(name: str, value: object) -> bool:
+        try:
+            Options(**{name: value})  # type: ignore[arg-type]
+        except ValueError:
+            return False
+        return True
+
+    names = {name for name in Options.model_fields if takes(name, 0.25) and takes(name, 20_000)}
+    assert names - {"timeout"} == set(TOKENS_OR_SHARE)

@@ -60,7 +60,7 @@ class CompacterOptions(TypedDict, total=False):
     min_calls_between: int
     alternate_roles: bool | None
     adjust_max_tokens: bool
-    memory: Memory | None
+    memory: Memory | str | None
     timeout: float | None
     detect: Detector | None
     on_compaction: (
@@ -125,7 +125,8 @@ class Compacter:
         alternate_roles: Whether user and assistant must alternate; ``None`` for what the format
         needs.
         adjust_max_tokens: Whether to lower a too large output limit if the input alone fits.
-        memory: Store of compactions; ``None`` for none.
+        memory: Store of compactions, or its address, such as ``sqlite:PATH`` or
+            ``redis://HOST:PORT/DB``; ``None`` for none.
         timeout: Limit for the summaries of one call, in seconds.
         detect: Function of an exception, called first, that returns whether it is a token limit.
         on_compaction: Function or functions to call with each ``CompactionEvent``.

@@ -75,6 +75,22 @@ def whole_number(name: str, value: object, *, least: int, of: str) -> int:
     return value
 
 
+LEAST_TOKENS = 64
+"""Least number of tokens of an option that takes a share of the window too: no room is so small,
+and who writes 1 means all of it."""
+
+
+def check_tokens(value: int) -> int:
+    """Return a number of tokens, or raise ``ValueError`` if a share of the window was meant."""
+    if value < LEAST_TOKENS:
+        share = 1.0 if value <= 1 else value / 100
+        raise ValueError(
+            f"takes a share of the window as a float, or a whole number of at least "
+            f"{LEAST_TOKENS} tokens; did you mean {share}?"
+        )
+    return value
+
+
 def add_note(error: BaseException, note: str) -> None:
     """Add a note to the exception of a wrapped function, unless its class prevents that."""
     with contextlib.suppress(Exception):

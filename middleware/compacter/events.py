@@ -389,7 +389,8 @@ class Totals:
     rounds: int = 0
     """Number of compactions."""
     reused: int = 0
-    """Number of times that another call's compaction was used."""
+    """Number of times that a compaction was used that another call, or another process, has made;
+    once for each such compaction, not for each call that begins from it."""
     prepared: int = 0
     """Number of compactions that were made ahead, used or not."""
     prepared_used: int = 0

@@ -31,9 +31,10 @@ from tenacity.stop import stop_base
 
 from compacter.compaction.summarize import Summarize
 from compacter.compaction.task import CompactionPlan, CompactionStrategy, as_strategy, is_async
-from compacter.errors import ConfigurationError, result_of
+from compacter.errors import ConfigurationError, check_tokens, result_of
 from compacter.locks import Lock
 from compacter.memory import InProcessMemory, Memory
+from compacter.memory.address import memory_of
 from compacter.messages.format import Message
 from compacter.overflow import TokenLimit, detect_token_limit
 from compacter.recall.passages import Quotes
@@ -267,9 +268,11 @@ def _trigger(value: object) -> object:
         return value
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
         raise ValueError("takes a number of tokens (an int) or a share of the window such as 0.8")
+    if isinstance(value, int):
+        check_tokens(value)
     if isinstance(value, float) and value > 1:
         if value.is_integer():
-            return int(value)
+            return check_tokens(int(value))
         raise ValueError(
             "is a share of the window if a float, so between 0 and 1; pass an int "
             "for a number of tokens"
@@ -297,6 +300,8 @@ _ranking = _function(
 def _recall(value: object) -> object:
     if type(value) in (int, float) and value == 0:
         return None
+    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+        check_tokens(value)
     try:
         quotes = value if value is None or isinstance(value, Quotes) else Quotes(share=value)  # type: ignore[arg-type]
     except ValidationError:
@@ -343,10 +348,12 @@ def _rules(value: object) -> object:
 
 
 def _memory(value: object) -> object:
+    if isinstance(value, str):
+        return memory_of(value)
     if value is not None and (isinstance(value, type) or not isinstance(value, Memory)):
         raise ValueError(
-            "takes InProcessMemory(), SQLiteMemory(path), RedisMemory(url), your own "
-            "Memory, or None to turn it off"
+            "takes InProcessMemory(), SQLiteMemory(path), RedisMemory(url), an address such as "
+            '"sqlite:PATH" or "redis://HOST:PORT/DB", your own Memory, or None to turn it off'
         )
     if value is not None and any(map(is_async, (value.find, value.save, value.claim))):
         raise ValueError(
@@ -510,7 +517,7 @@ class Options(BaseModel):
     memory: Annotated[Memory | None, PlainValidator(_memory)] = Field(
         default_factory=InProcessMemory
     )
-    """Store of compactions, for later calls; ``None`` to turn it off."""
+    """Store of compactions, for later calls, or its address; ``None`` to turn it off."""
     timeout: Annotated[float | None, _Number] = Field(default=None, gt=0)
     """Limit for the summaries of one call, in seconds; after it, ``fallback`` is used. ``None`` for
     no limit."""
@@ -718,8 +725,8 @@ def validated(options: dict[str, object]) -> Options:
                 )
                 lines.append(f"unknown option {name!r}; {known}")
             else:
-                lines.append(
-                    f"{name}: {problem['msg'].removeprefix('Value error, ')} (got "
-                    f"{problem['input']!r})"
-                )
+                # An address may contain a password.
+                is_address = name == "memory" and isinstance(problem["input"], str)
+                got = "another text" if is_address else repr(problem["input"])
+                lines.append(f"{name}: {problem['msg'].removeprefix('Value error, ')} (got {got})")
         raise ConfigurationError("; ".join(lines)) from None

@@ -1,20 +1,16 @@
-"""Presets of options, options from ``COMPACTER_*`` environment variables, and memories by their
-addresses.
-"""
+"""Presets of options, and options from ``COMPACTER_*`` environment variables."""
 
 from __future__ import annotations
 
 import difflib
 import json
-import os
-import re
 import warnings
 from collections.abc import Mapping
 from typing import Any
 
 from compacter.compaction.strategies import BUILT_IN
 from compacter.errors import ConfigurationError
-from compacter.memory import InProcessMemory, Memory
+from compacter.memory.address import memory_of
 from compacter.options import Options, validated
 
 PRESETS: Mapping[str, Mapping[str, Any]] = {
@@ -104,19 +100,6 @@ def _checked(variable: str, name: str, text: str) -> object:
     return value
 
 
-def memory_of(text: str) -> Memory | None:
-    """Return the memory for a text: ``in-process``, ``none``, or an address such as
-    ``sqlite:PATH``.
-
-    Raises ``ConfigurationError`` for any other text.
-    """
-    if _WORDS.get(text.lower(), text) is None:
-        return None
-    if text.lower() == "in-process":
-        return InProcessMemory()
-    return memory_at(text)
-
-
 def _read(variable: str, name: str, text: str) -> object:
     if name == "memory":
         try:
@@ -157,41 +140,3 @@ def _rules(variable: str, text: str) -> list[object]:
             f'{variable} takes one rule a line, or a JSON list such as ["Answer in French."]'
         )
     return rules
-
-
-# -- addresses of memories, for environment variables, ``compacter serve`` and ``compacter doctor``
-
-_REDIS = ("redis://", "rediss://", "unix://")
-_FILE = re.compile(
-    r"(?![a-z]+://)(?:[./~].*|[A-Za-z]:[\\/].*|.*\.(?:db|sqlite3?)|:memory:)", re.DOTALL
-)
-"""Text that can only be a file name."""
-
-
-def memory_at(address: str) -> Memory:
-    """Return the memory at ``sqlite:PATH``, ``sqlite:///PATH``, a file name, or a Redis URL.
-
-    Raises ``ConfigurationError`` for any other text.
-    """
-    if address.startswith(_REDIS):
-        from compacter.memory.redis import RedisMemory
-
-        return RedisMemory(address)
-    path = sqlite_path(address)
-    if path is None:
-        # The message does not repeat the address, which may contain a password.
-        raise ConfigurationError(
-            "memory takes sqlite:PATH, redis://HOST:PORT/DB, rediss://... or unix:///SOCKET"
-        )
-    from compacter.memory.sqlite import SQLiteMemory
-
-    return SQLiteMemory(path)
-
-
-def sqlite_path(address: str) -> str | None:
-    """Return the file name in an address; ``None`` if it is not the address of a file."""
-    if address.startswith("sqlite:"):
-        path = address.removeprefix("sqlite:").removeprefix("//")
-    else:
-        path = address if _FILE.fullmatch(address) else ""
-    return os.path.expanduser(path) or None  # noqa: PTH111 - ":memory:" is not a path

@@ -14,7 +14,7 @@ import pytest
 from compacter import models
 from compacter.messages.format import get_format
 from compacter.messages.parts import Kind
-from compacter.tools.cli.files import read_transcripts
+from compacter.tools.cli.files import read_transcript, read_transcripts
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Line, Run
@@ -482,3 +482,11 @@ def test_a_last_line_that_is_still_being_written_is_left_out(
     text = "".join(json.dumps(each) + "\n" for each in chat) + '{"role": "us'
     (folder / "chat.jsonl").write_text(text)
     assert [len(each.messages) for each in read_transcripts("chat.jsonl")] == [26]
+
+
+def test_a_file_of_one_message_a_line_of_which_one_is_left_is_read_again(
+    run: Run, write: Callable[..., Path]
+) -> None:
+    write("s.jsonl", [{"role": "user", "content": "Which harbour is the deepest?"}])
+    assert run("compact", "s.jsonl", "-o", "new.jsonl").code == 0
+    assert len(read_transcript("new.jsonl").messages) == 1

@@ -20,7 +20,7 @@ from compacter.events import Event
 from compacter.testing import ScriptedModel
 from compacter.tools.cli.events import Tail, line, picture
 from compacter.tools.observe import JsonLines
-from compacter.tools.report import read_lines, stories
+from compacter.tools.report import page, read_lines, stories
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Line, Run
@@ -232,3 +232,30 @@ def test_a_tail_follows_a_rotation(folder: Path) -> None:
 
 def test_watch_of_a_folder_that_is_not_there_ends(run: Run, folder: Path) -> None:
     assert run("watch", "no/such/events.jsonl").code == 2
+
+
+def test_only_digests_are_shown_short_names_are_shown_whole() -> None:
+    names = ["customer-4711-thread-1", "customer-4711-thread-2", "c0ffee" * 6]
+    rows = [
+        json.dumps(
+            {
+                "event": "CompactionEvent",
+                "conversation": name,
+                "messages_before": 9,
+                "messages_after": 3,
+                "original_data_size": 9_000,
+                "compacted_data_size": 900,
+            }
+        )
+        for name in names
+    ]
+    records, _ = read_lines(rows)
+    console = Console(width=160)
+    with console.capture() as captured:
+        console.print(picture(stories(records), None, 160))
+    texts = [captured.get(), page(stories(records)), "\n".join(map(line, records))]
+    for text in texts:
+        assert names[0] in text
+        assert names[1] in text
+        assert names[2] not in text
+        assert names[2][:12] in text

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from compacter.messages.format import get_format
+from compacter.tools.cli import files
 from compacter.tools.cli.files import Transcript, read_transcript
 
 if TYPE_CHECKING:
@@ -169,6 +171,54 @@ def test_codex_is_read_as_items_of_the_responses_api(write: Write) -> None:
     assert len(read.messages) == STEPS * 4 + 1
 
 
+def codex_2025_session() -> list[Line]:
+    """A rollout from before September 2025: items without an envelope, and markers between them."""
+    lines: list[Line] = [
+        {"id": "c-25", "timestamp": "2025-08-18T01:16:13.522Z", "instructions": None, "git": {}},
+        {"record_type": "state"},
+    ]
+    for line in codex_session():
+        if line["type"] == "response_item":
+            lines.append({"id": None, **line["payload"]})
+        if line["type"] == "event_msg":
+            lines.append({"record_type": "state"})
+    return lines
+
+
+def test_codex_files_of_2025_are_read_and_written_in_their_own_form(run: Run, write: Write) -> None:
+    lines = codex_2025_session()
+    write("rollout.jsonl", lines)
+    read = read_transcript("rollout.jsonl")
+    assert (read.kind, read.wire_format, read.id) == ("Codex", "responses", "c-25")
+    assert len(read.messages) == STEPS * 4 + 1
+    told = run("compact", "rollout.jsonl", "-o", "new.jsonl", "--budget", "2000")
+    assert (told.code, "skipped" in told.err) == (0, False)
+    new = [json.loads(line) for line in Path("new.jsonl").read_text().splitlines()]
+    assert new[0] == lines[0]
+    assert not any("payload" in line for line in new)
+    [summary] = [line for line in new if line not in lines]
+    assert summary["content"][0]["type"] == "input_text"
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        {"id": "c-25", "timestamp": "2025-06-01T00:00:00Z", "instructions": "Be brief."},
+        {"id": "c-25", "timestamp": "2025-06-01T00:00:00Z", "git": {"branch": "main"}},
+    ],
+)
+def test_codex_files_of_2025_need_no_marker(write: Write, header: Line) -> None:
+    items = [line for line in codex_2025_session()[1:] if "record_type" not in line]
+    write("rollout.jsonl", [header, *items])
+    read = read_transcript("rollout.jsonl")
+    assert (read.kind, read.id, len(read.messages)) == ("Codex", "c-25", STEPS * 4 + 1)
+
+
+def test_a_codex_file_with_items_of_both_years_is_read_whole(write: Write) -> None:
+    write("rollout.jsonl", [*codex_2025_session(), *codex_session()[2:]])
+    assert len(read_transcript("rollout.jsonl").messages) == 2 * (STEPS * 4 + 1)
+
+
 @pytest.mark.parametrize("replaced", [True, False])
 def test_codex_begins_at_its_own_compaction(write: Write, replaced: bool) -> None:
     history = [spoken("user", "All buoys were checked.")]
@@ -303,6 +353,100 @@ def test_pi_follows_the_newest_branch_and_its_own_compaction(write: Write) -> No
     ]
 
 
+def pi_first_form(**header: Any) -> list[Line]:
+    """A session as pi wrote it before entries had ids: in order, and without links."""
+    first, *entries = pi_session()
+    return [
+        {key: first[key] for key in first if key != "version"} | header,
+        *({key: each[key] for key in each if key not in ("id", "parentId")} for each in entries),
+    ]
+
+
+def chain(lines: list[Line]) -> list[Line]:
+    """The entries that pi finds on the way from the newest one to the root, oldest first."""
+    entries = {line["id"]: line for line in lines if line["type"] != "session"}
+    at: Any = list(entries)[-1]
+    way = []
+    while at is not None:
+        way.append(entries[at])
+        at = entries[at]["parentId"]
+    return way[::-1]
+
+
+@pytest.mark.parametrize("header", [{}, {"version": 1}, {"provider": "p", "modelId": "m"}])
+def test_pis_first_form_is_read_in_order_and_written_in_its_present_one(
+    run: Run, write: Write, header: Line
+) -> None:
+    write("s.jsonl", pi_first_form(**header))
+    assert shown(read_transcript("s.jsonl")) == shown_of("pi.jsonl", write)
+    assert run("compact", "s.jsonl", "-o", "new.jsonl", "--budget", "2000").code == 0
+    lines = [json.loads(line) for line in Path("new.jsonl").read_text().splitlines()]
+    assert lines[0]["version"] == 3
+    assert chain(lines) == lines[1:]
+    again = read_transcript("new.jsonl")
+    assert len(again.messages) == len(lines) - 1
+    assert "shines" in shown(again)[0]
+
+
+@pytest.mark.parametrize(
+    ("index", "kept"),
+    [
+        (0, 4),  # The header counts, and is no entry.
+        (1, 4),
+        (3, 2),
+        (5, 0),
+        (99, 0),
+        (-1, 0),
+        (None, 0),
+        (True, 0),
+    ],
+)
+def test_a_compaction_of_pis_first_form_keeps_from_the_index_that_it_names(
+    write: Write, index: object, kept: int
+) -> None:
+    said = [f"message {number}" for number in range(4)]
+    entries = [{"type": "message", "message": {"role": "user", "content": text}} for text in said]
+    compaction = {"type": "compaction", "summary": "A summary.", "firstKeptEntryIndex": index}
+    newest = {"type": "message", "message": {"role": "user", "content": "And now?"}}
+    write("s.jsonl", [pi_first_form()[0], *entries, compaction, newest])
+    texts = [each["content"] for each in read_transcript("s.jsonl").messages]
+    assert texts == ["A summary.", *said[len(said) - kept :], "And now?"]
+
+
+def test_a_file_of_pi_of_which_only_a_part_is_linked_is_read_whole(write: Write) -> None:
+    header, *entries = pi_first_form()
+    summary = entry("0badf00d", None, {"role": "user", "content": "A summary."})
+    write("s.jsonl", [header, summary, *entries])
+    assert len(read_transcript("s.jsonl").messages) == len(entries) + 1
+
+
+def test_pis_second_form_has_a_role_by_another_name(run: Run, write: Write) -> None:
+    header, *entries = pi_session()
+    hook = entry("h", "last", {"role": "hookMessage", "content": "The hook says: low tide."})
+    write("s.jsonl", [{**header, "version": 2}, *entries, hook])
+    assert read_transcript("s.jsonl").messages[-1]["content"] == "The hook says: low tide."
+    run("compact", "s.jsonl", "-o", "new.jsonl", "--budget", "2000")
+    assert json.loads(Path("new.jsonl").read_text().splitlines()[-1])["message"]["role"] == "custom"
+
+
+def test_pi_leaves_out_the_summaries_of_older_compactions(write: Write) -> None:
+    lines = [
+        *pi_session(),
+        {"type": "compaction", "id": "k", "parentId": "last", "summary": "Old."},
+        entry("x", "k", {"role": "user", "content": "Go on."}),
+        {
+            "type": "compaction",
+            "id": "k2",
+            "parentId": "x",
+            "summary": "New.",
+            "firstKeptEntryId": "last",
+        },
+    ]
+    write("s.jsonl", lines)
+    texts = [each["content"] for each in read_transcript("s.jsonl").messages]
+    assert texts == ["New.", "Which buoy shines the farthest?", "Go on."]
+
+
 # -- opencode --------------------------------------------------------------------------------------
 
 
@@ -369,7 +513,9 @@ def test_opencode_begins_at_its_own_compaction(write: Write) -> None:
 SESSIONS = {
     "claude.jsonl": claude_session,
     "codex.jsonl": codex_session,
+    "codex-2025.jsonl": codex_2025_session,
     "pi.jsonl": pi_session,
+    "pi-first.jsonl": pi_first_form,
     "opencode.json": opencode_session,
 }
 
@@ -378,6 +524,109 @@ def shown(read: Transcript) -> list[str]:
     """The words of each message, whatever shape a new one has."""
     wire = get_format(read.format)
     return [" ".join(part.text for part in wire.parts(message, 0)) for message in read.messages]
+
+
+def shown_of(name: str, write: Write) -> list[str]:
+    write(name, SESSIONS[name]())
+    return shown(read_transcript(name))
+
+
+UNKNOWN: dict[str, tuple[Any, str]] = {
+    "claude.jsonl": ({"type": "hologram", "uuid": "h", "parentUuid": "q3"}, "hologram (1)"),
+    "codex.jsonl": ({"type": "hologram", "payload": {"x": 1}}, "hologram (1)"),
+    "codex-2025.jsonl": ({"type": "hologram", "x": 1}, "hologram (1)"),
+    "pi.jsonl": (
+        {"type": "message", "id": "h", "parentId": "q3", "message": {"role": "oracle"}},
+        "message of role oracle (1)",
+    ),
+    "pi-first.jsonl": ({"type": "hologram\x1b[31m"}, "hologram[31m (1)"),
+}
+
+
+@pytest.mark.parametrize("name", UNKNOWN)
+def test_a_line_that_is_not_known_is_skipped_and_named(run: Run, write: Write, name: str) -> None:
+    whole = shown_of(name, write)
+    line, named = UNKNOWN[name]
+    lines: Any = SESSIONS[name]()
+    write(name, [*lines[:8], line, *lines[8:]])
+    assert shown(read_transcript(name)) == whole
+    for words in (["plan", name], ["search", name, "buoy"], ["compact", name, "-o", "-"]):
+        told = run(*words)
+        assert told.code == 0, told.err
+        assert named in told.err.replace("\n", " ")
+    told = run("eval", name, "--strategy", "truncate", "--json")
+    assert named in told.err.replace("\n", " ")
+
+
+@pytest.mark.parametrize("name", [*UNKNOWN, "opencode.json"])
+def test_of_a_session_without_unknown_lines_nothing_is_said(
+    run: Run, write: Write, name: str
+) -> None:
+    write(name, SESSIONS[name]())
+    assert run("plan", name).err == ""
+
+
+@pytest.mark.parametrize("name", UNKNOWN)
+def test_a_line_of_a_session_that_is_not_json_is_skipped_and_named(
+    run: Run, write: Write, name: str
+) -> None:
+    whole = shown_of(name, write)
+    text = Path(name).read_text()
+    rows = [*text.splitlines()[:3], '{"type": "mess', *text.splitlines()[3:]]
+    write(name, "\n".join(rows) + "\n")
+    assert shown(read_transcript(name)) == whole
+    assert "not JSON (1)" in run("plan", name).err
+
+
+def test_parts_of_opencode_that_are_not_known_are_named(run: Run, write: Write) -> None:
+    session = opencode_session()
+    session["messages"][0]["parts"].append({"type": "hologram"})
+    write("s.json", session)
+    assert "part of type hologram (1)" in run("plan", "s.json").err.replace("\n", " ")
+
+
+def test_names_of_unknown_lines_are_short_and_few(run: Run, write: Write) -> None:
+    lines = [{"type": f"kind-{number} " + "x" * 500} for number in range(9)]
+    write("s.jsonl", [*pi_session(), *lines])
+    said = run("plan", "s.jsonl").err.replace("\n", " ")
+    assert "9 lines of pi skipped" in said
+    assert "and 4 other kinds" in said
+    assert len(said) < 400
+
+
+@pytest.mark.parametrize("target", ["new", "-", "same"])
+@pytest.mark.parametrize("name", SESSIONS)
+def test_what_cannot_be_read_back_is_not_written(
+    run: Run, write: Write, name: str, target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = write(name, SESSIONS[name]()).read_bytes()
+    path = {"new": "new.json", "-": "-", "same": name}[target]
+    read_again = files.from_text
+    reads = 0
+
+    def read(name: str, text: str) -> list[Transcript]:
+        nonlocal reads
+        reads += 1
+        found = read_again(name, text)
+        if reads > 1:  # What is read back lacks a message.
+            return [replace(found[0], messages=found[0].messages[1:])]
+        return found
+
+    monkeypatch.setattr(files, "from_text", read)
+    told = run("compact", name, "-o", path, "--budget", "2000", "--force")
+    assert told.code == 3
+    assert told.out == ""
+    assert "nothing was written" in told.err
+    assert "messages" in told.err
+    assert Path(name).read_bytes() == original
+    assert [each.name for each in Path().iterdir()] == [name]
+
+
+def test_a_session_is_compacted_in_place(run: Run, write: Write) -> None:
+    write("s.jsonl", pi_first_form())
+    before = len(read_transcript("s.jsonl").messages)
+    assert run("compact", "s.jsonl", "-o", "s.jsonl", "--budget", "2000", "--force").code == 0
+    assert 1 < len(read_transcript("s.jsonl").messages) < before
 
 
 @pytest.mark.parametrize("name", SESSIONS)
@@ -438,6 +687,27 @@ def unfinished(name: str) -> list[Line]:
     }
     said = [{"type": "text", "text": LOG}, *uses]
     return [entry("u9", "last", {"role": "assistant", "content": said}), entry("r9", "u9", result)]
+
+
+def test_an_answer_and_results_made_shorter_stay_with_their_calls_in_opencode(write: Write) -> None:
+    session = opencode_session()
+    calls = [
+        {
+            "type": "tool",
+            "tool": "look",
+            "callID": key,
+            "state": {"status": "completed", "input": {}, "output": LOG},
+        }
+        for key in ("one", "two")
+    ]
+    session["messages"].append(stored("msg_991", "assistant", text_part(LOG), *calls))
+    write("s.json", session)
+    read = read_transcript("s.json")
+    *_, answer, one, two = read.messages
+    shorter = [{**each, "content": f"short {place}"} for place, each in enumerate((answer, one))]
+    new = [*read.messages[-5:-3], *shorter, two]
+    write("new.json", read.write(new))
+    assert read_transcript("new.json").messages == new
 
 
 @pytest.mark.parametrize("name", ["claude.jsonl", "codex.jsonl", "pi.jsonl"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -138,3 +139,20 @@ def test_options_that_are_data_are_saved() -> None:
     compacter = Compacter(compact_ratio=0.5, rules=["Be brief."])
 
     assert saved_options(compacter._state) == {"compact_ratio": 0.5, "rules": ["Be brief."]}
+
+
+@pytest.mark.parametrize(
+    "options", [{"recall": 0.2}, {"recall": 500}, {"recall": None}, {"trigger_tokens": 0.8}]
+)
+def test_options_that_were_given_as_data_are_saved_as_data(options: dict[str, Any]) -> None:
+    saved = saved_options(Compacter(**options)._state)
+    assert json.loads(json.dumps(saved)) == options
+    assert Compacter(**saved).options.recall == Compacter(**options).options.recall
+
+
+def test_a_preset_can_be_saved_and_hooks_that_cannot_are_named_at_once() -> None:
+    saved = saved_options(Compacter.for_chat()._state)
+    assert Compacter(**saved).options.recall == Compacter.for_chat().options.recall
+    hooked = Compacter(on_event=print, pin=bool)
+    with pytest.raises(TypeError, match="objects: on_event, pin"):
+        saved_options(hooked._state)

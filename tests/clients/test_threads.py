@@ -34,6 +34,7 @@ class Harbour:
         self.calls = calls
         self.threads: dict[str, list[Any]] = {}
         self.sizes: list[int] = []
+        self.refused = 0
 
     def __call__(self, server: Provider, path: str, body: Body) -> Answer:
         thread = body.get("thread") or {}
@@ -41,6 +42,7 @@ class Harbour:
         messages = [*held, *body["messages"]]
         answered: Answer = self.serve(server, path, {**body, "messages": messages})
         if answered.status != 200 or not thread or b'"type": "error"' in answered.body:
+            self.refused += bool(thread)
             return answered
         self.sizes.append(len(json.dumps(messages)))
         name = f"msg_{len(self.sizes)}"
@@ -137,6 +139,9 @@ def check(server: Provider, events: list[CompactionEvent]) -> None:
     """
     assert events
     assert all(event.trigger == "token_limit" and not event.fallback for event in events)
+    assert isinstance(server.vendor, Harbour)
+    # The turn's refusal is enough to know that the whole history is too long.
+    assert server.vendor.refused == len({event.model_dump_json() for event in events})
     threads = [(body.get("thread") or {}).get("type") for body in server.bodies]
     assert threads[:3] == ["create", "continue", "continue"]
     assert threads[-1] in ("continue", "create")

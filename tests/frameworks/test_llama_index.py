@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,13 +20,12 @@ from llama_index.llms.litellm import LiteLLM
 from llama_index.llms.openai import OpenAI, OpenAIResponses
 from llama_index.llms.openai_like import OpenAILike
 
+from compacter import Compacter
 from compacter.frameworks.llama_index import _read
 from compacter.messages.openai import OPENAI
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from compacter import Compacter
 
 KINDS = ["chat", "fresh clients", "like", "responses", "litellm"]
 
@@ -182,3 +182,34 @@ def test_page(serve: Callable, run_page: Callable, words: str) -> None:
     served = serve()
     assert run_page("llama-index")["answer"] == words
     assert served.recovered()
+
+
+SUMMARY = (
+    "The user asked questions about the harbour, and was answered that ships came into the harbour."
+)
+
+
+@pytest.mark.parametrize("way", ["sync", "async", "stream"])
+async def test_responses_gets_a_models_summary(
+    serve: Callable, history: list[Any], monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    """That API has another name for the output limit, and refuses the usual one."""
+    words = sys.modules["provider"]._words  # type: ignore[attr-defined]
+    monkeypatch.setattr(
+        sys.modules["provider"],
+        "_words",
+        lambda body: SUMMARY if "max_output_tokens" in body else words(body),
+    )
+    served = serve()
+    events: list[Any] = []
+    wrapped = Compacter(on_compaction=events.append).wrap(llm("responses", served.url))
+    if way == "sync":
+        wrapped.chat(history)
+    elif way == "async":
+        await wrapped.achat(history)
+    else:
+        list(wrapped.stream_chat(history))
+    assert served.recovered()
+    assert [(event.strategy, event.fallback) for event in events] == [("summarize", False)]
+    assert SUMMARY in str(served.server.accepted[-1])
+    assert not any("max_tokens" in body for body in served.server.accepted)

@@ -27,13 +27,12 @@ from pydantic_ai.models.fallback import FallbackModel
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
+from compacter import Compacter
 from compacter.frameworks.pydantic_ai import CompactingModel, _read
 from compacter.messages.openai import OPENAI
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from compacter import Compacter
 
 KINDS = ["chat", "responses"]
 WAYS = ["client", "model"]
@@ -116,6 +115,31 @@ async def test_tools(
     assert result.output == words
     assert served.recovered()
     assert len(result.all_messages()) == 18
+
+
+async def test_the_model_costs_as_many_summaries_as_the_wrapped_client(serve: Callable) -> None:
+    """Tools and instructions fill the window too, and are no arguments of the model's own."""
+    totals = []
+    for way in WAYS:
+        serve()
+        compacter = Compacter()
+        agent = Agent(
+            model("chat", way, compacter), instructions="You keep the log of a harbour. " * 20
+        )
+
+        @agent.tool_plain
+        def look_up(name: str) -> str:
+            """Look a ship up by its name."""
+            return name
+
+        history: list[Any] = []
+        for number in range(40):
+            asked = f"Question {number}: {'ships came into the harbour. ' * 8}"
+            history = (await agent.run(asked, message_history=history)).all_messages()
+        totals.append((compacter.totals.rounds, compacter.totals.summarizer_calls))
+    by_client, by_model = totals
+    assert by_client[0] > 1
+    assert by_model == by_client
 
 
 @pytest.mark.parametrize("way", WAYS)

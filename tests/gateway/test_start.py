@@ -51,6 +51,24 @@ def test_what_is_wrong_is_named_with_its_place(given: Any, said: str) -> None:
     assert said in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    ("address", "kind"),
+    [
+        ("sqlite:{}/m.db", "SQLiteMemory"),
+        ("redis://127.0.0.1:1/0", "RedisMemory"),
+        ("in-process", "InProcessMemory"),
+        ("none", "NoneType"),
+    ],
+)
+def test_the_memory_may_be_an_address(address: str, kind: str, tmp_path: Path) -> None:
+    assert type(Settings({"memory": address.format(tmp_path)}).memory).__name__ == kind
+
+
+def test_what_is_no_address_of_a_memory_is_named_with_its_place() -> None:
+    with pytest.raises(ConfigurationError, match=f"{HERE}.memory: memory takes sqlite:PATH"):
+        Settings({"memory": "somewhere"})
+
+
 CONFIG = {
     "model_list": [{"model_name": name} for name in ("small", "large", "writer", "openai/*")],
     "router_settings": {"model_group_alias": {"cheap": "small"}},

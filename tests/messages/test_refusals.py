@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from compacter import Compacter
+from compacter.call import wrap
+from compacter.messages import refusals
 from compacter.messages.refusals import NO_ROOM, detect_in_reply
 from compacter.overflow import TokenLimit
 
@@ -122,3 +126,39 @@ def test_every_format_tells_of_a_reply_without_room(reply: object) -> None:
 
     assert found is not None
     assert (found.input_tokens, found.output_tokens, found.source) == (9000, 2, NO_ROOM)
+
+
+QUIET: dict[str, dict[str, Any]] = {
+    "openai": {"choices": [{"message": {"content": "x"}, "finish_reason": "stop"}], "usage": None},
+    "responses": {"object": "response", "status": "completed", "output": []},
+    "anthropic": {"type": "message", "content": [], "stop_reason": "end_turn"},
+    "gemini": {"candidates": [{"finishReason": "STOP"}]},
+    "bedrock": {"output": {"message": {"content": []}}, "stopReason": "end_turn"},
+    "ollama": {"message": {"role": "assistant", "content": "x"}, "done": True},
+    "own": {"answer": "x"},
+}
+
+
+@pytest.mark.parametrize("name", QUIET)
+def test_a_quiet_reply_without_usage_is_neither_searched_for_an_error_nor_for_usage(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each search takes ten to thirty microseconds; a quiet call may take one."""
+    searched: list[str] = []
+    monkeypatch.setattr(refusals, "_detect", lambda _: searched.append("error"))
+    monkeypatch.setattr(wrap, "tokens_read", lambda _: searched.append("usage"))
+
+    def answer(messages: list[dict[str, str]]) -> dict[str, Any]:
+        return QUIET[name]
+
+    completion = Compacter().wrap(answer)
+    assert completion(messages=[{"role": "user", "content": "x"}]) is QUIET[name]
+    assert searched == []
+
+
+def test_a_reply_of_ollama_with_counts_is_searched_for_them() -> None:
+    reply = {**QUIET["ollama"], "prompt_eval_count": 7, "eval_count": 2}
+    compacter = Compacter()
+    compacter.wrap(lambda messages: reply)(messages=[{"role": "user", "content": "x"}])
+    assert compacter._state.last_reply is not None
+    assert compacter._state.last_reply[0] == 7

@@ -84,6 +84,15 @@ def test_rules_that_alone_exceed_the_window_are_an_error_that_names_the_option()
         completion("m", talk(40))
 
 
+def test_without_a_summary_to_stand_in_such_rules_get_the_providers_error() -> None:
+    model = ScriptedModel(window=500)
+    rules = [f"Rule number {number} says that pier {number} stays shut." for number in range(120)]
+    completion = Compacter(strategy=Truncate(), rules=rules).wrap(model.completion)
+    with pytest.raises(TokenLimitError) as raised:
+        completion("m", talk(40))
+    assert "declare fewer rules (option rules)" in raised.value.__notes__[0]
+
+
 def test_a_call_that_they_leave_no_room_raises_the_providers_error_with_a_note_that_names_them(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

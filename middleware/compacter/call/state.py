@@ -113,6 +113,8 @@ class State:
         """Part of each record's key; the same for calls that may share a summary."""
         self._conversations: LRUCache[str, ConversationState] = LRUCache(_MOST_CONVERSATIONS)
         self._learnt: LRUCache[str, Calibration] = LRUCache(_MOST_MODELS)
+        self._records: LRUCache[str, bool] = LRUCache(_MOST_CONVERSATIONS)
+        """Ids of the records that calls have made, or whose use was counted."""
         self._lock = Lock()
 
     def replaced(self, options: Mapping[str, object]) -> State:
@@ -126,6 +128,7 @@ class State:
         made.preparations = self.preparations
         made._learnt = self._learnt
         made._conversations = self._conversations
+        made._records = self._records
         if "on_compaction" not in options:
             made.compaction_hooks = self.compaction_hooks
         if "on_event" not in options:
@@ -156,6 +159,13 @@ class State:
         """Return the state of a conversation, for the trigger."""
         with self._lock:
             return self._conversations.setdefault(digest, ConversationState())
+
+    def note_record(self, record: str) -> bool:
+        """Note that a call has made or used a record; return whether it is the first one here."""
+        with self._lock:
+            is_new = record not in self._records
+            self._records[record] = True
+            return is_new
 
     def prepared_memory(self) -> tuple[BaseMemory, Matcher]:
         """Return where compactions made ahead are kept: the memory; without one, a memory for them

@@ -152,8 +152,11 @@ class WrappedCall(Performer):
         view = await self.view(self.state.memory, self.state.matcher, self.scope, effect, seen)
         if view is not None:
             self._views.append((view, view.record))
+            is_first = self.state.note_record(view.record)
             if not effect.head:
                 self.state.count("records_reused", self.model or "")
+                if is_first:  # Another process, or another ``Compacter``, has made it.
+                    self.state.totals.add(reused=1)
         return view
 
     async def view(
@@ -179,6 +182,7 @@ class WrappedCall(Performer):
         record = await self.save(self.state.memory, self.state.matcher, self.scope, effect)
         if record:
             self._views.append((effect.after, record))
+            self.state.note_record(record)
 
     async def save(
         self, memory: BaseMemory | None, matcher: Matcher | None, scope: str, effect: Remember

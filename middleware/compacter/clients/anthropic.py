@@ -11,8 +11,9 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from compacter.call.arguments import Args, Arguments, Binding, CallFacts, Options
 from compacter.call.state import State
@@ -149,6 +150,10 @@ _REPLAY = "thread_already_continued"
 """Error code after which the SDK sends its whole history with ``thread={"type": "create"}``."""
 
 
+_REFUSED: ContextVar[Exception | None] = ContextVar("_REFUSED", default=None)
+"""Refusal of a turn, whose history the SDK is about to send in a new thread."""
+
+
 def continues_thread(kwargs: Options) -> bool:
     """Return whether a call is a later turn of a message thread."""
     return bool(field(kwargs.get("thread"), "type") == "continue")
@@ -172,15 +177,30 @@ def wrap_turn(state: State, function: Function, binding: Binding) -> Function:
 
     The SDK's thread object has the whole history, and sends it in a new thread if the server has
     lost the old one. So a turn that is too long is reported as lost. The SDK then sends the whole
-    history, which can be compacted, and the new thread begins with the compacted messages.
+    history, which can be compacted, and the new thread begins with the compacted messages. As the
+    whole history is as long as the refused turn's, it is compacted before it is sent.
     """
 
     def applies(kwargs: Options) -> bool:
         return continues_thread(kwargs) and _is_sdks_own(kwargs)
 
     return diverted(
-        wrap_call(state, function, binding), applies, functools.partial(_turn, state, function)
+        wrap_call(state, diverted(function, _is_replay, _refuse), binding),
+        applies,
+        functools.partial(_turn, state, function),
     )
+
+
+def _is_replay(kwargs: Options) -> bool:
+    """Return whether a call sends the history of the turn that was refused just now."""
+    is_new = field(kwargs.get("thread"), "type") == "create"
+    return _REFUSED.get() is not None and is_new and _is_sdks_own(kwargs)
+
+
+async def _refuse(_: IO, *__: Any, **___: Any) -> NoReturn:
+    refusal: Any = _REFUSED.get()  # There is one, as ``_is_replay`` has seen.
+    _REFUSED.set(None)
+    raise refusal
 
 
 async def _turn(state: State, function: Function, io: IO, *args: Any, **kwargs: Any) -> Any:
@@ -190,6 +210,8 @@ async def _turn(state: State, function: Function, io: IO, *args: Any, **kwargs: 
     replay = _asking_for_replay(state, reply.error)
     if replay is None:
         raise reply.error
+    # With a trigger, the new thread may be compacted before it is sent in any case.
+    _REFUSED.set(None if state.proactive else reply.error)
     raise replay from reply.error
 
 

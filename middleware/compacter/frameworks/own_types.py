@@ -27,6 +27,7 @@ from compacter.messages.fields import word
 from compacter.messages.format import Message, MessageFormat
 from compacter.objects import cached_attribute, with_special_methods
 from compacter.options import validated
+from compacter.recall.passages import Quotes
 
 T = TypeVar("T")
 Function = Callable[..., Any]
@@ -332,6 +333,9 @@ def saved_options(state: State) -> dict[str, Any]:
     given = _given(state)
     hooks = {"on_compaction": state.compaction_hooks, "on_event": state.event_hooks}
     given |= {name: tuple(added) for name, added in hooks.items() if added}
+    quotes = given.get("recall")
+    if isinstance(quotes, Quotes) and quotes.rank is None:
+        given["recall"] = quotes.share  # As a number it was given, or might have been.
     odd = sorted(name for name, value in given.items() if not _is_data(value))
     if odd:
         raise TypeError(f"compacter cannot save these options, which are objects: {', '.join(odd)}")

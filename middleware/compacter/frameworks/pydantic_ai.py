@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pydantic_ai.messages import (
@@ -28,6 +28,7 @@ from pydantic_ai.messages import (
 from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse
 from pydantic_ai.models.wrapper import WrapperModel
 
+from compacter.call.arguments import Args, CallFacts, Options
 from compacter.call.wrap import wrap_function
 from compacter.frameworks.own_types import (
     Adapter,
@@ -200,6 +201,38 @@ async def _ask(
     return completion("\n".join(texts), (response.usage.input_tokens, response.usage.output_tokens))
 
 
+@dataclass(frozen=True, slots=True)
+class _Parameters(OwnTypes):
+    """Binding that knows what is sent beside the messages, as the client of an SDK is passed it.
+
+    Without it, all tokens of a refused request would be counted as its messages', so that pieces of
+    a conversation for the summarizer would be too short, and too many.
+    """
+
+    def read(self, args: Args, kwargs: Options) -> CallFacts:
+        """Read the arguments, and the tools and instructions among them."""
+        facts = OwnTypes.read(self, args, kwargs)
+        return replace(facts, beside=_beside(args[1], args[3]))
+
+
+def _beside(messages: Sequence[ModelMessage], parameters: ModelRequestParameters) -> list[Any]:
+    """Return the instructions, and the tools in OpenAI's form."""
+    requests = (message for message in reversed(messages) if isinstance(message, ModelRequest))
+    instructions = next((request.instructions for request in requests), None)
+    tools = [
+        {
+            "type": "function",
+            "function": {
+                "name": tool.name,
+                "description": tool.description,
+                "parameters": tool.parameters_json_schema,
+            },
+        }
+        for tool in (*parameters.function_tools, *parameters.output_tools)
+    ]
+    return [value for value in (instructions, tools) if value]
+
+
 class CompactingModel(WrapperModel):
     """Model that compacts the messages of a request that its provider refuses as too long.
 
@@ -210,7 +243,7 @@ class CompactingModel(WrapperModel):
 
     def __init__(self, wrapped: Model | str, compacter: Compacter) -> None:
         super().__init__(wrapped)
-        binding = OwnTypes(
+        binding = _Parameters(
             wire_format="openai",
             positional=("self", "messages", "settings", "parameters", "context", "stack"),
             accepts=frozenset({"max_tokens"}),

@@ -24,7 +24,7 @@ _CUT_OFF: Final = frozenset(("length", "max_tokens", "MAX_TOKENS", "max_output_t
 _FEW_TOKENS: Final = 16
 """A reply of more tokens was not cut off by a full window: what is left of one is a few tokens."""
 _FINISHED: Final = frozenset(("end_turn", "tool_use", "stop_sequence"))
-"""Anthropic's stop reasons of complete replies."""
+"""Anthropic's and Bedrock's stop reasons of complete replies; Ollama's say ``done``."""
 _ERRORS: Final = ("error", "errors", "detail")
 """Members with the error of a reply; FastAPI's is ``detail``."""
 _ERROR_NAMES: Final = ("error", "exception")
@@ -91,7 +91,8 @@ def _is_finished(reply: Json) -> bool:
             finished = reason == "stop"
     else:
         finished = (
-            members.get("stop_reason") in _FINISHED
+            (members.get("stop_reason") or members.get("stopReason")) in _FINISHED
+            or type(members.get("done")) is bool
             or members.get("status") == "completed"
             or (not extra and _TELLING.isdisjoint(members))
         )

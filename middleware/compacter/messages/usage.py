@@ -55,7 +55,7 @@ def edited_by_provider(reply: object) -> bool:
         return False
 
 
-HAS_USAGE = frozenset({"usage_metadata", "usageMetadata", "done"})
+HAS_USAGE = frozenset({"usage_metadata", "usageMetadata", "prompt_eval_count"})
 """Members of a reply, beside ``usage``, that tell that it has counts of tokens: see below."""
 
 

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from compacter.errors import check_tokens
 from compacter.messages.format import Message, MessageFormat
 from compacter.messages.parts import Part, Speaker
 from compacter.text.sentences import ends
@@ -71,6 +72,11 @@ class Quotes(BaseModel):
     rank: Rank | None = None
     """Ranking function for the passages found, for example with an embedding model; replaces their
     own scores."""
+
+    @field_validator("share")
+    @classmethod
+    def _check_share(cls, share: float) -> float:
+        return check_tokens(share) if isinstance(share, int) else share
 
     def room(self, window: int | None, chars_per_token: float) -> int:
         """Return the room for quotes in characters; 0 for a share of an unknown window.

@@ -21,6 +21,7 @@ from compacter.errors import ConfigurationError
 from compacter.gateway import AHEAD
 from compacter.gateway.counting import CountingState, Counts
 from compacter.memory import InProcessMemory, Memory, RedisMemory, SQLiteMemory
+from compacter.memory.address import REDIS, memory_of, sqlite_path
 from compacter.memory.base import DEADLINE, WEEK
 from compacter.models import window
 from compacter.options import Options, validated
@@ -181,7 +182,22 @@ def _tables(path: str, given: object) -> dict[str, dict[str, Any]]:
     return tables
 
 
+def _memory_by_address(path: str, address: str) -> object:
+    """Return the settings that an address stands for; ``False`` for no memory."""
+    if address.startswith(REDIS):
+        return {"redis": address}
+    file = sqlite_path(address)
+    if file is not None:
+        return {"sqlite": file}
+    try:
+        return {} if memory_of(address) is not None else False
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{path}: {error}") from None
+
+
 def _memory(path: str, given: object) -> tuple[MemorySettings, Memory | None]:
+    if isinstance(given, str):
+        given = _memory_by_address(path, given)
     if given is False:
         return MemorySettings(), None
     settings = _validated(path, MemorySettings, _mapping(path, given))

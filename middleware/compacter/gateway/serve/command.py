@@ -14,7 +14,7 @@ from compacter.gateway import AHEAD
 from compacter.gateway.memory_check import problem_of
 from compacter.gateway.serve.parser import DRAIN, PORT, RATIO, parser
 from compacter.memory import Memory
-from compacter.settings import memory_at
+from compacter.memory.address import memory_at
 
 if TYPE_CHECKING:
     from compacter.gateway.serve.board import Board

@@ -11,6 +11,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 from rich.console import Console
@@ -28,7 +29,7 @@ from compacter.events import CompactionFailed, Event
 from compacter.messages.format import get_format
 from compacter.messages.parts import Kind
 from compacter.overflow import TokenLimit
-from compacter.tools.cli.files import Transcript, read_transcript
+from compacter.tools.cli.files import Transcript, check_written, read_transcript, tell_skipped
 from compacter.tools.cli.terminal import (
     MistakeError,
     bar,
@@ -41,6 +42,14 @@ from compacter.tools.cli.terminal import (
 )
 from compacter.tools.report import plural
 from compacter.tools.visible import one_line
+
+
+def _read(path: str, number: int | None) -> Transcript:
+    """Return the conversation, and name on standard error what was skipped."""
+    file = read_transcript(path, number)
+    tell_skipped(file)
+    return file
+
 
 # -- plan ------------------------------------------------------------------------------------------
 
@@ -123,7 +132,7 @@ def show_plan(
         window = models.window(model)
         if window is None:
             raise ConfigurationError(f"the window of {model} is unknown; pass --window")
-    file = read_transcript(path, number)
+    file = _read(path, number)
     made = planned(file, window=window, ratio=ratio)
     if as_json:
         print_json(_as_data(file, made, window))
@@ -234,10 +243,11 @@ def write_compacted(
 ) -> int:
     """Compact one conversation, write it, and return the exit code: 1 if it exceeds the budget."""
     check_writable(output, force=force)
-    file = read_transcript(path, number)
+    file = _read(path, number)
     console = remarks()
     result = _compacted(console, file, model, budget, options)
-    write_text(output, file.write(result.messages), force=force)
+    check = partial(check_written, file, result.messages, output)
+    write_text(output, file.write(result.messages), force=force, check=check)
     if as_json:
         event = None if result.event is None else result.event.model_dump(mode="json")
         print_json({"changed": result.changed, "fits": result.fits, "event": event})
@@ -335,7 +345,7 @@ def show_passages(path: str, query: str, number: int | None, *, limit: int, as_j
     """
     if not query.strip():
         raise MistakeError("QUERY is empty; say what to look for")
-    file = read_transcript(path, number)
+    file = _read(path, number)
     found = Compacter(memory=None).search(file.messages, query, limit, wire_format=file.wire_format)
     if as_json:
         print_json([{"message": passage.index + 1, **asdict(passage)} for passage in found])

@@ -25,7 +25,7 @@ from rich.text import Text
 
 from compacter import models
 from compacter.errors import ConfigurationError
-from compacter.settings import memory_at, sqlite_path
+from compacter.memory.address import memory_at, sqlite_path
 from compacter.tools.cli.terminal import print_facts, print_json, results
 
 State = Literal["ok", "note", "bad"]

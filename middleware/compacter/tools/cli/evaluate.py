@@ -12,7 +12,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from compacter.tools.cli.files import Transcript, read_transcripts
+from compacter.tools.cli.files import Transcript, read_transcripts, tell_skipped
 from compacter.tools.cli.replay import Probe, Score, Setting, Trace, replay, traced
 from compacter.tools.cli.terminal import (
     MistakeError,
@@ -44,6 +44,8 @@ def run(
     ``fail_under``.
     """
     files = [file for path in paths for file in read_transcripts(path)]
+    for file in files:
+        tell_skipped(file)
     asked = _probes(probes) if probes else {}
     traces, short = _traces(files, asked, window, cuts)
     console = remarks()

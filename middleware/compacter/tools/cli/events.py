@@ -26,6 +26,7 @@ from compacter.tools.cli.terminal import (
     write_text,
 )
 from compacter.tools.report import Record, Story, page, plural, read_lines, stories
+from compacter.tools.report.figures import short_key
 from compacter.tools.visible import one_line
 
 STEPS = "▁▂▃▄▅▆▇█"
@@ -158,11 +159,8 @@ def line(record: Record) -> str:
         if (value := record.known(name)) is not None
     )
     reason = record.text("reason")
-    return one_line(
-        ", ".join(
-            filter(None, (record.kind, model, record.text("conversation")[:12], *numbers, reason))
-        )
-    )
+    key = short_key(record.text("conversation"))
+    return one_line(", ".join(filter(None, (record.kind, model, key, *numbers, reason))))
 
 
 def picture(found: Sequence[Story], window: int | None, width: int) -> RenderableType:
@@ -185,7 +183,7 @@ def picture(found: Sequence[Story], window: int | None, width: int) -> Renderabl
 
 def _panel(story: Story, window: int | None, width: int) -> Panel:
     limit = window or story.window or story.largest
-    name = one_line(f"{story.key[:12] or 'conversation'} {story.model}".rstrip())
+    name = one_line(f"{short_key(story.key) or 'conversation'} {story.model}".rstrip())
     rows: list[RenderableType] = []
     if story.folds:
         last = story.folds[-1]

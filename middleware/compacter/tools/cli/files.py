@@ -8,14 +8,27 @@ in the format it was read in.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from textwrap import shorten
 from typing import Any
 
-from compacter.messages.format import FORMATS, Message
+from compacter.errors import CompacterError, CompactionError
+from compacter.messages.format import FORMATS, Message, get_format
 from compacter.messages.recognise import recognise
-from compacter.tools.cli import opencode, sessions
-from compacter.tools.cli.terminal import STDIN, MistakeError, json_text, read_text
+from compacter.tools.cli import sessions
+from compacter.tools.cli.sessions import opencode
+from compacter.tools.cli.sessions.lines import Session
+from compacter.tools.cli.terminal import (
+    STDIN,
+    MistakeError,
+    harmless,
+    json_text,
+    read_text,
+    remarks,
+)
+from compacter.tools.report import plural
 
 READABLE = (
     "OpenAI, Anthropic, Responses, Gemini or Bedrock messages as JSON or JSONL, or "
@@ -23,9 +36,18 @@ READABLE = (
     "Codex, opencode or pi"
 )
 
+_NAME = 40
+"""Characters of a kind of line that a remark shows: the name stands in somebody else's file."""
+_KINDS = 5
+"""Kinds of lines that a remark names."""
+
 _PARAMS = ("messages", "input", "contents")
 _WRAPPERS = ("request", "body", "kwargs", "params")
 """Members in which loggers store the request."""
+
+
+class UnreadableError(CompactionError):
+    """A compacted file could not be read back, and was not written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +65,8 @@ class Transcript:
     """``messages``, or the name of the agent that wrote the session file."""
     id: str = ""
     """Id of the conversation in the file; empty if it has none."""
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    """Kinds of lines that were skipped as they are not known, and how many of each."""
 
     @property
     def format(self) -> str:
@@ -60,13 +84,20 @@ def read_transcripts(path: str) -> list[Transcript]:
     Raises:
         MistakeError: The file cannot be read, or contains no messages in a known format.
     """
-    text = read_text(path)
-    name = "standard input" if path == STDIN else path
+    return from_text("standard input" if path == STDIN else path, read_text(path))
+
+
+def from_text(name: str, text: str) -> list[Transcript]:
+    """Return all conversations in the text of a file.
+
+    Raises:
+        MistakeError: The text contains no messages in a known format.
+    """
     if not text.strip():
         raise MistakeError(f"{name} is empty")
-    data, lines = _parsed(name, text)
+    data, lines, broken = _parsed(name, text)
     found = (
-        _from_lines(name, data)
+        _from_lines(name, data, broken)
         if lines
         else _from_document(name, data, indent=2 if "\n" in text.strip() else None)
     )
@@ -95,15 +126,83 @@ def read_transcript(path: str, number: int | None = None) -> Transcript:
     return found[number - 1]
 
 
-def _parsed(name: str, text: str) -> tuple[Any, bool]:
-    """Return the data of a text, and whether it had one JSON value a line."""
+def tell_skipped(file: Transcript) -> None:
+    """Name the kinds of lines that were skipped on standard error."""
+    if not file.skipped:
+        return
+    total = sum(file.skipped.values())
+    kinds = sorted(file.skipped.items(), key=lambda each: (-each[1], each[0]))
+    names = ", ".join(
+        f"{harmless(shorten(kind, _NAME, placeholder='...'))} ({count:,})"
+        for kind, count in kinds[:_KINDS]
+    )
+    more = f" and {plural(len(kinds) - _KINDS, 'other kind')}" if len(kinds) > _KINDS else ""
+    remarks().print(
+        f"{file.name}: {plural(total, 'line')} of {file.kind} skipped, of a kind that is not "
+        f"known here: {names}{more}",
+        style="yellow",
+        markup=False,
+    )
+
+
+def check_written(before: Transcript, messages: Sequence[Message], name: str, text: str) -> None:
+    """Check that a file's new text is read as a conversation of the same kind with these messages.
+
+    Args:
+        before: What the file was read as.
+        messages: Messages that the text should have.
+        name: Name of the file that is to be written.
+        text: Its text.
+
+    Raises:
+        UnreadableError: It is not.
+    """
+    wanted = _counts(before, messages)
     try:
-        return json.loads(text), False
+        found = from_text(name, text)
+        got = _counts(found[0], found[0].messages) if len(found) == 1 else {}
+    except (MistakeError, CompacterError) as error:
+        raise UnreadableError(f"{_UNWRITTEN}: read back, {error}") from error
+    if found[0].kind != before.kind or found[0].id != before.id:
+        raise UnreadableError(
+            f"{_UNWRITTEN}: read back, {name} is no longer the conversation {before.id} of "
+            f"{before.kind}"
+        )
+    if got != wanted:
+        differences = ", ".join(
+            f"{got.get(kind, 0):,} instead of {wanted.get(kind, 0):,} {kind}"
+            for kind in sorted(wanted.keys() | got.keys())
+            if got.get(kind, 0) != wanted.get(kind, 0)
+        )
+        raise UnreadableError(f"{_UNWRITTEN}: read back, {name} has {differences}")
+
+
+_UNWRITTEN = "nothing was written, and what was there is unchanged"
+
+
+def _counts(file: Transcript, messages: Sequence[Message]) -> dict[str, int]:
+    """Return how many messages there are, and how many parts of each kind."""
+    wire = get_format(file.format)
+    kinds = Counter(
+        f"parts of kind {part.kind} ({part.role})"
+        for index, message in enumerate(messages)
+        for part in wire.parts(message, index)
+    )
+    return {"messages": len(messages), **kinds}
+
+
+def _parsed(name: str, text: str) -> tuple[Any, bool, list[str]]:
+    """Return the data of a text, whether it had one JSON value a line, and what is wrong with lines
+    that are not JSON.
+    """
+    try:
+        return json.loads(text), False, []
     except RecursionError:
         raise MistakeError(f"{name} is nested too deeply") from None
     except ValueError as error:
         whole = error
     values: list[Any] = []
+    broken: list[str] = []
     rows = text.split("\n")  # Not splitlines: JSON texts may hold U+2028.
     for number, row in enumerate(rows, 1):
         if not row.strip():
@@ -115,8 +214,8 @@ def _parsed(name: str, text: str) -> tuple[Any, bool]:
                 break  # The line is still being written.
             if not values:
                 raise MistakeError(f"{name} is neither JSON nor JSONL: {whole}") from None
-            raise MistakeError(f"{name}, line {number} is not JSON: {error}") from None
-    return values, True
+            broken.append(f"line {number} is not JSON: {error}")
+    return values, True, broken
 
 
 def _from_document(name: str, data: Any, indent: int | None) -> list[Transcript]:
@@ -125,7 +224,10 @@ def _from_document(name: str, data: Any, indent: int | None) -> list[Transcript]
         return [_session(name, session)]
     if isinstance(data, dict):
         one = _from_request(name, data, _dumped(indent))
-        return [one] if one else []
+        if one is not None:
+            return [one]
+        # One message: a file of a message a line, of which a compaction left one.
+        return _from_lines(name, [data], []) if _is_history([data]) else []
     if not isinstance(data, list):
         return []
     if any(_messages_of(each) for each in data if isinstance(each, dict)):
@@ -138,10 +240,13 @@ def _from_document(name: str, data: Any, indent: int | None) -> list[Transcript]
     return []
 
 
-def _from_lines(name: str, values: list[Any]) -> list[Transcript]:
+def _from_lines(name: str, values: list[Any], broken: list[str]) -> list[Transcript]:
     session = sessions.from_lines(values)
     if session is not None:
-        return [_session(name, session)]
+        # Agents skip such lines too: one was cut when the disk was full, or the agent was killed.
+        return [_session(name, session, len(broken))]
+    if broken:
+        raise MistakeError(f"{name}, {broken[0]}")
     if any(isinstance(each, list) and _is_history(each) for each in values) or any(
         _messages_of(each) for each in values if isinstance(each, dict)
     ):
@@ -227,7 +332,10 @@ def _dumped(indent: int | None) -> Callable[[Any], str]:
     return lambda value: json_text(value, indent) + "\n"
 
 
-def _session(name: str, session: sessions.Session) -> Transcript:
+def _session(name: str, session: Session, broken: int = 0) -> Transcript:
+    skipped = Counter(session.skipped)
+    if broken:
+        skipped["not JSON"] += broken
     return Transcript(
         name,
         session.messages,
@@ -235,4 +343,5 @@ def _session(name: str, session: sessions.Session) -> Transcript:
         session.write,
         kind=session.agent,
         id=session.id,
+        skipped=skipped,
     )

@@ -9,7 +9,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, NoReturn, cast
@@ -178,8 +178,18 @@ def check_writable(path: str, *, force: bool) -> None:
         raise MistakeError(f"{target.parent}: there is no such folder")
 
 
-def write_text(path: str, text: str, *, force: bool) -> None:
+def _is_replaced(path: str) -> bool:
+    """Return whether a file is put in place of what is there: a device or a pipe is written to."""
+    return not Path(path).exists() or Path(path).is_file()
+
+
+def write_text(
+    path: str, text: str, *, force: bool, check: Callable[[str], None] | None = None
+) -> None:
     """Write a file, completely or not at all, or standard output for ``-``.
+
+    ``check`` is given what was written, before it replaces anything; if it raises, nothing is
+    changed.
 
     An existing file keeps its permissions, and stays where a link leads to. A device or a pipe is
     written to.
@@ -187,6 +197,8 @@ def write_text(path: str, text: str, *, force: bool) -> None:
     Raises:
         MistakeError: As ``check_writable``, or the file cannot be written.
     """
+    if check is not None and (path == STDIN or not _is_replaced(path)):
+        check(text)
     if path == STDIN:
         # On a terminal the text is shown; in a pipe it is data, and JSON escapes most of it.
         put(visible(text) if sys.stdout.isatty() else text)
@@ -195,7 +207,7 @@ def write_text(path: str, text: str, *, force: bool) -> None:
     # Half a surrogate pair, as at the end of a truncated answer, cannot be encoded in UTF-8.
     data = text.encode("utf-8", "replace")
     try:
-        if Path(path).exists() and not Path(path).is_file():
+        if not _is_replaced(path):
             Path(path).write_bytes(data)
             return
         target = Path(os.path.realpath(path))
@@ -205,6 +217,8 @@ def write_text(path: str, text: str, *, force: bool) -> None:
             mode = target.stat().st_mode & 0o777 if target.exists() else 0o666
             part.touch(mode, exist_ok=False)  # Not through a link of that name.
             part.write_bytes(data)
+            if check is not None:
+                check(read_text(str(part)))
             part.replace(target)
         finally:
             part.unlink(missing_ok=True)

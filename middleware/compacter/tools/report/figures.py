@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -109,6 +110,15 @@ class Prices(NamedTuple):
     """Price of an input token in the provider's prompt cache."""
     written: float
     in_usd: bool
+
+
+_DIGEST = re.compile(r"[0-9a-f]{32,}")
+_DIGEST_SHOWN = 12
+
+
+def short_key(key: str) -> str:
+    """Return what is shown of a conversation's key: a digest's first digits, a name as it is."""
+    return key[:_DIGEST_SHOWN] if _DIGEST.fullmatch(key) else key
 
 
 def plural(count: int, what: str) -> str:

@@ -10,7 +10,7 @@ from importlib.resources import files
 from string import Template
 
 from compacter.tools.report.chart import sawtooth, share_bar
-from compacter.tools.report.figures import Fold, Record, Story, plural
+from compacter.tools.report.figures import Fold, Record, Story, plural, short_key
 from compacter.tools.visible import escape
 
 _PAGE = Template("""<!doctype html>
@@ -139,7 +139,7 @@ def _cell(shown: str, number: float | None = None) -> str:
 
 
 def _name(story: Story, index: int) -> str:
-    return story.key[:12] if story.key else f"conversation {index}"
+    return short_key(story.key) if story.key else f"conversation {index}"
 
 
 # -- the head --------------------------------------------------------------------------------------
@@ -261,7 +261,8 @@ def _overview(stories: Sequence[Story]) -> str:
         ("Last event", True),
     ]
     rows = (
-        f'<tr><th scope="row" class="l"><a href="#c{index}">{escape(_name(story, index))}</a></th>'
+        f'<tr><th scope="row" class="l name">'
+        f'<a href="#c{index}">{escape(_name(story, index))}</a></th>'
         f'<td class="l name">{escape(story.model) or "–"}</td>'
         + _cell(f"{len(story.folds):,}", len(story.folds))
         + _cell(f"{story.largest:,}", story.largest)

@@ -13,10 +13,26 @@ from itertools import pairwise
 from typing import Any
 
 from compacter.messages.format import Message
-from compacter.tools.cli.sessions import Line, Session
+from compacter.tools.cli.sessions.lines import Line, Session, skipped
 from compacter.tools.cli.terminal import json_text
 
 _STAMP = re.compile("msg_([0-9a-f]{12})")
+
+_PARTS = (
+    "agent",
+    "compaction",
+    "file",
+    "patch",
+    "reasoning",
+    "retry",
+    "snapshot",
+    "step-finish",
+    "step-start",
+    "subtask",
+    "text",
+    "tool",
+)
+"""Types of parts; of most, the model is sent nothing."""
 
 
 def read(data: object) -> Session | None:
@@ -35,16 +51,29 @@ def read(data: object) -> Session | None:
 
     def write(new: Sequence[Message]) -> str:
         said: list[Any] = []
+        places: list[int | None] = []
         following = stored[-1]
         for message in reversed(new):
-            index = where.get(id(message))
-            each = _opencode_line(message, following, stored) if index is None else stored[index]
-            if each is not following or not said:
-                said.append(each)
-            following = each
+            place = where.get(id(message))
+            changed = _place_of(message, stored) if place is None else None
+            index = changed if place is None else place
+            if index is None:
+                said.append(_opencode_line(message, following, stored))
+            elif not places or index != places[-1]:
+                said.append(stored[index])
+            if changed is not None:
+                said[-1] = _changed(said[-1], message)
+            places.append(index)
+            following = said[-1]
         return json_text({**data, "messages": said[::-1]}, indent=2) + "\n"
 
-    return Session("opencode", "openai", messages, write, str(info.get("id", "")))
+    unknown = skipped(
+        f"part of type {part.get('type')}"
+        for each in stored
+        for part in each["parts"]
+        if part.get("type") not in _PARTS
+    )
+    return Session("opencode", "openai", messages, write, str(info.get("id", "")), unknown)
 
 
 def _is_opencode(stored: object) -> bool:
@@ -122,6 +151,42 @@ def _opencode_messages(stored: Line) -> list[Message]:
 
 def _dict(value: object) -> Line:
     return value if isinstance(value, dict) else {}
+
+
+def _place_of(message: Message, stored: list[Line]) -> int | None:
+    """Return which stored message holds the tool calls of a message that was made shorter, or the
+    call of a result that was; ``None`` if it is not about calls.
+    """
+    keys = {str(call.get("id")) for call in message.get("tool_calls") or ()}
+    if message.get("role") == "tool":
+        keys = {str(message.get("tool_call_id"))}
+    for index, each in enumerate(stored):
+        if keys & {str(part.get("callID")) for part in each["parts"] if part.get("type") == "tool"}:
+            return index
+    return None
+
+
+def _changed(each: Line, message: Message) -> Line:
+    """Return a stored message with the text, or the result of a call, that ``message`` has."""
+    text = message.get("content") or ""
+    parts: list[Line] = []
+    if message["role"] == "tool":
+        for part in each["parts"]:
+            is_call = part.get("type") == "tool"
+            if is_call and str(part.get("callID")) == str(message["tool_call_id"]):
+                state = _dict(part.get("state"))
+                key = "output" if state.get("status") == "completed" else "error"
+                parts.append({**part, "state": {**state, key: text}})
+            else:
+                parts.append(part)
+        return {**each, "parts": parts}
+    for part in each["parts"]:
+        if part.get("type") != "text" or part.get("ignored"):
+            parts.append(part)
+        elif text:
+            parts.append({**part, "text": text})
+            text = ""
+    return {**each, "parts": parts}
 
 
 def _opencode_line(message: Message, following: Line, stored: list[Line]) -> Line:
