@@ -23,12 +23,12 @@ from compacter.tools.cli.sessions.lines import Session
 from compacter.tools.cli.terminal import (
     STDIN,
     MistakeError,
-    harmless,
     json_text,
     read_text,
     remarks,
 )
 from compacter.tools.report import plural
+from compacter.tools.visible import one_line
 
 READABLE = (
     "OpenAI, Anthropic, Responses, Gemini or Bedrock messages as JSON or JSONL, or "
@@ -133,7 +133,7 @@ def tell_skipped(file: Transcript) -> None:
     total = sum(file.skipped.values())
     kinds = sorted(file.skipped.items(), key=lambda each: (-each[1], each[0]))
     names = ", ".join(
-        f"{harmless(shorten(kind, _NAME, placeholder='...'))} ({count:,})"
+        f"{one_line(shorten(kind, _NAME, placeholder='...'))} ({count:,})"
         for kind, count in kinds[:_KINDS]
     )
     more = f" and {plural(len(kinds) - _KINDS, 'other kind')}" if len(kinds) > _KINDS else ""
