@@ -7,7 +7,7 @@ from __future__ import annotations
 from urllib.parse import urlsplit
 
 from compacter.errors import ConfigurationError
-from compacter.memory.base import BaseMemory
+from compacter.memory.protocol import BaseMemory
 
 _NO_KEY = "compacter-start"
 """Key of a record that is never there."""

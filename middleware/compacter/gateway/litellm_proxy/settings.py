@@ -19,7 +19,7 @@ from compacter.call.state import State
 from compacter.errors import ConfigurationError
 from compacter.gateway.counting import CountingState, Counts
 from compacter.memory import InProcessMemory, Memory, RedisMemory, SQLiteMemory
-from compacter.memory.base import DEADLINE, WEEK
+from compacter.memory.protocol import DEADLINE, WEEK
 from compacter.models import window
 from compacter.options import Options, validated
 
