@@ -9,7 +9,8 @@ import json
 import os
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from compacter.compaction.strategies import BUILT_IN
@@ -55,6 +56,9 @@ _WORDS: Mapping[str, bool | None] = {
     "off": False,
     "none": None,
 }
+_ENCRYPTION = "memory_encryption"
+_QUOTES = "memory_quotes"
+"""Variables, without their prefix, that say how the memory at an address stores its records."""
 _MISSPELT = 0.8
 """Least similarity to an option's name, from 0 to 1, of a variable that counts as misspelt."""
 
@@ -69,6 +73,7 @@ def from_environment(
     with the prefix.
     """
     found: dict[str, Any] = {}
+    how = _memory_settings(environment, prefix)
     for variable, text in environment.items():
         if not variable.upper().startswith(prefix.upper()):
             continue
@@ -77,12 +82,14 @@ def from_environment(
         if not text.strip():
             continue
         name = variable[len(prefix) :].lower()
+        if name in (_ENCRYPTION, _QUOTES):
+            continue
         if name in _FUNCTIONS:
             raise ConfigurationError(
                 f"{variable}: the option {name} takes a function; set it in the program"
             )
         if name in names:
-            found[name] = _checked(variable, name, text.strip())
+            found[name] = _checked(variable, name, text.strip(), how)
             continue
         misspelt = difflib.get_close_matches(name, names, 1, _MISSPELT)
         meant = misspelt or [option for option in sorted(names) if name in option]
@@ -93,9 +100,32 @@ def from_environment(
     return found
 
 
-def _checked(variable: str, name: str, text: str) -> object:
+def _memory_settings(environment: Mapping[str, str], prefix: str) -> dict[str, Any]:
+    """Return the keys and the switch for quoted lines of a memory that is named by its address."""
+    texts = {name.lower(): str(text) for name, text in environment.items()}
+    how: dict[str, Any] = {}
+    keys = texts.get(f"{prefix}{_ENCRYPTION}".lower(), "").strip()
+    if keys:
+        variable = f"{prefix}{_ENCRYPTION}".upper()
+        # The variable may hold the keys themselves.
+        how["encryption"] = (
+            keys_from(keys, variable)
+            if keys.startswith(("file:", "env:"))
+            else keys.replace(",", " ").split()
+        )
+    quotes = texts.get(f"{prefix}{_QUOTES}".lower(), "").strip()
+    if quotes:
+        switch = _WORDS.get(quotes.lower())
+        if switch is None:
+            variable = f"{prefix}{_QUOTES}".upper()
+            raise ConfigurationError(f"{variable} takes true or false, not {quotes!r}")
+        how["quotes"] = switch
+    return how
+
+
+def _checked(variable: str, name: str, text: str, how: Mapping[str, Any]) -> object:
     """Return the value of one option. Raises ``ConfigurationError`` that names the variable."""
-    value = _read(variable, name, text)
+    value = _read(variable, name, text, how)
     try:
         validated({name: value})
     except ConfigurationError as error:
@@ -104,9 +134,11 @@ def _checked(variable: str, name: str, text: str) -> object:
     return value
 
 
-def memory_of(text: str) -> Memory | None:
+def memory_of(
+    text: str, encryption: Sequence[str] | None = None, *, quotes: bool = True
+) -> Memory | None:
     """Return the memory for a text: ``in-process``, ``none``, or an address such as
-    ``sqlite:PATH``.
+    ``sqlite:PATH``, with its keys and ``quotes`` as ``memory_at`` takes them.
 
     Raises ``ConfigurationError`` for any other text.
     """
@@ -114,13 +146,44 @@ def memory_of(text: str) -> Memory | None:
         return None
     if text.lower() == "in-process":
         return InProcessMemory()
-    return memory_at(text)
+    return memory_at(text, encryption, quotes=quotes)
 
 
-def _read(variable: str, name: str, text: str) -> object:
+def keys_from(source: object, name: str) -> list[str]:
+    """Return the keys of ``file:PATH``, one a line, or of ``env:NAME``, with commas or spaces
+    between them. The first one encrypts, and all decrypt.
+
+    ``name`` is that of the setting, for the ``ConfigurationError`` of a source that has no key; it
+    does not repeat what may be one.
+    """
+    text = source if isinstance(source, str) else ""
+    # LiteLLM's config files write variables so.
+    kind, _, place = text.replace("os.environ/", "env:", 1).partition(":")
+    if kind == "file":
+        try:
+            text = Path(place).expanduser().read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", None) or "it is not a text file"
+            raise ConfigurationError(f"{name}: cannot read {place!r}: {reason}") from None
+    elif kind == "env":
+        text = os.environ.get(place, "")
+    else:
+        raise ConfigurationError(
+            f"{name} takes file:PATH, a file with one key a line, or env:NAME, and not a key itself"
+        )
+    keys = text.replace(",", " ").split()
+    if not keys:
+        raise ConfigurationError(
+            f"{name}: there is no key in {source}; make one by: python -c "
+            "'from cryptography.fernet import Fernet; print(Fernet.generate_key().decode())'"
+        )
+    return keys
+
+
+def _read(variable: str, name: str, text: str, how: Mapping[str, Any]) -> object:
     if name == "memory":
         try:
-            return memory_of(text)
+            return memory_of(text, **how)
         except ConfigurationError as error:
             raise ConfigurationError(f"{variable}: {error}") from None
     if name in ("strategy", "fallback") and _WORDS.get(text.lower(), text) is not None:
@@ -168,15 +231,18 @@ _FILE = re.compile(
 """Text that can only be a file name."""
 
 
-def memory_at(address: str) -> Memory:
-    """Return the memory at ``sqlite:PATH``, ``sqlite:///PATH``, a file name, or a Redis URL.
+def memory_at(
+    address: str, encryption: Sequence[str] | None = None, *, quotes: bool = True
+) -> Memory:
+    """Return the memory at ``sqlite:PATH``, ``sqlite:///PATH``, a file name, or a Redis URL, with
+    these keys, and with quoted lines or without.
 
     Raises ``ConfigurationError`` for any other text.
     """
     if address.startswith(_REDIS):
         from compacter.memory.redis import RedisMemory
 
-        return RedisMemory(address)
+        return RedisMemory(address, encryption=encryption, quotes=quotes)
     path = sqlite_path(address)
     if path is None:
         # The message does not repeat the address, which may contain a password.
@@ -185,7 +251,7 @@ def memory_at(address: str) -> Memory:
         )
     from compacter.memory.sqlite import SQLiteMemory
 
-    return SQLiteMemory(path)
+    return SQLiteMemory(path, encryption=encryption, quotes=quotes)
 
 
 def sqlite_path(address: str) -> str | None:

@@ -16,7 +16,8 @@ from compacter.memory.circuit import Circuit
 from compacter.memory.io_thread import IOThread
 from compacter.memory.lease import LEASE, LEASE_OF_A_LOOP, AsyncLease, Lease
 from compacter.memory.protocol import DEADLINE, PER_KEY, WEEK, BaseMemory, MemoryUnavailable
-from compacter.memory.record import Codec, Encryption, Record
+from compacter.memory.record import Record
+from compacter.memory.stored import Encryption, StoringMemory
 
 if TYPE_CHECKING:
     from redis import Redis, RedisCluster
@@ -29,7 +30,7 @@ L = TypeVar("L", Lease, AsyncLease)
 _SCHEMES = ("redis", "rediss", "unix")
 
 
-class RedisMemory(BaseMemory, ForkAware):
+class RedisMemory(StoringMemory, ForkAware):
     """Memory in a Redis server.
 
     Thread-safe, and safe among processes and machines. It connects at the first use. Errors raise
@@ -50,6 +51,9 @@ class RedisMemory(BaseMemory, ForkAware):
         encryption: A key of ``cryptography``'s ``Fernet.generate_key()``; several, of which the
             first one encrypts and all decrypt; or a ``Fernet`` or ``MultiFernet``. ``None`` stores
             plain text.
+        quotes: Whether the lines that a summary quotes from the conversation are stored too. If
+            not, only the process that made a summary has them, and a summary that consists of
+            nothing else, as no model wrote it, is not stored.
 
     Raises:
         ImportError: The package ``redis`` is not installed, or ``cryptography`` if it is needed.
@@ -64,6 +68,7 @@ class RedisMemory(BaseMemory, ForkAware):
         *,
         deadline: float = DEADLINE,
         encryption: Encryption = None,
+        quotes: bool = True,
     ) -> None:
         try:
             import redis
@@ -77,8 +82,6 @@ class RedisMemory(BaseMemory, ForkAware):
         self.ttl = seconds("ttl", ttl)
         self.namespace = _text("namespace", namespace)
         self.deadline = seconds("deadline", deadline)
-        self._encryption = encryption
-        self._codec = Codec(encryption)
         self._url = url if isinstance(url, str) else None
         given = _connected(url) if isinstance(url, str) else _checked(url)
         awaited = inspect.iscoroutinefunction(given.execute_command)
@@ -89,6 +92,7 @@ class RedisMemory(BaseMemory, ForkAware):
         self._async_client: Any = given if awaited and self._url is None else None
         self._circuit = Circuit("the Redis server", _address(given), self._reports.append)
         self.circuits = (self._circuit,)
+        self._open_codec(encryption, quotes, _address(given))
         self._away = (redis.ConnectionError, redis.TimeoutError, OSError)
         self._refused = redis.ResponseError
         self._lock_error = LockError
@@ -98,7 +102,9 @@ class RedisMemory(BaseMemory, ForkAware):
 
     def __reduce__(self) -> tuple[object, ...]:
         # A copy, also a pickled one, uses the same server and keys by its own connections.
-        made = partial(type(self), deadline=self.deadline, encryption=self._encryption)
+        made = partial(
+            type(self), deadline=self.deadline, encryption=self._encryption, quotes=self._quotes
+        )
         client = self._client or self._async_client
         return made, (client if self._url is None else self._url, self.ttl, self.namespace)
 
@@ -106,19 +112,23 @@ class RedisMemory(BaseMemory, ForkAware):
         """Return all records under any of these ``keys``, without those that were altered since
         they were saved.
         """
-        return self._decoded(self._use(partial(self._find, keys)))
+        return self._decode(keys, self._use(partial(self._find, keys)))
 
     async def afind(self, keys: Sequence[str]) -> Sequence[Record]:
         """As ``find``, but asynchronous."""
-        return self._decoded(await self._ause(partial(self._find, keys)))
+        return self._decode(keys, await self._ause(partial(self._find, keys)))
 
     def save(self, record: Record) -> None:
         """Save ``record``; a record with the same ``id`` is replaced."""
-        self._use(partial(self._save, record, self._codec.encode(record)))
+        encoded = self._encode(record)
+        if encoded is not None:
+            self._use(partial(self._save, *encoded))
 
     async def asave(self, record: Record) -> None:
         """As ``save``, but asynchronous."""
-        await self._ause(partial(self._save, record, self._codec.encode(record)))
+        encoded = self._encode(record)
+        if encoded is not None:
+            await self._ause(partial(self._save, *encoded))
 
     def claim(self, key: str, seconds: float) -> Lease | None:
         """Return the right to make the summary identified by ``key``, or ``None`` while another
@@ -147,6 +157,8 @@ class RedisMemory(BaseMemory, ForkAware):
 
     def clear(self) -> None:
         """Delete all records of this namespace."""
+        if self._own is not None:
+            self._own.clear()
         if self._thread is not None:
             self._thread.wait_for(partial(self._clear, ASYNC))
         else:
@@ -189,10 +201,6 @@ class RedisMemory(BaseMemory, ForkAware):
                 raise values
             texts.extend(values)
         return texts
-
-    def _decoded(self, texts: Sequence[str | bytes]) -> list[Record]:
-        records = map(self._codec.decode, texts)
-        return [record for record in records if record is not None]
 
     async def _save(self, record: Record, body: str, io: IO, client: Any) -> None:  # noqa: ANN401 - as above
         name = self._records(record.key)

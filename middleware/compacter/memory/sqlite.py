@@ -15,8 +15,8 @@ from pathlib import Path
 
 from compacter.errors import ConfigurationError, seconds, whole_number
 from compacter.memory.lease import LEASE, Lease
-from compacter.memory.protocol import DEADLINE, PER_KEY, WEEK, BaseMemory, MemoryUnavailable
-from compacter.memory.record import Codec, Encryption, Record
+from compacter.memory.protocol import DEADLINE, PER_KEY, WEEK, MemoryUnavailable
+from compacter.memory.record import Record
 from compacter.memory.sqlite_file import (
     DAMAGED,
     LOCKED,
@@ -25,13 +25,14 @@ from compacter.memory.sqlite_file import (
     is_undamaged,
     result_code,
 )
+from compacter.memory.stored import Encryption, StoringMemory
 
 _TOUCH = 60.0
 """Smallest time in seconds between two updates of a record's last use, so that reading seldom
 writes."""
 
 
-class SQLiteMemory(BaseMemory):
+class SQLiteMemory(StoringMemory):
     """Memory in a SQLite file, which is created if missing, readable by its owner only.
 
     Thread-safe, and safe among processes of one machine and across forks. It uses a write-ahead
@@ -52,6 +53,9 @@ class SQLiteMemory(BaseMemory):
         encryption: A key of ``cryptography``'s ``Fernet.generate_key()``; several, of which the
             first one encrypts and all decrypt; or a ``Fernet`` or ``MultiFernet``. ``None`` stores
             plain text.
+        quotes: Whether the lines that a summary quotes from the conversation are stored too. If
+            not, only the process that made a summary has them, and a summary that consists of
+            nothing else, as no model wrote it, is not stored.
 
     Raises:
         ImportError: The package ``cryptography`` is needed but not installed.
@@ -67,11 +71,11 @@ class SQLiteMemory(BaseMemory):
         *,
         deadline: float = DEADLINE,
         encryption: Encryption = None,
+        quotes: bool = True,
     ) -> None:
         super().__init__()
-        self._encryption = encryption
-        self._codec = Codec(encryption)
         self.path = _file_name(path)
+        self._open_codec(encryption, quotes, self.path)
         self.max_entries = whole_number("max_entries", max_entries, least=1, of="records")
         self.ttl = None if ttl is None else seconds("ttl", ttl)
         self.deadline = seconds("deadline", deadline)
@@ -99,7 +103,9 @@ class SQLiteMemory(BaseMemory):
 
     def __reduce__(self) -> tuple[object, ...]:
         # A copy, also a pickled one, uses the same file and keys by its own connections.
-        made = partial(type(self), deadline=self.deadline, encryption=self._encryption)
+        made = partial(
+            type(self), deadline=self.deadline, encryption=self._encryption, quotes=self._quotes
+        )
         return made, (self.path, self.max_entries, self.ttl)
 
     def find(self, keys: Sequence[str]) -> Sequence[Record]:
@@ -117,12 +123,14 @@ class SQLiteMemory(BaseMemory):
         self._touch(
             now, [name for name, _, used in rows if isinstance(used, float) and now - used >= touch]
         )
-        records = [self._codec.decode(body) for _, body, _ in rows]
-        return [record for record in records if record is not None]
+        return self._decode(keys, [body for _, body, _ in rows])
 
     def save(self, record: Record) -> None:
         """Save ``record``; a record with the same ``id`` is replaced."""
-        body = self._codec.encode(record)
+        encoded = self._encode(record)
+        if encoded is None:
+            return
+        record, body = encoded
         now = time.time()
         with self._writing.write() as connection:
             connection.execute(
@@ -180,6 +188,8 @@ class SQLiteMemory(BaseMemory):
 
     def clear(self) -> None:
         """Delete all records."""
+        if self._own is not None:
+            self._own.clear()
         with self._writing.write() as connection:
             connection.execute("DELETE FROM records")
 

@@ -22,6 +22,7 @@ from compacter.memory import InProcessMemory, Memory, RedisMemory, SQLiteMemory
 from compacter.memory.protocol import DEADLINE, WEEK
 from compacter.models import window
 from compacter.options import Options, validated
+from compacter.settings import keys_from
 
 _PATH = "callback_settings.compacter"
 _IN_CODE = frozenset(
@@ -69,6 +70,11 @@ class MemorySettings(BaseModel):
     """Prefix of all keys in Redis."""
     deadline: float = Field(default=DEADLINE, gt=0)
     """Longest time of one Redis operation, in seconds; a call then goes on without the memory."""
+    encryption: str | tuple[str, ...] | None = None
+    """``file:PATH``, a file with one key a line, or ``env:NAME``; or several of these. The first
+    key encrypts, all decrypt."""
+    quotes: bool = True
+    """Whether the lines that summaries quote are stored."""
     share: Literal["key", "team"] = "key"
     """Calls that share records: those of one key, or of one team."""
 
@@ -183,6 +189,12 @@ def _memory(path: str, given: object) -> tuple[MemorySettings, Memory | None]:
     settings = _validated(path, MemorySettings, _mapping(path, given))
     if settings.redis is not None and settings.sqlite is not None:
         raise ConfigurationError(f"{path} takes redis or sqlite, not both")
+    sources = settings.encryption or ()
+    sources = (sources,) if isinstance(sources, str) else sources
+    name = f"{path}.encryption"
+    keys = [key for source in sources for key in keys_from(source, name)] or None
+    if keys and settings.redis is None and settings.sqlite is None:
+        raise ConfigurationError(f"{name} needs redis or sqlite: nothing else is stored")
     try:
         if settings.redis is not None:
             return settings, RedisMemory(
@@ -190,9 +202,12 @@ def _memory(path: str, given: object) -> tuple[MemorySettings, Memory | None]:
                 ttl=settings.ttl,
                 namespace=settings.namespace,
                 deadline=settings.deadline,
+                encryption=keys,
+                quotes=settings.quotes,
             )
         if settings.sqlite is not None:
-            return settings, SQLiteMemory(settings.sqlite)
+            memory = SQLiteMemory(settings.sqlite, encryption=keys, quotes=settings.quotes)
+            return settings, memory
     except (ConfigurationError, ImportError) as error:
         raise ConfigurationError(f"{path}: {error}") from error
     return settings, InProcessMemory()

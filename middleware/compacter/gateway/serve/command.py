@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from compacter.errors import CompacterError, ConfigurationError
 from compacter.gateway.serve.parser import DRAIN, PORT, RATIO, parser
 from compacter.memory import Memory
-from compacter.settings import memory_at
+from compacter.settings import keys_from, memory_at
 
 if TYPE_CHECKING:
     from compacter.gateway.serve.board import Board
@@ -31,6 +31,8 @@ def run(
     summarizer: str | Callable[..., object] | None = None,
     ratio: float = RATIO,
     memory: str | Memory | None = None,
+    memory_encryption: str | None = None,
+    memory_quotes: bool = True,
     dry_run: bool = False,
     show_text: bool = False,
     drain: float = DRAIN,
@@ -55,6 +57,9 @@ def run(
         ratio: The option ``compact_ratio``.
         memory: Storage of compactions: ``sqlite:PATH``, ``redis://...``, ``rediss://...``,
             ``unix://...``, or a memory; ``None`` for this process only.
+        memory_encryption: Keys with which an address in ``memory`` encrypts: ``file:PATH``, one a
+            line, or ``env:NAME``. The first one encrypts, all decrypt.
+        memory_quotes: Whether the lines that summaries quote are stored there too.
         dry_run: Whether only to report what would be folded.
         show_text: Whether the page shows summaries, which quote messages, to anyone who can reach
             the address.
@@ -78,6 +83,8 @@ def run(
         "summarizer": summarizer,
         "ratio": ratio,
         "memory": memory,
+        "memory_encryption": memory_encryption,
+        "memory_quotes": memory_quotes,
         "dry_run": dry_run,
         "caller_names": tuple(caller_names),
         "keyless": keyless,
@@ -113,7 +120,7 @@ class _Service:
         if log not in ("text", "json"):
             raise ConfigurationError(f"log takes text or json, not {log!r}")
         self._make_setup = make_setup
-        self._memories: dict[str, Memory] = {}
+        self._memories: dict[object, Memory] = {}
         self._reread = reread
         self._say = _say if log == "text" else _say_json
         self.board: Board = Board(say=self._say, texts=show_text)
@@ -129,11 +136,17 @@ class _Service:
         limits = {name: given.pop(name) for name in _LIMITS if name in given}
         given["compact_ratio"] = given.pop("ratio", RATIO)
         memory = given.pop("memory", None)
+        source = given.pop("memory_encryption", None)
+        quotes = given.pop("memory_quotes", True)
+        keys = None if source is None else tuple(keys_from(source, "memory_encryption"))
+        if keys is not None and not isinstance(memory, str):
+            raise ConfigurationError("memory_encryption needs memory, an address to store at")
         if isinstance(memory, str):
             # The same memory again, so that one of this process keeps its records.
-            if memory not in self._memories:
-                self._memories[memory] = memory_at(memory)
-            given["memory"] = self._memories[memory]
+            place = (memory, keys, quotes)
+            if place not in self._memories:
+                self._memories[place] = memory_at(memory, keys, quotes=quotes)
+            given["memory"] = self._memories[place]
         elif memory is not None:
             given["memory"] = memory
         return self._make_setup(

@@ -20,6 +20,8 @@ NAMES = (
     "summarizer",
     "ratio",
     "memory",
+    "memory_encryption",
+    "memory_quotes",
     "dry_run",
     "show_text",
     "drain",
