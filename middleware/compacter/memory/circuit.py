@@ -17,7 +17,7 @@ from concurrent.futures import wait as wait_for
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
-from compacter.locks import Lock
+from compacter.locks import ForkAware
 from compacter.memory.protocol import MemoryUnavailable
 
 T = TypeVar("T")
@@ -56,7 +56,7 @@ class Report:
     facts: dict[str, object] = field(default_factory=dict)
 
 
-class Circuit:
+class Circuit(ForkAware):
     """Circuit breaker of one memory. Thread-safe.
 
     After ``FAILURES`` failures in a row operations fail at once for ``PAUSE`` seconds. Then one
@@ -71,10 +71,17 @@ class Circuit:
     def __init__(
         self, name: str, address: str = "", tell: Callable[[Report], object] | None = None
     ) -> None:
+        super().__init__()
         self._name = name
         self._address = address
         self._tell = tell
-        self._lock = Lock()
+        # A fork does not wait for it: its owners may be waited for by the same fork.
+        self._lock = threading.RLock()
+        self.reset()
+
+    def after_fork_in_child(self) -> None:
+        """Forget the parent's failures, and a lock that one of its threads may have held."""
+        self._lock = threading.RLock()
         self.reset()
 
     def reset(self) -> None:

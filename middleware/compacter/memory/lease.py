@@ -62,10 +62,11 @@ class _Claim:
 
     def _end(self) -> bool:
         """End the renewing, and return whether the claim has yet to be given back."""
-        if self._ended.done():
+        # In a forked child another thread of the parent may hold the future's lock for ever.
+        if self._process != os.getpid() or self._ended.done():
             return False
         self._ended.set_result(None)
-        return self._process == os.getpid()
+        return True
 
     def __del__(self) -> None:
         self._end()

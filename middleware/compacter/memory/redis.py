@@ -11,11 +11,10 @@ from urllib.parse import urlsplit
 
 from compacter.errors import ConfigurationError, seconds
 from compacter.io import ASYNC, IO, SYNC, run
-from compacter.locks import ForkAware
 from compacter.memory.circuit import Circuit
 from compacter.memory.io_thread import IOThread
 from compacter.memory.lease import LEASE, LEASE_OF_A_LOOP, AsyncLease, Lease
-from compacter.memory.protocol import DEADLINE, PER_KEY, WEEK, BaseMemory, MemoryUnavailable
+from compacter.memory.protocol import DEADLINE, PER_KEY, WEEK, MemoryUnavailable
 from compacter.memory.record import Record
 from compacter.memory.stored import Encryption, StoringMemory
 
@@ -30,7 +29,7 @@ L = TypeVar("L", Lease, AsyncLease)
 _SCHEMES = ("redis", "rediss", "unix")
 
 
-class RedisMemory(StoringMemory, ForkAware):
+class RedisMemory(StoringMemory):
     """Memory in a Redis server.
 
     Thread-safe, and safe among processes and machines. It connects at the first use. Errors raise
@@ -77,8 +76,7 @@ class RedisMemory(StoringMemory, ForkAware):
             raise ImportError(
                 'compacter\'s Redis memory needs: pip install "llm-compacter[redis]"'
             ) from error
-        BaseMemory.__init__(self)
-        ForkAware.__init__(self)
+        super().__init__()
         self.ttl = seconds("ttl", ttl)
         self.namespace = _text("namespace", namespace)
         self.deadline = seconds("deadline", deadline)
@@ -168,12 +166,6 @@ class RedisMemory(StoringMemory, ForkAware):
         """Close the connections, unless the client is your own; the next use opens them again."""
         if self._thread is not None:
             self._thread.close()
-        self._circuit.reset()
-
-    def after_fork_in_child(self) -> None:
-        """Forget the parent's failures. Its connections are not used here, and for a client of the
-        user's own redis-py sees to that.
-        """
         self._circuit.reset()
 
     def reports(self, error: BaseException) -> bool:

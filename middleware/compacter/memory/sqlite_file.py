@@ -133,7 +133,6 @@ class Connection(ForkAware):
         self._open = None
         self._lock = threading.Lock()
         self._forking = False
-        self.circuit.reset()
 
     def _drop(self) -> None:
         if self._open is not None:
