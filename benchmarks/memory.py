@@ -17,8 +17,8 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
+from compacter.io import run
 from compacter.memory import InProcessMemory, Memory, RedisMemory, SQLiteMemory
-from compacter.memory.base import pump
 from compacter.memory.match import Matcher
 from compacter.messages.format import get_format
 
@@ -76,14 +76,14 @@ def measure(make: Callable[[], Memory]) -> list[float]:
     view = [{"role": "user", "content": "So far. " * 500}, *history[FOLDED:]]
     memory = make()
     matcher = Matcher(memory)
-    store = best(lambda: pump(matcher.remember("s", FORMAT, history, view)))
-    warm = best(lambda: pump(matcher.view("s", FORMAT, history)))
-    other = best(lambda: pump(matcher.view("s", FORMAT, equal)))
-    found = pump(matcher.view("s", FORMAT, history))
+    store = best(lambda: run(matcher.remember("s", FORMAT, history, view)))
+    warm = best(lambda: run(matcher.view("s", FORMAT, history)))
+    other = best(lambda: run(matcher.view("s", FORMAT, equal)))
+    found = run(matcher.view("s", FORMAT, history))
     assert found is not None
     assert found == view
     others = iter([make() for _ in range(RUNS)])
-    cold = best(lambda: pump(Matcher(next(others)).view("s", FORMAT, history)))
+    cold = best(lambda: run(Matcher(next(others)).view("s", FORMAT, history)))
     (record,) = memory.find([found.record.partition(":")[0]])
     return [
         store,

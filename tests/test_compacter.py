@@ -191,7 +191,7 @@ class TestWhatIsShown:
         assert package.__version__.count(".") == 2
 
     def test_every_error_can_be_had_from_the_top(self) -> None:
-        for module in ("compacter.memory.base", "compacter.recall.index"):
+        for module in ("compacter.memory.match", "compacter.recall.index"):
             import_module(module)
         found = set[str]()
         left = [CompacterError]

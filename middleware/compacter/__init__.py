@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     )
     from compacter.events import CompactionEvent
     from compacter.history import History
-    from compacter.memory.base import InProcessMemory, MemoryUnavailable
+    from compacter.memory.inprocess import InProcessMemory
+    from compacter.memory.protocol import MemoryUnavailable
     from compacter.memory.redis import RedisMemory
     from compacter.memory.sqlite import SQLiteMemory
     from compacter.messages.recognise import UnknownFormatError
@@ -73,12 +74,12 @@ _HOMES = {
     "ConfigurationError": "compacter.errors",
     "FunctionError": "compacter.errors",
     "InvalidHistoryError": "compacter.errors",
-    "MemoryUnavailable": "compacter.memory.base",
+    "MemoryUnavailable": "compacter.memory.protocol",
     "SearchUnavailableError": "compacter.recall.index",
     "UnknownFormatError": "compacter.messages.recognise",
     "CompactionEvent": "compacter.events",
     "CompactionPlan": "compacter.compaction.task",
-    "InProcessMemory": "compacter.memory.base",
+    "InProcessMemory": "compacter.memory.inprocess",
     "SQLiteMemory": "compacter.memory.sqlite",
     "RedisMemory": "compacter.memory.redis",
     "TokenLimit": "compacter.overflow",

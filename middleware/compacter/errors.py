@@ -91,6 +91,19 @@ def check_tokens(value: int) -> int:
     return value
 
 
+def seconds(name: str, value: object) -> float:
+    """Return ``value`` if it is a number above 0, else raise ``ConfigurationError`` with the
+    option's name.
+    """
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, (int, float))
+        or not 0 < value < float("inf")
+    ):
+        raise ConfigurationError(f"{name} takes a number of seconds above 0, not {value!r}")
+    return float(value)
+
+
 def add_note(error: BaseException, note: str) -> None:
     """Add a note to the exception of a wrapped function, unless its class prevents that."""
     with contextlib.suppress(Exception):

@@ -10,7 +10,7 @@ from typing import Any
 
 from compacter.compaction.strategies import BUILT_IN
 from compacter.errors import ConfigurationError
-from compacter.memory.address import memory_of
+from compacter.memory.address import keys_from, memory_of
 from compacter.options import Options, validated
 
 PRESETS: Mapping[str, Mapping[str, Any]] = {
@@ -51,6 +51,9 @@ _WORDS: Mapping[str, bool | None] = {
     "off": False,
     "none": None,
 }
+_ENCRYPTION = "memory_encryption"
+_QUOTES = "memory_quotes"
+"""Variables, without their prefix, that say how the memory at an address stores its records."""
 _MISSPELT = 0.8
 """Least similarity to an option's name, from 0 to 1, of a variable that counts as misspelt."""
 
@@ -65,6 +68,7 @@ def from_environment(
     with the prefix.
     """
     found: dict[str, Any] = {}
+    how = _memory_settings(environment, prefix)
     for variable, text in environment.items():
         if not variable.upper().startswith(prefix.upper()):
             continue
@@ -73,12 +77,14 @@ def from_environment(
         if not text.strip():
             continue
         name = variable[len(prefix) :].lower()
+        if name in (_ENCRYPTION, _QUOTES):
+            continue
         if name in _FUNCTIONS:
             raise ConfigurationError(
                 f"{variable}: the option {name} takes a function; set it in the program"
             )
         if name in names:
-            found[name] = _checked(variable, name, text.strip())
+            found[name] = _checked(variable, name, text.strip(), how)
             continue
         misspelt = difflib.get_close_matches(name, names, 1, _MISSPELT)
         meant = misspelt or [option for option in sorted(names) if name in option]
@@ -89,9 +95,32 @@ def from_environment(
     return found
 
 
-def _checked(variable: str, name: str, text: str) -> object:
+def _memory_settings(environment: Mapping[str, str], prefix: str) -> dict[str, Any]:
+    """Return the keys and the switch for quoted lines of a memory that is named by its address."""
+    texts = {name.lower(): str(text) for name, text in environment.items()}
+    how: dict[str, Any] = {}
+    keys = texts.get(f"{prefix}{_ENCRYPTION}".lower(), "").strip()
+    if keys:
+        variable = f"{prefix}{_ENCRYPTION}".upper()
+        # The variable may hold the keys themselves.
+        how["encryption"] = (
+            keys_from(keys, variable)
+            if keys.startswith(("file:", "env:"))
+            else keys.replace(",", " ").split()
+        )
+    quotes = texts.get(f"{prefix}{_QUOTES}".lower(), "").strip()
+    if quotes:
+        switch = _WORDS.get(quotes.lower())
+        if switch is None:
+            variable = f"{prefix}{_QUOTES}".upper()
+            raise ConfigurationError(f"{variable} takes true or false, not {quotes!r}")
+        how["quotes"] = switch
+    return how
+
+
+def _checked(variable: str, name: str, text: str, how: Mapping[str, Any]) -> object:
     """Return the value of one option. Raises ``ConfigurationError`` that names the variable."""
-    value = _read(variable, name, text)
+    value = _read(variable, name, text, how)
     try:
         validated({name: value})
     except ConfigurationError as error:
@@ -100,10 +129,10 @@ def _checked(variable: str, name: str, text: str) -> object:
     return value
 
 
-def _read(variable: str, name: str, text: str) -> object:
+def _read(variable: str, name: str, text: str, how: Mapping[str, Any]) -> object:
     if name == "memory":
         try:
-            return memory_of(text)
+            return memory_of(text, **how)
         except ConfigurationError as error:
             raise ConfigurationError(f"{variable}: {error}") from None
     if name in ("strategy", "fallback") and _WORDS.get(text.lower(), text) is not None:

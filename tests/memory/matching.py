@@ -1,12 +1,12 @@
-"""A ``Matcher`` as a plain program uses it: its steps are carried out at once."""
+"""A ``Matcher`` as a plain program uses it: its coroutines are run at once."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from compacter.io import run
 from compacter.memory import Memory
-from compacter.memory.base import pump
 from compacter.memory.match import Matcher, View
 from compacter.messages.format import MessageFormat
 
@@ -23,7 +23,7 @@ class Matching:
         self.memory = self.matcher.memory
 
     def view(self, scope: str, form: MessageFormat, messages: Sequence[Any]) -> View | None:
-        return pump(self.matcher.view(scope, form, messages))
+        return run(self.matcher.view(scope, form, messages))
 
     def remember(
         self,
@@ -33,4 +33,4 @@ class Matching:
         after: Sequence[Any],
         window: int | None = None,
     ) -> str:
-        return pump(self.matcher.remember(scope, form, before, after, window))
+        return run(self.matcher.remember(scope, form, before, after, window))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import socket
 import threading
 from collections.abc import Callable
@@ -12,6 +13,7 @@ import pytest
 
 from compacter import Compacter
 from compacter.memory import MemoryUnavailable, Record, RedisMemory
+from compacter.memory.circuit import FAILURES
 from compacter.memory.record import StoredMessage
 from compacter.testing import ScriptedModel
 
@@ -30,16 +32,23 @@ def history(length: int = 30) -> list[dict[str, str]]:
 
 
 @pytest.fixture
-def no_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(self: threading.Thread) -> None:
-        raise AssertionError(f"a thread was started: {self.name}")
+def started(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the threads that were started."""
+    names: list[str] = []
+    start = threading.Thread.start
 
-    monkeypatch.setattr(threading.Thread, "start", refuse)
+    def note(self: threading.Thread) -> None:
+        names.append(self.name)
+        start(self)
+
+    monkeypatch.setattr(threading.Thread, "start", note)
+    return names
 
 
 @pytest.mark.parametrize("given", ["url", "client"])
-@pytest.mark.usefixtures("no_threads")
-async def test_async_calls_start_no_thread(redis_url: str, namespace: str, given: str) -> None:
+async def test_async_calls_start_one_thread_for_a_url_and_none_for_a_client(
+    redis_url: str, namespace: str, given: str, started: list[str]
+) -> None:
     client = redis.asyncio.Redis.from_url(redis_url) if given == "client" else None
     memory = RedisMemory(client or redis_url, namespace=namespace)
     model = ScriptedModel(window=1_500, replies="They talked about trains.")
@@ -49,6 +58,7 @@ async def test_async_calls_start_no_thread(redis_url: str, namespace: str, given
         await wrapped("m", history())
     assert (compacter.totals.rounds, model.rejected) == (1, 1)
     assert memory.asynchronous
+    assert started == ([] if client else ["compacter-redis"])
     if client:
         await client.aclose()
 
@@ -63,16 +73,29 @@ async def test_calls_of_two_programs_make_one_summary(redis_url: str, namespace:
     assert sum(compacter.totals.rounds for compacter in compacters) == 1
 
 
-def test_each_event_loop_has_connections_of_its_own_that_end_with_it(
+def threads_of_memories() -> set[threading.Thread]:
+    return {thread for thread in threading.enumerate() if thread.name == "compacter-redis"}
+
+
+def test_event_loops_and_sync_calls_share_one_thread_that_ends_with_the_memory(
     redis_url: str, namespace: str
 ) -> None:
+    before = threads_of_memories()
     memory = RedisMemory(redis_url, namespace=namespace)
     for number in range(3):
         asyncio.run(memory.asave(record(str(number))))
         assert list(asyncio.run(memory.afind([str(number)]))) == [record(str(number))]
-    assert len(memory._by_loop) == 1
+    others = threads_of_memories() - before
+    assert len(others) == 1
     assert list(memory.find(["0", "1", "2"])) == [record(str(number)) for number in range(3)]
     memory.close()
+    assert not threads_of_memories() - before
+    assert memory.find(["1"])
+    del memory
+    gc.collect()
+    for thread in threads_of_memories() - before:
+        thread.join(60)
+        assert not thread.is_alive()
 
 
 async def test_an_asyncio_client_serves_no_sync_call(redis_url: str, namespace: str) -> None:
@@ -94,8 +117,9 @@ async def test_a_server_that_says_nothing_is_given_up_and_left_alone() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         memory = RedisMemory(f"redis://127.0.0.1:{silent.getsockname()[1]}/0", deadline=0.3)
         async with asyncio.timeout(60):
-            with pytest.raises((MemoryUnavailable, redis.TimeoutError)):
-                await memory.afind(["k"])
+            for _ in range(FAILURES):
+                with pytest.raises(MemoryUnavailable, match="did not answer"):
+                    await memory.afind(["k"])
         with pytest.raises(MemoryUnavailable, match="is not used for some seconds"):
             await memory.afind(["k"])
 
@@ -103,20 +127,21 @@ async def test_a_server_that_says_nothing_is_given_up_and_left_alone() -> None:
 async def test_a_claim_is_renewed_while_it_is_held_and_not_after(
     redis_url: str, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("compacter.memory.base._RENEWAL", 0.01)
+    monkeypatch.setattr("compacter.memory.lease._RENEWALS", 150)
     memory = RedisMemory(redis_url, namespace=namespace)
     renewed = asyncio.Event()
-    run: Callable[..., Any] = memory._arun
+    loop = asyncio.get_running_loop()
+    renew: Callable[..., Any] = memory._renew
 
-    async def watched(steps: Any) -> Any:
-        outcome = await run(steps)
+    async def watched(*given: Any) -> Any:
+        outcome = await renew(*given)
         if outcome is True:
-            renewed.set()
+            loop.call_soon_threadsafe(renewed.set)
         return outcome
 
+    monkeypatch.setattr(memory, "_renew", watched)
     claim = await memory.aclaim("k", 60)
     assert claim is not None
-    monkeypatch.setattr(memory, "_arun", watched)
     async with asyncio.timeout(300):
         await renewed.wait()
     assert await memory.aclaim("k", 60) is None

@@ -11,7 +11,7 @@ import pytest
 from cryptography.fernet import Fernet
 
 from compacter.memory import Claim, InProcessMemory, Record, RedisMemory, SQLiteMemory
-from compacter.memory.base import base_memory
+from compacter.memory.protocol import base_memory
 from compacter.memory.record import footprint
 from compacter.testing.memory_conformance import Awaited, MemoryConformance, Opener
 

@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 from cryptography.fernet import Fernet, MultiFernet
 
-from compacter import SQLiteMemory
+from compacter import Compacter, SQLiteMemory
 from compacter.errors import ConfigurationError
 from compacter.memory import Record
-from compacter.memory.record import Codec, StoredMessage
+from compacter.memory.record import StoredMessage
+from compacter.memory.stored import Codec
+from compacter.testing import ScriptedModel, ScriptedSummarizer
 
 OLD = Fernet.generate_key()
 NEW = Fernet.generate_key()
@@ -75,6 +77,38 @@ def test_what_was_altered_is_left_out(file: Path) -> None:
         )
     connection.close()
     assert found(file, encryption=OLD) == []
+
+
+@pytest.mark.parametrize(
+    ("key", "told"),
+    [(NEW, "written with another key, or altered"), (None, "no key is given: set encryption")],
+    ids=["another key", "no key"],
+)
+def test_a_wrong_key_is_told_once_with_the_remedy(file: Path, key: Any, told: str) -> None:
+    saved(file, encryption=OLD)
+    memory = SQLiteMemory(file, encryption=key)
+    for _ in range(3):
+        assert memory.find(["k"]) == []
+    (report,) = memory.take_reports()
+    assert report.level == "warning"
+    assert str(file) in report.sentence
+    assert told in report.sentence
+    memory.close()
+
+
+def test_a_wrong_key_is_one_line_of_the_log(file: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", logger="compacter")
+    history = [{"role": "user", "content": f"Question {number}. " * 10} for number in range(40)]
+    for key in OLD, NEW:
+        memory = SQLiteMemory(file, encryption=key)
+        model = ScriptedModel(window=900)
+        compacter = Compacter(memory=memory, summarizer=ScriptedSummarizer("Short."), recall=None)
+        for number in range(2):
+            compacter.wrap(model.completion)("model", [*history, *history[:number]])
+        memory.close()
+    lines = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert len(lines) == 1
+    assert "cannot be decrypted" in lines[0]
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import pytest
 
 from compacter.errors import ConfigurationError
 from compacter.memory import MemoryUnavailable, Record, RedisMemory
+from compacter.memory.circuit import FAILURES
 from compacter.memory.record import StoredMessage
 
 redis = pytest.importorskip("redis")
@@ -183,8 +184,9 @@ def test_a_server_that_did_not_answer_is_left_alone_for_a_while() -> None:
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
         memory = RedisMemory(f"redis://127.0.0.1:{listener.getsockname()[1]}/0")
-        with pytest.raises(redis.ConnectionError):
-            memory.find(["k"])
+        for _ in range(FAILURES):
+            with pytest.raises(redis.ConnectionError):
+                memory.find(["k"])
         first = asked
         for _ in range(5):
             with pytest.raises(MemoryUnavailable, match="a moment ago"):

@@ -26,6 +26,7 @@ from compacter.events import (
     MessageShortened,
     SilentTruncation,
 )
+from compacter.memory import BaseMemory
 from compacter.options import Options
 
 Level = Literal["debug", "info", "warning"]
@@ -106,7 +107,10 @@ class Log:
         _write(logger, level, f"compacter.{name}", said, facts)
 
     def failed(self, what: str, error: BaseException) -> None:
-        """Log a failure that must not break a call, with its traceback unless it is a memory's."""
+        """Log a failure that must not break a call, with its traceback unless it is a memory's.
+
+        A failure that a memory reports itself, once for many, is logged at debug level.
+        """
         with contextlib.suppress(Exception):  # An exception of the logger cannot be logged.
             if what in _ONCE and what in self._warned:
                 return
@@ -119,7 +123,12 @@ class Log:
             if what != "memory":
                 facts["traceback"] = _frames(error)
                 said = f"{said}\n{facts['traceback']}"
-            self.write("warning", f"compacter.{what}_failed", said, facts)
+            memory = self._options.memory
+            is_reported = (
+                what == "memory" and isinstance(memory, BaseMemory) and memory.reports(error)
+            )
+            level: Level = "debug" if is_reported else "warning"
+            self.write(level, f"compacter.{what}_failed", said, facts)
 
     def write(self, level: Level, name: str, said: str, facts: dict[str, object]) -> None:
         """Write one entry: ``said`` to a logger of the standard library, ``name`` to others."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from compacter.memory.base import BaseMemory
+from compacter.memory.protocol import BaseMemory
 from compacter.single_flight import LONGEST_WAIT, LOOK_AGAIN
 
 if TYPE_CHECKING:
@@ -87,17 +87,20 @@ class OneSummary:
     async def is_granted(self, memory: BaseMemory, key: str) -> bool:
         """Request the claim, and return whether it was granted; True if the memory fails."""
         io = self.performer.io
+        state = self.performer.state
         if io.awaits and memory.asynchronous:
-            return self._hold(
-                await self.performer.safely(
-                    "memory", lambda: memory.aclaim(key, _CLAIM_SECONDS), otherwise=True
-                )
+            claimed = await self.performer.safely(
+                "memory", lambda: memory.aclaim(key, _CLAIM_SECONDS), otherwise=True
             )
+            state.log_reports(memory)
+            return self._hold(claimed)
 
         def claim() -> bool:
             # Kept in the thread, so that a claim granted after a cancellation is released too.
-            request = partial(memory.claim, key, _CLAIM_SECONDS)
-            return self._hold(self.performer.state.safely("memory", request, otherwise=True))
+            request: Callable[[], Any] = partial(memory.claim, key, _CLAIM_SECONDS)
+            claimed: Any = state.safely("memory", request, otherwise=True)
+            state.log_reports(memory)
+            return self._hold(claimed)
 
         return await io.thread(claim)
 

@@ -17,7 +17,6 @@ from compacter.compaction.task import CompactionPlan
 from compacter.effects import AskSummarizer, Effect, Emit, Flow
 from compacter.events import CompactionEvent, CompactionStarted, RetriesExhausted
 from compacter.io import IO, is_kind
-from compacter.memory.base import advanced
 from compacter.messages.fields import word
 from compacter.messages.replies import Reply, chunk_text, read_reply
 
@@ -57,7 +56,7 @@ class Performer:
         advance = flow.send
         try:
             while True:
-                step = partial(advanced, advance, outcome)
+                step = partial(_advance, advance, outcome)
                 ended, found = await self.io.thread(step) if self.large else step()
                 if ended or isinstance(found, until):
                     return found
@@ -174,6 +173,16 @@ class Performer:
         Emit: emit,
     }
     """Functions that perform the effects, by the effect's class."""
+
+
+def _advance(advance: Callable[[Any], Any], outcome: object) -> tuple[bool, Any]:
+    """Run a flow up to its next effect; return False and that, or True and the flow's result at its
+    end.
+    """
+    try:
+        return False, advance(outcome)
+    except StopIteration as stop:
+        return True, stop.value
 
 
 async def _unknown(_: Performer, effect: object) -> Any:

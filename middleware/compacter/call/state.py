@@ -32,8 +32,8 @@ from compacter.events import (
 )
 from compacter.locks import Lock, import_before_fork
 from compacter.memory import InProcessMemory
-from compacter.memory.base import BaseMemory, base_memory
 from compacter.memory.match import Matcher
+from compacter.memory.protocol import BaseMemory, base_memory
 from compacter.messages.format import Message
 from compacter.models import window
 from compacter.options import ASKED, Options, UserDetector, taken
@@ -236,6 +236,13 @@ class State:
         except Exception as error:  # noqa: BLE001 - must not break a call
             self.log.failed(what, error)
             return otherwise
+
+    def log_reports(self, memory: BaseMemory) -> None:
+        """Log what happened to a memory since it was last used."""
+        for report in memory.take_reports():
+            self.log.write(
+                report.level, f"compacter.{report.name}", report.sentence, {**report.facts}
+            )
 
     def _not_remembered(self, reason: str) -> None:
         self.log.write(

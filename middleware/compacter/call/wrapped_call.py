@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from types import TracebackType
@@ -27,9 +27,9 @@ from compacter.effects import (
     Remembered,
 )
 from compacter.events import PassagesRecalled
-from compacter.io import Stopped
-from compacter.memory.base import BaseMemory, Steps, apump, pump
+from compacter.io import Stopped, run
 from compacter.memory.match import Matcher, Recognised, View
+from compacter.memory.protocol import BaseMemory
 from compacter.memory.record import prefix_digest
 from compacter.messages.fields import Unencodable, json_text
 from compacter.messages.format import Message, MessageFormat
@@ -254,19 +254,19 @@ class WrappedCall(Performer):
         return found.text
 
     async def _use(
-        self, memory: BaseMemory, work: Callable[..., Steps[T]], *given: object
+        self, memory: BaseMemory, work: Callable[..., Coroutine[Any, Any, T]], *given: object
     ) -> T | None:
         """Return the result of using the memory: awaited if it is async, in a thread if it
         blocks.
         """
         if self.io.awaits and memory.asynchronous:
-            thread = self.io.thread if self.large else None
-            used: T | None = await self.safely(
-                "memory", lambda: apump(work(*given, awaited=True), thread)
-            )
-            return used
-        action = partial(self.state.safely, "memory", lambda: pump(work(*given)))
-        return await self.io.thread(action) if memory.blocking or self.large else action()
+            action = partial(work, *given, io=self.io, large=self.large)
+            used: T | None = await self.safely("memory", action)
+        else:
+            use = partial(self.state.safely, "memory", lambda: run(work(*given)))
+            used = await self.io.thread(use) if memory.blocking or self.large else use()
+        self.state.log_reports(memory)
+        return used
 
     performs: ClassVar[Mapping[type[Effect[Any]], Performs]] = {
         **Performer.performs,

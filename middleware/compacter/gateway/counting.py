@@ -72,5 +72,5 @@ class _CountingLog(Log):
 
 def is_open(state: State) -> bool:
     """Return whether the memory of a state is left alone because it failed."""
-    circuit = getattr(state.memory, "_circuit", None)
-    return bool(getattr(circuit, "is_open", False))
+    memory = state.memory
+    return memory is not None and any(circuit.is_open for circuit in memory.circuits)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
+from pathlib import Path
 
 from compacter.errors import ConfigurationError
-from compacter.memory.base import InProcessMemory, Memory
+from compacter.memory.inprocess import InProcessMemory
+from compacter.memory.protocol import Memory
 
 IN_PROCESS = "in-process"
 _NONE = frozenset({"none", "false", "no", "off"})
@@ -19,9 +22,11 @@ _FILE = re.compile(
 """Text that can only be a file name."""
 
 
-def memory_of(text: str) -> Memory | None:
+def memory_of(
+    text: str, encryption: Sequence[str] | None = None, *, quotes: bool = True
+) -> Memory | None:
     """Return the memory for a text: ``in-process``, ``none``, or an address such as
-    ``sqlite:PATH``.
+    ``sqlite:PATH``, with its keys and ``quotes`` as ``memory_at`` takes them.
 
     Raises ``ConfigurationError`` for any other text.
     """
@@ -29,18 +34,21 @@ def memory_of(text: str) -> Memory | None:
         return None
     if text.lower() == IN_PROCESS:
         return InProcessMemory()
-    return memory_at(text)
+    return memory_at(text, encryption, quotes=quotes)
 
 
-def memory_at(address: str) -> Memory:
-    """Return the memory at ``sqlite:PATH``, ``sqlite:///PATH``, a file name, or a Redis URL.
+def memory_at(
+    address: str, encryption: Sequence[str] | None = None, *, quotes: bool = True
+) -> Memory:
+    """Return the memory at ``sqlite:PATH``, ``sqlite:///PATH``, a file name, or a Redis URL, with
+    these keys, and with quoted lines or without.
 
     Raises ``ConfigurationError`` for any other text.
     """
     if address.startswith(REDIS):
         from compacter.memory.redis import RedisMemory
 
-        return RedisMemory(address)
+        return RedisMemory(address, encryption=encryption, quotes=quotes)
     path = sqlite_path(address)
     if path is None:
         # The message does not repeat the address, which may contain a password.
@@ -49,7 +57,7 @@ def memory_at(address: str) -> Memory:
         )
     from compacter.memory.sqlite import SQLiteMemory
 
-    return SQLiteMemory(path)
+    return SQLiteMemory(path, encryption=encryption, quotes=quotes)
 
 
 def sqlite_path(address: str) -> str | None:
@@ -59,3 +67,34 @@ def sqlite_path(address: str) -> str | None:
     else:
         path = address if _FILE.fullmatch(address) else ""
     return os.path.expanduser(path) or None  # noqa: PTH111 - ":memory:" is not a path
+
+
+def keys_from(source: object, name: str) -> list[str]:
+    """Return the keys of ``file:PATH``, one a line, or of ``env:NAME``, with commas or spaces
+    between them. The first one encrypts, and all decrypt.
+
+    ``name`` is that of the setting, for the ``ConfigurationError`` of a source that has no key; it
+    does not repeat what may be one.
+    """
+    text = source if isinstance(source, str) else ""
+    # LiteLLM's config files write variables so.
+    kind, _, place = text.replace("os.environ/", "env:", 1).partition(":")
+    if kind == "file":
+        try:
+            text = Path(place).expanduser().read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", None) or "it is not a text file"
+            raise ConfigurationError(f"{name}: cannot read {place!r}: {reason}") from None
+    elif kind == "env":
+        text = os.environ.get(place, "")
+    else:
+        raise ConfigurationError(
+            f"{name} takes file:PATH, a file with one key a line, or env:NAME, and not a key itself"
+        )
+    keys = text.replace(",", " ").split()
+    if not keys:
+        raise ConfigurationError(
+            f"{name}: there is no key in {source}; make one by: python -c "
+            "'from cryptography.fernet import Fernet; print(Fernet.generate_key().decode())'"
+        )
+    return keys

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import copy
-import sys
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 from operator import itemgetter
 
-from pydantic import BaseModel
-
 from compacter.compaction.change import Change
-from compacter.memory.base import Memory, Steps, base_memory
+from compacter.io import IO, SYNC
+from compacter.memory.comparable import SHORT, comparables
+from compacter.memory.protocol import Memory, base_memory
 from compacter.memory.record import (
     LONGEST_OPENING,
     Record,
@@ -28,12 +28,6 @@ from compacter.messages.fields import Json, Unencodable
 from compacter.messages.format import Message, MessageFormat
 from compacter.messages.openai import OPENAI
 from compacter.messages.parts import Kind
-
-_LONG = 2_048
-"""Length in characters from which a text is compared by its hash instead of being kept."""
-
-_SHORT = 400
-"""Size in bytes of a message with a role and a text, without the text, and of a digest."""
 
 
 class View(list[Message]):
@@ -52,8 +46,9 @@ class Matcher:
     ``None``: the message format decides. ``on_unencodable`` is called once, with the reason why a
     message is neither found nor kept.
 
-    ``view`` and ``remember`` return generators for ``pump`` or ``apump``. They raise only the
-    memory's own exceptions.
+    ``view`` and ``remember`` are coroutines over ``io``: with ``ASYNC`` they await the asynchronous
+    methods of the memory, and with ``large`` they compute in a thread. They raise only the memory's
+    own exceptions.
     """
 
     def __init__(
@@ -87,15 +82,16 @@ class Matcher:
             return None, 0
         return (known, end) if same else (None, 0)
 
-    def view(
+    async def view(
         self,
         scope: str,
         form: MessageFormat,
         messages: Sequence[Message],
         seen: Recognised | None = None,
         *,
-        awaited: bool = False,
-    ) -> Steps[View | None]:
+        io: IO = SYNC,
+        large: bool = False,
+    ) -> View | None:
         """Return the messages with their longest remembered prefix compacted, or ``None``.
 
         Args:
@@ -103,21 +99,43 @@ class Matcher:
             form: Format of the messages.
             messages: The history.
             seen: Entry just returned by ``seen``.
-            awaited: Whether to use the asynchronous methods of the memory.
+            io: How to use the memory.
+            large: Whether the history is so large that an event loop must not wait for it.
         """
         if not messages or self.memory.empty():
             return None
+        look = partial(self._keys, scope, form, messages)
+        history, keys = await io.thread(look) if large else look()
+        if history is None or not keys:
+            return None
+        records = await (
+            self.memory.afind(keys) if io.asynchronous else io.call(self.memory.find, keys)
+        )
+        build = partial(self._longest_view, history, keys, records, seen)
+        return await io.thread(build) if large else build()
+
+    def _keys(
+        self, scope: str, form: MessageFormat, messages: Sequence[Message]
+    ) -> tuple[_History | None, list[str]]:
         try:
             history = _History(form, messages)
-            keys = lookup_keys(scope, form, messages, history.first)
+            return history, lookup_keys(scope, form, messages, history.first)
         except Exception as error:  # noqa: BLE001 - a foreign class, or nesting deeper than Python's stack
             self._unencodable(error)
-            return None
-        find: Callable[[Sequence[str]], object] = self.memory.afind if awaited else self.memory.find
-        found: Sequence[object] = (yield find(keys)) if keys else ()
+            return None, []
+
+    def _longest_view(
+        self,
+        history: _History,
+        keys: Sequence[str],
+        given: Sequence[object],
+        seen: Recognised | None,
+    ) -> View | None:
+        """Return the view of the record that covers most messages, of those that match."""
+        alternate = history.form.alternates if self._alternate is None else self._alternate
         records = [
             record
-            for record in found
+            for record in given
             if isinstance(record, Record) and record.key in keys and record.sound()
         ]
         # Of two records with the same boundary, the one that folded more was made when the other's
@@ -126,21 +144,16 @@ class Matcher:
         for record in records:
             try:
                 known = self._recognised(record, history, seen)
-                if known is not None:
-                    view = _view(
-                        known,
-                        history,
-                        form.alternates if self._alternate is None else self._alternate,
-                    )
-                    if view is not None:
-                        view.record = record.id
-                        view.window = record.window or None
-                        return view
+                view = None if known is None else _view(known, history, alternate)
+                if view is not None:
+                    view.record = record.id
+                    view.window = record.window or None
+                    return view
             except Exception as error:  # noqa: BLE001 - as above; another record may cover fewer messages
                 self._unencodable(error)
         return None
 
-    def remember(
+    async def remember(
         self,
         scope: str,
         form: MessageFormat,
@@ -149,28 +162,35 @@ class Matcher:
         window: int | None = None,
         origins: Sequence[int | None] | None = None,
         *,
-        awaited: bool = False,
-    ) -> Steps[str]:
+        io: IO = SYNC,
+        large: bool = False,
+    ) -> str:
         """Save ``after``, which consists of messages of ``before`` and new ones, as the view of
         ``before``.
 
         ``window`` is the model's context window in tokens, if known; ``origins`` the index in
-        ``before`` of each message of ``after``, if known; ``awaited`` as for ``view``.
+        ``before`` of each message of ``after``, if known; ``io`` and ``large`` as for ``view``.
         Returns the ``id`` of the record; empty if none can be made.
         """
-        try:
-            history = _History(form, before)
-            record = _record_of(scope, history, after, window or 0, origins)
-            if record is not None:
-                self._lay_out(record, history)
-        except Exception as error:  # noqa: BLE001 - as above
-            self._unencodable(error)
-            return ""
+
+        def make() -> Record | None:
+            try:
+                history = _History(form, before)
+                made = _record_of(scope, history, after, window or 0, origins)
+                if made is not None:
+                    self._lay_out(made, history)
+            except Exception as error:  # noqa: BLE001 - as above
+                self._unencodable(error)
+                return None
+            return made
+
+        record = await io.thread(make) if large else make()
         if record is None:
             return ""
-        save: Callable[[Record], object] = self.memory.asave if awaited else self.memory.save
         try:
-            yield save(record)
+            await (
+                self.memory.asave(record) if io.asynchronous else io.call(self.memory.save, record)
+            )
         except Unencodable as error:
             self._unencodable(error)
         return record.id
@@ -213,16 +233,14 @@ class Matcher:
         most = self.memory.max_bytes // 2
         if known.size * len(messages) > most * len(known.prefix):
             return known
-        new, size = _comparables(
+        new, size = comparables(
             islice(messages, history.first + len(known.prefix) + len(known.rest), None)
         )
         size += known.rest_size
         if (new or known is not seen) and known.size + size <= most:
             known = replace(known, rest=known.rest + new, rest_size=size)
             self.memory.attach(name, known, known.size + size)
-            self.memory.attach(
-                f"opening:{conversation_digest(OPENAI, messages)}", record.id, _SHORT
-            )
+            self.memory.attach(f"opening:{conversation_digest(OPENAI, messages)}", record.id, SHORT)
         return known
 
     def _lay_out(self, record: Record, history: _History) -> Recognised:
@@ -255,7 +273,7 @@ class Matcher:
         user_stays = record.folded_user < 0 or any(
             form.read(messages[index])[0] is Kind.USER for index in later
         )
-        prefix, size = _comparables(islice(messages, first, end))
+        prefix, size = comparables(islice(messages, first, end))
         size += footprint(record)
         known = Recognised(
             record, form, prefix, tuple(item for _, item in placed), user_stays, size
@@ -413,118 +431,3 @@ def _view(known: Recognised, history: _History, alternate: bool) -> View | None:
     if alternate and following == ends_with != ended_with and following in ("user", "assistant"):
         return None
     return View([*messages[:first], *head, *messages[end:]])
-
-
-def _comparables(messages: Iterable[Message]) -> tuple[list[Json], int]:
-    """Return comparable copies of these messages, and their size in bytes."""
-    found: list[Json] = []
-    size = 0
-    for message in messages:
-        text = message.get("content") if type(message) is dict and len(message) == 2 else None
-        if type(text) is str and len(text) < _LONG and type(message.get("role")) is str:
-            found.append(message.copy())
-            size += _SHORT + sys.getsizeof(text)
-        else:
-            found.append(_comparable(message))
-            size += footprint(found[-1])
-    return found, size
-
-
-_DIFFERENT = object()
-"""Placeholder for a value that has to be encoded to be compared; not equal to any message."""
-
-
-def _comparable(value: Json) -> Json:
-    """Return an object that equals this value until it changes, and no value with another digest;
-    compared in C.
-
-    It is a copy of the structure, for the left side: ``_comparable(message) == message``. It shares
-    the short texts with the message, does not keep the long ones, and distinguishes values like 1
-    and ``True``.
-    """
-    kind = type(value)
-    if kind is str or kind is bytes:
-        return value if len(value) < _LONG else _Long(value)
-    if value is None:
-        return None
-    if kind is dict:
-        # As keys, 1 and True are equal too.
-        return (
-            {key: _comparable(inner) for key, inner in value.items()}
-            if set(map(type, value)) <= {str}
-            else _DIFFERENT
-        )
-    if kind is list:
-        return [_comparable(inner) for inner in value]
-    if kind is tuple:
-        return tuple(_comparable(inner) for inner in value)
-    if kind in (bool, int, float):
-        return _Number(value)
-    if isinstance(value, str):
-        return str.__str__(value)
-    if isinstance(value, BaseModel):
-        return _Model(value)
-    return _DIFFERENT
-
-
-class _Long:
-    """Comparable copy of a long text: its length and its hash.
-
-    Python keys the hash to the process and caches it in the text, so comparing costs next to
-    nothing.
-    """
-
-    __slots__ = ("_hash", "_kind", "_length")
-    __hash__ = None  # type: ignore[assignment]
-
-    def __init__(self, value: str | bytes) -> None:
-        self._kind = type(value)
-        self._length = len(value)
-        self._hash = hash(value)
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            type(other) is self._kind and len(other) == self._length and hash(other) == self._hash
-        )
-
-    def __sizeof__(self) -> int:
-        return 128
-
-
-class _Number:
-    """Comparable copy of a number, as in Python ``True == 1 == 1.0`` and ``0.0 == -0.0``."""
-
-    __slots__ = ("_kind", "_value")
-    __hash__ = None  # type: ignore[assignment]
-
-    def __init__(self, value: float) -> None:
-        self._kind = type(value)
-        self._value = value
-
-    def __eq__(self, other: object) -> bool:
-        if type(other) is not self._kind:
-            return False
-        return other == self._value and (
-            self._kind is not float or repr(other) == repr(self._value)
-        )
-
-    def __sizeof__(self) -> int:
-        return 80
-
-
-class _Model:
-    """Comparable copy of a pydantic model: its class and its fields."""
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __init__(self, model: BaseModel) -> None:
-        self._kind = type(model)
-        self._fields = _comparable(model.__dict__)
-        self._extra = _comparable(model.__pydantic_extra__)
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            type(other) is self._kind
-            and self._fields == other.__dict__
-            and self._extra == other.__pydantic_extra__
-        )

@@ -1,5 +1,4 @@
-"""The record of one compaction, the digests by which it is found, and the stored text, which may be
-encrypted.
+"""The record of one compaction, the digests by which it is found, and its text.
 
 Equal digests mean equal content; a message that cannot be encoded faithfully does not get one.
 System messages stay verbatim in every view and may change with every call, so digests of a history
@@ -16,9 +15,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b, sha256
 from itertools import islice
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
-from compacter.errors import ConfigurationError
 from compacter.messages.fields import Json, Unencodable, plain
 from compacter.messages.format import Message, MessageFormat
 
@@ -330,78 +328,3 @@ def record_key(
     elif folded[_RUN - 1 : _RUN] == [start + _RUN - 1]:
         run = _RUN
     return chain([message_digest(form, message) for message in body[start : start + run]], scope)
-
-
-# -- encryption, so that reading and writing records needs a key:
-# https://cryptography.io/en/latest/fernet/
-
-
-class Cipher(Protocol):
-    """Authenticated encryption: ``cryptography``'s ``Fernet`` and ``MultiFernet``, or an object
-    with these methods.
-    """
-
-    def encrypt(self, data: bytes, /) -> bytes:
-        """Return the encrypted data, as ASCII bytes."""
-        ...
-
-    def decrypt(self, token: bytes, /) -> bytes:
-        """Return the data. Raises an exception if it was not encrypted with this key, or was
-        altered.
-        """
-        ...
-
-
-Encryption = Cipher | str | bytes | Sequence[str | bytes] | None
-"""A key of ``Fernet.generate_key()``; several, of which the first encrypts and all decrypt; or a
-cipher."""
-
-
-class Codec:
-    """Converter between records and the text that is stored, which is plain text without a
-    cipher.
-    """
-
-    def __init__(self, encryption: Encryption = None) -> None:
-        self._cipher = encryption if encryption is None else _cipher(encryption)
-
-    def encode(self, record: Record) -> str:
-        """Return the text of a record. Raises ``Unencodable``."""
-        text = record.to_json()
-        return (
-            text
-            if self._cipher is None
-            else self._cipher.encrypt(text.encode("ascii")).decode("ascii")
-        )
-
-    def decode(self, text: str | bytes) -> Record | None:
-        """Return the record; ``None`` if the text is not a record or, with a cipher, is not
-        encrypted.
-        """
-        if self._cipher is not None:
-            try:
-                text = self._cipher.decrypt(text.encode("ascii") if isinstance(text, str) else text)
-            except Exception:  # noqa: BLE001 - another key, an altered token, a cipher of the user's own
-                return None
-        return Record.from_json(text)
-
-
-def _cipher(given: Cipher | str | bytes | Sequence[str | bytes]) -> Cipher:
-    if callable(getattr(given, "encrypt", None)) and callable(getattr(given, "decrypt", None)):
-        return given  # type: ignore[return-value]
-    try:
-        from cryptography.fernet import Fernet, MultiFernet
-    except ImportError as error:
-        raise ImportError(
-            'compacter\'s encryption needs: pip install "llm-compacter[encryption]"'
-        ) from error
-    try:
-        keys = [given] if isinstance(given, (str, bytes)) else list(given)  # type: ignore[arg-type]
-        return MultiFernet([Fernet(key) for key in keys])
-    except (TypeError, ValueError):
-        # The message does not repeat the key.
-        raise ConfigurationError(
-            "encryption takes a key of cryptography's Fernet.generate_key(), several (the "
-            "first one encrypts), or a "
-            "Fernet or MultiFernet"
-        ) from None

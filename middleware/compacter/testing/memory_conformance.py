@@ -25,8 +25,8 @@ from typing import Any, TypeVar
 
 import pytest
 
+from compacter.io import run
 from compacter.memory import BaseMemory, Claim, Memory, Record
-from compacter.memory.base import pump
 from compacter.memory.match import Matcher
 from compacter.memory.record import StoredMessage
 from compacter.messages.format import get_format
@@ -268,17 +268,17 @@ class MemoryConformance:
         reading = Matcher(other)
         for scope in _SCOPES:
             history = _talk("trains")
-            pump(writing.remember(scope, _FORMAT, history, _folded(history, f"trains in {scope}")))
-        assert [pump(reading.view(scope, _FORMAT, _talk("trains"))) for scope in _SCOPES] == [
+            run(writing.remember(scope, _FORMAT, history, _folded(history, f"trains in {scope}")))
+        assert [run(reading.view(scope, _FORMAT, _talk("trains"))) for scope in _SCOPES] == [
             _folded(_talk("trains"), f"trains in {scope}") for scope in _SCOPES
         ]
-        assert pump(reading.view(_SCOPES[0], _FORMAT, _talk("ships"))) is None
-        assert pump(reading.view("m\0server three", _FORMAT, _talk("trains"))) is None
+        assert run(reading.view(_SCOPES[0], _FORMAT, _talk("ships"))) is None
+        assert run(reading.view("m\0server three", _FORMAT, _talk("trains"))) is None
 
     def test_what_was_folded_is_not_stored(self, memory: Memory, other: Memory) -> None:
         history = _talk("a secret garden")
-        pump(Matcher(memory).remember("s", _FORMAT, history, _folded(history, "a garden")))
-        view = pump(Matcher(other).view("s", _FORMAT, history))
+        run(Matcher(memory).remember("s", _FORMAT, history, _folded(history, "a garden")))
+        view = run(Matcher(other).view("s", _FORMAT, history))
         assert view is not None
         for found in other.find([view.record.partition(":")[0]]):
             assert "secret" not in found.to_json()

@@ -21,8 +21,8 @@ from compacter.errors import ConfigurationError
 from compacter.gateway import AHEAD
 from compacter.gateway.counting import CountingState, Counts
 from compacter.memory import InProcessMemory, Memory, RedisMemory, SQLiteMemory
-from compacter.memory.address import REDIS, memory_of, sqlite_path
-from compacter.memory.base import DEADLINE, WEEK
+from compacter.memory.address import REDIS, keys_from, memory_of, sqlite_path
+from compacter.memory.protocol import DEADLINE, WEEK
 from compacter.models import window
 from compacter.options import Options, validated
 
@@ -72,6 +72,11 @@ class MemorySettings(BaseModel):
     """Prefix of all keys in Redis."""
     deadline: float = Field(default=DEADLINE, gt=0)
     """Longest time of one Redis operation, in seconds; a call then goes on without the memory."""
+    encryption: str | tuple[str, ...] | None = None
+    """``file:PATH``, a file with one key a line, or ``env:NAME``; or several of these. The first
+    key encrypts, all decrypt."""
+    quotes: bool = True
+    """Whether the lines that summaries quote are stored."""
     share: Literal["key", "team"] = "key"
     """Calls that share records: those of one key, or of one team."""
 
@@ -203,6 +208,12 @@ def _memory(path: str, given: object) -> tuple[MemorySettings, Memory | None]:
     settings = _validated(path, MemorySettings, _mapping(path, given))
     if settings.redis is not None and settings.sqlite is not None:
         raise ConfigurationError(f"{path} takes redis or sqlite, not both")
+    sources = settings.encryption or ()
+    sources = (sources,) if isinstance(sources, str) else sources
+    name = f"{path}.encryption"
+    keys = [key for source in sources for key in keys_from(source, name)] or None
+    if keys and settings.redis is None and settings.sqlite is None:
+        raise ConfigurationError(f"{name} needs redis or sqlite: nothing else is stored")
     try:
         if settings.redis is not None:
             return settings, RedisMemory(
@@ -210,9 +221,12 @@ def _memory(path: str, given: object) -> tuple[MemorySettings, Memory | None]:
                 ttl=settings.ttl,
                 namespace=settings.namespace,
                 deadline=settings.deadline,
+                encryption=keys,
+                quotes=settings.quotes,
             )
         if settings.sqlite is not None:
-            return settings, SQLiteMemory(settings.sqlite)
+            memory = SQLiteMemory(settings.sqlite, encryption=keys, quotes=settings.quotes)
+            return settings, memory
     except (ConfigurationError, ImportError) as error:
         raise ConfigurationError(f"{path}: {error}") from error
     return settings, InProcessMemory()

@@ -14,7 +14,7 @@ from compacter.gateway import AHEAD
 from compacter.gateway.memory_check import problem_of
 from compacter.gateway.serve.parser import DRAIN, PORT, RATIO, parser
 from compacter.memory import Memory
-from compacter.memory.address import memory_at
+from compacter.memory.address import keys_from, memory_at
 
 if TYPE_CHECKING:
     from compacter.gateway.serve.board import Board
@@ -34,6 +34,8 @@ def run(
     ratio: float = RATIO,
     prepare: float = AHEAD,
     memory: str | Memory | None = None,
+    memory_encryption: str | None = None,
+    memory_quotes: bool = True,
     dry_run: bool = False,
     show_text: bool = False,
     drain: float = DRAIN,
@@ -59,6 +61,9 @@ def run(
         prepare: The option ``prepare_tokens``, a share of the window; 0 makes nothing ahead.
         memory: Storage of compactions: ``sqlite:PATH``, ``redis://...``, ``rediss://...``,
             ``unix://...``, or a memory; ``None`` for this process only.
+        memory_encryption: Keys with which an address in ``memory`` encrypts: ``file:PATH``, one a
+            line, or ``env:NAME``. The first one encrypts, all decrypt.
+        memory_quotes: Whether the lines that summaries quote are stored there too.
         dry_run: Whether only to report what would be folded.
         show_text: Whether the page shows summaries, which quote messages, to anyone who can reach
             the address.
@@ -83,6 +88,8 @@ def run(
         "ratio": ratio,
         "prepare": prepare,
         "memory": memory,
+        "memory_encryption": memory_encryption,
+        "memory_quotes": memory_quotes,
         "dry_run": dry_run,
         "caller_names": tuple(caller_names),
         "keyless": keyless,
@@ -118,7 +125,7 @@ class _Service:
         if log not in ("text", "json"):
             raise ConfigurationError(f"log takes text or json, not {log!r}")
         self._make_setup = make_setup
-        self._memories: dict[str, Memory] = {}
+        self._memories: dict[object, Memory] = {}
         self._reread = reread
         self._say = _say if log == "text" else _say_json
         self.board: Board = Board(say=self._say, texts=show_text)
@@ -136,15 +143,21 @@ class _Service:
         if "prepare" in given:
             given["prepare_tokens"] = given.pop("prepare") or None  # 0: none ahead.
         memory = given.pop("memory", None)
+        source = given.pop("memory_encryption", None)
+        quotes = given.pop("memory_quotes", True)
+        keys = None if source is None else tuple(keys_from(source, "memory_encryption"))
+        if keys is not None and not isinstance(memory, str):
+            raise ConfigurationError("memory_encryption needs memory, an address to store at")
         if isinstance(memory, str):
             # The same memory again, so that one of this process keeps its records.
-            if memory not in self._memories:
-                opened = memory_at(memory)
+            place = (memory, keys, quotes)
+            if place not in self._memories:
+                opened = memory_at(memory, keys, quotes=quotes)
                 problem = problem_of(opened, memory)
                 if problem is not None:
                     self._say(problem)
-                self._memories[memory] = opened
-            given["memory"] = self._memories[memory]
+                self._memories[place] = opened
+            given["memory"] = self._memories[place]
         elif memory is not None:
             given["memory"] = memory
         return self._make_setup(

@@ -21,6 +21,8 @@ NAMES = (
     "ratio",
     "prepare",
     "memory",
+    "memory_encryption",
+    "memory_quotes",
     "dry_run",
     "show_text",
     "drain",

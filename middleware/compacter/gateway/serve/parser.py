@@ -59,6 +59,19 @@ _OPTIONS: dict[str, list[tuple[str, dict[str, Any], str]]] = {
             ),
         ),
         (
+            "memory-encryption",
+            _takes("SOURCE"),
+            (
+                "keys that encrypt what is stored: file:PATH, one a line, the first one writes; "
+                "or env:NAME (plain text)"
+            ),
+        ),
+        (
+            "no-memory-quotes",
+            {"action": "store_false", "dest": "memory_quotes"},
+            "store summaries without the lines that they quote",
+        ),
+        (
             "aws-region",
             _takes("REGION"),
             "sign Bedrock's requests anew, with this machine's AWS credentials (passed on unread)",

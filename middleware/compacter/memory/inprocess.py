@@ -1,0 +1,111 @@
+"""The memory of this process, which is the default."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cachetools import LRUCache
+
+from compacter.errors import whole_number
+from compacter.memory.lease import Lease
+from compacter.memory.protocol import MEGABYTE, BaseMemory, Claim
+from compacter.memory.record import Record, footprint
+
+
+class InProcessMemory(BaseMemory):
+    """Memory in this process, which keeps the most recently used records: the default.
+
+    Thread-safe; may be shared by several ``Compacter``; a forked child continues with its own copy.
+    Its methods do not raise exceptions.
+
+    Args:
+        max_entries: Most records to keep, at least 1.
+        max_bytes: Most bytes to keep alive, at least 1: the records and, in the room that they
+            leave, a cache that speeds up the lookup of long histories.
+
+    Raises:
+        ConfigurationError: An argument is not an integer of at least 1.
+    """
+
+    blocking = False
+
+    def __init__(self, max_entries: int = 1_000, max_bytes: int = 64 * MEGABYTE) -> None:
+        self.max_entries = whole_number("max_entries", max_entries, least=1, of="records")
+        super().__init__(max_bytes)
+        self._records: LRUCache[str, tuple[Record, int]] = LRUCache(
+            self.max_bytes, getsizeof=lambda entry: entry[1]
+        )
+        self._ids: dict[str, dict[str, None]] = {}
+        """The ids of the records under each key, in the order of saving."""
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def __bool__(self) -> bool:
+        # An empty memory is true as well.
+        return True
+
+    def __repr__(self) -> str:
+        return f"InProcessMemory(max_entries={self.max_entries}, max_bytes={self.max_bytes})"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # A copy, also a pickled one, begins empty: records belong to the process that made them.
+        return type(self), (self.max_entries, self.max_bytes)
+
+    def find(self, keys: Sequence[str]) -> Sequence[Record]:
+        """Return all records under any of these ``keys``."""
+        with self._lock:
+            return [self._records[name][0] for key in keys for name in self._ids.get(key, ())]
+
+    def save(self, record: Record) -> None:
+        """Save ``record``, and drop the least recently used if there are too many.
+
+        A record that is larger than ``max_bytes`` is not saved.
+        """
+        name = record.id
+        size = footprint(record)
+        with self._lock:
+            dropped = [self._records.pop(name)[0]] if name in self._records else []
+            if size <= self.max_bytes:
+                while self._records and (
+                    len(self._records) >= self.max_entries
+                    or self._records.currsize + size > self.max_bytes
+                ):
+                    dropped.append(self._records.popitem()[1][0])
+            for old in dropped:
+                names = self._ids[old.key]
+                del names[old.id]
+                if not names:
+                    del self._ids[old.key]
+            if size <= self.max_bytes:
+                self._records[name] = record, size
+                self._ids.setdefault(record.key, {})[name] = None
+            self._taken = int(self._records.currsize)
+            while self._taken + self._attached.currsize > self.max_bytes:
+                self._attached.popitem()
+
+    def claim(self, key: str, seconds: float) -> Claim:  # noqa: ARG002
+        """Return a claim for any ``key`` and ``seconds``, as threads and tasks wait for each other
+        by ``flights``.
+        """
+        return Lease(0, _is_renewed, _give_back)
+
+    def clear(self) -> None:
+        """Delete all records."""
+        with self._lock:
+            self._records.clear()
+            self._ids.clear()
+            self._attached.clear()
+            self._taken = 0
+
+    def empty(self) -> bool:
+        """Return whether the memory is empty."""
+        return not self._ids  # A plain dict, for speed: every call uses this.
+
+
+async def _is_renewed() -> bool:
+    return False
+
+
+async def _give_back() -> None:
+    """Nothing was taken."""

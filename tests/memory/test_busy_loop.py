@@ -1,0 +1,103 @@
+"""A program whose event loop is busy, with a server and a file in good health: nothing is counted
+as a failure, and nothing is made twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncGenerator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compacter import Compacter
+from compacter.memory import RedisMemory, SQLiteMemory
+from compacter.memory.circuit import Patience
+from compacter.memory.protocol import DEADLINE, BaseMemory
+from compacter.testing import ScriptedModel
+
+redis = pytest.importorskip("redis")
+
+BLOCK = 2.0
+"""Seconds for which the loop does nothing else, again and again: longer than a claim lasts that is
+not renewed."""
+BLOCKS = 8
+"""How often: until the summary is written and shared, at about the sixth turn of the loop."""
+
+
+@pytest.fixture(params=["redis", "sqlite"])
+def make(
+    request: pytest.FixtureRequest, tmp_path: Path, redis_url: str, namespace: str
+) -> Callable[[], BaseMemory]:
+    """Makes memories at one place, as programs have that share it, with the default deadline."""
+    if request.param == "sqlite":
+        return lambda: SQLiteMemory(tmp_path / "memory.db", deadline=DEADLINE)
+    return lambda: RedisMemory(redis_url, namespace=namespace, deadline=DEADLINE)
+
+
+@contextlib.asynccontextmanager
+async def blocked() -> AsyncGenerator[None]:
+    """Block the loop for ``BLOCK`` seconds at a time, as a program does that computes in it."""
+
+    async def block() -> None:
+        for _ in range(BLOCKS):
+            time.sleep(BLOCK)  # noqa: ASYNC251 - this is what is tested
+            await asyncio.sleep(0)
+
+    task = asyncio.create_task(block())
+    try:
+        yield
+    finally:
+        task.cancel()
+
+
+def history(number: int) -> list[dict[str, str]]:
+    return [
+        {"role": ("user", "assistant")[n % 2], "content": f"{number}, {n}: about trains. " * 20}
+        for n in range(30)
+    ]
+
+
+async def test_a_blocked_loop_is_no_failure_and_makes_no_summary_twice(
+    make: Callable[[], BaseMemory],
+) -> None:
+    model = ScriptedModel(window=1_500, replies="They talked about trains.")
+    memories = [make() for _ in range(2)]
+    compacters = [Compacter(memory=memory, recall=None) for memory in memories]
+    calls = [compacter.wrap(model.acompletion) for compacter in compacters]
+    async with blocked():
+        await asyncio.gather(*(call("m", history(0)) for call in calls))
+    assert sum(compacter.totals.rounds for compacter in compacters) == 1
+    circuits = [circuit for memory in memories for circuit in memory.circuits]
+    assert [circuit.failures for circuit in circuits] == [0] * len(circuits)
+    assert all(not memory.take_reports() for memory in memories)
+
+
+@pytest.mark.parametrize("given", ["url", "client"])
+async def test_an_answer_that_the_loop_reads_late_is_used(
+    redis_url: str, namespace: str, given: str
+) -> None:
+    client = redis.asyncio.Redis.from_url(redis_url) if given == "client" else None
+    memory = RedisMemory(client or redis_url, namespace=namespace, deadline=0.3)
+    waiting = asyncio.ensure_future(memory.afind(["k"]))
+    await asyncio.sleep(0)
+    time.sleep(1)  # noqa: ASYNC251 - as above
+    assert list(await waiting) == []
+    assert memory.circuits[0].failures == 0
+    if client:
+        await client.aclose()
+
+
+def test_a_late_step_counts_for_a_part_and_a_silent_server_is_given_up_all_the_same() -> None:
+    def steps(waited: Any) -> int:
+        patience = Patience(1.0)
+        taken = 1
+        while not patience.is_over(waited(patience.step)):
+            taken += 1
+        return taken
+
+    assert steps(lambda step: step) == 10
+    assert steps(lambda step: step + 2) == 80
