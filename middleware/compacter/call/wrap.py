@@ -21,7 +21,7 @@ from compacter.call.nested import GiveUps, gave_up_since, mark_given_up
 from compacter.call.prepare import threshold
 from compacter.call.recover import Policy
 from compacter.call.request import ConversationState, Request
-from compacter.call.sizes import expected_tokens
+from compacter.call.sizes import expected_tokens, may_be_cut
 from compacter.call.state import State
 from compacter.call.wrapped_call import WrappedCall
 from compacter.compaction.plan import Calibration
@@ -100,9 +100,9 @@ class WrappedFunction:
                     return self._shaped(shape, raw, given, args, kwargs)
                 found = detect_in_reply(raw)
                 if found is None:
-                    if event_hooks:
-                        run(self._look_for_cut(SYNC, raw, args, kwargs))
                     tokens = note(raw, given)
+                    if event_hooks and self._may_be_cut(tokens, given, args, kwargs):
+                        run(self._look_for_cut(SYNC, raw, args, kwargs))
                     if prepares and self._may_prepare(tokens, given, kwargs):
                         run(self._prepare(SYNC, tokens, args, kwargs))
                     return raw
@@ -219,9 +219,9 @@ class WrappedFunction:
                 return await self._opened(ASYNC, raw, args, kwargs)
             found = detect_in_reply(raw)
             if found is None:
-                if self.state.event_hooks:
-                    await self._look_for_cut(ASYNC, raw, args, kwargs)
                 tokens = self._note(raw, given)
+                if self.state.event_hooks and self._may_be_cut(tokens, given, args, kwargs):
+                    await self._look_for_cut(ASYNC, raw, args, kwargs)
                 if self.state.prepares and self._may_prepare(tokens, given, kwargs):
                     await self._prepare(ASYNC, tokens, args, kwargs)
                 return raw
@@ -343,6 +343,17 @@ class WrappedFunction:
         if not any(note.startswith("compacter ") for note in notes_of(refused.error)):
             add_note(refused.error, f"compacter did nothing: {reason}")
         raise refused.error
+
+    def _may_be_cut(
+        self, tokens: int | None, given: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> bool:
+        """Return whether the server may have truncated the prompt of a quiet call. A quick
+        estimate.
+        """
+        if not tokens:
+            return type(given) is not list  # Otherwise the reply has no usage.
+        beside = [value for value in (*args, *kwargs.values()) if value is not given]
+        return may_be_cut(given, tokens, beside=beside)
 
     async def _look_for_cut(
         self, io: IO, raw: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
