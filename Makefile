@@ -188,7 +188,7 @@ sbom: wheel
 		--output-reproducible --output-file "$$(echo dist/llm_compacter-*.whl | sed 's/-py3-none-any.whl$$/.cdx.json/')"
 
 release-check: wheel
-	$(RELEASE)/bin/python tests/release.py dist/llm_compacter-*.whl
+	$(RELEASE)/bin/python tests/release.py dist/llm_compacter-*.whl $(RELEASE_ARGS)
 
 $(RELEASE)/.done: requirements/release.txt | $(VENV)/.uv
 	@$(PYTHON) -m venv $(RELEASE)

@@ -58,6 +58,8 @@ class WrappedFunction:
         self.returns_awaitable = False
         """Whether the plain function has returned an awaitable; later calls are then handled as
         async ones."""
+        self.is_checked = False
+        """Whether it was checked that a call without messages has them under another name."""
 
     # -- the wrappers: a quiet call creates no objects ---------------------------------------------
 
@@ -83,6 +85,8 @@ class WrappedFunction:
                 return self._with(kwargs.pop(OWN_OPTIONS)).synchronous()(*args, **kwargs)
             count_call()
             given = kwargs[param] if param in kwargs else messages(args, kwargs)
+            if given is None and not self.is_checked:
+                self._check_messages(args, kwargs)
             if not idle() or (type(given) is not list and binding.needs_list(args, kwargs)):
                 if self.returns_awaitable:
                     return self._handle(ASYNC, args, kwargs)
@@ -126,11 +130,29 @@ class WrappedFunction:
                 return await self._with(kwargs.pop(OWN_OPTIONS)).asynchronous()(*args, **kwargs)
             count_call()
             given = kwargs[param] if param in kwargs else messages(args, kwargs)
+            if given is None and not self.is_checked:
+                self._check_messages(args, kwargs)
             if not idle() or (type(given) is not list and binding.needs_list(args, kwargs)):
                 return await self._handle(ASYNC, args, kwargs)
             return await self._awaited(function(*args, **kwargs), given, args, kwargs)
 
         return call
+
+    def _check_messages(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Tell, at the first call, that a function of mere ``**options`` is passed no messages."""
+        self.is_checked = True
+        binding = self.binding.of_call(args, kwargs)
+        if binding.vendors or binding.accepts is not None or binding.messages(args, kwargs):
+            return
+        name = getattr(self.function, "__qualname__", type(self.function).__qualname__)
+        known = ", ".join([*binding.positional[: len(args)], *kwargs]) or "nothing by name"
+        self.state.log.write(
+            "warning",
+            "compacter.no_messages",
+            f"{name} was called without messages, so its calls are not compacted: it was passed "
+            f'{known}; name the argument that has them: wrap(function, messages_param="...")',
+            {"function": name},
+        )
 
     def _with(self, options: object) -> WrappedFunction:
         """Return the same with other options. Raises ``ConfigurationError`` if they are invalid."""

@@ -12,6 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from compacter.manual import page
 from compacter.overflow import TokenLimit, explain
 from compacter.overflow.detect import Verdict
 from compacter.tools.cli.terminal import (
@@ -24,7 +25,7 @@ from compacter.tools.cli.terminal import (
     results,
 )
 
-MANUAL = "docs/detector.md in the project's source, or python -m pydoc compacter.detect_token_limit"
+MANUAL = f"{page('detector')}, or python -m pydoc compacter.detect_token_limit"
 
 _CHAINED = re.compile(
     r"\n\s*(?:The above exception was the direct cause of|"
