@@ -72,7 +72,7 @@ def main() -> None:
             f"{provider.window} tokens:"
         )
         for message in sent.messages[:2]:
-            print(f"  {message['role']}: {message['content']}")
+            print(f"  {message['role']}: {message['content'][:300]}")
         print(f"{compacter.totals.rounds} compactions cost {compacter.totals.input_tokens} tokens")
 
 
