@@ -20,7 +20,8 @@ NOT_SHOWN = ("embedded_model",)
 _HEAD = """\
 # Examples
 
-Each is a small program that runs offline in seconds, on a scripted model with a small window. Below stands what it prints.
+Each is a small program that runs offline in seconds, on a scripted model with a small window. Below
+stands what it prints.
 """
 
 
@@ -41,7 +42,7 @@ def printed(name: str) -> str:
         timeout=300,
         check=True,
     )
-    return "\n".join(line.rstrip() for line in done.stdout.splitlines()).strip()
+    return "\n".join(line.rstrip() for line in done.stdout.splitlines()).strip("\n")
 
 
 def steady(text: str) -> str:
@@ -54,9 +55,12 @@ def steady(text: str) -> str:
 def section(name: str, output: str) -> str:
     """The part of the page for one example."""
     source = (ROOT / "examples" / f"{name}.py").read_text(encoding="utf-8")
-    about = " ".join((ast.get_docstring(ast.parse(source)) or "").split("\n\n")[0].split())
+    about = " ".join((ast.get_docstring(ast.parse(source)) or "").split("\n\n")[0].split()).replace(
+        "``", "`"
+    )
     link = f"[`examples/{name}.py`](../examples/{name}.py)"
-    return f"## {name.replace('_', ' ').capitalize()}\n\n{about}\n\n{link} prints:\n\n```text\n{output}\n```\n"
+    title = name.replace("_", " ").capitalize().replace("Openai", "OpenAI")
+    return f"## {title}\n\n{about}\n\n{link} prints:\n\n```text\n{output}\n```\n"
 
 
 def main() -> None:

@@ -207,7 +207,7 @@ def _then(verdict: Verdict) -> str:
     """Return what a wrapped call would do about the error, in words."""
     if verdict.kind == "other error":
         return (
-            "Nothing: the error is about something else and is raised as it is. Folding "
+            "Nothing: the error is about something else and is raised as it is. Compacting "
             "the history would not help."
         )
     limit = verdict.limit
@@ -219,18 +219,18 @@ def _then(verdict: Verdict) -> str:
         )
     if limit.limit is None or limit.requested is None:
         return (
-            "Fold the oldest share of the history (compact_ratio, 0.7 by default) into a "
+            "Compact the oldest share of the history (compact_ratio, 0.7 by default) into a "
             "summary, and call again."
         )
     over = limit.requested - limit.limit
     if limit.kind == "input_plus_output":
         return (
-            f"Lower the output limit where the input alone fits; else fold at least "
+            f"Lower the output limit where the input alone fits; else compact at least "
             f"{over:,} tokens of the oldest "
             "history into a summary. Then call again."
         )
     return (
-        f"Fold the oldest share of the history into a summary, at least the {over:,} tokens "
+        f"Compact the oldest share of the history into a summary, at least the {over:,} tokens "
         f"({over / max(1, limit.requested):.0%}) that are too much, and call again."
     )
 
