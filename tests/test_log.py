@@ -94,7 +94,7 @@ class TestLinesForPeople:
         caplog.set_level(logging.INFO)
         fold(summarizer="extractive", logger=adapt(logging.getLogger("app")))
         assert [(record.name, record.levelname) for record in caplog.records] == [("app", "INFO")]
-        assert "folded" in caplog.text
+        assert "compacted" in caplog.text
 
     def test_a_program_needs_no_structlog(
         self, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
