@@ -85,9 +85,12 @@ types: $(VENV)/.dev
 	failed=; $(BIN)/mypy & $(BIN)/pyright || failed=1; wait $$! || failed=1; wait $$collected || true; [ -z "$$failed" ]
 
 bench: $(VENV)/.dev
+	@rm -rf build/bench; mkdir -p build/bench
 	@for program in benchmarks/*.py; do \
 		case $$program in */_*|*/fleet.py) continue;; esac; \
-		echo "== $$program"; PYTHONPATH=benchmarks $(BIN)/python $$program; done
+		echo "== $$program"; PYTHONPATH=benchmarks $(BIN)/python $$program \
+			| tee build/bench/$$(basename $$program .py).txt; done
+	$(BIN)/python benchmarks/_figures.py
 
 coverage: $(VENV)/.dev
 	$(BIN)/python -m pytest -n $(WORKERS) --randomly-seed=$(SEED) --cov --cov-report=term-missing $(PYTEST_ARGS)
@@ -164,6 +167,7 @@ peers: $(VENV)/.dev
 			$(BIN)/uv pip install --quiet --python $$env/bin/python -r $$pins && cp $$pins $$env/.done \
 			|| test -f $$env/.done || rm -rf $$env; }; done
 	VENV=$(VENV) $(BIN)/python benchmarks/peers $(if $(filter file,$(origin PEERS)),,$(PEERS)) $(PEERS_ARGS)
+	$(BIN)/python benchmarks/_figures.py
 
 # What is published. Its files carry the time of the last commit, so that whoever builds it again gets the same bytes;
 # outside a checkout that is a time of hatchling's own.
@@ -184,7 +188,7 @@ sbom: wheel
 		--output-reproducible --output-file "$$(echo dist/llm_compacter-*.whl | sed 's/-py3-none-any.whl$$/.cdx.json/')"
 
 release-check: wheel
-	$(RELEASE)/bin/python tests/release.py dist/llm_compacter-*.whl
+	$(RELEASE)/bin/python tests/release.py dist/llm_compacter-*.whl $(RELEASE_ARGS)
 
 $(RELEASE)/.done: requirements/release.txt | $(VENV)/.uv
 	@$(PYTHON) -m venv $(RELEASE)

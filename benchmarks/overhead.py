@@ -225,25 +225,53 @@ def recalled() -> list[dict[str, float]]:
     return rows
 
 
+def agent(length: int) -> list[Message]:
+    """An agent at work: a question, a call, its result, an answer."""
+    found: list[Message] = [{"role": "system", "content": "You are helpful."}]
+    for turn in range(length // 4):
+        function = {"name": "read", "arguments": json.dumps({"path": f"src/part_{turn}.py"})}
+        found += [
+            {"role": "user", "content": f"Look at file {turn}, please, and tell what it does."},
+            {
+                "role": "assistant",
+                "content": None,
+                "tool_calls": [{"id": f"c{turn}", "type": "function", "function": function}],
+            },
+            {"role": "tool", "tool_call_id": f"c{turn}", "content": "a line of code\n" * 15},
+            {"role": "assistant", "content": f"It adds up what file {turn} has read."},
+        ]
+    return found[:length]
+
+
 def watched() -> list[dict[str, float]]:
     """The third table."""
-    print("\nOptions that look at each call: added milliseconds, nothing compacted\n")
-    print(f"{'messages':>9}{'on_event':>10}{'trigger_tokens':>16}")
+    print("\nOptions that look at each call: added microseconds, nothing compacted\n")
+    print(f"{'messages':>9}{'on_event':>10}{'of an agent':>13}{'trigger_tokens':>16}")
     rows = []
     for length in LENGTHS:
-        messages = conversation(length)
-        provider = Provider(10**9)
-        base = milliseconds(provider.completion, [messages] * BATCHES)
-        listening = Compacter(on_event=lambda _: None).wrap(provider.completion)
-        triggered = Compacter(trigger_tokens=10**9).wrap(provider.completion)
-        row = {
-            "messages": length,
-            "on_event": milliseconds(listening, [messages] * BATCHES) - base,
-            "trigger_tokens": milliseconds(triggered, [messages] * BATCHES) - base,
-        }
+        row = {"messages": float(length)}
+        for name, messages, options in (
+            ("on_event", conversation(length), {"on_event": lambda _: None}),
+            ("on_event_agent", agent(length), {"on_event": lambda _: None}),
+            ("trigger_tokens", conversation(length), {"trigger_tokens": 10**9}),
+        ):
+            tokens = len(json.dumps(messages)) // 5
+            usage = {"prompt_tokens": tokens, "completion_tokens": 1}
+            reply = partial(answer, {**REPLY, "usage": usage})
+            wrapped = Compacter(**options).wrap(reply)
+            base = milliseconds(reply, [messages] * BATCHES)
+            row[name] = (milliseconds(wrapped, [messages] * BATCHES) - base) * 1e3
         rows.append(row)
-        print(f"{length:>9,}{row['on_event']:>10.3f}{row['trigger_tokens']:>16.3f}")
+        print(
+            f"{length:>9,}{row['on_event']:>10.1f}{row['on_event_agent']:>13.1f}"
+            f"{row['trigger_tokens']:>16.1f}"
+        )
     return rows
+
+
+def answer(reply: Message, *, model: str, messages: Sequence[Message]) -> Message:  # noqa: ARG001
+    """A completion that says how many tokens it has read."""
+    return reply
 
 
 def main() -> None:
@@ -262,8 +290,8 @@ def main() -> None:
                 "recalled_ms": [
                     {key: round(value, 3) for key, value in row.items()} for row in memory
                 ],
-                "watched_ms": [
-                    {key: round(value, 3) for key, value in row.items()} for row in options
+                "watched_us": [
+                    {key: round(value, 1) for key, value in row.items()} for row in options
                 ],
             }
         )

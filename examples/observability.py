@@ -14,7 +14,7 @@ from compacter.testing import ScriptedModel
 
 
 def main() -> None:
-    """Fold one long list, and show what each of them got."""
+    """Compact one long list, and show what each of them got."""
     logging.basicConfig(level=logging.INFO, stream=sys.stdout, format="log    %(message)s")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "events.jsonl"

@@ -12,14 +12,15 @@ from compacter.testing import ScriptedServer
 
 def main() -> None:
     """Forty questions, through the client and through one with other options."""
-    compacter = Compacter()
+    compacter = Compacter(summarizer="extractive")  # no second model is asked
     with ScriptedServer(
-        window=800, replies=("We see the harbour, and eat what came in with the tide. ") * 3
+        window=600, replies="We see the harbour, and eat what came in with the tide."
     ) as server:
         # An `openai.OpenAI` whose provider is a scripted model on this machine.
         plain = server.openai()
         client = compacter.wrap(plain)
-        print(f"{type(client).__name__}, and the same object as before: {client is plain}")
+        print(f"wrapped: {type(client).__name__}, a copy; the original is as it was")
+        assert client is not plain
 
         history: list[ChatCompletionMessageParam] = [
             {"role": "system", "content": "You plan journeys."}

@@ -72,7 +72,9 @@ def main() -> None:
             f"{provider.window} tokens:"
         )
         for message in sent.messages[:2]:
-            print(f"  {message['role']}: {message['content']}")
+            print(
+                f"  {message['role']}: {message['content'].partition('Quoted from it')[0].strip()}"
+            )
         print(f"{compacter.totals.rounds} compactions cost {compacter.totals.input_tokens} tokens")
 
 

@@ -48,7 +48,7 @@ completion = compacter.wrap(model.completion)
 
 @compacter.on_compaction
 def store(event: CompactionEvent) -> None:
-    """File what was folded. A summary message among it holds nothing new."""
+    """File what was compacted. A summary message among it holds nothing new."""
     rows = [
         (message["role"], message["content"]) for message in event.discarded if message["content"]
     ]
@@ -89,7 +89,7 @@ def main() -> None:
         )
     stored = database.execute("select count(*) from said").fetchone()[0]
     print(
-        f"{compacter.totals.rounds} compactions; {stored} messages left the request and were stored"
+        f"{compacter.totals.rounds} compaction; {stored} messages left the request and were stored"
     )
     print(say("What did we say about firm 2?"))
 

@@ -1,5 +1,5 @@
-"""A model gets a tool that searches the whole conversation, folded or not: OpenAI's and Anthropic's
-tool loops.
+"""A model gets a tool that searches the whole conversation, compacted or not: OpenAI's and
+Anthropic's tool loops.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def as_anthropic(model: ScriptedModel) -> Callable[..., Any]:
 
 
 def main() -> None:
-    """Talk until the beginning is folded, and ask about it."""
+    """Talk until the beginning is compacted, and ask about it."""
     models = ScriptedModel(window=600, replies=thinks), ScriptedModel(window=600, replies=thinks)
     loops = (
         ("OpenAI", openai_turn, compacter.wrap(models[0].completion)),

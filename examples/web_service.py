@@ -1,7 +1,7 @@
 """A web service that keeps nothing: the browser sends the whole conversation with each request.
 
-The service's own code knows nothing of compaction. Its Compacter remembers what it has folded, so
-that a conversation pays for each fold once; without the memory it pays again and again.
+The service's own code knows nothing of compaction. Its Compacter remembers what it has compacted,
+so that a conversation pays for each compaction once; without the memory it pays again and again.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def main() -> None:
             server.shutdown()
         print(
             f"{name:>12}: {held} messages, {model.rejected:>2} refused, "
-            f"{compacter.totals.rounds:>2} folds, "
+            f"{compacter.totals.rounds:>2} compactions, "
             f"{compacter.totals.summarizer_calls:>3} requests for summaries"
         )
 

@@ -19,6 +19,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import zipfile
+from email import message_from_bytes
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -45,6 +47,19 @@ for block in blocks:
 USES = {
     "": """
 import subprocess, sys
+import litellm
+from compacter.testing import ScriptedServer
+tool = {"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}
+history = [
+    {"role": ("user", "assistant")[turn % 2], "content": f"Number {turn}. " + "word " * 9}
+    for turn in range(61)
+]
+with ScriptedServer(window=400) as server:
+    reply = compacter.Compacter(summarizer="extractive").wrap(litellm.completion)(
+        model="openai/any", messages=history, tools=[tool], api_base=f"{server.url}/v1", api_key="-"
+    )
+assert reply.choices[0].message.content, reply
+assert [request.refused for request in server.model.requests] == [True, False]
 from pathlib import Path
 said = subprocess.run([Path(sys.executable).with_name("compacter")], capture_output=True, text=True)
 assert said.returncode == 2 and "llm-compacter[cli]" in said.stderr, said
@@ -106,6 +121,14 @@ def interpreters() -> dict[str, str]:
     return found
 
 
+def project_urls(wheel: Path) -> list[str]:
+    """The addresses that the package's page would show."""
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (one for one in archive.namelist() if one.endswith(".dist-info/METADATA"))
+        about = message_from_bytes(archive.read(name))
+    return about.get_all("Project-URL", [])
+
+
 def check(wheel: Path, python: str, extra: str, folder: Path) -> str:
     """Install the wheel with one extra into a new environment and use it.
 
@@ -162,6 +185,11 @@ def main() -> int:
     )
     parser.add_argument("wheel", type=Path)
     parser.add_argument(
+        "--publish",
+        action="store_true",
+        help="also refuse a wheel whose page would have no addresses of the project",
+    )
+    parser.add_argument(
         "--python",
         action="append",
         choices=VERSIONS,
@@ -171,6 +199,11 @@ def main() -> int:
     named = re.fullmatch(r"llm_compacter-[^-]+-py3-none-any\.whl", arguments.wheel.name)
     if not (named and arguments.wheel.is_file()):
         parser.error(f"{arguments.wheel} is no wheel of compacter: make wheel")
+    if arguments.publish and not project_urls(arguments.wheel):
+        parser.error(
+            f"{arguments.wheel.name} names no address of the project: set ADDRESS in"
+            " middleware/compacter/manual.py"
+        )
     versions = arguments.python or VERSIONS
     present = interpreters()
     if not present.keys() & set(versions):

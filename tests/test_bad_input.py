@@ -197,9 +197,42 @@ class TestOptions:
 
 class TestWhatIsNoCall:
     @pytest.mark.parametrize("target", [None, 7, "gpt-4o", [], object(), Compacter, dict])
-    def test_something_not_callable_is_told_what_is_supported(self, target: Any) -> None:
-        with pytest.raises(TypeError, match="messages_param"):
+    def test_something_not_callable_is_told_so_in_one_sentence_with_a_link(
+        self, target: Any
+    ) -> None:
+        with pytest.raises(
+            TypeError, match=r"^compacter cannot wrap .{1,110}clients\.md\)$"
+        ) as told:
             Compacter().wrap(target)
+        assert ". " not in str(told.value)
+
+    @pytest.mark.parametrize("asynchronous", [False, True])
+    async def test_a_function_of_mere_options_that_gets_no_messages_is_told_once(
+        self, asynchronous: bool, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        def ask(**options: Any) -> str:
+            return "ok"
+
+        async def aask(**options: Any) -> str:
+            return "ok"
+
+        call: Any = Compacter().wrap(aask if asynchronous else ask)
+        for _ in range(2):
+            reply = call(model="m", history=[{"role": "user", "content": "hi"}])
+            assert (await reply if asynchronous else reply) == "ok"
+        (record,) = caplog.records
+        assert record.levelname == "WARNING"
+        assert "was passed model, history" in record.getMessage()
+
+    @pytest.mark.parametrize("name", ["messages", "input", "contents"])
+    def test_one_that_gets_them_under_a_usual_name_is_told_nothing(
+        self, name: str, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        def ask(**options: Any) -> str:
+            return "ok"
+
+        Compacter().wrap(ask)(**{name: [{"role": "user", "content": "hi"}]})
+        assert caplog.records == []
 
     def test_what_is_next_to_a_client_or_a_function_is_told_what_was_meant(self) -> None:
         openai = pytest.importorskip("openai")

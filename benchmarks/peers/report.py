@@ -65,11 +65,11 @@ _HEAD = """\
 # Benchmarks
 
 The same work for compacter and for what else there is, in one run: `make peers`. Each peer is set up as its own manual
-advises, in an [adapter](https://github.com/m-mizutani/gollem) of at most 60 lines that says what was chosen and why. Timed rounds go
+advises, in an [adapter](https://github.com/m-mizutani/gollem) of at most 90 lines that says what was chosen and why. Timed rounds go
 from one peer to the next, and the best round of each counts. A figure that is not ours to win is here all the same, and
 named under its table.
 
-*compacter without quotes* is compacter with `recall=None`: no peer quotes what was folded ([recall](recall.md)), and
+*compacter without quotes* is compacter with `recall=None`: no peer quotes what was compacted ([recall](recall.md)), and
 quotes cost time and tokens. *twenty lines* is what everybody writes first: catch the error, summarise, try again.
 *gollem (port)* is the Go middleware that compacter is modelled on, ported from its documented behaviour.
 
@@ -233,13 +233,15 @@ def _fold(results: Results, pictures: Path) -> str:
     if not _places(results, "fold"):
         return ""
     values = {peer: ms * 1e6 for peer, ms in _figures(results, "fold/2000", "ms").items()}
-    (pictures / "fold.svg").write_text(bars("One compaction of 2,000 messages", values, _time))
+    (pictures / "compaction.svg").write_text(
+        bars("One compaction of 2,000 messages", values, _time)
+    )
     plans, _unused = _matrix(results, "plan", "ms", 1e6)
     table, lost = _matrix(results, "fold", "ms", 1e6)
     return _chapter(
         "One compaction",
         (
-            "Choosing what to fold, which `Compacter.plan` does alone; the others do not "
+            "Choosing what to compact, which `Compacter.plan` does alone; the others do not "
             "tell it apart from the rest:"
         ),
         plans,
@@ -247,8 +249,8 @@ def _fold(results: Results, pictures: Path) -> str:
         "list that goes out against the provider's\n"
         "rules, checks the summary's claims, and fills what is left of its room with "
         "lines quoted from the conversation. A real\n"
-        "summary takes seconds. deepagents and context-guardian write what they fold to files.\n",
-        f"![One compaction]({pictures.name}/fold.svg)\n",
+        "summary takes seconds. deepagents and context-guardian write what they compact to files.\n",
+        f"![One compaction]({pictures.name}/compaction.svg)\n",
         table,
         lost,
     )
@@ -304,7 +306,7 @@ def _grow(results: Results, pictures: Path) -> str:
         "server does. *Never read*: messages that\n"
         "left the request and were never shown to the summarizer; litellm has none. "
         "Quotes come where a question\n"
-        "bears on what was folded, and no prompt cache holds them: compare the row "
+        "bears on what was compacted, and no prompt cache holds them: compare the row "
         "without them. *A turn*: time with\n"
         "all that this benchmark itself does, two peers running at once. A peer that "
         "was stopped after so many seconds is not\n"
@@ -344,7 +346,7 @@ def _answers(results: Results, _: Path) -> str:
     ]
     return _chapter(
         "Answers that reach the model",
-        "Sixty facts of six made-up chats of 40,000 characters, told in their first "
+        "Sixty facts of six made-up chats of 40,000 characters, stated in their first "
         "half among some hundred sentences of the\n"
         "same kind, and each asked for at the end: does the sentence stand in the "
         "request, word for word? The window is a share\n"
@@ -484,13 +486,10 @@ def _detect(results: Results, _: Path) -> str:
     ]
     return _chapter(
         "Is it a token limit?",
-        "Real error texts of providers, gateways and servers; those of the peers that "
-        "do not look at errors are not here. The\n"
-        "texts are third parties' and not part of this project, and compacter's "
-        "detector was written with them at hand, so\n"
-        "expect a little less on texts that it has not seen. One of them is told by an "
-        "exception group alone, which this run\n"
-        "does not build.",
+        "Errors that users of providers, gateways and servers have reported, each with its "
+        "source\n([`errors.jsonl`](../benchmarks/errors.jsonl)). Most wordings were known when "
+        "compacter's detector was written, as to the authors of the\nothers. Peers that do not "
+        "look at errors are not here.",
         _table(["", "found", "false alarms"], rows),
         _lost(ahead),
     )
@@ -614,7 +613,7 @@ def _live(results: Results, _: Path) -> str:
             "",
             "conversations",
             "kept a message",
-            "the folding call",
+            "the compacting call",
             "the next call",
             "summaries at the next call",
         ]
@@ -622,7 +621,11 @@ def _live(results: Results, _: Path) -> str:
             f"### {int(count):,} conversations of {int(size):,} messages\n",
             _table(head, rows),
         ]
-        names = {"bytes": "kept a message", "first": "the folding call", "again": "the next call"}
+        names = {
+            "bytes": "kept a message",
+            "first": "the compacting call",
+            "again": "the next call",
+        }
         parts.append(
             _lost(
                 [
@@ -633,7 +636,7 @@ def _live(results: Results, _: Path) -> str:
         )
     return _chapter(
         "Many conversations",
-        "Each is twice the window, folded once, and sent again in full, as a server's "
+        "Each is twice the window, compacted once, and sent again in full, as a server's "
         "clients do; as many of them as fit into\n"
         "four seconds. *Kept*: what `tracemalloc` counts beside the caller's own "
         "messages while the conversation lives, spread\n"

@@ -2,7 +2,7 @@
 megabytes on the disk.
 
 ``python weigh.py llm-compacter`` prints a line of JSON. Counted are the files that the wheels list,
-without the bytecode that is made of them later; followed are the requirements without extras. A
+without the bytecode that is made of them later; followed are the requirements without extras of its own. A
 second name is left out, with whatever nothing else needs.
 """
 
@@ -22,11 +22,14 @@ OWN = Path(__file__).parents[2] / "middleware" / "compacter"
 def needed(package: str, without: str = "") -> set[str]:
     """The distribution and all that it requires, by their normalised names."""
     found: set[str] = set()
-    pending = [package]
+    followed: set[tuple[str, str]] = set()
+    pending = [(package, "")]
     while pending:
-        name = re.sub(r"[-_.]+", "-", pending.pop()).lower()
-        if name in found or name == without:
+        wanted, extra = pending.pop()
+        name = re.sub(r"[-_.]+", "-", wanted).lower()
+        if (name, extra) in followed or name == without:
             continue
+        followed.add((name, extra))
         try:
             requires = metadata.requires(name) or []
         except metadata.PackageNotFoundError:
@@ -34,8 +37,8 @@ def needed(package: str, without: str = "") -> set[str]:
         found.add(name)
         for line in requires:
             one = Requirement(line)
-            if one.marker is None or one.marker.evaluate({"extra": ""}):
-                pending.append(one.name)
+            if one.marker is None or one.marker.evaluate({"extra": extra}):
+                pending += [(one.name, named) for named in ("", *one.extras)]
     return found
 
 

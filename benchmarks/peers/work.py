@@ -296,7 +296,7 @@ def setting(make: Make, *, options: Found) -> Found:
 
 
 class ProviderError(Exception):
-    """As an SDK raises it: a text, a status, a body."""
+    """As an SDK raises it: a text, a status, a code."""
 
     def __init__(self, text: str, status: int | None, code: Any) -> None:
         super().__init__(text)
@@ -305,26 +305,18 @@ class ProviderError(Exception):
 
 
 def detect(make: Make, *, file: str) -> Found:
-    """Token limits found, and false alarms, among real error texts. Others' texts: they are not
-    part of the project.
-    """
+    """Token limits found, and false alarms, among the errors of ``benchmarks/errors.jsonl``."""
     peer = make(Summarizer().settings(1_000))
-    counts = {"overflow": [0, 0], "not_overflow": [0, 0]}
+    counts = {True: [0, 0], False: [0, 0]}
     for line in Path(file).read_text(encoding="utf-8").splitlines():
         case = json.loads(line)
-        if case["ambiguous"]:
-            continue
-        error = ProviderError(case["message"], case["http_status"], case["code"])
-        for link in reversed(case.get("chain") or []):  # What it was raised from.
-            inner = ProviderError(link["message"], link.get("http_status"), None)
-            inner.__cause__ = error.__cause__
-            error.__cause__ = inner
-        answer = peer.detects(error, f"{case['code'] or ''} {case['message']}")
+        error = ProviderError(case["text"], case["status"], case["code"])
+        answer = peer.detects(error, f"{case['code'] or ''} {case['text']}")
         if answer is None:
             return {}
-        counts[case["kind"]][0] += answer
-        counts[case["kind"]][1] += 1
-    return {"found": counts["overflow"], "alarms": counts["not_overflow"]}
+        counts[case["token_limit"]][0] += answer
+        counts[case["token_limit"]][1] += 1
+    return {"found": counts[True], "alarms": counts[False]}
 
 
 TASKS: dict[str, Callable[..., Found]] = {

@@ -130,7 +130,7 @@ class Picture:
         if event.ledger:
             table.add_row("verbatim", Text(excerpt(event.ledger, 300), "italic"))
         name = event.strategy + (" (fallback)" if event.fallback else "")
-        title = f"turn {context.turn}: folded by {name}, round {event.attempt}"
+        title = f"turn {context.turn}: compacted by {name}, round {event.attempt}"
         self.console.print(Panel(table, title=title, border_style="magenta", title_align="left"))
         self.doing("the model reads the folded history and answers")
 

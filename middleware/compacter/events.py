@@ -108,7 +108,7 @@ class CompactionEvent(Event):
     fallback: bool = False
     """Whether the result is the fallback's, as there was no summary."""
     ratio: float
-    """Share of the compactable size that was folded."""
+    """Share of the compactable size that was compacted."""
     messages_before: int
     """Number of messages before."""
     messages_after: int
@@ -135,7 +135,7 @@ class CompactionEvent(Event):
 
     @property
     def sentence(self) -> str:
-        """Such as "folded 38 of 52 messages, 9,752 to 2,605 characters, gpt-4o, 1.2 s"."""
+        """Such as "compacted 38 of 52 messages, 9,752 to 2,605 characters, gpt-4o, 1.2 s"."""
         before = self.messages_before
         after = self.messages_after
         if not before:  # The history was kept by the server, which compacted it.
@@ -145,7 +145,7 @@ class CompactionEvent(Event):
                 self.model,
                 f"{self.duration:.1f} s",
             )
-        verb = "folded"
+        verb = "compacted"
         count = len(self.discarded) or before - after + 1
         if after == before and self.strategy not in ("summarize", "truncate"):
             verb = "shortened"
@@ -167,7 +167,7 @@ class CompactionStarted(Event):
     original_data_size: int
     """Size of all messages, in characters."""
     head_size: int
-    """Size of the messages to be folded, in characters."""
+    """Size of the messages to be compacted, in characters."""
     limit: int | None = None
     """Limit in tokens, as the provider's error stated it."""
     requested: int | None = None
@@ -175,10 +175,10 @@ class CompactionStarted(Event):
 
     @property
     def sentence(self) -> str:
-        """Such as "about to fold 6,800 of 9,752 characters, gpt-4o, 900 tokens allowed, 2,432
+        """Such as "about to compact 6,800 of 9,752 characters, gpt-4o, 900 tokens allowed, 2,432
         requested".
         """
-        what = f"about to fold {self.head_size:,} of {self.original_data_size:,} characters"
+        what = f"about to compact {self.head_size:,} of {self.original_data_size:,} characters"
         return _listed(what, self.model, _stated(self.limit, self.requested))
 
 
@@ -226,14 +226,14 @@ class CompactionSkipped(Event):
         "unknown_window",
         "history_changed",
     ]
-    """In this order: no message may be folded; vetoed by ``before_compaction``; too soon after the
-    last compaction; the last one did not help; ``trigger_tokens`` is a share of an unknown window;
-    the ``History`` was changed meanwhile."""
+    """In this order: no message may be compacted; vetoed by ``before_compaction``; too soon after
+    the last compaction; the last one did not help; ``trigger_tokens`` is a share of an unknown
+    window; the ``History`` was changed meanwhile."""
 
     @property
     def sentence(self) -> str:
-        """Such as "no compaction: nothing to fold"."""
-        return f"no compaction: {self.reason.replace('_', ' ')}"
+        """Such as "no compaction: nothing to compact"."""
+        return f"no compaction: {self.reason.replace('_', ' ').replace('fold', 'compact')}"
 
 
 class PreparationFailed(Event):
@@ -278,7 +278,7 @@ class CompactionReused(Event):
 
 
 class PassagesRecalled(Event):
-    """Sent with a request that contains quotes of folded messages."""
+    """Sent with a request that contains quotes of compacted messages."""
 
     passages: int
     """Number of passages."""
@@ -396,7 +396,7 @@ class Totals:
     prepared_used: int = 0
     """Number of times that one of them was put in force."""
     recalled: int = 0
-    """Number of requests with quotes of folded messages."""
+    """Number of requests with quotes of compacted messages."""
     failures: int = 0
     """Number of summaries that were refused or failed."""
     given_up: int = 0

@@ -418,7 +418,7 @@ class History(MutableSequence[Message]):
         if not result.changed:
             if forced and (budget is None or not result.fits):
                 raise CompactionError(
-                    "the history is too short to compact: none of its messages can be folded"
+                    "the history is too short to compact: none of its messages can be compacted"
                 )
             return result
         if not self.install(version, result.messages, own.options.redaction):

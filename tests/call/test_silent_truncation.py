@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from functools import partial
+from typing import Any, NoReturn
 
 import pytest
 from tests.conversations import Chat, talk
 
 from compacter import Compacter, CompactionEvent, History
 from compacter.call.sizes import expected_tokens
+from compacter.call.wrap import WrappedFunction
 from compacter.compaction.plan import Calibration
 from compacter.events import SilentTruncation
 from compacter.messages.openai import OpenAIFormat
@@ -36,6 +38,26 @@ def test_a_cut_prompt_is_told_without_a_trigger_and_the_reply_is_handed_out() ->
     assert event.prompt_tokens == 1_000
     assert event.expected_tokens > 3_900
     assert len(model.requests) == 1
+
+
+@pytest.mark.parametrize("tokens", [None, 900])
+def test_a_hook_does_not_have_each_quiet_call_read(
+    monkeypatch: pytest.MonkeyPatch, tokens: int | None
+) -> None:
+    monkeypatch.setattr(WrappedFunction, "read", never)
+    usage = {"usage": {"prompt_tokens": tokens}} if tokens else {}
+    compacter, events = listening()
+    reply = {"choices": [], **usage}
+    assert compacter.wrap(partial(answer, reply))(messages=talk(20, 150)) is reply
+    assert events == []
+
+
+def never(*_: Any, **__: Any) -> NoReturn:
+    raise AssertionError("the call is read")
+
+
+def answer(reply: Any, messages: Any) -> Any:
+    return reply
 
 
 async def test_so_it_is_in_an_async_program_with_an_async_hook() -> None:

@@ -8,9 +8,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pydantic import BaseModel
+from tests.dialects import DIALECTS, Dialect
 
 from compacter.call.recover import Policy
 from compacter.call.request import ConversationState, Request
+from compacter.call.sizes import may_be_cut
 from compacter.compaction.plan import Calibration
 from compacter.effects import AskSummarizer, Call, Quote
 from compacter.events import CompactionFailed, CompactionSkipped, SilentTruncation
@@ -508,3 +511,46 @@ def test_a_history_is_large_by_its_characters_or_its_messages(
 ) -> None:
     messages = [{"content": "x" * (size // count)}] * count
     assert is_large(messages) is large
+
+
+class TestWhetherAPromptMayHaveBeenCut:
+    """Decided without reading the messages, and never "no" where reading them would say "yes"."""
+
+    @pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
+    @pytest.mark.parametrize("repeats", [1, 40])
+    def test_no_text_of_any_format_is_overlooked(self, dialect: Dialect, repeats: int) -> None:
+        call = ("c1", "look", {"at": 'the "sky"\n' * 30})
+        said = "A sentence that a user may say. " * 3
+        messages = [
+            *[dialect.user(said), dialect.answer(said)] * repeats,
+            *dialect.calls([call]),
+            *dialect.results([("c1", "look", said * 9)]),
+        ]
+        request = Request(format=dialect.format, original=messages, messages=messages)
+        texts = sum(map(len, request.texts))
+        assert may_be_cut(messages, int(texts / 7.2))
+        assert may_be_cut(messages, int(texts / 7.2), overhead=1)
+        assert not may_be_cut(messages, texts)
+
+    def test_what_stands_beside_the_messages_counts(self) -> None:
+        messages = messages_of(700)
+        assert not may_be_cut(messages, 110)
+        assert may_be_cut(messages, 110, overhead=100)
+        assert may_be_cut(messages, 110, beside=[[{"description": "x" * 100}]])
+
+    def test_objects_of_a_reply_are_weighed_with_their_further_members(self) -> None:
+        class Reply(BaseModel, extra="allow"):
+            role: str = "assistant"
+            content: str | None = None
+            tool_calls: list[Any] | None = None
+
+        said: list[Any] = [*messages_of(70), Reply(content="x" * 700)]
+        assert may_be_cut(said, 100)
+        assert not may_be_cut(said, 200)
+        nested = Reply.model_validate({"tool_calls": [Reply(content="x" * 700)], "note": "y" * 700})
+        assert may_be_cut([nested], 195)
+        assert not may_be_cut([nested], 400)
+
+    @pytest.mark.parametrize("messages", ["text", None, [object()], [{"content": object()}]])
+    def test_what_cannot_be_weighed_may_have_been_cut(self, messages: object) -> None:
+        assert may_be_cut(messages, 10**9)

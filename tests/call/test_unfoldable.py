@@ -339,7 +339,7 @@ class TestTheNoteOnGivingUp:
 
     def test_too_few_rounds(self) -> None:
         note = self.note(talk(61), settings={"max_retries": 0})
-        assert ", which may be folded: " in note
+        assert ", which may be compacted: " in note
         assert "a larger max_retries" in note
 
     def test_no_text_of_a_message_is_in_it(self) -> None:
@@ -466,10 +466,10 @@ class TestTheAdvice:
     @pytest.mark.parametrize(
         ("asked", "limit", "part", "size"),
         [
-            ({}, 1_000, "message 1 of 2, which may be folded", 900),
-            ({"overhead": 900}, None, "message 1 of 2, which may be folded", 900),
+            ({}, 1_000, "message 1 of 2, which may be compacted", 900),
+            ({"overhead": 900}, None, "message 1 of 2, which may be compacted", 900),
             ({"overhead": 901}, None, "tools and other options beside the messages", 901),
-            ({"saved": 100}, None, "message 1 of 2, which may be folded", 900),
+            ({"saved": 100}, None, "message 1 of 2, which may be compacted", 900),
         ],
     )
     def test_names_the_largest_part(

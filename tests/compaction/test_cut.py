@@ -128,7 +128,7 @@ def test_a_summary_message_is_no_turn_and_alone_no_head() -> None:
     talk = [prior, *history("auau")]
     found = compacter.plan(talk, wire_format="openai")
     assert found.prior in (0, None)
-    # what would be folded is more than the summary, or nothing.
+    # what would be compacted is more than the summary, or nothing.
     assert found.folded != (0,)
 
 

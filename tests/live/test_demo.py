@@ -32,5 +32,5 @@ def test_the_demo_folds_and_answers_each_turn(root: Path) -> None:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "refused by the server" in done.stdout
-    assert "folded by" in done.stdout
+    assert "compacted by" in done.stdout
     assert "3 of 3" in done.stdout

@@ -59,7 +59,7 @@ def test_axe_finds_no_violation(
 
 def test_a_phone_shows_what_is_known_of_the_line(browser: Browser, report: Path) -> None:
     shown = opened(browser, report, PHONE)
-    assert shown.get_by_text("sizes are known at folds").first.is_visible()
+    assert shown.get_by_text("sizes are known at compactions").first.is_visible()
 
 
 @pytest.mark.parametrize("size", [(320, 600), PHONE, DESK], ids=["narrow", "phone", "desk"])

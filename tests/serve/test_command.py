@@ -90,7 +90,7 @@ def test_options_come_from_the_command_line(root: Path, openai_server: Any, talk
         with pytest.raises(openai.BadRequestError):
             ask(found[1], talk())
         assert "report at" in process.stderr.readline()
-        assert "would fold" in process.stderr.readline()
+        assert "would compact" in process.stderr.readline()
         process.kill()
 
 

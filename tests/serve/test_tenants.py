@@ -129,7 +129,7 @@ def test_health_and_totals_are_told(serve: Serve, openai_server: Any, talk: Talk
         for event in json.loads(told)["events"]
         if event["event"] == "CompactionEvent"
     ] == ["summarize"]
-    assert any(line.startswith("folded ") for line in serving.lines)
+    assert any(line.startswith("compacted ") for line in serving.lines)
 
 
 @pytest.mark.parametrize("texts", [False, True])

@@ -22,6 +22,7 @@ from compacter.call.sizes import (
     calibrate,
     fills_window,
     learn,
+    may_be_cut,
     missing_tokens,
     request_tokens,
     room_for_quotes,
@@ -564,7 +565,11 @@ class Policy:
         """Return whether a server that read ``tokens`` has silently truncated the prompt, and send
         an event if so.
         """
-        expected = missing_tokens(self.request, tokens, self.calibration)
+        request = self.request
+        unread = request.read is None
+        if unread and not may_be_cut(request.sent, tokens, overhead=request.overhead):
+            return False
+        expected = missing_tokens(request, tokens, self.calibration)
         if expected is None:
             return False
         yield from Emit(

@@ -305,6 +305,6 @@ def _kind(request: Request, index: int) -> tuple[str, str]:
         return "a tool result", (
             "have the tool return less, or strategy=[ClearToolResults(), Summarize()]"
         )
-    return "which may be folded", (
+    return "which may be compacted", (
         "a larger max_retries or compact_ratio, or a smaller preserve_recent_turns"
     )

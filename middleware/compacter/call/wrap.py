@@ -21,7 +21,7 @@ from compacter.call.nested import GiveUps, gave_up_since, mark_given_up
 from compacter.call.prepare import threshold
 from compacter.call.recover import Policy
 from compacter.call.request import ConversationState, Request
-from compacter.call.sizes import expected_tokens
+from compacter.call.sizes import expected_tokens, may_be_cut
 from compacter.call.state import State
 from compacter.call.wrapped_call import WrappedCall
 from compacter.compaction.plan import Calibration
@@ -58,6 +58,8 @@ class WrappedFunction:
         self.returns_awaitable = False
         """Whether the plain function has returned an awaitable; later calls are then handled as
         async ones."""
+        self.is_checked = False
+        """Whether it was checked that a call without messages has them under another name."""
 
     # -- the wrappers: a quiet call creates no objects ---------------------------------------------
 
@@ -83,6 +85,8 @@ class WrappedFunction:
                 return self._with(kwargs.pop(OWN_OPTIONS)).synchronous()(*args, **kwargs)
             count_call()
             given = kwargs[param] if param in kwargs else messages(args, kwargs)
+            if given is None and not self.is_checked:
+                self._check_messages(args, kwargs)
             if not idle() or (type(given) is not list and binding.needs_list(args, kwargs)):
                 if self.returns_awaitable:
                     return self._handle(ASYNC, args, kwargs)
@@ -100,9 +104,9 @@ class WrappedFunction:
                     return self._shaped(shape, raw, given, args, kwargs)
                 found = detect_in_reply(raw)
                 if found is None:
-                    if event_hooks:
-                        run(self._look_for_cut(SYNC, raw, args, kwargs))
                     tokens = note(raw, given)
+                    if event_hooks and self._may_be_cut(tokens, given, args, kwargs):
+                        run(self._look_for_cut(SYNC, raw, args, kwargs))
                     if prepares and self._may_prepare(tokens, given, kwargs):
                         run(self._prepare(SYNC, tokens, args, kwargs))
                     return raw
@@ -126,11 +130,29 @@ class WrappedFunction:
                 return await self._with(kwargs.pop(OWN_OPTIONS)).asynchronous()(*args, **kwargs)
             count_call()
             given = kwargs[param] if param in kwargs else messages(args, kwargs)
+            if given is None and not self.is_checked:
+                self._check_messages(args, kwargs)
             if not idle() or (type(given) is not list and binding.needs_list(args, kwargs)):
                 return await self._handle(ASYNC, args, kwargs)
             return await self._awaited(function(*args, **kwargs), given, args, kwargs)
 
         return call
+
+    def _check_messages(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Tell, at the first call, that a function of mere ``**options`` is passed no messages."""
+        self.is_checked = True
+        binding = self.binding.of_call(args, kwargs)
+        if binding.vendors or binding.accepts is not None or binding.messages(args, kwargs):
+            return
+        name = getattr(self.function, "__qualname__", type(self.function).__qualname__)
+        known = ", ".join([*binding.positional[: len(args)], *kwargs]) or "nothing by name"
+        self.state.log.write(
+            "warning",
+            "compacter.no_messages",
+            f"{name} was called without messages, so its calls are not compacted: it was passed "
+            f'{known}; name the argument that has them: wrap(function, messages_param="...")',
+            {"function": name},
+        )
 
     def _with(self, options: object) -> WrappedFunction:
         """Return the same with other options. Raises ``ConfigurationError`` if they are invalid."""
@@ -219,9 +241,9 @@ class WrappedFunction:
                 return await self._opened(ASYNC, raw, args, kwargs)
             found = detect_in_reply(raw)
             if found is None:
-                if self.state.event_hooks:
-                    await self._look_for_cut(ASYNC, raw, args, kwargs)
                 tokens = self._note(raw, given)
+                if self.state.event_hooks and self._may_be_cut(tokens, given, args, kwargs):
+                    await self._look_for_cut(ASYNC, raw, args, kwargs)
                 if self.state.prepares and self._may_prepare(tokens, given, kwargs):
                     await self._prepare(ASYNC, tokens, args, kwargs)
                 return raw
@@ -343,6 +365,17 @@ class WrappedFunction:
         if not any(note.startswith("compacter ") for note in notes_of(refused.error)):
             add_note(refused.error, f"compacter did nothing: {reason}")
         raise refused.error
+
+    def _may_be_cut(
+        self, tokens: int | None, given: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> bool:
+        """Return whether the server may have truncated the prompt of a quiet call. A quick
+        estimate.
+        """
+        if not tokens:
+            return type(given) is not list  # Otherwise the reply has no usage.
+        beside = [value for value in (*args, *kwargs.values()) if value is not given]
+        return may_be_cut(given, tokens, beside=beside)
 
     async def _look_for_cut(
         self, io: IO, raw: Any, args: tuple[Any, ...], kwargs: dict[str, Any]

@@ -18,33 +18,20 @@ from typing import Any, TypeVar, cast
 from compacter.call.arguments import bind
 from compacter.call.state import State
 from compacter.call.wrap import WRAPPED_BY, wrap_function
-from compacter.messages.format import FORMATS
+from compacter.manual import page
 from compacter.objects import with_special_methods
 
 T = TypeVar("T")
 
-SUPPORTED = (
-    "clients: openai (OpenAI, AzureOpenAI and their async forms), anthropic "
-    "(Anthropic, AnthropicBedrock, "
-    "AnthropicVertex and their async forms), google.genai.Client and its aio, "
-    "boto3's bedrock-runtime, "
-    "litellm.Router; models of LangChain, LlamaIndex, DSPy, smolagents, Haystack, "
-    "AutoGen, Agent Framework, CrewAI and "
-    "instructor; and functions, sync, async or streaming, litellm's among them: "
-    "plain functions, bound methods, "
-    "functools.partial and callable objects whose messages argument is called "
-    "messages, input or contents. "
-    'Another argument: wrap(function, messages_param="history"). Where the wire '
-    "format cannot be recognised: "
-    f"wrap(function, wire_format=...), one of {', '.join(map(repr, FORMATS))}"
-)
+CLIENTS_PAGE = page("clients")
+"""Page of the manual with all that can be wrapped."""
 
 
 def wrap(state: State, target: T, *, messages_param: str | None, wire_format: str | None) -> T:
     """Return the wrapped target. One that is already wrapped is returned unchanged, with a warning
     if by another.
 
-    Raises ``TypeError`` that lists the supported targets.
+    Raises ``TypeError`` with the page of the manual that lists what can be wrapped.
     """
     around = _wrapped_by(target)
     if around is not None:
@@ -93,7 +80,7 @@ def _wrapped(state: State, target: T, *, messages_param: str | None, wire_format
     candidate: Any = target
     if not callable(candidate) or inspect.isclass(candidate):
         raise TypeError(
-            f"compacter cannot wrap {_described(target)}. {_hint(target)}It wraps {SUPPORTED}"
+            f"compacter cannot wrap {_described(target)}: {_hint(target)} ({CLIENTS_PAGE})"
         )
     binding = bind(candidate, messages_param=messages_param, wire_format=wire_format)
     if binding is None:
@@ -104,12 +91,11 @@ def _wrapped(state: State, target: T, *, messages_param: str | None, wire_format
         )
         where = "has no parameter called messages, input or contents"
         if names:
-            raise TypeError(
-                f"{_described(target)} {where}. Name the one that takes the messages, out of "
-                f"{names}: "
+            where += (
+                f"; name the one that takes the messages, out of {names}: "
                 'wrap(function, messages_param="...") or @compacted(messages_param="...")'
             )
-        raise TypeError(f"{_described(target)} {where}. compacter wraps {SUPPORTED}")
+        raise TypeError(f"{_described(target)} {where} ({CLIENTS_PAGE})")
     own = (
         None
         if inspect.isroutine(candidate)
@@ -165,8 +151,7 @@ def _adapted_method(state: State, target: MethodType) -> Any:
     if wrapped is None:
         hint = _BY_THE_CLIENT if target.__name__ in ("tool_runner", "thread") else ""
         raise TypeError(
-            f"{_described(target)} sends no messages that compacter knows. {hint}It "
-            f"wraps {SUPPORTED}"
+            f"{_described(target)} sends no messages that compacter knows{hint} ({CLIENTS_PAGE})"
         )
     return wrapped
 
@@ -200,7 +185,7 @@ _RESOURCES = {
 }
 """Class with methods that can be wrapped one by one -> its adapter, which has ``wrap_method``."""
 
-_BY_THE_CLIENT = "It calls messages.create of its client, so wrap the client. "
+_BY_THE_CLIENT = "; it calls messages.create of its client, so wrap the client"
 
 
 def _client_of(kind: type) -> str | None:
@@ -259,11 +244,12 @@ def _called_on(target: object, method: FunctionType) -> Any:
 
 def _hint(target: object) -> str:
     if inspect.isclass(target):
-        return "It is a class: wrap an object of it. "
+        return "it is a class, so wrap an object of it"
     if inspect.isawaitable(target):
-        return "It is the result of a call: wrap the function. "
-    part = any(map(_resource_of, type(target).__mro__))
-    return "It is a part of a client: wrap the client, or one of its methods. " if part else ""
+        return "it is the result of a call, so wrap the function"
+    if any(map(_resource_of, type(target).__mro__)):
+        return "it is a part of a client, so wrap the client, or one of its methods"
+    return "pass a function that takes messages, or the client of an SDK"
 
 
 def _described(target: object) -> str:

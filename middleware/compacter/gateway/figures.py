@@ -19,21 +19,21 @@ from compacter.events import (
 
 COUNTERS = {
     "refusals": "Requests that the provider refused as too long",
-    "folds": "Histories that were folded",
-    "prepared": "Histories that were folded ahead, in the background",
-    "prepared_used": "Folds made ahead that were put in force",
-    "preparations_failed": "Folds made ahead that could not be had",
-    "records_reused": "Calls that began from a summary made earlier: what folding has saved",
-    "memory_hits": "Refused requests that went on with what another call had just folded",
+    "folds": "Histories that were compacted",
+    "prepared": "Histories that were compacted ahead, in the background",
+    "prepared_used": "Compactions made ahead that were put in force",
+    "preparations_failed": "Compactions made ahead that could not be had",
+    "records_reused": "Calls that began from a summary made earlier: what compacting has saved",
+    "memory_hits": "Refused requests that went on with what another call had just compacted",
     "memory_failures": "Operations of the memory that failed; the call went on without it",
-    "tokens_saved": "Estimated input tokens by which folding made requests smaller",
+    "tokens_saved": "Estimated input tokens by which compacting made requests smaller",
     "summary_tokens": "Tokens that the summarizer has read and written",
     "summary_cost_usd": "USD for summaries, as far as prices are known",
     "summary_failures": "Summaries that were refused or could not be had",
-    "fallbacks": "Folds that had to do without a model's summary",
-    "quotes": "Requests that passages of the folded part were quoted in",
+    "fallbacks": "Compactions that had to do without a model's summary",
+    "quotes": "Requests that passages of the compacted part were quoted in",
     "output_limits_lowered": "Requests whose output limit was lowered",
-    "not_foldable": "Refused requests of which nothing could be folded",
+    "not_foldable": "Refused requests of which nothing could be compacted",
     "given_up": "Requests that stayed too long; the client got the provider's error",
     "dry_runs": "Refusals that dry_run has let through",
 }
@@ -45,7 +45,7 @@ GAUGES = {
 }
 """Gauge name -> description."""
 SECONDS = "summary_seconds"
-SECONDS_TEXT = "Seconds from the decision to fold until the folded list was ready"
+SECONDS_TEXT = "Seconds from the decision to compact until the compacted list was ready"
 BUCKETS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
 """Upper bounds of the histogram: a summary without a model takes milliseconds, one by a model some
 seconds, and 300 is when ``timeout`` ends it."""

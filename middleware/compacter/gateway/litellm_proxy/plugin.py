@@ -405,7 +405,8 @@ class CompacterPlugin(CustomLogger):
         folded = len(planned.head) if planned else 0
         of = len(kwargs[call.protocol.messages_param])
         log.warning(
-            "compacter: dry run: %s refused (limit %s, requested %s); would fold %s of %s messages",
+            "compacter: dry run: %s refused (limit %s, requested %s); would compact %s of %s "
+            "messages",
             group,
             found.limit,
             found.requested,

@@ -132,7 +132,9 @@ class Board:
         folded = f"{len(plan.folded):,} of {len(plan.messages):,}"
         size = plan.original_data_size
         name = f", {_name(plan.model)}" if plan.model else ""
-        self.say(f"would fold {folded} messages, {plan.head_size:,} of {size:,} characters{name}")
+        self.say(
+            f"would compact {folded} messages, {plan.head_size:,} of {size:,} characters{name}"
+        )
         return False
 
     def numbers(self) -> dict[str, float | None]:
@@ -175,9 +177,9 @@ class Board:
             (
                 "Calls",
                 f"{numbers['calls']:,}",
-                (f"inspected; {plural(int(numbers['rounds'] or 0), 'fold')}"),
+                (f"inspected; {plural(int(numbers['rounds'] or 0), 'compaction')}"),
             ),
-            ("Would fold", f"{self.would_fold:,}", "with a dry run"),
+            ("Would compact", f"{self.would_fold:,}", "with a dry run"),
             ("Upstream", f"{self.unreachable:,}", "times unreachable, or broken off"),
         ]
         told = [f"{name} {value}" for name, value in settings.items() if value not in (None, "")]

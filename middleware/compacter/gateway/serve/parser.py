@@ -40,7 +40,7 @@ _OPTIONS: dict[str, list[tuple[str, dict[str, Any], str]]] = {
         (
             "ratio",
             _takes("SHARE", type=float),
-            f"share of the history that is folded ({RATIO})",
+            f"share of the history that is compacted ({RATIO})",
         ),
         (
             "prepare",
@@ -76,7 +76,7 @@ _OPTIONS: dict[str, list[tuple[str, dict[str, Any], str]]] = {
             _takes("REGION"),
             "sign Bedrock's requests anew, with this machine's AWS credentials (passed on unread)",
         ),
-        ("dry-run", _FLAG, "change nothing, only report what would be folded"),
+        ("dry-run", _FLAG, "change nothing, only report what would be compacted"),
     ],
     "where it listens, and to whom": [
         ("host", _takes("ADDRESS"), "where to listen (127.0.0.1)"),
@@ -129,7 +129,7 @@ def parser() -> argparse.ArgumentParser:
         argument_default=argparse.SUPPRESS,
         description="A pass-through for the OpenAI (chat completions, responses), Anthropic "
         "(messages), Gemini, Ollama and Bedrock protocols. Where the upstream says that a request "
-        "is too long, the oldest part of its history is folded into a summary, and it is sent "
+        "is too long, the oldest part of its history is compacted into a summary, and it is sent "
         "again.",
         epilog="Example: compacter serve --upstream https://api.openai.com/v1 --memory "
         "sqlite:compacter.db",

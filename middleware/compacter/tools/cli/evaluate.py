@@ -58,7 +58,7 @@ def run(
             "the conversation fits" if len(files) == 1 else (f"all {len(files)} conversations fit")
         )
         raise MistakeError(
-            f"{which} into the window: there is nothing to fold. Pass a smaller --window"
+            f"{which} into the window: there is nothing to compact. Pass a smaller --window"
         )
     if short:
         console.print(

@@ -12,6 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from compacter.manual import page
 from compacter.overflow import TokenLimit, explain
 from compacter.overflow.detect import Verdict
 from compacter.tools.cli.terminal import (
@@ -23,7 +24,7 @@ from compacter.tools.cli.terminal import (
     results,
 )
 
-MANUAL = "docs/detector.md in the project's source, or python -m pydoc compacter.detect_token_limit"
+MANUAL = f"{page('detector')}, or python -m pydoc compacter.detect_token_limit"
 
 _CHAINED = re.compile(
     r"\n\s*(?:The above exception was the direct cause of|"
@@ -205,7 +206,7 @@ def _then(verdict: Verdict) -> str:
     """Return what a wrapped call would do about the error, in words."""
     if verdict.kind == "other error":
         return (
-            "Nothing: the error is about something else and is raised as it is. Folding "
+            "Nothing: the error is about something else and is raised as it is. Compacting "
             "the history would not help."
         )
     limit = verdict.limit
@@ -217,18 +218,18 @@ def _then(verdict: Verdict) -> str:
         )
     if limit.limit is None or limit.requested is None:
         return (
-            "Fold the oldest share of the history (compact_ratio, 0.7 by default) into a "
+            "Compact the oldest share of the history (compact_ratio, 0.7 by default) into a "
             "summary, and call again."
         )
     over = limit.requested - limit.limit
     if limit.kind == "input_plus_output":
         return (
-            f"Lower the output limit where the input alone fits; else fold at least "
+            f"Lower the output limit where the input alone fits; else compact at least "
             f"{over:,} tokens of the oldest "
             "history into a summary. Then call again."
         )
     return (
-        f"Fold the oldest share of the history into a summary, at least the {over:,} tokens "
+        f"Compact the oldest share of the history into a summary, at least the {over:,} tokens "
         f"({over / max(1, limit.requested):.0%}) that are too much, and call again."
     )
 

@@ -45,7 +45,7 @@ _COUNTERS = {
     ),
     "compactions": ("{compaction}", "Compactions that took place"),
     "reuses": ("{compaction}", "Calls that reused a compaction of another call"),
-    "recalls": ("{request}", "Requests that had quotes from folded messages"),
+    "recalls": ("{request}", "Requests that had quotes from compacted messages"),
     "failures": ("{summary}", "Summaries that were rejected or failed"),
     "give_ups": (
         "{call}",

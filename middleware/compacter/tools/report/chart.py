@@ -44,7 +44,7 @@ def sawtooth(story: Story, key: str) -> str:
     points.append(f"{WIDTH},{y(teeth[-1][1])}")
     line = " ".join(points)
     last = points[-1].partition(",")[0]
-    title = f"{plural(len(story.folds), 'fold')}, requests of up to {story.largest:,} tokens"
+    title = f"{plural(len(story.folds), 'compaction')}, requests of up to {story.largest:,} tokens"
     window = f'<path class="limit" d="M0,{y(story.window)}H{WIDTH}"/>' if story.window else ""
     return f"""<figure class="chart">
 <div class="scale" aria-hidden="true">{_scale(story, top)}</div>
@@ -57,9 +57,10 @@ aria-labelledby="{key}-t"><title id="{key}-t">{escape(title)}</title>
 <path class="dot" d="{"".join(dots)}"/></svg></div>
 <div class="along" aria-hidden="true">{_along(len(story.folds))}</div>
 <figcaption><span class="key size">size of the request, tokens</span>\
-<span class="key drop">fold</span>\
+<span class="key drop">compaction</span>\
 {_window_key(story)}\
-<span class="note">sizes are known at folds; between them the line is straight</span></figcaption>
+<span class="note">sizes are known at compactions; between them the line is straight</span>\
+</figcaption>
 </figure>
 """
 
@@ -81,7 +82,10 @@ def _scale(story: Story, top: int) -> str:
 
 def _along(folds: int) -> str:
     """Return the labels of the horizontal axis."""
-    return f"<span>first call</span><span>folds, in order of time</span><span>fold {folds:,}</span>"
+    return (
+        "<span>first call</span><span>compactions, in order of time</span>"
+        f"<span>compaction {folds:,}</span>"
+    )
 
 
 def _window_key(story: Story) -> str:

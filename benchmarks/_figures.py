@@ -1,0 +1,162 @@
+"""The figures that pages state: one file for all of them, and the sentences that have them.
+
+``make bench`` and ``make peers`` end with this program. It takes the JSON lines of the benchmarks
+that were run (``build/bench``) and the results of the peers into ``figures.json``, and then writes
+the figures into the sentences of README, manual and site. ``tests/test_figures.py`` holds both
+together, so a figure is never changed by hand: run the benchmark again.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+Figures = dict[str, Any]
+
+ROOT = Path(__file__).parent.parent
+FILE = ROOT / "benchmarks" / "figures.json"
+PEERS = ROOT / "benchmarks" / "peers" / "results.json"
+OUTPUTS = ROOT / "build" / "bench"
+"""Output of each program of the last ``make bench``, as ``overhead.txt``."""
+OURS = ("compacter", "compacter without quotes")
+LOOPS = ("twenty lines", "gollem (port)")
+"""Peers that are no libraries, but written by hand."""
+_WORDS = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
+_WORDS += ["eleven", "twelve", "thirteen", "fourteen", "fifteen"]
+
+SENTENCES = (
+    ("README.md", "| {libraries} other libraries and two hand-written loops, the same"),
+    ("README.md", "| **{kept} of {asked}** reach the model; nobody else has more than {best} |"),
+    ("README.md", "history: **1/{resend}** of the summaries; one that keeps its list: {keep} |"),
+    ("README.md", ": {texts} errors that users of {providers} providers and servers have reported"),
+    ("README.md", "| the best of {detectors} other detectors | **{found} of {limits}** found and"),
+    ("README.md", "found and {alarms} false alarms, against {best_found} and {best_alarms} |"),
+    ("README.md", "happens costs {quiet} more, with 10 messages or with 10,000."),
+    (
+        "README.md",
+        "\n{hook} microseconds at 100 messages of a chat, and {hook_agent} of an agent's.",
+    ),
+    ("docs/index.md", "the same work for compacter and {others} others |"),
+    ("docs/events.md", "of a chat that takes {hook} microseconds, of an agent {hook_agent}. "),
+    (
+        "docs/detector.md",
+        "Of the {limits} token limits among them it finds {found}, with",
+    ),
+    ("docs/troubleshooting.md", "it takes {light} MB in place of {whole}:"),
+    ("benchmarks/README.md", "with compacter and {others} others: `make peers`"),
+    ("benchmarks/README.md", "| sync | {sync} microseconds (the least that any wrapper can do: "),
+    ("benchmarks/README.md", "(the least that any wrapper can do: {sync_any}) |"),
+    ("benchmarks/README.md", "| async | {async} microseconds ({async_any}) |"),
+    ("benchmarks/README.md", "| an `on_event` hook | {hook} | {hook_agent} | {hook_1000} |"),
+    ("benchmarks/README.md", "| `trigger_tokens` | {trigger} | | {trigger_1000} |"),
+)
+"""Page, and a sentence of it with names of figures, which begins and ends with other words."""
+
+
+def collect() -> Figures:
+    """Return the figures, with those of what was run last."""
+    figures: Figures = json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
+    for output in sorted(OUTPUTS.glob("*.txt")):
+        *_, last = output.read_text(encoding="utf-8").splitlines()
+        figures[output.stem] = json.loads(last)
+    figures["peers"] = of_peers(json.loads(PEERS.read_text(encoding="utf-8"))["results"])
+    return dict(sorted(figures.items()))
+
+
+def of_peers(results: Figures) -> Figures:
+    """Return what pages state of the results of ``make peers``."""
+    others = [name for name in results["answers/10"] if name not in OURS]
+    resend = results["grow/200/resend"]
+    keep = results["grow/200/keep"]
+    weight = results["weight"]["compacter"]
+    detect = {name: row for name, row in results["detect"].items() if name not in OURS}
+    best = max(detect.values(), key=lambda row: row["found"][0] / row["found"][1])
+    return {
+        "others": len(others),
+        "libraries": len([name for name in others if name not in LOOPS]),
+        "answers": {
+            "asked": results["answers/10"]["compacter"]["asked"],
+            "compacter": results["answers/10"]["compacter"]["reached"],
+            "best_other": max(results["answers/10"][name]["reached"] for name in others),
+        },
+        "summaries": {
+            "resend": [resend[name]["summaries"] for name in ("compacter", "twenty lines")],
+            "keep": [keep[name]["summaries"] for name in ("compacter", "twenty lines")],
+        },
+        "detect": {
+            "others": len(detect),
+            "compacter": results["detect"]["compacter"],
+            "best_other": best,
+        },
+        "megabytes": {
+            "whole": round(weight["mb"]),
+            "without_litellm": round(weight["without_litellm"]["mb"]),
+        },
+    }
+
+
+def stated(figures: Figures) -> dict[str, str]:
+    """Return the figures as pages write them."""
+    peers = figures["peers"]
+    answers = peers["answers"]
+    detector = figures["detector"]
+    best = peers["detect"]["best_other"]
+    ours, theirs = peers["summaries"]["resend"]
+    kept, loop = peers["summaries"]["keep"]
+    quiet = {row["messages"]: row for row in figures["overhead"]["added_us"]}
+    watched = {row["messages"]: row for row in figures["overhead"]["watched_us"]}
+    most = max(row[kind] for row in quiet.values() for kind in ("sync", "async"))
+    return {
+        "libraries": _WORDS[peers["libraries"]],
+        "others": _WORDS[peers["others"]],
+        "kept": str(answers["compacter"]),
+        "asked": str(answers["asked"]),
+        "best": str(answers["best_other"]),
+        "resend": str(theirs // ours),
+        "keep": "the same number" if kept == loop else f"{kept} against {loop}",
+        "texts": str(detector["token_limits"] + detector["other_errors"]),
+        "providers": str(detector["providers"]),
+        "found": str(detector["found"]["compacter"]),
+        "limits": str(detector["token_limits"]),
+        "alarms": _WORDS[detector["alarms"]["compacter"]],
+        "detectors": _WORDS[peers["detect"]["others"]],
+        "best_found": str(best["found"][0]),
+        "best_alarms": str(best["alarms"][0] or "none"),
+        "quiet": "less than a microsecond" if most < 1 else f"{most:.1f} microseconds",
+        "sync": f"{quiet[100]['sync']:.2f}",
+        "sync_any": f"{quiet[100]['sync_any']:.2f}",
+        "async": f"{quiet[100]['async']:.2f}",
+        "async_any": f"{quiet[100]['async_any']:.2f}",
+        "hook": f"{watched[100]['on_event']:.0f}",
+        "hook_agent": f"{watched[100]['on_event_agent']:.0f}",
+        "hook_1000": f"{watched[1000]['on_event']:.0f}",
+        "trigger": f"{watched[100]['trigger_tokens']:,.0f}",
+        "trigger_1000": f"{watched[1000]['trigger_tokens']:,.0f}",
+        "light": str(peers["megabytes"]["without_litellm"]),
+        "whole": str(peers["megabytes"]["whole"]),
+    }
+
+
+def pattern(sentence: str) -> re.Pattern[str]:
+    """Return what matches a sentence with any figures."""
+    return re.compile(re.sub(r"\\\{\w+\\\}", r"[^|\\n]+?", re.escape(sentence)))
+
+
+def main() -> None:
+    """Write ``figures.json`` and the pages. Raises ``SystemExit`` if a page lacks its sentence."""
+    figures = collect()
+    FILE.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+    said = stated(figures)
+    for name, sentence in SENTENCES:
+        page = ROOT / name
+        text = page.read_text(encoding="utf-8")
+        standing = pattern(sentence).findall(text)
+        if len(standing) != 1:
+            raise SystemExit(f"{name} has {len(standing)} sentences such as: {sentence}")
+        page.write_text(text.replace(standing[0], sentence.format(**said)), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
