@@ -158,7 +158,6 @@ WORK: dict[str, Callable[[str], object]] = {
     "text.words.stems": lambda text: words.stems(words.words(text)),
     "text.words.reader": words.reader(),
     "text.words.clip": lambda text: words.clip(text, len(text) // 2),
-    "text.sentences.ends": sentences.ends,
     "text.sentences.sentences": sentences.sentences,
     "text.sentences.split": sentences.split,
     "text.sentences.clauses": lambda text: list(sentences.clauses(text)),

@@ -283,8 +283,10 @@ class Policy:
         job = self.job(target, found)
         request = self.request
         planned = plan(self.options, job)
-        if self.options.memory is not None and planned.folded:
-            head = tuple(planned.messages[index] for index in planned.folded)
+        folded = planned.folded
+        if self.options.memory is not None and folded:
+            messages = job.conversation.messages
+            head = tuple(messages[index] for index in folded)
             view = yield from Remembered(request.original, head)
             if view is not None and self._keeps_pins(view):
                 smaller = replace(request, messages=tuple(view), read=None)

@@ -21,7 +21,7 @@ _ABBREVIATIONS = ("e.g.", "i.e.", "E.g.", "I.e.", "etc.", "vs.", "Dr.", "Mr.", "
 _NOT_AFTER = "".join(rf"(?<!\b{re.escape(word)})" for word in _ABBREVIATIONS)
 # German dates have a full stop after the day: "16. bis 18. Mai".
 _MONTHS = "Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez"
-_END = re.compile(
+SENTENCE_END = re.compile(
     rf"[.!?…؟।]{_NOT_AFTER}(?<!^\d\.)(?<!^\d\d\.)[\"'”’)\]*]?\s+(?=[\w\"'“‘(\[*`$€£¿¡-])"
     rf"(?!(?<=\d\.\s)[a-zà-ÿ])(?!(?:{_MONTHS})[a-z]*\b)|[。！？]\s*|\n",
     re.MULTILINE,
@@ -46,11 +46,11 @@ _WORDS = 5
 _ENDS = (".", "!", "?", ":", "。", "！", "？", "：")
 
 
-def ends(text: str) -> list[int]:
+def _ends(text: str) -> list[int]:
     """Return the position after each sentence and line of ``text``, white space included,
     ascending.
     """
-    return [*(match.end() for match in _END.finditer(text)), len(text)]
+    return [*(match.end() for match in SENTENCE_END.finditer(text)), len(text)]
 
 
 def sentences(text: str) -> list[str]:
@@ -71,7 +71,7 @@ def split(text: str) -> list[str]:
 
 def _whole(text: str) -> Iterator[str]:
     start = 0
-    for end in ends(text):
+    for end in _ends(text):
         if sentence := text[start:end].strip():
             yield sentence
         start = end
