@@ -28,8 +28,10 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "middleware" / "compacter"
 
 PURE_ROOMS = ("text", "messages", "compaction", "overflow", "summary", "recall")
-PURE_FILES = ("call/prepare.py", "call/recover.py", "call/request.py", "call/sizes.py")
-PURE_MODULES = ("effects", "errors", "events", "options", "redaction")
+PURE_FILES = tuple(
+    f"call/{name}.py" for name in ("prepare", "recover", "request", "sizes", "smaller")
+)
+PURE_MODULES = ("effects", "errors", "events", "objects", "options", "redaction")
 """What the rooms may know of the front: they are data."""
 
 PURE_ENOUGH = {

@@ -35,7 +35,8 @@ from compacter.memory.base import BaseMemory, base_memory
 from compacter.memory.match import Matcher
 from compacter.messages.format import Message
 from compacter.models import window
-from compacter.options import ASKED, Options, UserDetector, taken
+from compacter.option_checks import ASKED, UserDetector, taken
+from compacter.options import Options
 from compacter.single_flight import SingleFlight
 
 if TYPE_CHECKING:
