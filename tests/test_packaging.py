@@ -41,7 +41,7 @@ PURE_ENOUGH = {
         "compacter.database.Database",
         "compacter.locks.Lock",
         "compacter.locks.ForkAware",
-        "compacter.locks.LibraryUnusableError",
+        "compacter.database.LibraryUnusableError",
     },
 }
 """A database in memory, which reaches no disk, the bytes of a text, and what guards them."""

@@ -14,9 +14,9 @@ from collections.abc import Generator, Sequence
 from functools import partial
 from pathlib import Path
 
-from compacter.database import Database
+from compacter.database import Database, LibraryUnusableError
 from compacter.errors import ConfigurationError, whole_number
-from compacter.locks import PATIENCE, ForkAware, LibraryUnusableError
+from compacter.locks import PATIENCE, ForkAware
 from compacter.memory.base import (
     DEADLINE,
     LEASE,
