@@ -53,6 +53,7 @@ import_before_fork(
     *(f"compacter.{room}" for room in ("call", "compaction", "recall", "summary")),
     "compacter.clients.wrapping",
     "compacter.redaction",
+    "structlog.stdlib",
 )
 
 
