@@ -526,4 +526,5 @@ def _signature() -> Signature:
     return Signature(parameters)
 
 
-setattr(Compacter.__init__, "__signature__", _signature())  # noqa: B010 - functions do not declare it
+# Functions do not declare it, so type checkers refuse an assignment.
+setattr(Compacter.__init__, "__signature__", _signature())  # noqa: B010

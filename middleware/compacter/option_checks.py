@@ -279,8 +279,10 @@ def recall(value: object) -> object:
     """Return the settings of recall."""
     if type(value) in (int, float) and value == 0:
         return None
+    quotes: Any = value
     try:
-        quotes = value if value is None or isinstance(value, Quotes) else Quotes(share=value)  # type: ignore[arg-type]
+        if value is not None and not isinstance(value, Quotes):
+            quotes = Quotes(share=quotes)
     except ValidationError:
         raise ValueError(
             "takes a share of the window between 0 and 1 such as 0.15, a whole number of "
@@ -370,7 +372,7 @@ class UserDetector:
         """Return the token limit in ``error``; ``None`` if it is another error."""
         try:
             answer = self.function(error)
-        except Exception as fault:  # noqa: BLE001 - a broken detector must not hide the provider's error
+        except Exception as fault:  # noqa: BLE001 - the provider's error counts
             answer = None
             if self.on_error is not None:
                 self.on_error(fault)

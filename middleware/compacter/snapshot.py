@@ -63,7 +63,7 @@ def write_snapshot(
             "summary": Conversation.of(messages, form).prior,
             "archive": archive,
         },
-        default=_stored,
+        default=_store_bytes,
     )
 
 
@@ -73,7 +73,7 @@ def read_snapshot(snapshot: str | bytes, wire_format: str | None) -> Snapshot:
     Raises ``InvalidHistoryError`` if it is not a snapshot, damaged, or of another version.
     """
     try:
-        data = json.loads(snapshot, object_hook=_restored)
+        data = json.loads(snapshot, object_hook=_restore_bytes)
     except (ValueError, TypeError, RecursionError) as error:
         raise InvalidHistoryError(f"not a History snapshot: {error}") from None
     if not isinstance(data, dict) or "version" not in data:
@@ -101,12 +101,12 @@ def read_snapshot(snapshot: str | bytes, wire_format: str | None) -> Snapshot:
         raise InvalidHistoryError(
             "the snapshot is damaged: a message is neither an object nor text"
         )
-    named = _checked_format(data, messages, wire_format)
+    named = _check_format(data, messages, wire_format)
     conversation = str(data.get("conversation") or "")
     return Snapshot(messages, pins, tuple(rules), named, conversation, data.get("archive"))
 
 
-def _checked_format(
+def _check_format(
     data: dict[str, Any], messages: list[Message], wire_format: str | None
 ) -> str | None:
     """Return the name of the format in a snapshot, after a look at its summary message."""
@@ -124,14 +124,14 @@ def _checked_format(
     return named
 
 
-def _stored(value: bytes | bytearray) -> dict[str, str]:
+def _store_bytes(value: bytes | bytearray) -> dict[str, str]:
     """Return bytes, which some SDKs put into messages, in a form for JSON. ``plain`` leaves nothing
     else.
     """
     return {_BYTES: base64.b64encode(value).decode("ascii")}
 
 
-def _restored(value: dict[str, object]) -> object:
+def _restore_bytes(value: dict[str, object]) -> object:
     held = value.get(_BYTES)
     return (
         base64.b64decode(held, validate=True)

@@ -106,7 +106,7 @@ class Log:
         }
         said = event.sentence
         if level == "warning" and isinstance(event, CompactionFailed):
-            cause, remedy = self._explained(event)
+            cause, remedy = self._explain(event)
             said = f"{cause}. What helps: {remedy}. More of this kind are logged at debug level"
             facts |= {"cause": cause, "remedy": remedy}
         name = re.sub("(?<!^)([A-Z])", r"_\1", type(event).__name__).lower()
@@ -173,7 +173,7 @@ class Log:
         self._warned.add(kind)
         return first
 
-    def _explained(self, event: CompactionFailed) -> tuple[str, str]:
+    def _explain(self, event: CompactionFailed) -> tuple[str, str]:
         """Return the cause of a failure, and its remedy."""
         if isinstance(event.cause, FunctionError):
             return f"{event.cause}{_circumstances(event.cause)}", "correct that function"

@@ -168,7 +168,7 @@ def shortened(form: MessageFormat, message: Message, how: Retrieved | None, exce
     texts: list[str] = []
     edited = "result" if how is None else "text"
 
-    def collect(kind: str, text: str, name: str) -> str:  # noqa: ARG001 - every edit is called like this
+    def collect(kind: str, text: str, name: str) -> str:  # noqa: ARG001 - as every edit
         texts.extend([text] if kind == edited else [])
         return text
 

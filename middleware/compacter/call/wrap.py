@@ -89,7 +89,7 @@ class WrappedFunction:
                 refused = Reply(token_limit=found, error=error)
             else:
                 if type(raw) is not dict and (shape := shape_of(type(raw))) is not None:
-                    return self._shaped(shape, raw, given, args, kwargs)
+                    return self._wrap_result(shape, raw, given, args, kwargs)
                 found = detect_in_reply(raw)
                 if found is None:
                     if event_hooks:
@@ -120,7 +120,7 @@ class WrappedFunction:
             given = kwargs[param] if param in kwargs else messages(args, kwargs)
             if not idle() or (type(given) is not list and binding.needs_list(args, kwargs)):
                 return await self._handle(ASYNC, args, kwargs)
-            return await self._awaited(function(*args, **kwargs), given, args, kwargs)
+            return await self._await_reply(function(*args, **kwargs), given, args, kwargs)
 
         return call
 
@@ -152,7 +152,7 @@ class WrappedFunction:
         plain = type(self.binding).messages is Binding.messages
         return self.binding.messages_param if plain else ""
 
-    def _shaped(
+    def _wrap_result(
         self,
         shape: streams.Shape,
         raw: Any,
@@ -163,10 +163,10 @@ class WrappedFunction:
         """Return the result for a stream or an awaitable that a plain function returned."""
         if shape == "awaitable":
             self.returns_awaitable = True
-            return self._awaited(raw, given, args, kwargs)
+            return self._await_reply(raw, given, args, kwargs)
         if shape == "stream":
-            return run(self._opened(SYNC, raw, args, kwargs))
-        return _iterated(self._opened)(ASYNC, raw, args, kwargs)
+            return run(self._open_stream(SYNC, raw, args, kwargs))
+        return _iterate_later(self._open_stream)(ASYNC, raw, args, kwargs)
 
     def generator(self) -> Function:
         """Return the wrapper of a generator function, which makes the call when its first chunk is
@@ -190,11 +190,11 @@ class WrappedFunction:
         async def begin(*args: Any, **kwargs: Any) -> Any:
             return self.function(*args, **kwargs)
 
-        return _iterated(WrappedFunction(self.state, begin, self.binding).asynchronous())
+        return _iterate_later(WrappedFunction(self.state, begin, self.binding).asynchronous())
 
     # -- calls that need compaction, and async results; the same code for sync and async -----------
 
-    async def _awaited(
+    async def _await_reply(
         self, awaitable: Awaitable[Any], given: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
         """Await the result of a quiet call, and do with the reply what ``synchronous`` does."""
@@ -208,7 +208,7 @@ class WrappedFunction:
             refused = Reply(token_limit=found, error=error)
         else:
             if type(raw) is not dict and streams.has(type(raw), ASYNC.iterates):
-                return await self._opened(ASYNC, raw, args, kwargs)
+                return await self._open_stream(ASYNC, raw, args, kwargs)
             found = detect_in_reply(raw)
             if found is None:
                 if self.state.event_hooks:
@@ -220,7 +220,7 @@ class WrappedFunction:
             refused = Reply(token_limit=found, raw=raw)
         return await self._handle(ASYNC, args, kwargs, refused)
 
-    async def _opened(
+    async def _open_stream(
         self, io: IO, stream: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
         """Read the stream of a quiet call up to its first content, and return it as if unread, or
@@ -251,7 +251,7 @@ class WrappedFunction:
             args, kwargs = self.binding.as_list(args, kwargs, histories=False)
         call = await self.reader.read(io, args, kwargs)
         if isinstance(call, str):
-            return await self._unchanged(io, args, kwargs, refused, call)
+            return await self._call_unchanged(io, args, kwargs, refused, call)
         if refused is not None:
             self.state.prepare_from.clear()  # The window may be known from now on.
             call.last = refused
@@ -268,8 +268,8 @@ class WrappedFunction:
         else:
             shape = None if io.asynchronous else streams.shape(type(raw))
             if shape in ("awaitable", "async stream"):
-                return self._shaped(shape, raw, None, args, kwargs)
-            return raw if call.history is None else self._installed(call, call.history, raw)
+                return self._wrap_result(shape, raw, None, args, kwargs)
+            return raw if call.history is None else self._install_after(call, call.history, raw)
         finally:
             call.close()
         last = call.last
@@ -278,7 +278,9 @@ class WrappedFunction:
         self.state.log.failed("compaction", failure)
         if last is not None:
             return last.raw
-        return await self._unchanged(io, args, kwargs, None, f"it raised {type(failure).__name__}")
+        return await self._call_unchanged(
+            io, args, kwargs, None, f"it raised {type(failure).__name__}"
+        )
 
     def _raise(self, theirs: Exception, call: WrappedCall, failure: Exception) -> NoReturn:
         """Raise the wrapped function's exception, with compacter's frames removed from its
@@ -299,7 +301,7 @@ class WrappedFunction:
             trace = trace.tb_next
         raise theirs.with_traceback(trace)
 
-    def _installed(self, call: WrappedCall, history: History, raw: Any) -> Any:
+    def _install_after(self, call: WrappedCall, history: History, raw: Any) -> Any:
         """Return the reply, and install the compacted messages in the ``History`` once the reply is
         complete.
         """
@@ -316,7 +318,7 @@ class WrappedFunction:
         install()
         return raw
 
-    async def _unchanged(
+    async def _call_unchanged(
         self,
         io: IO,
         args: tuple[Any, ...],
@@ -380,7 +382,7 @@ class WrappedFunction:
         await call.run(policy.prepare(tokens or 0))
 
 
-def _iterated(opened: Callable[..., Awaitable[Any]]) -> Callable[..., AsyncIterator[Any]]:
+def _iterate_later(opened: Callable[..., Awaitable[Any]]) -> Callable[..., AsyncIterator[Any]]:
     """Return an async generator function that opens the stream when its first chunk is
     requested.
     """

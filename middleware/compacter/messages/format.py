@@ -143,7 +143,7 @@ class MessageFormat:
         """Return an edited copy of a block; the block itself if nothing changed."""
         raise NotImplementedError
 
-    def _reworded(self, block: Message, text: str, edit: Edit) -> Message:
+    def _reword(self, block: Message, text: str, edit: Edit) -> Message:
         """Edit a text block or a bare text. The result is never blank, as some providers refuse
         that.
         """
