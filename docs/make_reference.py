@@ -21,6 +21,7 @@ import compacter
 from compacter import events, memory, overflow, redaction, serve, testing
 from compacter.compaction import task
 from compacter.options import Options
+from compacter.pinned_list import PinnedList
 
 PAGE = Path(__file__).parent / "reference.md"
 HEAD = """\
@@ -69,8 +70,11 @@ def constructor(kind: type) -> Any | None:
 
 
 def methods(kind: type) -> Iterator[tuple[str, Any]]:
-    """Public methods and properties that a class itself defines, in the order of the source."""
-    for name, member in vars(kind).items():
+    """Public methods and properties that a class itself defines, in the order of the source; after
+    those of the list that ``History`` is.
+    """
+    own = {**vars(PinnedList), **vars(kind)} if issubclass(kind, PinnedList) else vars(kind)
+    for name, member in own.items():
         if name.startswith("_") or isinstance(member, enum.Enum):
             continue
         inner = member.__func__ if isinstance(member, (classmethod, staticmethod)) else member

@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import pickle
+import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -84,6 +85,29 @@ class TestLinesForPeople:
         assert " of 61 messages, " in record.getMessage()
         assert " characters, gpt-4o, 0." in record.getMessage()
         assert record.__dict__["messages_before"] == 61
+
+    def test_structlog_is_loaded_by_the_first_line_that_is_logged(self) -> None:
+        program = """
+import logging, sys
+from compacter import Compacter
+from compacter.testing import ScriptedModel
+
+def talk(text):
+    return [{"role": "user", "content": f"{text} {n} has harbours and ships."} for n in range(61)]
+
+call = Compacter(summarizer="extractive").wrap(ScriptedModel(window=300).completion)
+call("gpt-4o", talk("One"))
+assert "structlog" not in sys.modules
+logging.basicConfig(level=logging.INFO, format="%(filename)s %(message)s %(model)s")
+call("gpt-4o", talk("Two"))
+assert "structlog" in sys.modules
+"""
+        done = subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+        )
+        (line,) = done.stderr.splitlines()
+        assert line.startswith("log.py compacter: folded ")
+        assert line.endswith(" gpt-4o")
 
     @pytest.mark.parametrize(
         "adapt", [lambda plain: plain, lambda plain: logging.LoggerAdapter(plain, {"job": 7})]

@@ -33,8 +33,10 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "middleware" / "compacter"
 
 PURE_ROOMS = ("text", "messages", "compaction", "overflow", "summary", "recall")
-PURE_FILES = ("call/prepare.py", "call/recover.py", "call/request.py", "call/sizes.py")
-PURE_MODULES = ("effects", "errors", "events", "options", "redaction")
+PURE_FILES = tuple(
+    f"call/{name}.py" for name in ("prepare", "recover", "request", "sizes", "smaller")
+)
+PURE_MODULES = ("effects", "errors", "events", "objects", "options", "redaction")
 """What the rooms may know of the front: they are data."""
 
 PURE_ENOUGH = {
@@ -44,7 +46,7 @@ PURE_ENOUGH = {
         "compacter.database.Database",
         "compacter.locks.Lock",
         "compacter.locks.ForkAware",
-        "compacter.locks.LibraryUnusableError",
+        "compacter.database.LibraryUnusableError",
     },
 }
 """A database in memory, which reaches no disk, the bytes of a text, and what guards them."""

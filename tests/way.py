@@ -17,6 +17,7 @@ import compacter
 from compacter import Compacter
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
     from types import FrameType
 
 PACKAGE = Path(compacter.__file__).parent
@@ -52,19 +53,90 @@ def conversation(turns: int) -> list[dict[str, str]]:
 class Way:
     """What one overflow enters, from the refusal to the answer, a summary included."""
 
-    messages: int
+    messages: Sequence[object]
     files: set[str] = field(default_factory=set)
     functions: set[tuple[str, str]] = field(default_factory=set)
+    doors: set[str] = field(default_factory=set)
+    """Functions that are entered from another room."""
     passes: set[str] = field(default_factory=set)
     """Functions, with the argument's name, that are called with the whole list of messages."""
     readings: int = 0
     """Times that the parts of a message were made."""
+    depth: int = 0
+    """Most functions of compacter on the stack at once."""
+    room_changes: int = 0
+    """Times that control went from one room to another, returns included."""
+    room: str = ""
+    """The room that control is in."""
+
+    def enter(self, file: str) -> None:
+        """Note that control goes on in this file."""
+        room = room_of(file)
+        self.room_changes += bool(self.room) and room != self.room
+        self.room = room
+
+    def note(self, frame: FrameType, event: str, _: object) -> None:
+        """Note one call or return; a profiler for ``sys.setprofile``."""
+        inner = file_of(frame)
+        if inner and event == "return" and file_of(frame.f_back):
+            self.enter(file_of(frame.f_back))
+        if not inner or event != "call":
+            return
+        code = frame.f_code
+        self.files.add(inner)
+        below = callers(frame)
+        self.depth = max(self.depth, 1 + len(below))
+        self.enter(inner)
+        if code.co_name.startswith("<"):
+            return
+        name = f"{inner} {code.co_qualname}"
+        if below and room_of(below[0]) != room_of(inner):
+            self.doors.add(name)
+        if not name.startswith(LEAVES):
+            self.functions.add((inner, code.co_qualname))
+        self.readings += code.co_name == "all_parts"
+        self.passes.update(f"{name}({argument})" for argument in self._whole_lists(frame))
+
+    def _whole_lists(self, frame: FrameType) -> Iterator[str]:
+        """Yield the names of the arguments of a call that are the whole list of messages."""
+        code = frame.f_code
+        for argument in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
+            value = frame.f_locals.get(argument)
+            if (
+                isinstance(value, (list, tuple))
+                and len(value) >= len(self.messages)
+                and value[0] is self.messages[0]
+            ):
+                yield argument
+
+
+def room_of(file: str) -> str:
+    """Return the folder of a file of the package; the file itself if it lies at the top."""
+    return file.partition("/")[0]
+
+
+def file_of(frame: FrameType | None) -> str:
+    """Return the file of a frame, relative to the package; empty for other code."""
+    name = frame.f_code.co_filename if frame is not None else ""
+    return str(Path(name).relative_to(PACKAGE)) if name.startswith(str(PACKAGE)) else ""
+
+
+def callers(frame: FrameType) -> list[str]:
+    """Return the files of the functions of compacter that are on the stack below this one."""
+    files: list[str] = []
+    below = frame.f_back
+    while below is not None:
+        file = file_of(below)
+        if file:
+            files.append(file)
+        below = below.f_back
+    return files
 
 
 def followed(turns: int) -> Way:
     """Follow one overflow."""
     talk = conversation(turns)
-    way = Way(len(talk))
+    way = Way(talk)
     answers = iter(
         [
             TooLongError("maximum context length is 2000 tokens, but you sent 5000 tokens"),
@@ -84,24 +156,7 @@ def followed(turns: int) -> Way:
 
     call = Compacter(summarizer=lambda messages: "They spoke of harbours.").wrap(completion)
 
-    def note(frame: FrameType, event: str, _: object) -> None:
-        code = frame.f_code
-        if event != "call" or not code.co_filename.startswith(str(PACKAGE)):
-            return
-        inner = str(Path(code.co_filename).relative_to(PACKAGE))
-        way.files.add(inner)
-        if code.co_name.startswith("<"):
-            return
-        name = f"{inner} {code.co_qualname}"
-        way.readings += code.co_name == "all_parts"
-        for argument in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
-            value = frame.f_locals.get(argument)
-            if isinstance(value, (list, tuple)) and len(value) >= len(talk) and value[0] is talk[0]:
-                way.passes.add(f"{name}({argument})")
-        if not name.startswith(LEAVES):
-            way.functions.add((inner, code.co_qualname))
-
-    sys.setprofile(note)
+    sys.setprofile(way.note)
     try:
         call(model="gpt-4o", messages=talk)
     finally:
@@ -115,7 +170,10 @@ if __name__ == "__main__":
     found = {
         "files": sorted(way.files),
         "functions": sorted(way.functions),
+        "doors": sorted(way.doors),
         "passes": sorted(way.passes),
-        "readings_per_message": round(way.readings / way.messages, 2),
+        "depth": way.depth,
+        "room_changes": way.room_changes,
+        "readings_per_message": round(way.readings / len(way.messages), 2),
     }
     json.dump(found, sys.stdout, indent=1)

@@ -11,10 +11,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from compacter.compacter import Compacter, CompactionResult, compacted
+    from compacter.by_hand import CompactionResult
+    from compacter.compacter import Compacter
     from compacter.compaction.strategies import Chain, ClearToolResults, Shorten, Truncate
     from compacter.compaction.summarize import Summarize
     from compacter.compaction.task import CompactionPlan, CompactionStrategy
+    from compacter.decorator import compacted
     from compacter.errors import (
         CompacterError,
         CompactionError,
@@ -67,7 +69,7 @@ __all__ = [
 
 _HOMES = {
     "Compacter": "compacter.compacter",
-    "compacted": "compacter.compacter",
+    "compacted": "compacter.decorator",
     "History": "compacter.history",
     "CompacterError": "compacter.errors",
     "CompactionError": "compacter.errors",
@@ -86,7 +88,7 @@ _HOMES = {
     "detect_token_limit": "compacter.overflow",
     "Passage": "compacter.recall.passages",
     "Quotes": "compacter.recall.passages",
-    "CompactionResult": "compacter.compacter",
+    "CompactionResult": "compacter.by_hand",
     "CompactionStrategy": "compacter.compaction.task",
     "Summarize": "compacter.compaction.summarize",
     "Truncate": "compacter.compaction.strategies",

@@ -1,100 +1,39 @@
-"""``Compacter``: options, wrapping, and compaction by hand; and the decorator ``compacted``."""
+"""``Compacter``: options, wrapping, and compaction by hand."""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
 from inspect import Parameter, Signature
-from typing import Any, Literal, Protocol, Self, TypedDict, TypeVar, Unpack, overload
+from typing import Any, Self, TypeVar, Unpack, overload
 
 from compacter import models
+from compacter.by_hand import (
+    CompactionResult,
+    check_messages,
+    check_model,
+    check_wire_format,
+    compact_by_hand,
+    read_job,
+)
 from compacter.call.state import State
-from compacter.compaction.conversation import Conversation, find_pinned
-from compacter.compaction.plan import Job, plan
-from compacter.compaction.summarize import Summarize
-from compacter.compaction.task import CompactionPlan, StrategyLike, links_of
-from compacter.errors import ConfigurationError, InvalidHistoryError, whole_number
+from compacter.compaction.plan import plan
+from compacter.compaction.task import CompactionPlan
+from compacter.errors import ConfigurationError, whole_number
 from compacter.events import CompactionEvent, Totals
-from compacter.io import ASYNC, IO, SYNC, is_large, run
-from compacter.memory import Memory
-from compacter.memory.record import conversation_digest
+from compacter.io import ASYNC, SYNC, run
 from compacter.messages.format import Message, get_format
 from compacter.messages.recognise import recognise
-from compacter.options import (
-    Detector,
-    Fallback,
-    Options,
-    PlanHook,
-    Retrieved,
-    Stop,
-    Summarizer,
-    check_hook,
-    validated,
-)
-from compacter.recall.passages import Passage, Quotes
+from compacter.option_checks import check_hook
+from compacter.options import CompacterOptions, Options, validated
+from compacter.recall.passages import Passage
 from compacter.settings import PRESETS, from_environment
+
+__all__ = ["Compacter", "CompacterOptions", "CompactionResult"]
 
 F = TypeVar("F")
 EventHook = TypeVar("EventHook", bound=Callable[..., object])
-
-
-class CompacterOptions(TypedDict, total=False):
-    """Options of ``Compacter``; described, with units and defaults, in
-    ``compacter.options.Options``.
-    """
-
-    compact_ratio: float
-    max_retries: int | Stop
-    summarizer: Summarizer
-    summary_prompt: str | None
-    max_summary_tokens: int
-    strategy: StrategyLike | Sequence[StrategyLike]
-    fallback: Fallback | Sequence[Fallback] | None
-    preserve_recent_turns: int
-    pin: Callable[[Message], object] | None
-    trigger_tokens: int | float | None
-    prepare_tokens: int | float | None
-    min_calls_between: int
-    alternate_roles: bool | None
-    adjust_max_tokens: bool
-    memory: Memory | str | None
-    timeout: float | None
-    detect: Detector | None
-    on_compaction: (
-        Callable[[CompactionEvent], object] | Sequence[Callable[[CompactionEvent], object]]
-    )
-    on_event: Callable[[Any], object] | Sequence[Callable[[Any], object]]
-    before_compaction: PlanHook | None
-    redact: Callable[[str], str] | Literal["secrets"] | None
-    recall: float | int | Quotes | None
-    rules: Sequence[str]
-    retrieved: Retrieved | None
-    conversation: str | None
-    logger: Any
-    summary_request: Literal["transcript", "native"]
-    token_counter: Callable[[Sequence[Message]], int] | None
-
-
-@dataclass(frozen=True, slots=True)
-class CompactionResult:
-    """The compacted messages, and those that were folded."""
-
-    messages: list[Message] = field(repr=False)
-    """A new list; messages that were kept are the same objects."""
-    discarded: tuple[Message, ...] = field(default=(), repr=False)
-    """Original messages that are no longer in the list, in order."""
-    event: CompactionEvent | None = None
-    """Event of the compaction; ``None`` if nothing was changed."""
-    fits: bool = True
-    """Whether the messages are within ``budget``; True without one."""
-
-    @property
-    def changed(self) -> bool:
-        """Whether anything was compacted."""
-        return self.event is not None
 
 
 class Compacter:
@@ -434,7 +373,7 @@ class Compacter:
         Raises:
             ConfigurationError: An argument is invalid, or the format of the messages is unknown.
         """
-        held = _check_messages(messages)
+        held = check_messages(messages)
         check_model(model)
         check_wire_format(wire_format)
         counter = self._state.options.token_counter
@@ -474,7 +413,9 @@ class Compacter:
         Raises:
             ConfigurationError: An argument is invalid, or the format of the messages is unknown.
         """
-        return plan(self._state.options, self._job(messages, model, wire_format, budget))
+        return plan(
+            self._state.options, read_job(self._state, messages, model, wire_format, budget)
+        )
 
     def compact(
         self,
@@ -507,8 +448,15 @@ class Compacter:
             summarizer.
         """
         return run(
-            self._compact(
-                SYNC, messages, model, wire_format, budget, summary=summary, strict=strict
+            compact_by_hand(
+                self._state,
+                SYNC,
+                messages,
+                model,
+                wire_format,
+                budget,
+                summary=summary,
+                strict=strict,
             )
         )
 
@@ -527,8 +475,8 @@ class Compacter:
         ``messages``, ``model``, ``wire_format``, ``budget``, ``summary``, ``strict`` and the
         exceptions are the same.
         """
-        return await self._compact(
-            ASYNC, messages, model, wire_format, budget, summary=summary, strict=strict
+        return await compact_by_hand(
+            self._state, ASYNC, messages, model, wire_format, budget, summary=summary, strict=strict
         )
 
     def search(
@@ -557,7 +505,7 @@ class Compacter:
         from compacter.recall.index import Index
         from compacter.recall.quotes import folded, search
 
-        held = _check_messages(messages)
+        held = check_messages(messages)
         check_wire_format(wire_format)
         if not isinstance(query, str):
             raise ConfigurationError(f"query takes a text, not {query!r}")
@@ -568,132 +516,6 @@ class Compacter:
         if held:
             index.add(folded(held, (), get_format(wire_format or recognise(held))))
         return search(index, query, limit)
-
-    async def _compact(
-        self,
-        io: IO,
-        messages: Sequence[Message],
-        model: str | None,
-        wire_format: str | None,
-        budget: int | None,
-        *,
-        summary: object,
-        strict: bool,
-    ) -> CompactionResult:
-        from compacter.call.perform import Performer
-        from compacter.compaction.run import Compaction, compact
-
-        large = io.asynchronous and is_large(messages)
-        read = partial(self._job, messages, model, wire_format, budget)
-        job = await io.thread(read) if large else read()
-        if strict:
-            check_pairs(job)
-        if summary is not None:
-            if not isinstance(summary, str) or not summary.strip():
-                raise ConfigurationError(
-                    f"summary takes the text of a summary, not {summary!r}; leave it out to "
-                    f"have "
-                    f"one made"
-                )
-            job = replace(job, summary=summary)
-        elif self._state.options.summarizer is None and self._needs_model(job):
-            if model is None:
-                raise ConfigurationError(
-                    'there is no summarizer: pass model="..." (a litellm model) or summary="...", '
-                    "or set "
-                    'Compacter(summarizer=...); summarizer="extractive" needs no model'
-                )
-            models.check_installed(f"model={model!r}")
-        performer = Performer(state=self._state, io=io, model=model, large=large)
-        made: Compaction | None = await performer.run(compact(self._state.options, job))
-        if made is not None:
-            return CompactionResult(made.messages, made.discarded, made.event, made.fits)
-        fits = budget is None or job.conversation.size <= budget
-        return CompactionResult(list(messages), fits=fits)
-
-    def _needs_model(self, job: Job) -> bool:
-        options = self._state.options
-        summarizes = any(isinstance(strategy, Summarize) for strategy in links_of(options.strategy))
-        return summarizes and plan(options, job).cut > 0
-
-    def _job(
-        self,
-        messages: Sequence[Message],
-        model: str | None,
-        wire_format: str | None,
-        budget: int | None,
-    ) -> Job:
-        from compacter.recall.quotes import strip
-
-        held = _check_messages(messages)
-        check_model(model)
-        if budget is not None:
-            whole_number("budget", budget, least=1, of="characters")
-        check_wire_format(wire_format)
-        form = get_format(wire_format or recognise(held))
-        held = tuple(strip(held, form)) or held
-        calibration = self._state.calibration(model)
-        by_history = _pinned_by(messages)
-        options = self._state.options
-        return Job(
-            conversation=Conversation.of(
-                held,
-                form,
-                pinned=find_pinned(self._state.pin, held, form, by_history),
-                rules=options.with_declared(getattr(messages, "rules", ())),
-            ),
-            trigger="manual",
-            calibration=calibration,
-            model=model,
-            digest=options.conversation
-            or getattr(messages, "conversation", "")
-            or conversation_digest(form, held),
-            target=budget,
-            must=budget is not None,
-        )
-
-
-def check_pairs(job: Job) -> None:
-    """Raise ``InvalidHistoryError`` for the first call or result without its partner; the last step
-    may be open.
-    """
-    for half in job.conversation.broken:
-        raise InvalidHistoryError(
-            f"{half.what} {half.call_id!r} at message {half.index}: its partner is missing",
-            call_id=half.call_id,
-            index=half.index,
-        )
-
-
-def _pinned_by(messages: object) -> frozenset[int]:
-    """Return the ids of the messages pinned in a ``History``; an empty set for a plain list."""
-    ids: Callable[[], frozenset[int]] = getattr(messages, "pinned_ids", frozenset)
-    return ids()
-
-
-def _check_messages(messages: object) -> tuple[Message, ...]:
-    if isinstance(messages, (str, bytes, bytearray)) or not isinstance(messages, Sequence):
-        raise ConfigurationError(
-            f"messages takes a list of messages, not {type(messages).__name__}"
-        )
-    held = tuple(messages)
-    for kind in set(map(type, held)):
-        if issubclass(kind, (type(None), int, float, bytes)):
-            index = next(index for index, message in enumerate(held) if type(message) is kind)
-            raise ConfigurationError(f"messages[{index}] is not a message: {held[index]!r}")
-    return held
-
-
-def check_model(model: object) -> None:
-    """Raise ``ConfigurationError`` if this is not the name of a model, or ``None``."""
-    if model is not None and not isinstance(model, str):
-        raise ConfigurationError(f"model takes a model's name, not {model!r}")
-
-
-def check_wire_format(name: str | None) -> None:
-    """Raise ``ConfigurationError`` if this is not the name of a format, or ``None``."""
-    if name is not None:
-        get_format(name)
 
 
 def _signature() -> Signature:
@@ -707,43 +529,5 @@ def _signature() -> Signature:
     return Signature(parameters)
 
 
-setattr(Compacter.__init__, "__signature__", _signature())  # noqa: B010 - functions do not declare it
-
-
-class _Decorator(Protocol):
-    def __call__(self, function: F, /) -> F: ...
-
-
-@overload
-def compacted(function: F, /) -> F: ...
-@overload
-def compacted(
-    *,
-    messages_param: str | None = None,
-    wire_format: str | None = None,
-    **options: Unpack[CompacterOptions],
-) -> _Decorator: ...
-def compacted(
-    function: Any = None,
-    /,
-    *,
-    messages_param: str | None = None,
-    wire_format: str | None = None,
-    **options: Any,
-) -> Any:
-    """Decorate a function with a ``Compacter`` of its own: ``@compacted`` or
-    ``@compacted(compact_ratio=0.5)``.
-
-    Args:
-        function: The function, if the decorator is used without parentheses.
-        messages_param: Name of the argument for the messages, as for ``Compacter.wrap``.
-        wire_format: Format of the messages, as for ``Compacter.wrap``.
-        **options: The options of ``Compacter``, all keyword-only.
-
-    Raises:
-        ConfigurationError: An option is unknown or invalid.
-    """
-    decorate = partial(
-        Compacter(**options).wrap, messages_param=messages_param, wire_format=wire_format
-    )
-    return decorate if function is None else decorate(function)
+# Functions do not declare it, so type checkers refuse an assignment.
+setattr(Compacter.__init__, "__signature__", _signature())  # noqa: B010

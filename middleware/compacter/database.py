@@ -9,11 +9,84 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import threading
 import weakref
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from compacter.locks import GuardedLibrary
+from compacter.locks import PATIENCE, ForkAware, fork_last
+
+
+class LibraryUnusableError(RuntimeError):
+    """This process was forked while another thread was inside a C library, whose locks may be
+    locked for ever here.
+    """
+
+
+class GuardedLibrary(ForkAware):
+    """A C library that has locks of its own: ``with SQLITE: ...`` around each use.
+
+    A fork waits until no other thread is inside. If one still is after ``PATIENCE`` seconds, the
+    child does not use the library: ``usable`` is false there, and entering raises
+    ``LibraryUnusableError``. Made once for a library, at import.
+    """
+
+    def __init__(self, name: str) -> None:
+        # Not registered as others are: it is called after them.
+        self.name = name
+        self.usable = True
+        self._clean = True
+        self._begin()
+        fork_last(self)
+
+    def _begin(self) -> None:
+        # Its lock is re-entrant, as a garbage collection at any moment may close a database.
+        self._changed = threading.Condition()
+        self._inside: dict[int, int] = {}
+        """For each thread that is inside, how often it has entered."""
+        self._forking: int | None = None
+        """The thread that is about to fork, which may enter while the others wait."""
+
+    def __enter__(self) -> None:
+        thread = threading.get_ident()
+        with self._changed:
+            while self._forking not in (None, thread) and thread not in self._inside:
+                self._changed.wait()
+            if not self.usable:
+                raise LibraryUnusableError(
+                    f"{self.name} is not used in this process: it was forked while {self.name} was "
+                    f"busy"
+                )
+            self._inside[thread] = self._inside.get(thread, 0) + 1
+
+    def __exit__(self, *_: object) -> None:
+        thread = threading.get_ident()
+        with self._changed:
+            self._inside[thread] -= 1
+            if not self._inside[thread]:
+                del self._inside[thread]
+                self._changed.notify_all()
+
+    def before_fork(self) -> None:
+        """Let no other thread enter, and wait for those that are inside."""
+        thread = threading.get_ident()
+        with self._changed:
+            # Another thread may be forking too.
+            self._changed.wait_for(lambda: self._forking is None, PATIENCE)
+            self._forking = thread
+            self._clean = self._changed.wait_for(lambda: self._inside.keys() <= {thread}, PATIENCE)
+
+    def after_fork_in_parent(self) -> None:
+        """Let the other threads enter."""
+        with self._changed:
+            self._forking = None
+            self._changed.notify_all()
+
+    def after_fork_in_child(self) -> None:
+        """Begin anew, without the parent's threads."""
+        self.usable = self.usable and self._clean
+        self._begin()
+
 
 SQLITE = GuardedLibrary("SQLite")
 """SQLite, as this package uses it in this process."""

@@ -65,15 +65,15 @@ class Event(BaseModel):
             )
 
 
-def _listed(*parts: str | None) -> str:
+def _list(*parts: str | None) -> str:
     """Join the parts that are not empty, with commas."""
     return ", ".join(part for part in parts if part)
 
 
-def _stated(limit: int | None, requested: int | None) -> str:
+def _numbers(limit: int | None, requested: int | None) -> str:
     """Return a description of the provider's limit."""
     allowed = f"{limit:,} tokens allowed" if limit else ""
-    return _listed(allowed, f"{requested:,} requested" if requested else "")
+    return _list(allowed, f"{requested:,} requested" if requested else "")
 
 
 def _encodable(value: Any) -> Any:  # noqa: ANN401 - of any field
@@ -139,7 +139,7 @@ class CompactionEvent(Event):
         before = self.messages_before
         after = self.messages_after
         if not before:  # The history was kept by the server, which compacted it.
-            return _listed(
+            return _list(
                 f"the server compacted its history ({self.strategy})",
                 f"{self.original_tokens:,} to {self.compacted_tokens:,} tokens",
                 self.model,
@@ -150,7 +150,7 @@ class CompactionEvent(Event):
         if after == before and self.strategy not in ("summarize", "truncate"):
             verb = "shortened"
             count = len(self.discarded)
-        return _listed(
+        return _list(
             f"{verb} {count:,} of {before:,} messages",
             f"{self.original_data_size:,} to {self.compacted_data_size:,} characters",
             f"fallback: {self.strategy}" if self.fallback else None,
@@ -179,7 +179,7 @@ class CompactionStarted(Event):
         requested".
         """
         what = f"about to compact {self.head_size:,} of {self.original_data_size:,} characters"
-        return _listed(what, self.model, _stated(self.limit, self.requested))
+        return _list(what, self.model, _numbers(self.limit, self.requested))
 
 
 class CompactionFailed(Event):
@@ -254,7 +254,7 @@ class PreparationFailed(Event):
     @property
     def sentence(self) -> str:
         """Such as "nothing was prepared: no summary could be had, TimeoutError"."""
-        return _listed(f"nothing was prepared: {self.reason}", self.error, self.model)
+        return _list(f"nothing was prepared: {self.reason}", self.error, self.model)
 
 
 class CompactionReused(Event):
@@ -274,7 +274,7 @@ class CompactionReused(Event):
         """Such as "used a compaction that another call has made, 52 to 15 messages"."""
         counts = f"{self.messages_before:,} to {self.messages_after:,} messages"
         which = "made ahead" if self.prepared else "that another call has made"
-        return _listed(f"used a compaction {which}", counts, self.model)
+        return _list(f"used a compaction {which}", counts, self.model)
 
 
 class PassagesRecalled(Event):
@@ -310,7 +310,7 @@ class MaxTokensAdjusted(Event):
     @property
     def sentence(self) -> str:
         """Such as "lowered the output limit from 1,000 to 380 tokens"."""
-        return _listed(
+        return _list(
             f"lowered the output limit from {self.before:,} to {self.after:,} tokens", self.model
         )
 
@@ -330,7 +330,7 @@ class MessageShortened(Event):
     @property
     def sentence(self) -> str:
         """Such as "shortened the last user message from 120,000 to 30,000 characters"."""
-        return _listed(
+        return _list(
             (f"shortened the last user message from {self.before:,} to {self.after:,} characters"),
             self.model,
         )
@@ -350,7 +350,7 @@ class SilentTruncation(Event):
     def sentence(self) -> str:
         """Such as "the server has cut the prompt: about 5,000 tokens sent, 2,048 read"."""
         sent = f"about {self.expected_tokens:,} tokens sent"
-        return _listed(
+        return _list(
             f"the server has cut the prompt: {sent}", f"{self.prompt_tokens:,} read", self.model
         )
 
@@ -373,10 +373,10 @@ class RetriesExhausted(Event):
         requested".
         """
         rounds = f"{self.rounds} round{'' if self.rounds == 1 else 's'}"
-        return _listed(
+        return _list(
             f"gave up after {rounds}: {self.reason}",
             self.model,
-            _stated(self.limit, self.requested),
+            _numbers(self.limit, self.requested),
         )
 
 

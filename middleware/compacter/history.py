@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import base64
-import json
-from collections.abc import Iterable, Mapping, MutableSequence
+from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from compacter.compacter import CompactionResult, check_model, check_wire_format
+from compacter.by_hand import CompactionResult, check_model, check_wire_format
 from compacter.compaction.change import Change
-from compacter.compaction.conversation import Conversation
 from compacter.compaction.trigger import due, threshold
-from compacter.errors import CompactionError, ConfigurationError, InvalidHistoryError, whole_number
+from compacter.errors import CompactionError, ConfigurationError, whole_number
 from compacter.io import ASYNC, IO, SYNC, is_large, run
-from compacter.locks import Lock
 from compacter.memory.record import conversation_digest
-from compacter.messages.fields import plain
 from compacter.messages.format import Message, get_format
 from compacter.messages.recognise import UnknownFormatError, recognise
+from compacter.pinned_list import CHANGES, PinnedList, check_each
 from compacter.recall.index import Archive, Redact
 from compacter.recall.quotes import folded
+from compacter.snapshot import read_snapshot, write_snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -30,17 +27,11 @@ if TYPE_CHECKING:
     from compacter.recall.passages import Passage
 
 T = TypeVar("T")
-_NOT_MESSAGES = (bool, int, float, complex, bytes, bytearray, list, tuple, set, frozenset, type)
-_CHANGES = Lock()
-"""Held during each change of a history, so that messages and pins are always consistent. Shared by
-all histories."""
-SNAPSHOT_VERSION = 1
-_BYTES = "compacter:bytes"
 _WINDOW_SHARE = 0.8
 """Default threshold, as a share of a known window."""
 
 
-class History(MutableSequence[Message]):
+class History(PinnedList):
     """A mutable sequence of messages, accepted wherever a message list is.
 
     A pinned message is kept verbatim by every compaction, in its order, with its tool call or
@@ -95,17 +86,13 @@ class History(MutableSequence[Message]):
         if max_tokens is not None:
             whole_number("max_tokens", max_tokens, least=1, of="tokens")
         whole_number("reserve_tokens", reserve_tokens, least=0, of="tokens")
-        self._messages: list[Message] = _checked(messages)
-        self._pins = [False] * len(self._messages)
-        if isinstance(messages, History):
-            self._pins = list(messages.pins)
+        super().__init__(messages)
         self._rules = messages.rules if isinstance(messages, History) else ()
         given = messages.archive if isinstance(messages, History) else None
         self._archive = (given or Archive()).copy() if archive else None
         if conversation is None and isinstance(messages, History):
             conversation = messages.conversation
         self._conversation = conversation or ""
-        self._version = 0
         self._stuck = 0
         self._compacter = compacter
         self._model = model
@@ -114,11 +101,6 @@ class History(MutableSequence[Message]):
         self._reserve_tokens = reserve_tokens
 
     # -- the list ----------------------------------------------------------------------------------
-
-    @property
-    def messages(self) -> list[Message]:
-        """The messages as a new list, for ``json.dumps`` for instance."""
-        return list(self._messages)
 
     @property
     def conversation(self) -> str:
@@ -139,8 +121,8 @@ class History(MutableSequence[Message]):
         if not isinstance(other, (History, list, tuple)):
             return NotImplemented
         longer = self.copy()
-        with _CHANGES:
-            longer._messages += _checked(other)
+        with CHANGES:
+            longer._messages += check_each(other)
             longer._pins += other.pins if isinstance(other, History) else [False] * len(other)
         return longer
 
@@ -149,28 +131,18 @@ class History(MutableSequence[Message]):
         if not isinstance(other, (list, tuple)):
             return NotImplemented
         longer = self.copy()
-        with _CHANGES:
-            longer._messages[:0] = _checked(other)
+        with CHANGES:
+            longer._messages[:0] = check_each(other)
             longer._pins[:0] = [False] * len(other)
         return longer
-
-    def __len__(self) -> int:
-        return len(self._messages)
 
     def __repr__(self) -> str:
         return f"History({len(self)} messages, {sum(self._pins)} pinned)"
 
-    def __eq__(self, other: object) -> bool:
-        if isinstance(other, History):
-            return self._messages == other._messages and self._pins == other._pins
-        return self._messages == other if isinstance(other, list) else NotImplemented
-
-    __hash__ = None  # type: ignore[assignment]
-
     def __copy__(self) -> History:
         clone = object.__new__(type(self))
         clone.__dict__.update(self.__dict__)
-        with _CHANGES:
+        with CHANGES:
             clone._messages = list(self._messages)
             clone._pins = list(self._pins)
             clone._archive = self._archive.copy() if self._archive is not None else None
@@ -186,61 +158,13 @@ class History(MutableSequence[Message]):
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state to pickle; of the Compacter its options, of the archive its contents."""
-        with _CHANGES:
+        with CHANGES:
             archive = self._archive.snapshot() if self._archive is not None else None
             return {**self.__dict__, "_archive": archive}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         archive = state["_archive"]
         self.__dict__.update(state, _archive=None if archive is None else Archive.restored(archive))
-
-    @overload
-    def __getitem__(self, index: int) -> Message: ...
-    @overload
-    def __getitem__(self, index: slice) -> MutableSequence[Message]: ...
-    def __getitem__(self, index: int | slice) -> Any:
-        return self._messages[index]
-
-    @overload
-    def __setitem__(self, index: int, value: Message) -> None: ...
-    @overload
-    def __setitem__(self, index: slice, value: Iterable[Message]) -> None: ...
-    def __setitem__(self, index: int | slice, value: Any) -> None:
-        """Replace messages. A single replacement keeps the pin; those of a slice are not pinned."""
-        value = _checked(value) if isinstance(index, slice) else _checked([value])[0]
-        with _CHANGES:
-            messages = list(self._messages)
-            pins = list(self._pins)
-            if isinstance(index, slice):
-                pins[index] = [False] * len(value)
-            messages[index] = value
-            self._set(messages, pins)
-
-    def __delitem__(self, index: int | slice) -> None:
-        with _CHANGES:
-            messages = list(self._messages)
-            pins = list(self._pins)
-            del messages[index], pins[index]
-            self._set(messages, pins)
-
-    def reverse(self) -> None:
-        """Reverse in place; pins stay with their messages."""
-        with _CHANGES:
-            self._set(self._messages[::-1], self._pins[::-1])
-
-    def insert(self, index: int, value: Message, *, pinned: bool = False) -> None:
-        """Insert a message before ``index``.
-
-        Args:
-            index: Position, as for ``list.insert``.
-            value: The message.
-            pinned: Whether every compaction keeps it verbatim.
-        """
-        _checked([value])
-        with _CHANGES:
-            self._messages.insert(index, value)
-            self._pins.insert(index, bool(pinned))
-            self._version += 1
 
     def append(self, value: Message, *, pinned: bool = False, rule: bool = False) -> None:
         """Append a message.
@@ -253,7 +177,7 @@ class History(MutableSequence[Message]):
         Raises:
             ConfigurationError: ``rule`` is set, and the message has no text.
         """
-        _checked([value])
+        check_each([value])
         if rule:
             text = get_format(self._wire_format or recognise([value])).plain_text(value)
             if not (text and text.strip()):
@@ -265,36 +189,6 @@ class History(MutableSequence[Message]):
     def rules(self) -> tuple[str, ...]:
         """Texts of the messages that were appended as rules, oldest first."""
         return self._rules
-
-    # -- pins --------------------------------------------------------------------------------------
-
-    def pin(self, index: int) -> None:
-        """Pin the message at ``index``: every compaction keeps it verbatim. Raises
-        ``IndexError``.
-        """
-        with _CHANGES:
-            self._pins[index] = True
-            self._version += 1
-
-    def unpin(self, index: int) -> None:
-        """Remove the pin of the message at ``index``. Raises ``IndexError``."""
-        with _CHANGES:
-            self._pins[index] = False
-            self._version += 1
-
-    @property
-    def pins(self) -> tuple[bool, ...]:
-        """For each message, whether it is pinned."""
-        return tuple(self._pins)
-
-    def pinned_ids(self) -> frozenset[int]:
-        """Return the ``id`` of each pinned message object."""
-        with _CHANGES:
-            return frozenset(
-                id(message)
-                for message, pinned in zip(self._messages, self._pins, strict=True)
-                if pinned
-            )
 
     # -- compaction --------------------------------------------------------------------------------
 
@@ -353,11 +247,6 @@ class History(MutableSequence[Message]):
         return await self._compact(ASYNC, budget, summary, forced=True)
 
     @property
-    def version(self) -> int:
-        """Number of changes so far; a compaction of an older version is never installed."""
-        return self._version
-
-    @property
     def archive(self) -> Archive | None:
         """Archive of the folded messages; ``None`` with ``archive=False``."""
         return self._archive
@@ -386,7 +275,7 @@ class History(MutableSequence[Message]):
             messages: The compacted messages.
             redact: Applied to the texts for the archive.
         """
-        with _CHANGES:
+        with CHANGES:
             if version != self._version:
                 return False
             origins = Change.of(self._messages, messages).origins
@@ -475,22 +364,16 @@ class History(MutableSequence[Message]):
 
     def snapshot(self) -> str:
         """Return messages, pins, rules and archive as versioned JSON; SDK objects become dicts."""
-        with _CHANGES:
+        with CHANGES:
             messages = list(self._messages)
             pins = list(self._pins)
-        form = get_format(self._wire_format or recognise(messages))
-        return json.dumps(
-            {
-                "version": SNAPSHOT_VERSION,
-                "wire_format": self._wire_format,
-                "messages": [plain(message) for message in messages],
-                "pins": pins,
-                "rules": list(self._rules),
-                "conversation": self.conversation,
-                "summary": Conversation.of(messages, form).prior,
-                "archive": self._archive.snapshot() if self._archive else None,
-            },
-            default=_stored,
+        return write_snapshot(
+            messages,
+            pins,
+            wire_format=self._wire_format,
+            rules=self._rules,
+            conversation=self.conversation,
+            archive=self._archive.snapshot() if self._archive else None,
         )
 
     def restore(self, snapshot: str | bytes) -> None:
@@ -503,95 +386,10 @@ class History(MutableSequence[Message]):
             InvalidHistoryError: It is not a snapshot, damaged, or of another version. The history
             is then unchanged.
         """
-        try:
-            data = json.loads(snapshot, object_hook=_restored)
-        except (ValueError, TypeError, RecursionError) as error:
-            raise InvalidHistoryError(f"not a History snapshot: {error}") from None
-        if not isinstance(data, dict) or "version" not in data:
-            raise InvalidHistoryError('not a History snapshot: "version" is missing')
-        if type(data["version"]) is not int or data["version"] != SNAPSHOT_VERSION:
-            raise InvalidHistoryError(
-                f"the snapshot has version {data['version']!r}; this compacter reads "
-                f"{SNAPSHOT_VERSION}"
-            )
-        messages = data.get("messages")
-        pins = data.get("pins")
-        if (
-            not isinstance(messages, list)
-            or not isinstance(pins, list)
-            or not all(isinstance(pin, bool) for pin in pins)
-        ):
-            raise InvalidHistoryError("the snapshot is damaged: messages and pins must be lists")
-        if len(messages) != len(pins):
-            raise InvalidHistoryError(
-                f"the snapshot is damaged: {len(messages)} messages but {len(pins)} pins"
-            )
-        rules = data.get("rules", [])
-        if not isinstance(rules, list) or not all(isinstance(rule, str) for rule in rules):
-            raise InvalidHistoryError("the snapshot is damaged: rules must be a list of texts")
-        if not all(isinstance(message, (dict, str)) for message in messages):
-            raise InvalidHistoryError(
-                "the snapshot is damaged: a message is neither an object nor text"
-            )
-        self._check_fold(data, messages)
+        read = read_snapshot(snapshot, self._wire_format)
         if self._archive is not None:
-            try:
-                self._archive = Archive.restored(data.get("archive"))
-            except (ValueError, TypeError, LookupError):
-                raise InvalidHistoryError(
-                    "the snapshot is damaged: its archive cannot be read"
-                ) from None
-        self._wire_format = data.get("wire_format") or self._wire_format
-        self._rules = tuple(rules)
-        self._conversation = str(data.get("conversation") or self._conversation)
-        self._set(messages, pins)
-
-    def _check_fold(self, data: dict[str, Any], messages: list[Message]) -> None:
-        named = data.get("wire_format")
-        if named is not None and not isinstance(named, str):
-            raise InvalidHistoryError("the snapshot is damaged: wire_format must be text")
-        try:
-            form = get_format(named or self._wire_format or recognise(messages))
-        except ValueError as error:
-            raise InvalidHistoryError(f"the snapshot is damaged: {error}") from None
-        if data.get("summary") != Conversation.of(messages, form).prior:
-            raise InvalidHistoryError(
-                "the snapshot is damaged: its summary message was moved or edited"
-            )
-
-    def _set(self, messages: list[Message], pins: list[bool]) -> None:
-        with _CHANGES:
-            self._messages = messages
-            self._pins = pins
-            self._version += 1
-
-
-def _checked(messages: Iterable[Message]) -> list[Message]:
-    """Return a list of the messages. Raises ``ConfigurationError`` if one certainly is not a
-    message.
-    """
-    held = list(messages)
-    for index, message in enumerate(held):
-        if message is None or isinstance(message, _NOT_MESSAGES):
-            raise ConfigurationError(
-                f"messages[{index}] is not a message but {type(message).__name__}. A message is "
-                f"a dict such as "
-                '{"role": "user", "content": "..."}, or an object of a provider\'s SDK'
-            )
-    return held
-
-
-def _stored(value: bytes | bytearray) -> dict[str, str]:
-    """Return bytes, which some SDKs put into messages, in a form for JSON. ``plain`` leaves nothing
-    else.
-    """
-    return {_BYTES: base64.b64encode(value).decode("ascii")}
-
-
-def _restored(value: dict[str, object]) -> object:
-    held = value.get(_BYTES)
-    return (
-        base64.b64decode(held, validate=True)
-        if len(value) == 1 and isinstance(held, str)
-        else value
-    )
+            self._archive = read.restored_archive()
+        self._wire_format = read.wire_format or self._wire_format
+        self._rules = read.rules
+        self._conversation = read.conversation or self._conversation
+        self._set(read.messages, read.pins)

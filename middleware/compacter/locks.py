@@ -25,17 +25,12 @@ T = TypeVar("T")
 
 _registered: dict[int, weakref.ref[ForkAware]] = {}
 _locks: dict[int, weakref.ref[threading.RLock]] = {}
-_libraries: list[GuardedLibrary] = []
+_last: list[ForkAware] = []
+"""Objects to call after all others before a fork, and before all others after it."""
 _late: set[str] = set()
 """Modules and packages to import before the next fork."""
 _held: dict[int, list[threading.RLock]] = {}
 """Locks acquired for a fork in progress, by its thread."""
-
-
-class LibraryUnusableError(RuntimeError):
-    """This process was forked while another thread was inside a C library, whose locks may be
-    locked for ever here.
-    """
 
 
 class ForkAware:
@@ -55,6 +50,13 @@ class ForkAware:
         """Called in the child, which has one thread, to replace locks and connections."""
 
 
+def fork_last(item: ForkAware) -> None:
+    """Have an object called after all others before each fork: a C library with locks of its own,
+    which a thread may need before it releases one of ours. It is kept alive.
+    """
+    _last.append(item)
+
+
 def Lock() -> threading.RLock:  # noqa: N802 - as ``threading.RLock``
     """Return a ``threading.RLock`` for short critical sections.
 
@@ -65,70 +67,6 @@ def Lock() -> threading.RLock:  # noqa: N802 - as ``threading.RLock``
     name = id(lock)
     _locks[name] = weakref.ref(lock, lambda _: _locks.pop(name, None))
     return lock
-
-
-class GuardedLibrary:
-    """A C library that has locks of its own: ``with SQLITE: ...`` around each use.
-
-    A fork waits until no other thread is inside. If one still is after ``PATIENCE`` seconds, the
-    child does not use the library: ``usable`` is false there, and entering raises
-    ``LibraryUnusableError``. Made once for a library, at import.
-    """
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.usable = True
-        self._clean = True
-        self._begin()
-        _libraries.append(self)
-
-    def _begin(self) -> None:
-        # Its lock is re-entrant, as a garbage collection at any moment may close a database.
-        self._changed = threading.Condition()
-        self._inside: dict[int, int] = {}
-        """For each thread that is inside, how often it has entered."""
-        self._forking: int | None = None
-        """The thread that is about to fork, which may enter while the others wait."""
-
-    def __enter__(self) -> None:
-        thread = threading.get_ident()
-        with self._changed:
-            while self._forking not in (None, thread) and thread not in self._inside:
-                self._changed.wait()
-            if not self.usable:
-                raise LibraryUnusableError(
-                    f"{self.name} is not used in this process: it was forked while {self.name} was "
-                    f"busy"
-                )
-            self._inside[thread] = self._inside.get(thread, 0) + 1
-
-    def __exit__(self, *_: object) -> None:
-        thread = threading.get_ident()
-        with self._changed:
-            self._inside[thread] -= 1
-            if not self._inside[thread]:
-                del self._inside[thread]
-                self._changed.notify_all()
-
-    def before_fork(self) -> None:
-        """Let no other thread enter, and wait for those that are inside."""
-        thread = threading.get_ident()
-        with self._changed:
-            # Another thread may be forking too.
-            self._changed.wait_for(lambda: self._forking is None, PATIENCE)
-            self._forking = thread
-            self._clean = self._changed.wait_for(lambda: self._inside.keys() <= {thread}, PATIENCE)
-
-    def after_fork_in_parent(self) -> None:
-        """Let the other threads enter."""
-        with self._changed:
-            self._forking = None
-            self._changed.notify_all()
-
-    def after_fork_in_child(self) -> None:
-        """Begin anew, without the parent's threads."""
-        self.usable = self.usable and self._clean
-        self._begin()
 
 
 def _all(references: dict[int, weakref.ref[T]]) -> list[T]:
@@ -160,14 +98,14 @@ def _before() -> None:
     ]
     for item in _all(_registered):
         item.before_fork()
-    # Last: a thread that has one of the locks above may need a library before it releases it.
-    for library in _libraries:
-        library.before_fork()
+    # A thread that has one of the locks above may need a library before it releases it.
+    for item in _last:
+        item.before_fork()
 
 
 def _after_in_parent() -> None:
-    for library in _libraries:
-        library.after_fork_in_parent()
+    for item in _last:
+        item.after_fork_in_parent()
     for item in _all(_registered):
         item.after_fork_in_parent()
     for lock in _held.pop(threading.get_ident(), ()):
@@ -176,8 +114,8 @@ def _after_in_parent() -> None:
 
 def _after_in_child() -> None:
     _held.clear()
-    for library in _libraries:
-        library.after_fork_in_child()
+    for item in _last:
+        item.after_fork_in_child()
     for lock in _all(_locks):
         # As ``threading`` and ``logging`` do with their locks.
         lock._at_fork_reinit()  # type: ignore[attr-defined]  # noqa: SLF001

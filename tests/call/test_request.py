@@ -103,22 +103,24 @@ class TestRepliesThatWereCutOff:
         self, written: int, means: bool
     ) -> None:
         found = TokenLimit(source=NO_ROOM, output_tokens=written, input_tokens=500)
-        assert policy().confirmed(found) is means
+        assert policy().is_confirmed(found) is means
 
     @pytest.mark.parametrize(("read", "means"), [(969, False), (970, True), (990, True)])
     def test_with_a_window_if_prompt_and_reply_fill_it_but_for_a_few_tokens(
         self, read: int, means: bool
     ) -> None:
         found = TokenLimit(source=NO_ROOM, output_tokens=10, input_tokens=read)
-        assert policy(Calibration(window=1_000)).confirmed(found) is means
+        assert policy(Calibration(window=1_000)).is_confirmed(found) is means
 
     @pytest.mark.parametrize(("allowed", "means"), [(9, False), (10, False), (11, True)])
     def test_never_if_the_caller_allowed_no_more(self, allowed: int, means: bool) -> None:
         found = TokenLimit(source=NO_ROOM, output_tokens=10, input_tokens=990)
-        assert policy(Calibration(window=1_000), output_tokens=allowed).confirmed(found) is means
+        assert policy(Calibration(window=1_000), output_tokens=allowed).is_confirmed(found) is means
 
     def test_what_a_provider_says_needs_no_second_look(self) -> None:
-        assert policy(output_tokens=1).confirmed(TokenLimit(limit=10, requested=20, kind="input"))
+        assert policy(output_tokens=1).is_confirmed(
+            TokenLimit(limit=10, requested=20, kind="input")
+        )
 
 
 class TestNumbers:
@@ -147,7 +149,7 @@ class TestNumbers:
     ) -> None:
         found = TokenLimit(limit=1_000, requested=requested, kind="input_plus_output")
         asked = policy(output_tokens=allowed)
-        assert asked.lowered_output(asked.calibrate(found)) == lowered
+        assert asked.find_lower_output(asked.calibrate(found)) == lowered
 
 
 class TestWhatIsLearntOfUsage:

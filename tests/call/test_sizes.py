@@ -527,7 +527,7 @@ class TestWhetherAPromptMayHaveBeenCut:
             *dialect.results([("c1", "look", said * 9)]),
         ]
         request = Request(format=dialect.format, original=messages, messages=messages)
-        texts = sum(map(len, request.texts))
+        texts = sum(map(len, request.conversation.texts()))
         assert may_be_cut(messages, int(texts / 7.2))
         assert may_be_cut(messages, int(texts / 7.2), overhead=1)
         assert not may_be_cut(messages, texts)

@@ -154,12 +154,13 @@ def use_compacter(text: str) -> None:
 
 WORK: dict[str, Callable[[str], object]] = {
     "text.words.words": words.words,
-    "text.words.runs": lambda text: words.runs(words.words(text)),
-    "text.words.stems": lambda text: words.stems(words.words(text)),
+    "text.words.runs": words.runs,
+    "text.words.stems": words.stems,
+    "text.words.stems_of_words": lambda text: words.stems_of_words(words.words(text)),
     "text.words.reader": words.reader(),
     "text.words.clip": lambda text: words.clip(text, len(text) // 2),
-    "text.sentences.ends": sentences.ends,
     "text.sentences.sentences": sentences.sentences,
+    "text.sentences.sentences_of_each": lambda text: sentences.sentences_of_each([text]),
     "text.sentences.split": sentences.split,
     "text.sentences.clauses": lambda text: list(sentences.clauses(text)),
     "text.sentences.lines": sentences.lines,

@@ -1,8 +1,10 @@
 """Log entries: sizes and counts, never the text of a message.
 
-Loggers of the standard library get a sentence, with the numbers as ``extra``; structlog gets the
-event's name and the numbers. The text of an exception may quote a message, so only its type, HTTP
-status and place are logged.
+structlog writes them: the event's name and its numbers, bound to the model and the conversation. It
+renders them as a sentence, with the numbers as ``extra``, for a logger of the standard library; a
+program that has configured structlog gets them as it says there. It is loaded at the first entry
+that is logged. The text of an exception may quote a message, so only its type, HTTP status and
+place are logged.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import logging
 import re
 import sys
 import traceback
+from collections.abc import MutableMapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
@@ -36,6 +39,10 @@ _LEVELS: dict[Level, int] = {
     "warning": logging.WARNING,
 }
 _STANDARD = (logging.Logger, logging.LoggerAdapter)
+_CONTEXT = ("model", "conversation")
+"""Facts to which an entry is bound: several entries have them in common."""
+_STRUCTLOG_FRAMES = 4
+"""Frames from a logger up to this file: three are structlog's."""
 _PACKAGE = str(Path(__file__).parent.parent)
 _FAILED = {
     "hook": "a hook raised {error}; the call goes on without it",
@@ -100,7 +107,7 @@ class Log:
         }
         said = event.sentence
         if level == "warning" and isinstance(event, CompactionFailed):
-            cause, remedy = self._explained(event)
+            cause, remedy = self._explain(event)
             said = f"{cause}. What helps: {remedy}. More of this kind are logged at debug level"
             facts |= {"cause": cause, "remedy": remedy}
         name = re.sub("(?<!^)([A-Z])", r"_\1", type(event).__name__).lower()
@@ -175,7 +182,7 @@ class Log:
         self._warned.add(kind)
         return first
 
-    def _explained(self, event: CompactionFailed) -> tuple[str, str]:
+    def _explain(self, event: CompactionFailed) -> tuple[str, str]:
         """Return the cause of a failure, and its remedy."""
         if isinstance(event.cause, FunctionError):
             return f"{event.cause}{_circumstances(event.cause)}", "correct that function"
@@ -228,9 +235,29 @@ def remedy(error: str, cause: BaseException | None, model: str | None) -> str:
 def _write(logger: Any, level: Level, name: str, said: str, facts: dict[str, object]) -> None:
     with contextlib.suppress(Exception):  # As above.
         if isinstance(logger, _STANDARD):
-            logger.log(_LEVELS[level], "compacter: %s", said, extra=facts)
-        else:
-            getattr(logger, level)(name, **facts)
+            logger = _rendering(logger).bind(said=said)
+        context = {key: facts[key] for key in _CONTEXT if key in facts}
+        if context and hasattr(logger, "bind"):
+            logger = logger.bind(**context)
+            facts = {key: value for key, value in facts.items() if key not in context}
+        getattr(logger, level)(name, **facts)
+
+
+def _rendering(logger: Any) -> Any:
+    """Return a structlog logger that writes to one of the standard library."""
+    import structlog  # Here, as most calls log nothing.
+
+    return structlog.wrap_logger(
+        logger, processors=[_as_record], wrapper_class=structlog.stdlib.BoundLogger
+    )
+
+
+def _as_record(
+    _: object, __: str, entry: MutableMapping[str, Any]
+) -> tuple[tuple[str, object], dict[str, object]]:
+    """Return what a logger of the standard library is called with: a processor of structlog."""
+    facts = {key: value for key, value in entry.items() if key not in ("event", "said")}
+    return ("compacter: %s", entry["said"]), {"extra": facts, "stacklevel": _STRUCTLOG_FRAMES}
 
 
 def _circumstances(error: BaseException | None) -> str:

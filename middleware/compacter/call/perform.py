@@ -164,7 +164,7 @@ class Performer:
         """
         try:
             return await action()
-        except Exception as error:  # noqa: BLE001 - a failing hook or memory must not break the call
+        except Exception as error:  # noqa: BLE001 - a hook or memory must not break the call
             self.state.log.failed(what, error)
             return otherwise
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from itertools import compress
 from operator import is_
 
 from cachetools import LRUCache
@@ -17,7 +18,7 @@ from compacter.messages.format import Message
 from compacter.recall.index import MAX_BYTES, Index, Redact
 from compacter.recall.passages import Quotes
 from compacter.recall.question import question
-from compacter.recall.quotes import Quotation, folded, quote, said
+from compacter.recall.quotes import Quotation, folded, is_genuine, quote
 from compacter.recall.weight import tokens
 
 _MOST_TURNS = 1_000
@@ -142,7 +143,7 @@ class Recall(ForkAware):
             known[-1] if known else (asked.archive.index() if asked.archive else None, None)
         )
         parts = folded(
-            original, conversation.messages, conversation.format, since, conversation.parts_of
+            original, conversation.messages, conversation.format, since, conversation.parts_of_each
         )
         if index is None:
             index = Index(parts, redact=self._redact, max_bytes=_MOST_BYTES)
@@ -165,12 +166,8 @@ class Recall(ForkAware):
             seen = _Seen((), Index(redact=self._redact, max_bytes=_MOST_BYTES))
         new = messages[len(seen.messages) :]
         # Where they stand is of no use here, so their parts are taken as they are.
-        parts = [
-            part
-            for at, message in enumerate(new)
-            if said(message, conversation.format)
-            for part in conversation.format.readable(conversation.parts_of(message, at))
-        ]
+        genuine = compress(conversation.parts_of_each(new), is_genuine(new, conversation.format))
+        parts = [part for read in genuine for part in read.readable]
         if parts:
             seen = _Seen(messages, seen.index.extended(parts))
             if any(source):

@@ -2,22 +2,22 @@
 token limit.
 
 Pure: a `Policy` yields effects and continues with their results. In the order of a call: `complete`
-begins it, `recover` makes the request smaller until it is answered or given up; then the ways to
-make it smaller, the trigger, the usage of replies, and the numbers in the provider's errors.
+begins it, `recover` makes the request smaller (``smaller.py``) until it is answered or given up;
+then the trigger, compactions made ahead, the usage of replies, and the numbers in the provider's
+errors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from tenacity import RetryCallState, Retrying, stop_after_attempt
 
-from compacter.call.prepare import WORTH, Prepared, ahead
-from compacter.call.request import ConversationState, Request, advice, with_less_retrieved
+from compacter.call.prepare import ahead
+from compacter.call.request import advice
 from compacter.call.sizes import (
-    FEWEST_QUOTED,
     Room,
     calibrate,
     fills_window,
@@ -26,58 +26,31 @@ from compacter.call.sizes import (
     missing_tokens,
     request_tokens,
     room_for_quotes,
-    target_in_proportion,
 )
-from compacter.compaction.plan import MARGIN, Calibration, Job, plan, target_characters
-from compacter.compaction.run import compact
-from compacter.compaction.trigger import TARGET_SHARE, due, threshold
-from compacter.effects import Call, Emit, Flow, Quote, Remember, Remembered
+from compacter.call.smaller import SmallerRequest
+from compacter.compaction.plan import MARGIN
+from compacter.compaction.trigger import TARGET_SHARE, due
+from compacter.effects import Call, Emit, Flow, Quote, Remembered
 from compacter.errors import CompactionError, FunctionError, add_note
-from compacter.events import (
-    CompactionFailed,
-    CompactionReused,
-    CompactionSkipped,
-    MaxTokensAdjusted,
-    MessageShortened,
-    RetriesExhausted,
-    SilentTruncation,
-)
-from compacter.messages.format import Message
+from compacter.events import CompactionSkipped, RetriesExhausted, SilentTruncation
 from compacter.messages.replies import Reply
 from compacter.messages.usage import tokens_read
-from compacter.options import Options, Retrieved
 from compacter.overflow import TokenLimit
 
-_LEAST_OUTPUT = 64
-"""Smallest output limit, in tokens, worth retrying with; below it the history is compacted."""
-_OUTPUT_MARGIN = 8
-"""Tokens left free when the output limit is lowered, for those that a chat template adds."""
 _FAR_OVER = 1.5
 """Multiple of the threshold from which the cool-down is ignored."""
 
 
 @dataclass(eq=False)
-class Policy:
+class Policy(SmallerRequest):
     """Decisions of one wrapped call."""
 
-    options: Options
-    """Options of the Compacter."""
-    request: Request
-    """Request that is sent next; at first the caller's own."""
-    calibration: Calibration
-    """Calibration of the model; updated by this call."""
-    state: ConversationState = field(default_factory=ConversationState)
-    """The conversation's state between calls, for the trigger."""
     detect: Callable[[BaseException], TokenLimit | None] | None = None
     """Detector of token limits; ``None`` for the one of the options."""
     proactive: bool = True
     """Whether the size of every request is learnt, for the trigger."""
     watched: bool = True
     """Whether someone listens to events, such as that of a prompt that the server has truncated."""
-    quotes: bool = True
-    """Whether quotes may be sent; not after a request with quotes was refused."""
-    tried: list[str] = field(default_factory=list)
-    """Descriptions of the steps that made the request smaller."""
 
     # -- one call ----------------------------------------------------------------------------------
 
@@ -90,17 +63,17 @@ class Policy:
         state.calls += 1
         if self.options.memory is not None:
             view = yield from Remembered(original)
-            if view is not None and self._keeps_pins(view):
+            if view is not None and self.keeps_pins(view):
                 self.request = replace(self.request, messages=tuple(view), read=None)
         if self.options.trigger_tokens is not None:
-            yield from self._fold_ahead()
+            yield from self._compact_at_threshold()
         if self.options.prepare_tokens is not None:
             yield from self._keep_within_window()
         reply = yield from self._send()
         if reply.token_limit is not None:
             state.tried = state.calls
             return (yield from self.recover(reply))
-        return (yield from self._checked(reply))
+        return (yield from self._check_reply(reply))
 
     def recover(self, refused: Reply) -> Flow[object]:
         """Make the request smaller and call again, until there is a reply, another error, or
@@ -110,7 +83,7 @@ class Policy:
         with a note that lists the rounds, if the call is given up; ``CompactionError`` if there is
         neither a summary nor a fallback.
         """
-        if refused.token_limit is None or not self.confirmed(refused.token_limit):
+        if refused.token_limit is None or not self.is_confirmed(refused.token_limit):
             return refused.raw
         limit = self.options.max_retries
         stop = stop_after_attempt(1 + limit) if isinstance(limit, int) else limit
@@ -127,7 +100,7 @@ class Policy:
                 )
             rounds.prepare_for_next_attempt()
             try:
-                done = yield from self._make_smaller(found)
+                done = yield from self.make_smaller(found)
             except CompactionError as failure:
                 # If it has no cause of its own, the provider's error, for which the summary was
                 # needed.
@@ -166,7 +139,7 @@ class Policy:
             return Reply(token_limit=found, error=error)
         if reply.error is not None and reply.token_limit is None:
             raise reply.error
-        if reply.token_limit is not None and not self.confirmed(reply.token_limit):
+        if reply.token_limit is not None and not self.is_confirmed(reply.token_limit):
             return replace(reply, token_limit=None)
         return reply
 
@@ -210,160 +183,9 @@ class Policy:
         )
         raise refused.error
 
-    # -- ways to make the request smaller ----------------------------------------------------------
-
-    def _make_smaller(self, found: TokenLimit) -> Flow[str]:
-        """Make the request smaller, and return a description of the step; empty if there is no way
-        to.
-        """
-        request = self.request
-        target = self.target(found)
-        if request.quotes:
-            self.quotes = False
-            self.request = request = replace(request, quotes="")
-            if target is not None and target >= request.conversation.size:
-                return "quotes left out"
-        lowered = self.lowered_output(found) if found.kind == "input_plus_output" else None
-        if lowered is not None:
-            before = request.output_tokens or 0
-            self.request = replace(
-                request,
-                options={**request.options, request.output_option: lowered},
-                output_tokens=lowered,
-            )
-            event = MaxTokensAdjusted(
-                before=before,
-                after=lowered,
-                limit=found.limit,
-                attempt=len(self.tried) + 1,
-                **request.named,
-            )
-            yield from Emit(event)
-            return f"{request.output_option} lowered from {before} to {lowered}"
-        read = request.conversation
-        step = ""
-        if self.options.retrieved is not None:
-            step = yield from self._shorten_message(self.options.retrieved, target, found)
-            if not step and (target is None or read.size - read.free - request.saved > target):
-                # To fold all that may be folded would not suffice, as far as is known.
-                step = yield from self._shorten_message(None, target, found)
-        return step or (yield from self._fold(target, found))
-
-    def _shorten_message(
-        self, how: Retrieved | None, target: int | None, found: TokenLimit
-    ) -> Flow[str]:
-        """Shorten retrieved text, or tool results, in the last user message; return what was done,
-        if anything.
-        """
-        try:
-            shorter = with_less_retrieved(self.request, how, target)
-        except FunctionError as error:
-            yield from self._failed("token_limit", str(error), error)
-            return ""
-        if shorter is None:
-            return ""
-        self.request = shorter
-        read = shorter.conversation
-        size = read.sizes[read.last_user or 0]
-        facts = {"limit": found.limit, "attempt": len(self.tried) + 1, **shorter.named}
-        yield from Emit(MessageShortened(before=size, after=size - shorter.saved, **facts))
-        return f"the last user message shortened by {shorter.saved:,} characters"
-
-    def _fold(self, target: int | None, found: TokenLimit | None = None) -> Flow[str]:
-        """Compact the messages, or use a compaction that was made ahead or by another call; return
-        a description, empty if unchanged.
-
-        The memory is always read again: another call may have stored a record since this one began.
-        Raises ``CompactionError`` if there is neither a summary nor a fallback.
-        """
-        prepared = False
-        if self.options.prepare_tokens is not None:
-            prepared = yield from self.put_in_force()
-        if prepared and (target is None or self.request.conversation.size <= target):
-            return "a compaction that was made ahead"
-        job = self.job(target, found)
-        request = self.request
-        planned = plan(self.options, job)
-        if self.options.memory is not None and planned.folded:
-            head = tuple(planned.messages[index] for index in planned.folded)
-            view = yield from Remembered(request.original, head)
-            if view is not None and self._keeps_pins(view):
-                smaller = replace(request, messages=tuple(view), read=None)
-                if smaller.size < request.size:
-                    self.request = smaller
-                    before = len(request.messages)
-                    after = len(smaller.messages)
-                    yield from Emit(
-                        CompactionReused(messages_before=before, messages_after=after, **job.named)
-                    )
-                    return "a compaction that another call had just made"
-        made = yield from compact(self.options, job, original=request.original, planned=planned)
-        if made is None:
-            return ""
-        self.request = replace(request, messages=made.messages, read=made.conversation)
-        before = made.event.original_data_size
-        after = made.event.compacted_data_size
-        return f"{before:,} to {after:,} characters ({made.event.strategy})"
-
-    def job(self, target: int | None, found: TokenLimit | None = None) -> Job:
-        """Return the job of compacting the messages to a target size, in characters.
-
-        ``found`` is the token limit that requires it; ``None`` for the trigger.
-        """
-        request = self.request
-        recall = self.options.recall
-        calibration = self.calibration
-        conversation = request.conversation
-        refused = found is not None
-        if target is not None:
-            target += request.saved
-        if target is not None and target >= conversation.size:
-            # It fits by its characters, and was refused all the same: use the ratio of the
-            # provider's numbers.
-            target = target_in_proportion(request, found)
-        # Between an agent's steps there is no new question, so its steps need the room more than
-        # quotes (issue 10).
-        asked = refused and conversation.last_user == len(conversation.messages) - 1
-        quotes = 0
-        if recall is not None and self.quotes and asked and target is not None:
-            room = max(0, target - conversation.size + conversation.free)
-            quotes = recall.room(calibration.tokens(room), calibration.chars_per_token)
-        return Job(
-            conversation=conversation,
-            reserved=quotes if quotes >= FEWEST_QUOTED else 0,
-            trigger="token_limit" if refused else "threshold",
-            calibration=calibration,
-            model=request.model,
-            attempt=len(self.tried) + 1,
-            digest=request.digest,
-            target=target,
-            found=found,
-            must=refused,
-        )
-
-    def lowered_output(self, found: TokenLimit) -> int | None:
-        """Return a lower output limit, in tokens, if the input alone fits; ``None`` if that does
-        not help.
-        """
-        before = self.request.output_tokens
-        if not self.options.adjust_max_tokens or not found.limit or not before:
-            return None
-        used = found.input_tokens or 0
-        left = found.limit - used - _OUTPUT_MARGIN
-        return left if used > 0 and _LEAST_OUTPUT <= left < before else None
-
-    def _keeps_pins(self, view: Sequence[Message]) -> bool:
-        """Return whether a remembered view contains all pinned messages; some may have been pinned
-        since.
-        """
-        request = self.request
-        wanted = request.find_pinned(request.original)
-        present = set(map(id, view)) if wanted else ()
-        return all(id(request.original[index]) in present for index in wanted)
-
     # -- the trigger -------------------------------------------------------------------------------
 
-    def _fold_ahead(self) -> Flow[None]:
+    def _compact_at_threshold(self) -> Flow[None]:
         """Compact before the call if the request has reached the threshold."""
         state = self.state
         request = self.request
@@ -371,18 +193,18 @@ class Policy:
         if limit is None:
             if not self.calibration.warned:
                 self.calibration.warned = True
-                yield from self._skipped("unknown_window")
+                yield from self._emit_skipped("unknown_window")
             return
         if state.calls == 1:
             return
-        tokens = yield from self._estimated()
+        tokens = yield from self._estimate_tokens()
         size = request.size
         if (
             tokens >= limit
             and self.options.prepare_tokens is not None
             and (yield from self.put_in_force())
         ):
-            tokens = yield from self._estimated()
+            tokens = yield from self._estimate_tokens()
             size = self.request.size
         target = due(size=size, tokens=tokens, limit=limit, stuck=state.stuck)
         if target is None:
@@ -391,42 +213,13 @@ class Policy:
             state.tried is not None and state.calls - state.tried <= self.options.min_calls_between
         )
         if held_back and tokens < limit * _FAR_OVER:
-            yield from self._skipped("cool_down")
+            yield from self._emit_skipped("cool_down")
             return
-        if (yield from self._folded_to(max(1, target - request.overhead))):
-            left = yield from self._estimated()
+        if (yield from self._compact_to(max(1, target - request.overhead))):
+            left = yield from self._estimate_tokens()
             state.stuck = self.request.size if left >= limit else 0
 
     # -- compactions made ahead --------------------------------------------------------------------
-
-    def put_in_force(self) -> Flow[bool]:
-        """Use the compaction of this conversation that was made ahead, and return whether there is
-        one.
-        """
-        request = self.request
-        view = yield from Prepared(request.original)
-        if view is None or not self._keeps_pins(view):
-            return False
-        smaller = replace(request, messages=tuple(view), read=None, quotes="")
-        if smaller.size >= request.size * WORTH:
-            return False
-        self.request = smaller
-        self.state.tokens = self.state.stuck = 0
-        # First, as with a new one: a hook that repeats the call finds it.
-        yield from self._remember_view(view)
-        yield from Emit(
-            CompactionReused(
-                messages_before=len(request.messages),
-                messages_after=len(smaller.messages),
-                prepared=True,
-                **request.named,
-            )
-        )
-        return True
-
-    def _remember_view(self, view: Sequence[Message]) -> Flow[None]:
-        if self.options.memory is not None:
-            yield from Remember(self.request.original, view)
 
     def _keep_within_window(self) -> Flow[None]:
         """Put the compaction that was made ahead in force if the request would exceed the window:
@@ -435,7 +228,7 @@ class Policy:
         window = self.calibration.window
         if window is None or self.state.calls == 1:
             return
-        tokens = yield from self._estimated()
+        tokens = yield from self._estimate_tokens()
         if tokens > window * MARGIN:
             yield from self.put_in_force()
 
@@ -459,7 +252,7 @@ class Policy:
         if what is not None:
             yield from what
 
-    def _folded_to(self, target: int) -> Flow[bool]:
+    def _compact_to(self, target: int) -> Flow[bool]:
         """Compact the messages to this size, in characters, and return whether it succeeded.
 
         A failure is sent as an event, not raised.
@@ -467,9 +260,9 @@ class Policy:
         state = self.state
         state.tried = state.calls
         try:
-            done = yield from self._fold(target)
+            done = yield from self.compact_history(target)
         except CompactionError as error:
-            yield from self._failed("threshold", "no summary could be had", error.__cause__)
+            yield from self.emit_failed("threshold", "no summary could be had", error.__cause__)
             return False
         if done:
             state.tokens = state.stuck = 0
@@ -477,17 +270,7 @@ class Policy:
             state.stuck = self.request.size
         return bool(done)
 
-    def threshold(self) -> int | None:
-        """Return the input tokens from which the trigger compacts, with room for the output.
-
-        ``None`` without the option ``trigger_tokens``, or if it is a share of an unknown window.
-        """
-        trigger = self.options.trigger_tokens
-        if trigger is None:
-            return None
-        return threshold(trigger, self.calibration.window, self.request.output_tokens or 0)
-
-    def _estimated(self) -> Flow[int]:
+    def _estimate_tokens(self) -> Flow[int]:
         """Return the estimated input tokens of the request, tools and other options included.
 
         The count of ``token_counter``; else the last usage, plus an estimate of the messages added
@@ -500,30 +283,18 @@ class Policy:
             try:
                 return self.options.token_counter(list(request.messages)) + tokens(request.overhead)
             except FunctionError as error:
-                yield from self._failed("threshold", str(error), error)
+                yield from self.emit_failed("threshold", str(error), error)
         size = request.size
         if state.tokens and size >= state.characters:
             return state.tokens + tokens(size - state.characters)
         return tokens(size)
 
-    def _skipped(self, reason: Literal["cool_down", "unknown_window"]) -> Flow[None]:
+    def _emit_skipped(self, reason: Literal["cool_down", "unknown_window"]) -> Flow[None]:
         yield from Emit(CompactionSkipped(trigger="threshold", reason=reason, **self.request.named))
-
-    def _failed(
-        self, trigger: Literal["token_limit", "threshold"], reason: str, cause: BaseException | None
-    ) -> Flow[None]:
-        raised = cause.__cause__ if isinstance(cause, FunctionError) else cause
-        error = type(raised).__name__ if raised is not None else ""
-        why = cause if isinstance(cause, Exception) else None
-        yield from Emit(
-            CompactionFailed(
-                trigger=trigger, reason=reason, error=error, cause=why, **self.request.named
-            )
-        )
 
     # -- the reply's usage, and the numbers of errors ----------------------------------------------
 
-    def _checked(self, reply: Reply) -> Flow[object]:
+    def _check_reply(self, reply: Reply) -> Flow[object]:
         """Learn from the reply's usage, and return the reply.
 
         With a trigger, a prompt that the server has truncated is compacted and sent once more, if a
@@ -548,7 +319,7 @@ class Policy:
             1, int(tokens * TARGET_SHARE * self.calibration.chars_per_token) - whole.overhead
         )
         self.request = replace(whole, quotes="")
-        if (yield from self._folded_to(target)):
+        if (yield from self._compact_to(target)):
             try:
                 again = yield from self._send()
             except Exception:  # noqa: BLE001 - the first call has succeeded; its reply is returned
@@ -586,18 +357,10 @@ class Policy:
         self.state.tokens = tokens - self.calibration.tokens(quotes)
         self.state.characters = size - quotes
 
-    def confirmed(self, found: TokenLimit) -> bool:
+    def is_confirmed(self, found: TokenLimit) -> bool:
         """See ``sizes.fills_window``."""
         return fills_window(found, self.request.output_tokens, self.calibration.window)
 
     def calibrate(self, found: TokenLimit) -> TokenLimit:
         """See ``sizes.calibrate``."""
         return calibrate(self.request, found, self.calibration)
-
-    def target(self, found: TokenLimit) -> int | None:
-        """Return the largest size of the messages, in characters; ``None`` if no limit is known."""
-        overhead = self.request.overhead
-        output_tokens = self.request.output_tokens
-        return target_characters(
-            found, self.calibration, overhead=overhead, output_tokens=output_tokens
-        )

@@ -81,17 +81,6 @@ class Request:
         return self.conversation.size + self.overhead + len(self.quotes) - self.saved
 
     @property
-    def texts(self) -> list[str]:
-        """Texts of the messages, without media and reasoning."""
-        read = self.conversation
-        return [
-            part.text
-            for index in range(read.start, len(read.messages))
-            for part in read.parts(index)
-            if part.kind != "media"
-        ]
-
-    @property
     def sent(self) -> Sequence[Message]:
         """Messages as they are sent: with the shortened message, and the quotes before the last
         user message.
@@ -179,7 +168,7 @@ def shortened(form: MessageFormat, message: Message, how: Retrieved | None, exce
     texts: list[str] = []
     edited = "result" if how is None else "text"
 
-    def collect(kind: str, text: str, name: str) -> str:  # noqa: ARG001 - every edit is called like this
+    def collect(kind: str, text: str, name: str) -> str:  # noqa: ARG001 - as every edit
         texts.extend([text] if kind == edited else [])
         return text
 

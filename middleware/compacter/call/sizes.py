@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import marshal
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from operator import itemgetter
@@ -20,7 +20,7 @@ from compacter.compaction.plan import MARGIN, Calibration, most_tokens
 from compacter.compaction.trigger import MOST_RESERVED
 from compacter.messages.refusals import NO_ROOM
 from compacter.overflow import TokenLimit
-from compacter.recall.weight import tokens_each
+from compacter.recall.weight import SAMPLE, tokens_each
 
 if TYPE_CHECKING:
     from compacter.recall.passages import Quotes
@@ -86,7 +86,7 @@ def calibrate(request: Request, found: TokenLimit, calibration: Calibration) -> 
     believed = size >= used * _DENSE
     if not believed:
         # A number larger than the texts can have in tokens also counts something else.
-        texts = request.texts
+        texts = request.conversation.texts()
         believed = used <= most_tokens(texts) + max(0, size - sum(map(len, texts)))
     if believed:
         learn(request, used, calibration)
@@ -127,7 +127,7 @@ def missing_tokens(request: Request, tokens: int, calibration: Calibration) -> i
     """
     if expected_tokens(request.size, tokens, calibration) is None:
         return None
-    words = sum(map(len, request.texts)) + request.overhead
+    words = sum(map(len, request.conversation.texts())) + request.overhead
     return expected_tokens(words, tokens, calibration)
 
 
@@ -247,12 +247,4 @@ def tokens_of_one(request: Request) -> float:
     """Return the estimated tokens of one character of a request, by the script of its newest
     texts.
     """
-    return tokens_each(_newest_texts(request))
-
-
-def _newest_texts(request: Request) -> Iterator[str]:
-    read = request.conversation
-    for index in reversed(range(read.start, len(read.messages))):
-        for part in read.parts(index):
-            if part.kind != "media":
-                yield part.text
+    return tokens_each(request.conversation.newest_texts(SAMPLE))

@@ -36,7 +36,8 @@ from compacter.memory.match import Matcher
 from compacter.memory.protocol import BaseMemory, base_memory
 from compacter.messages.format import Message
 from compacter.models import window
-from compacter.options import ASKED, Options, UserDetector, taken
+from compacter.option_checks import ASKED, UserDetector, taken
+from compacter.options import Options
 from compacter.single_flight import SingleFlight
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ import_before_fork(
     *(f"compacter.{room}" for room in ("call", "compaction", "recall", "summary")),
     "compacter.clients.wrapping",
     "compacter.redaction",
+    "structlog.stdlib",
 )
 
 

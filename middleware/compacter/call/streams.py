@@ -150,7 +150,8 @@ def replay(stream: Any, opening: Opening) -> Any:
         return stream
     inner = core(stream)
     if inner is not stream:
-        stream._raw_stream = replay(inner, opening)  # noqa: SLF001 - looked up by the same name in core
+        # ``core`` has found it by the same name.
+        stream._raw_stream = replay(inner, opening)  # noqa: SLF001
         return stream
     try:
         earlier = stream.__dict__.get(_OPENING)

@@ -2,8 +2,7 @@
 functions.
 
 In this order: the four wrappers, which do as little as possible for a quiet call, one that needs
-nothing from compacter; `WrappedFunction._handle`, for every other call; reading a call's arguments;
-calibration by quiet calls.
+nothing from compacter; `WrappedFunction._handle`, for every other call; compactions made ahead.
 """
 
 from __future__ import annotations
@@ -12,28 +11,21 @@ import functools
 import inspect
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from compacter.call import streams
-from compacter.call.arguments import Binding, characters_sent
+from compacter.call.arguments import Binding
 from compacter.call.nested import GiveUps, gave_up_since, mark_given_up
 from compacter.call.prepare import threshold
-from compacter.call.recover import Policy
-from compacter.call.request import ConversationState, Request
-from compacter.call.sizes import expected_tokens, may_be_cut
+from compacter.call.reader import Reader
+from compacter.call.sizes import may_be_cut
 from compacter.call.state import State
 from compacter.call.wrapped_call import WrappedCall
-from compacter.compaction.plan import Calibration
 from compacter.errors import CompactionError, ConfigurationError, FunctionError, add_note, notes_of
-from compacter.io import ASYNC, IO, SYNC, is_kind, is_large, run, weight
-from compacter.memory.match import Recognised
-from compacter.memory.record import conversation_digest
-from compacter.messages.format import Message, MessageFormat, get_format
-from compacter.messages.recognise import UnknownFormatError, recognise
+from compacter.io import ASYNC, IO, SYNC, is_kind, run, weight
 from compacter.messages.refusals import detect_in_reply
 from compacter.messages.replies import Reply
-from compacter.messages.usage import HAS_USAGE, tokens_read
+from compacter.messages.usage import tokens_read
 
 if TYPE_CHECKING:
     from compacter.history import History
@@ -55,6 +47,7 @@ class WrappedFunction:
         self.state = state
         self.function = function
         self.binding = binding
+        self.reader = Reader(state, function, binding)
         self.returns_awaitable = False
         """Whether the plain function has returned an awaitable; later calls are then handled as
         async ones."""
@@ -77,7 +70,7 @@ class WrappedFunction:
         param = self._param()
         shape_of = streams.shape
         event_hooks = state.event_hooks
-        note = self._note
+        note = self.reader.note
         prepares = state.prepares
 
         def call(*args: Any, **kwargs: Any) -> Any:  # noqa: C901 - as above
@@ -101,7 +94,7 @@ class WrappedFunction:
                 refused = Reply(token_limit=found, error=error)
             else:
                 if type(raw) is not dict and (shape := shape_of(type(raw))) is not None:
-                    return self._shaped(shape, raw, given, args, kwargs)
+                    return self._wrap_result(shape, raw, given, args, kwargs)
                 found = detect_in_reply(raw)
                 if found is None:
                     tokens = note(raw, given)
@@ -134,7 +127,7 @@ class WrappedFunction:
                 self._check_messages(args, kwargs)
             if not idle() or (type(given) is not list and binding.needs_list(args, kwargs)):
                 return await self._handle(ASYNC, args, kwargs)
-            return await self._awaited(function(*args, **kwargs), given, args, kwargs)
+            return await self._await_reply(function(*args, **kwargs), given, args, kwargs)
 
         return call
 
@@ -182,7 +175,7 @@ class WrappedFunction:
         plain = type(self.binding).messages is Binding.messages
         return self.binding.messages_param if plain else ""
 
-    def _shaped(
+    def _wrap_result(
         self,
         shape: streams.Shape,
         raw: Any,
@@ -193,10 +186,10 @@ class WrappedFunction:
         """Return the result for a stream or an awaitable that a plain function returned."""
         if shape == "awaitable":
             self.returns_awaitable = True
-            return self._awaited(raw, given, args, kwargs)
+            return self._await_reply(raw, given, args, kwargs)
         if shape == "stream":
-            return run(self._opened(SYNC, raw, args, kwargs))
-        return _iterated(self._opened)(ASYNC, raw, args, kwargs)
+            return run(self._open_stream(SYNC, raw, args, kwargs))
+        return _iterate_later(self._open_stream)(ASYNC, raw, args, kwargs)
 
     def generator(self) -> Function:
         """Return the wrapper of a generator function, which makes the call when its first chunk is
@@ -220,11 +213,11 @@ class WrappedFunction:
         async def begin(*args: Any, **kwargs: Any) -> Any:
             return self.function(*args, **kwargs)
 
-        return _iterated(WrappedFunction(self.state, begin, self.binding).asynchronous())
+        return _iterate_later(WrappedFunction(self.state, begin, self.binding).asynchronous())
 
     # -- calls that need compaction, and async results; the same code for sync and async -----------
 
-    async def _awaited(
+    async def _await_reply(
         self, awaitable: Awaitable[Any], given: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
         """Await the result of a quiet call, and do with the reply what ``synchronous`` does."""
@@ -238,10 +231,10 @@ class WrappedFunction:
             refused = Reply(token_limit=found, error=error)
         else:
             if type(raw) is not dict and streams.has(type(raw), ASYNC.iterates):
-                return await self._opened(ASYNC, raw, args, kwargs)
+                return await self._open_stream(ASYNC, raw, args, kwargs)
             found = detect_in_reply(raw)
             if found is None:
-                tokens = self._note(raw, given)
+                tokens = self.reader.note(raw, given)
                 if self.state.event_hooks and self._may_be_cut(tokens, given, args, kwargs):
                     await self._look_for_cut(ASYNC, raw, args, kwargs)
                 if self.state.prepares and self._may_prepare(tokens, given, kwargs):
@@ -250,7 +243,7 @@ class WrappedFunction:
             refused = Reply(token_limit=found, raw=raw)
         return await self._handle(ASYNC, args, kwargs, refused)
 
-    async def _opened(
+    async def _open_stream(
         self, io: IO, stream: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
         """Read the stream of a quiet call up to its first content, and return it as if unread, or
@@ -279,9 +272,9 @@ class WrappedFunction:
         """
         if refused is None:
             args, kwargs = self.binding.as_list(args, kwargs, histories=False)
-        call = await self.read(io, args, kwargs)
+        call = await self.reader.read(io, args, kwargs)
         if isinstance(call, str):
-            return await self._unchanged(io, args, kwargs, refused, call)
+            return await self._call_unchanged(io, args, kwargs, refused, call)
         if refused is not None:
             self.state.prepare_from.clear()  # The window may be known from now on.
             call.last = refused
@@ -298,8 +291,8 @@ class WrappedFunction:
         else:
             shape = None if io.asynchronous else streams.shape(type(raw))
             if shape in ("awaitable", "async stream"):
-                return self._shaped(shape, raw, None, args, kwargs)
-            return raw if call.history is None else self._installed(call, call.history, raw)
+                return self._wrap_result(shape, raw, None, args, kwargs)
+            return raw if call.history is None else self._install_after(call, call.history, raw)
         finally:
             call.close()
         last = call.last
@@ -308,7 +301,9 @@ class WrappedFunction:
         self.state.log.failed("compaction", failure)
         if last is not None:
             return last.raw
-        return await self._unchanged(io, args, kwargs, None, f"it raised {type(failure).__name__}")
+        return await self._call_unchanged(
+            io, args, kwargs, None, f"it raised {type(failure).__name__}"
+        )
 
     def _raise(self, theirs: Exception, call: WrappedCall, failure: Exception) -> NoReturn:
         """Raise the wrapped function's exception, with compacter's frames removed from its
@@ -329,7 +324,7 @@ class WrappedFunction:
             trace = trace.tb_next
         raise theirs.with_traceback(trace)
 
-    def _installed(self, call: WrappedCall, history: History, raw: Any) -> Any:
+    def _install_after(self, call: WrappedCall, history: History, raw: Any) -> Any:
         """Return the reply, and install the compacted messages in the ``History`` once the reply is
         complete.
         """
@@ -346,7 +341,7 @@ class WrappedFunction:
         install()
         return raw
 
-    async def _unchanged(
+    async def _call_unchanged(
         self,
         io: IO,
         args: tuple[Any, ...],
@@ -384,7 +379,7 @@ class WrappedFunction:
         event hooks.
         """
         tokens = tokens_read(raw)
-        call = await self.read(io, args, kwargs, learns=False) if tokens else ""
+        call = await self.reader.read(io, args, kwargs, learns=False) if tokens else ""
         if not isinstance(call, str):
             await call.run(call.policy.cut_silently(tokens))
 
@@ -407,7 +402,7 @@ class WrappedFunction:
     ) -> None:
         """Have the next compaction made ahead if this call has reached the size for it."""
         state = self.state
-        call = await self.read(io, args, kwargs)
+        call = await self.reader.read(io, args, kwargs)
         if isinstance(call, str):
             return
         policy = call.policy
@@ -420,194 +415,8 @@ class WrappedFunction:
             policy.note_usage(tokens)
         await call.run(policy.prepare(tokens or 0))
 
-    # -- reading a call ----------------------------------------------------------------------------
 
-    async def read(
-        self, io: IO, args: tuple[Any, ...], kwargs: dict[str, Any], *, learns: bool = True
-    ) -> WrappedCall | str:
-        """Return this call as an object, or the reason, as a sentence, why it cannot be
-        compacted.
-
-        ``learns``: whether to calibrate by the last reply; never on behalf of a hook, which must
-        not change what is sent.
-        """
-        state = self.state
-        binding = self.binding.of_call(args, kwargs)
-        large = bool(
-            io.asynchronous
-            and state.safely("reading", lambda: is_large(binding.messages(args, kwargs)))
-        )
-        read = partial(
-            state.safely,
-            "reading",
-            lambda: self._read(io, binding, args, kwargs, large=large, learns=learns),
-        )
-        found: WrappedCall | str | None = await io.thread(read) if large else read()
-        return "its messages could not be read" if found is None else found
-
-    def _read(
-        self,
-        io: IO,
-        binding: Binding,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        *,
-        large: bool,
-        learns: bool,
-    ) -> WrappedCall | str:
-        state = self.state
-        options = self.state.options
-        facts = binding.read(args, kwargs)
-        if facts.elsewhere:
-            return facts.elsewhere
-        given = facts.messages
-        messages = list[Message]()
-        history = given if hasattr(given, "pinned_ids") else None
-        if isinstance(given, str):
-            messages = [{"role": "user", "content": given}] if given else []
-        elif history is not None or (
-            isinstance(given, Sequence) and not isinstance(given, (bytes, bytearray))
-        ):
-            messages = list(given)
-        if not messages:
-            name = binding.messages_param
-            remedy = f"; pass them as {name}=..." if len(args) > len(binding.positional) else ""
-            return f"the call has no messages in its argument {name!r}{remedy}"
-        try:
-            form, seen, quoted = self._recognised(binding, messages)
-        except UnknownFormatError as error:
-            return str(error)
-        if isinstance(given, str):
-            messages[0] = form.say("user", given)
-        called = (
-            facts.model
-            or getattr(self.function, "__qualname__", None)
-            or type(self.function).__qualname__
-        )
-        rules = getattr(history, "rules", ())
-        named = options.conversation or getattr(history, "conversation", "")
-        request = Request(
-            format=form,
-            original=messages,
-            messages=messages,
-            overhead=sum(map(characters_sent, facts.beside)),
-            output_tokens=facts.output_tokens,
-            output_option=facts.output_option,
-            model=facts.model,
-            digest=named or conversation_digest(form, messages),
-            pin=state.pin,
-            pinned_by_history=frozenset() if history is None else history.pinned_ids(),
-            rules=options.with_declared(rules),
-            archive=getattr(history, "archive", None),
-            alternate=options.alternate_roles,
-        )
-        calibration = state.calibration(called)
-        if learns and state.last_reply is not None and not state.proactive:
-            self._learn_from_last(request, calibration)
-        known = ConversationState()
-        if state.proactive or state.prepares:
-            # The digest of the first message alone, so that a new conversation is recognised at its
-            # second call; the endpoint, as two tenants may begin alike.
-            begun = named or conversation_digest(form, messages, 1)
-            known = state.conversation(f"{facts.endpoint}\0{begun}")
-        scope = (called, form.name, facts.endpoint, state.scope, *([repr(rules)] if rules else []))
-        return WrappedCall(
-            state=state,
-            io=io,
-            model=called,
-            large=large,
-            function=self.function,
-            binding=binding,
-            args=args,
-            kwargs=kwargs,
-            policy=Policy(
-                options,
-                request,
-                calibration,
-                known,
-                detect=state.detect,
-                proactive=state.proactive or state.prepares,
-                watched=bool(state.event_hooks),
-            ),
-            scope="\0".join(scope),
-            as_passed=not quoted and history is None,
-            history=history,
-            version=getattr(history, "version", 0),
-            seen=seen,
-        )
-
-    def _recognised(
-        self, binding: Binding, messages: list[Message]
-    ) -> tuple[MessageFormat, Recognised | None, bool]:
-        """Return the format of a call's messages, how they were recognised when last sent, and
-        whether any had quotes.
-
-        Quotes are removed from the list. Messages that were sent before contain none, and do not
-        change the format. Raises ``UnknownFormatError``.
-        """
-        from compacter.recall.quotes import strip
-
-        seen = None
-        new = 0
-        matcher = self.state.matcher
-        param = binding.messages_param
-        if matcher is not None and not matcher.memory.empty():
-            seen, new = matcher.seen(messages)
-        name = binding.wire_format or recognise(messages, param=param, since=new)
-        if seen is not None and name != seen.form.name:
-            seen = None
-            new = 0
-            name = binding.wire_format or recognise(messages, param=param)
-        form = get_format(name)
-        added = messages[new:]
-        kept = strip(added, form)
-        if new or kept:
-            messages[new:] = kept
-        return form, seen, kept != added
-
-    # -- calibration by quiet calls ----------------------------------------------------------------
-
-    def _note(self, raw: Any, given: Any) -> int | None:
-        """Record three integers of a quiet call, for ``_learn_from_last``; return its tokens."""
-        if type(given) is list and given and raw is not None and type(raw) is not str:
-            tokens: int | None
-            try:
-                if type(raw) is not dict:
-                    tokens = raw.usage.prompt_tokens
-                elif raw.get("usage") is None and HAS_USAGE.isdisjoint(raw):
-                    self.state.last_reply = None  # Without a search, which takes a microsecond.
-                    return None
-                else:
-                    tokens = raw["usage"]["prompt_tokens"]
-            except Exception:  # noqa: BLE001 - another API's reply, or an unknown type
-                tokens = None
-            if type(tokens) is not int:  # Not a closure, which would slow down every call.
-                tokens = self.state.safely("reading", partial(tokens_read, raw))
-            self.state.last_reply = (tokens, len(given), id(given[-1])) if tokens else None
-            return tokens or None
-        return None
-
-    def _learn_from_last(self, request: Request, calibration: Calibration) -> None:
-        """Calibrate by the usage of the last reply, if its request was an earlier state of this
-        conversation.
-        """
-        known = self.state.last_reply
-        self.state.last_reply = None
-        if known is None:  # Another thread was first.
-            return
-        tokens, count, last = known
-        if count > len(request.original) or id(request.original[count - 1]) != last:
-            return
-        read = request.conversation
-        if read.start >= count:
-            return  # The provider has compacted it since.
-        size = sum(read.sizes[:count]) + request.overhead
-        # The token count of a truncated prompt does not belong to its characters.
-        if expected_tokens(size, tokens, calibration) is None:
-            calibration.learn(size, tokens)
-
-
-def _iterated(opened: Callable[..., Awaitable[Any]]) -> Callable[..., AsyncIterator[Any]]:
+def _iterate_later(opened: Callable[..., Awaitable[Any]]) -> Callable[..., AsyncIterator[Any]]:
     """Return an async generator function that opens the stream when its first chunk is
     requested.
     """

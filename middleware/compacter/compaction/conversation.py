@@ -12,7 +12,7 @@ from itertools import accumulate
 
 from compacter.messages.fields import field as field_of
 from compacter.messages.format import FILLERS, Message, MessageFormat
-from compacter.messages.parts import Broken, Kind, Part
+from compacter.messages.parts import Broken, Kind, MessageParts, Part
 from compacter.summary import message as summary_message
 
 _STAYING = re.compile(b"[%c%c]" % (Kind.SYSTEM, Kind.UNKNOWN))
@@ -63,11 +63,9 @@ class Conversation:
     ``free``."""
     free: int = 0
     """Data size of all unprotected messages."""
-    parts_read: dict[int, tuple[Message, tuple[Part, ...]]] = field(
-        default_factory=dict, repr=False, compare=False
-    )
-    """Parts of the messages read so far, by ``id`` of the message, which is held so that its ``id``
-    stays its own. Shared with the conversations made from this one: a text is parsed once."""
+    parts_read: dict[int, MessageParts] = field(default_factory=dict, repr=False, compare=False)
+    """Parts of the messages read so far, by ``id`` of the message. Shared with the conversations
+    made from this one: a text is parsed once."""
 
     @classmethod
     def of(
@@ -207,19 +205,43 @@ class Conversation:
         return Conversation.of(messages, self.format, pinned=pinned, rules=self.rules, earlier=self)
 
     def parts(self, index: int) -> tuple[Part, ...]:
-        """Return the readable parts of the message at ``index``, read once.
+        """Return the readable parts of the message at ``index``, read once."""
+        return self.parts_of_each((self.messages[index],))[0].readable
 
-        The ``index`` of a part is the place of its message in the list in which it was read first.
+    def parts_of_each(self, messages: Sequence[Message]) -> list[MessageParts]:
+        """Return the parts of each of these messages, of this list or of the caller's own, read
+        once.
         """
-        return tuple(self.format.readable(self.parts_of(self.messages[index], index)))
+        known = self.parts_read
+        unread = [message for message in messages if id(message) not in known]
+        if unread:
+            known.update((id(read.message), read) for read in self.format.parts_of_each(unread))
+        return [known[id(message)] for message in messages]
 
-    def parts_of(self, message: Message, index: int) -> tuple[Part, ...]:
-        """Return all parts of a message of this list, or of the caller's own."""
-        known = self.parts_read.get(id(message))
-        if known is None:
-            known = (message, tuple(self.format.all_parts(message, index)))
-            self.parts_read[id(message)] = known
-        return known[1]
+    def texts(self) -> list[str]:
+        """Return the texts of the model's context, without media and reasoning."""
+        reads = self.parts_of_each(self.messages[self.start :])
+        return [text for read in reads for text in _texts(read)]
+
+    def newest_texts(self, characters: int) -> list[str]:
+        """Return the texts of the newest messages, the newest message first, until they have this
+        many characters. Older messages are not read.
+        """
+        texts: list[str] = []
+        missing = characters
+        first = len(self.messages)
+        while first > self.start and missing > 0:
+            end = first
+            size = 0
+            while first > self.start and size < missing:
+                first -= 1
+                size += self.sizes[first]
+            # A medium has a size and no text, so that these may not be enough.
+            for read in reversed(self.parts_of_each(self.messages[first:end])):
+                new = _texts(read)
+                texts += new
+                missing -= sum(map(len, new))
+        return texts
 
     def without_native(self) -> Conversation | None:
         """Return a copy in which the provider's own compaction is the prior summary; ``None`` if it
@@ -240,6 +262,10 @@ class Conversation:
             return ""
         message = self.messages[self.prior]
         return self.format.compacted(message) or self.format.plain_text(message) or ""
+
+
+def _texts(read: MessageParts) -> list[str]:
+    return [part.text for part in read.readable if part.kind != "media"]
 
 
 def is_inserted(message: Message, format: MessageFormat) -> bool:  # noqa: A002 - that is what it is

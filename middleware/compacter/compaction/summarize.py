@@ -140,8 +140,8 @@ def _head(task: CompactionTask, parts: Sequence[Part]) -> Head:
     """What a summary of this head is made of."""
     from compacter.summary.head import Head
 
-    kept = (*task.plan.held, *range(task.plan.cut, len(task.messages)))
-    stays = [part.text for at in kept for part in task.conversation.parts(at)]
+    kept = task.conversation.parts_of_each(task.plan.kept)
+    stays = [part.text for read in kept for part in read.readable]
     retrieved = task.options.retrieved
     return Head(
         parts,

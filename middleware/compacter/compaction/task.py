@@ -265,16 +265,16 @@ class CompactionTask:
         redact = self.options.redact
         conversation = self.conversation
         prior = self.plan.prior
-        found: list[Part] = []
-        if messages is not None:
-            for index, message in enumerate(messages):
-                found.extend(conversation.format.parts(message, index))
-        for index in self.plan.folded if messages is None else ():
+        if messages is None:
             # A summary message has nothing else in it; the provider's own block is a part of a
             # message.
-            summarized = index == prior and conversation.kinds[index] is Kind.USER
-            if index >= conversation.start and not summarized:
-                found.extend(conversation.parts(index))
+            summarized = prior is not None and conversation.kinds[prior] is Kind.USER
+            messages = [
+                conversation.messages[index]
+                for index in self.plan.folded
+                if index >= conversation.start and not (summarized and index == prior)
+            ]
+        found = [part for read in conversation.parts_of_each(messages) for part in read.readable]
         if redact is None:
             return found
         return [replace(part, text=redact(part.text), name=redact(part.name)) for part in found]

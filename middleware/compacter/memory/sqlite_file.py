@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable, Generator
 from pathlib import Path
 
-from compacter.database import Database
+from compacter.database import Database, LibraryUnusableError
 from compacter.errors import ConfigurationError
-from compacter.locks import PATIENCE, ForkAware, LibraryUnusableError
+from compacter.locks import PATIENCE, ForkAware
 from compacter.memory.circuit import Circuit, Report
 from compacter.memory.protocol import MemoryUnavailable
 

@@ -84,7 +84,7 @@ class AnthropicFormat(MessageFormat):
     def _rewrite(self, block: Message, edit: Edit) -> Message:
         kind = word(block, "type")
         if isinstance(block, str) or kind == "text":
-            return self._reworded(
+            return self._reword(
                 block, block if isinstance(block, str) else text_field(block, "text"), edit
             )
         if kind in _EDITABLE_RESULTS:

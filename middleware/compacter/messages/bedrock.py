@@ -33,7 +33,8 @@ class BedrockFormat(MessageFormat):
     name = "bedrock"
     text_type = ""
     alternates = True
-    roles = {"user": Kind.USER, "assistant": Kind.ASSISTANT, "system": Kind.SYSTEM}  # noqa: RUF012 - as the base class
+    # A ``ClassVar`` in the base class.
+    roles = {"user": Kind.USER, "assistant": Kind.ASSISTANT, "system": Kind.SYSTEM}  # noqa: RUF012
 
     def _parts(self, message: Message, role: Speaker, index: int) -> Iterator[Part]:
         for block in listed(field(message, "content")):
@@ -60,7 +61,7 @@ class BedrockFormat(MessageFormat):
     def _rewrite(self, block: Message, edit: Edit) -> Message:
         text = block if isinstance(block, str) else field(block, "text")
         if isinstance(text, str):
-            return self._reworded(block, text, edit)
+            return self._reword(block, text, edit)
         answer = field(block, "toolResult")
         if answer is None:
             return block

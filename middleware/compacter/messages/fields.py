@@ -108,14 +108,14 @@ def plain(item: Message, *, shown: bool = False) -> Json:
                 continue
             known = made.get(id(value))
             if known is None:
-                known = made[id(value)] = value, _opened(value, shown=shown)
+                known = made[id(value)] = value, _open(value, shown=shown)
                 if type(known[1]) in (dict, list):
                     waiting.append(known[1])
             container[key] = known[1]
     return top[0]
 
 
-def _opened(item: object, *, shown: bool) -> Json:
+def _open(item: object, *, shown: bool) -> Json:
     """Return a new dict or list of an item's members, or the item if it is a scalar."""
     while isinstance(item, Enum):
         item = item.value
@@ -130,7 +130,7 @@ def _opened(item: object, *, shown: bool) -> Json:
         members = getattr(item, "__dict__", None)
         if callable(dump):
             # SDKs store data that does not match their models' types, of which pydantic would warn.
-            return _opened(dump(exclude_none=True, warnings=False), shown=shown)
+            return _open(dump(exclude_none=True, warnings=False), shown=shown)
         if members is None:
             return str(item)
         item = {key: value for key, value in members.items() if not key.startswith("_")}
@@ -175,7 +175,7 @@ def faithful(item: Message, own: frozenset[str] = frozenset()) -> Json:
         ) from error
 
 
-def _faithful(value: object, own: frozenset[str], depth: int, inside: bool) -> Json:  # noqa: FBT001 - not public
+def _faithful(value: object, own: frozenset[str], depth: int, inside: bool) -> Json:  # noqa: FBT001
     if type(value) is not dict and (
         value is None or isinstance(value, (str, int, float, bytes, bytearray, Enum))
     ):
@@ -239,7 +239,7 @@ def _members(item: object) -> Iterator[tuple[str, object]]:
         )
     found: dict[str, object] = {}
     for ancestor in kind.__mro__[-2::-1]:
-        found.update(_declared(item, ancestor))
+        found.update(_declarations(item, ancestor))
     found.update(getattr(item, "__dict__", {}))
     hidden = [name for name, value in found.items() if name.startswith("_") and value not in _EMPTY]
     if hidden or not found:
@@ -247,7 +247,7 @@ def _members(item: object) -> Iterator[tuple[str, object]]:
     return iter((name, value) for name, value in found.items() if not name.startswith("_"))
 
 
-def _declared(item: object, ancestor: type) -> Iterator[tuple[str, object]]:
+def _declarations(item: object, ancestor: type) -> Iterator[tuple[str, object]]:
     """Yield the members of an object that its class or slots define."""
     members = vars(ancestor)
     slots = members.get("__slots__", ())

@@ -18,7 +18,17 @@ from compacter.messages.fields import (
     word,
 )
 from compacter.messages.foreign import foreign
-from compacter.messages.parts import Kind, Outline, Part, Speaker, Steps, outlined, paired, spoken
+from compacter.messages.parts import (
+    Kind,
+    MessageParts,
+    Outline,
+    Part,
+    Speaker,
+    Steps,
+    outlined,
+    paired,
+    spoken,
+)
 
 Message: TypeAlias = Any
 """A message in the provider's own form: a dict or an SDK object. It is never changed."""
@@ -133,7 +143,7 @@ class MessageFormat:
         """Return an edited copy of a block; the block itself if nothing changed."""
         raise NotImplementedError
 
-    def _reworded(self, block: Message, text: str, edit: Edit) -> Message:
+    def _reword(self, block: Message, text: str, edit: Edit) -> Message:
         """Edit a text block or a bare text. The result is never blank, as some providers refuse
         that.
         """
@@ -205,10 +215,18 @@ class MessageFormat:
         Empty parts and fillers are left out, but never a call. ``index`` is the position of the
         message in the caller's list.
         """
-        return self.readable(self.all_parts(message, index))
+        return self._readable(self.all_parts(message, index))
+
+    def parts_of_each(self, messages: Sequence[Message]) -> list[MessageParts]:
+        """Return the parts of each message. Their ``index`` is its position in ``messages``."""
+        read: list[MessageParts] = []
+        for index, message in enumerate(messages):
+            every = tuple(self.all_parts(message, index))
+            read.append(MessageParts(message, every, tuple(self._readable(every))))
+        return read
 
     @staticmethod
-    def readable(parts: Iterable[Part]) -> list[Part]:
+    def _readable(parts: Iterable[Part]) -> list[Part]:
         """Return those of all parts that ``parts`` returns."""
         return [
             part
@@ -249,6 +267,10 @@ class MessageFormat:
             if all(part.kind == "text" for part in parts)
             else None
         )
+
+    def plain_texts(self, messages: Iterable[Message]) -> list[str | None]:
+        """Return the ``plain_text`` of each message."""
+        return list(map(self.plain_text, messages))
 
     def content(self, message: Message) -> Json:
         """Return a message as data for a digest, without cache marks.

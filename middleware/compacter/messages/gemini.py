@@ -153,7 +153,7 @@ class GeminiFormat(MessageFormat):
     def _rewrite(self, block: Message, edit: Edit) -> Message:
         text = block if isinstance(block, str) else field(block, "text")
         if isinstance(text, str):
-            return block if field(block, "thought") else self._reworded(block, text, edit)
+            return block if field(block, "thought") else self._reword(block, text, edit)
         if ran := _either(block, "code_execution_result"):
             edited = self._with_results(ran, ("output",), edit, "code_execution")
             return block if edited is ran else _with(block, "code_execution_result", edited)

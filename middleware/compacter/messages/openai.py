@@ -51,7 +51,8 @@ class OpenAIFormat(MessageFormat):
 
     name = "openai"
     plain = MessageFormat.roles
-    roles = {**plain, "tool": Kind.RESULT, "function": Kind.RESULT}  # noqa: RUF012 - ClassVar in the base class
+    # A ``ClassVar`` in the base class.
+    roles = {**plain, "tool": Kind.RESULT, "function": Kind.RESULT}  # noqa: RUF012
 
     def read(self, message: Message) -> Outline:
         """Return the outline of a message; calls and results in their common forms are read without

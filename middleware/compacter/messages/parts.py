@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from compacter.messages.fields import Json, characters, json_text
 
@@ -153,6 +153,17 @@ class Part:
         if size is None:
             size = media_weight(mime, None if data is None else _decoded_size(data), detail=detail)
         return cls(role, "media", placeholder(mime, data, bytes_=characters), name, index, size)
+
+
+class MessageParts(NamedTuple):
+    """The parts of one message."""
+
+    message: Any
+    """The message itself. While this is held, its ``id`` is no other message's."""
+    every: tuple[Part, ...]
+    """All parts, reasoning and empty results included."""
+    readable: tuple[Part, ...]
+    """Those that a summarizer reads."""
 
 
 def outlined(role: Kind, parts: Iterable[Part]) -> Outline:

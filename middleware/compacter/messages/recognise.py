@@ -76,22 +76,27 @@ def recognise(messages: Sequence[Message], *, param: str = "", since: int = 0) -
             ]
         found = _first_telling(others)
     if found != "gemini":
-        _refuse_foreign(messages, set(map(type, others)) - {dict})
+        for kind in set(map(type, others)) - {dict}:
+            index = next(index for index, message in enumerate(messages) if type(message) is kind)
+            if foreign(messages[index]):
+                raise UnknownFormatError(_refusal_of_class(index, kind))
+        _refuse_unknown(messages[:_LOOK_AT])
     if found is None:
         return "responses" if param == "input" else "openai"
     return found
 
 
-def _refuse_foreign(messages: Sequence[Message], classes: Iterable[type]) -> None:
-    for made in classes:
-        index = next(index for index, message in enumerate(messages) if type(message) is made)
-        if foreign(messages[index]):
-            raise UnknownFormatError(
-                f"messages[{index}] is a {made.__module__}.{made.__qualname__}, which is not a "
-                f"message of any "
-                f"provider's API; {_WANTED}{_CONVERTERS.get(made.__module__.partition('.')[0], '')}"
-            )
-    heads = list(islice(messages, _LOOK_AT))
+def _refusal_of_class(index: int, kind: type) -> str:
+    """Return the error for a message of a framework's class, with that framework's converter."""
+    converter = _CONVERTERS.get(kind.__module__.partition(".")[0], "")
+    return (
+        f"messages[{index}] is a {kind.__module__}.{kind.__qualname__}, which is not a message "
+        f"of any provider's API; {_WANTED}{converter}"
+    )
+
+
+def _refuse_unknown(heads: Sequence[Message]) -> None:
+    """Raise ``UnknownFormatError`` if one of the first messages has what no format knows."""
     spoken = any(word(message, "role") in ("user", "assistant") for message in heads)
     for index, message in enumerate(heads):
         if field(message, "parts") is not None and field(message, "content") is None:

@@ -79,7 +79,7 @@ class ResponsesFormat(MessageFormat):
         """Return kinds, sizes and steps; a step spans from a call to its output, and from reasoning
         to its items.
         """
-        return _grouped(messages, [self.read(item) for item in messages])
+        return _group(messages, [self.read(item) for item in messages])
 
     def speaker(self, message: Message) -> str:
         """Return the speaker of an item; the provider's own compaction has none."""
@@ -143,7 +143,7 @@ class ResponsesFormat(MessageFormat):
     def _rewrite(self, block: Message, edit: Edit) -> Message:
         if not isinstance(block, str) and word(block, "type") not in _TEXTS:
             return block
-        edited = self._reworded(block, _part_text(block), edit)
+        edited = self._reword(block, _part_text(block), edit)
         # Annotations refer to positions in the old text.
         return (
             replaced(edited, annotations=[])
@@ -231,7 +231,7 @@ def _medium(part: Message, role: Speaker, index: int) -> Part:
     return Part.of_medium(role, mime, data, index, detail=field(part, "detail"))
 
 
-def _grouped(items: Sequence[Message], outlines: Sequence[Outline]) -> Steps:
+def _group(items: Sequence[Message], outlines: Sequence[Outline]) -> Steps:
     """Return the steps as the union of spans, in linear time."""
     # Index of the last item that must stay together with this one.
     reach = list(range(len(outlines)))

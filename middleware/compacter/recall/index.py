@@ -21,9 +21,9 @@ from itertools import takewhile
 from sys import getsizeof
 from typing import Any, NamedTuple
 
-from compacter.database import Database
+from compacter.database import Database, LibraryUnusableError
 from compacter.errors import CompacterError
-from compacter.locks import ForkAware, LibraryUnusableError, Lock
+from compacter.locks import ForkAware, Lock
 from compacter.messages.fields import Json
 from compacter.messages.parts import Part
 from compacter.recall.passages import asks, cut, readable

@@ -15,8 +15,8 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from compacter.errors import check_tokens
 from compacter.messages.format import Message, MessageFormat
-from compacter.messages.parts import Part, Speaker
-from compacter.text.sentences import ends
+from compacter.messages.parts import MessageParts, Part, Speaker
+from compacter.text.sentences import SENTENCE_END
 from compacter.text.values import parse, values
 from compacter.text.words import UNSPACED
 
@@ -102,19 +102,20 @@ def read(
     messages: Sequence[Message],
     wire: MessageFormat,
     indexes: Iterable[int] | None = None,
-    parts_of: Callable[[Message, int], Sequence[Part]] | None = None,
+    parts_of_each: Callable[[Sequence[Message]], Sequence[MessageParts]] | None = None,
 ) -> list[Part]:
     """Return the entries of ``messages`` (or of those at ``indexes``), results with the name of
-    their tool. ``parts_of`` returns all parts of a message where they were read before.
+    their tool. ``parts_of_each`` returns the parts of messages, where some were read before.
     """
-    parts_of = parts_of or wire.all_parts
+    parts_of_each = parts_of_each or wire.parts_of_each
     wanted = range(len(messages)) if indexes is None else list(indexes)
     asked = set(wanted)
     called: dict[str, str] = {}
     entries: list[Part] = []
     # The call of a folded result is not before the first wanted message.
-    for index in range(min(asked, default=0), max(asked, default=-1) + 1):
-        parts = parts_of(messages[index], index)
+    first = min(asked, default=0)
+    read_each = parts_of_each(messages[first : max(asked, default=-1) + 1])
+    for index, (_, parts, readable_parts) in enumerate(read_each, first):
         called.update(
             {part.call_id: part.name for part in parts if part.kind == "call" and part.call_id}
         )
@@ -126,7 +127,7 @@ def read(
             if part.call_id is not None and part.kind != "call"
         }
         name = tools.pop() if len(tools) == 1 else ""
-        for part in wire.readable(parts):
+        for part in readable_parts:
             given = name if part.role == "tool" and not part.name else part.name
             same = given == part.name and index == part.index
             entries.append(part if same else replace(part, name=given, index=index))
@@ -152,7 +153,7 @@ def cut(text: str, *, lines: bool = False) -> Iterator[tuple[int, int]]:
     enough = _ENOUGH_DENSE if UNSPACED.search(text, 0, 2_000) else _ENOUGH
     start = 0
     last = None
-    for end in _line_ends(text) if lines else ends(text):
+    for end in _ends(text, _LINE_END if lines else SENTENCE_END):
         if end - start < enough and end < len(text):
             continue
         for run in _wrapped(text, start, end):
@@ -168,9 +169,9 @@ def cut(text: str, *, lines: bool = False) -> Iterator[tuple[int, int]]:
         yield last
 
 
-def _line_ends(text: str) -> Iterator[int]:
-    yield from (match.end() for match in _LINE_END.finditer(text))
-    yield len(text)
+def _ends(text: str, pattern: re.Pattern[str]) -> list[int]:
+    """Return the position after each match of ``pattern``, and that of the end of ``text``."""
+    return [*(match.end() for match in pattern.finditer(text)), len(text)]
 
 
 def _wrapped(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:

@@ -12,17 +12,18 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from hashlib import blake2b
-from itertools import repeat
+from itertools import compress, repeat
 from typing import NamedTuple
 
 from compacter.errors import result_of
 from compacter.messages.fields import field, listed
 from compacter.messages.format import FILLERS, Message, MessageFormat
-from compacter.messages.parts import Part
+from compacter.messages.parts import MessageParts, Part
 from compacter.recall.index import Found, Index, rarity, terms
 from compacter.recall.passages import Passage, Rank, header, read
 from compacter.recall.question import Question, Sentence
 from compacter.recall.weight import OF_PROSE, tokens
+from compacter.summary.message import TAG as SUMMARY_TAG
 from compacter.summary.message import parse
 
 TAG = "[compacter: quoted from earlier]"
@@ -276,12 +277,16 @@ def place(
     return [*messages[:at], wire.say("user", text), *messages[at:]]
 
 
-def said(message: Message, wire: MessageFormat) -> bool:
-    """Return whether a message is genuine: not a summary message, a filler or quotes."""
-    text = wire.plain_text(message)
-    return text is None or not (
-        text == FILLERS["user"] or is_quotes(text) or parse(text) is not None
-    )
+def is_genuine(messages: Sequence[Message], wire: MessageFormat) -> list[bool]:
+    """Return for each message whether it is genuine: not a summary message, a filler or quotes."""
+    return [
+        text is None or not (text == FILLERS["user"] or is_quotes(text) or _is_summary(text))
+        for text in wire.plain_texts(messages)
+    ]
+
+
+def _is_summary(text: str) -> bool:
+    return text.startswith(SUMMARY_TAG) and parse(text) is not None
 
 
 def folded(
@@ -289,27 +294,22 @@ def folded(
     view: Iterable[Message],
     wire: MessageFormat,
     since: Iterable[Message] | None = None,
-    parts_of: Callable[[Message, int], Sequence[Part]] | None = None,
+    parts_of_each: Callable[[Sequence[Message]], Sequence[MessageParts]] | None = None,
 ) -> list[Part]:
     """Return the entries of ``messages``, the caller's own, that are not verbatim in their view.
 
-    ``since`` is an earlier view: only entries of messages in it are returned. ``parts_of`` as for
-    ``read``.
+    ``since`` is an earlier view: only entries of messages in it are returned. ``parts_of_each`` as
+    for ``read``.
     """
     present = set(map(id, view))
     before = None if since is None else set(map(id, since))
-    return read(
-        messages,
-        wire,
-        [
-            index
-            for index, message in enumerate(messages)
-            if id(message) not in present
-            and (before is None or id(message) in before)
-            and said(message, wire)
-        ],
-        parts_of,
-    )
+    missing = [
+        index
+        for index, message in enumerate(messages)
+        if id(message) not in present and (before is None or id(message) in before)
+    ]
+    genuine = is_genuine([messages[index] for index in missing], wire)
+    return read(messages, wire, list(compress(missing, genuine)), parts_of_each)
 
 
 def strip(messages: Sequence[Message], wire: MessageFormat) -> list[Message]:

@@ -21,7 +21,7 @@ and emoji have fewer."""
 _FOREIGN = bytes(range(128, 256))
 OF_PROSE = 0.3
 """Estimated tokens of one character of English prose, with its punctuation and a few numbers."""
-_SAMPLE = 20_000
+SAMPLE = 20_000
 """Characters of a conversation that are read for its average: more change it by less than 2 %."""
 
 
@@ -47,9 +47,9 @@ def tokens_each(texts: Iterable[str]) -> float:
     characters = 0
     total = 0.0
     for text in texts:
-        piece = text[: _SAMPLE - characters]
+        piece = text[: SAMPLE - characters]
         characters += len(piece)
         total += tokens(piece)
-        if characters >= _SAMPLE:
+        if characters >= SAMPLE:
             break
     return total / characters if characters else OF_PROSE

@@ -154,10 +154,10 @@ _ASKING = """
     Wörter écrire rédigez utilisateur tâche tarea escribe conversación usuario asistente nombres
     números 任务 对话 以上 用户 助手 名字 数字 决定 要点 会話 ユーザー アシスタント 대화
 """
-_MAKES = stems(words(_MAKING))
-_ASKS = stems(words(_MAKING + _ASKING))
+_MAKES = stems(_MAKING)
+_ASKS = stems(_MAKING + _ASKING)
 """Words for a summary, and all words typical of a request for one."""
-_REQUEST = frozenset(run for line in prompt.WORDING for run in runs(words(line)))
+_REQUEST = frozenset(run for line in prompt.WORDING for run in runs(line))
 """Runs of words in our own requests."""
 _PREAMBLE = re.compile(r"(?i)\W{0,8}(?:sure|here|below|this is|hier|voici|aquí|以下)|.*[:：]$")
 _MOSTLY = 0.5
@@ -267,14 +267,14 @@ def fault(
         flat(sentence).lower() for sentence in sentences(text) if len(sentence) >= _PARAGRAPH
     )
     twice = sum(len(sentence) * (times - 1) for sentence, times in long.items())
-    again = len(every := runs(said)) - len(set(every))
+    again = len(every := runs(text)) - len(set(every))
     if twice > _TWICE * len(text) or (
         len(said) >= 3 * _FEWEST_WORDS and again > _REPEATED * len(every)
     ):
         return "the summary repeats itself"
-    own = stems(said)
+    own = stems(text)
     if told is not None and len(own) >= _FEWEST_TOLD:
-        held = own & stems(words("\n".join([told, *(entry.text for entry in entries)])))
+        held = own & stems("\n".join([told, *(entry.text for entry in entries)]))
         if len(held) < _TOLD_SHARE * len(own):
             return "the summary has hardly a word of the conversation"
     return ""
@@ -284,8 +284,8 @@ def copies(text: str, prior: str, entries: Sequence[Part]) -> bool:
     """Return whether an answer hardly has more than the earlier summary, although the new messages
     are long.
     """
-    before = set(runs(words(prior)))
-    own = set(runs(words(text)))
+    before = set(runs(prior))
+    own = set(runs(text))
     since = sum(len(entry.text) for entry in entries)
     return (
         since > len(prior) // 4
@@ -298,16 +298,16 @@ def _says_request_again(text: str, said: list[str], entries: Sequence[Part]) -> 
     """Return whether an answer, or its beginning, has the words of a request for a summary instead
     of a summary.
     """
-    own = set(runs(said))
+    own = set(runs(text))
     if len(said) >= _FEWEST_WORDS and len(own & _REQUEST) > _MOSTLY * len(own):
         return True
     whole = sentences(text)
     for asked in (text, whole[0]) if whole and not _PREAMBLE.match(whole[0]) else (text,):
-        telling = stems(words(asked))
+        telling = stems(asked)
         share = _ASKING_DENSE if UNSPACED.search(asked) else _MOSTLY
         if telling & _MAKES and len(telling & _ASKS) >= max(2, share * len(telling)):
             others = telling - _ASKS
-            held = others & stems(words("\n".join(entry.text for entry in entries)))
+            held = others & stems("\n".join(entry.text for entry in entries))
             if len(held) * _HELD_PART < max(1, len(others)):
                 return True
     return False
@@ -340,11 +340,12 @@ def _continues(text: str, entries: Sequence[Part]) -> bool:
     ][-2:]
     if len(people) == len([entry for entry in entries if entry.kind != "media"]):
         return False  # It is the whole conversation, which a summary may resemble.
-    own = set(runs(words(text)))
+    own = set(runs(text))
+    every = text.split()
     for entry in people:
-        theirs = set(runs(words(entry.text)))
+        theirs = set(runs(entry.text))
         same = len(own) >= _FEWEST_WORDS and len(own & theirs) >= _SAME * len(own | theirs)
-        if same or flat(entry.text) == flat(text):
+        if same or entry.text.split() == every:
             return True
     return False
 

@@ -89,7 +89,7 @@ class Items:
 
     def __init__(self, items: Iterable[str]) -> None:
         self._items = list(items)
-        self._stems = [stems(words(bare(item))) for item in self._items]
+        self._stems = [stems(bare(item)) for item in self._items]
         self._holding: dict[str, list[int]] = defaultdict(list)
         for place, own in enumerate(self._stems):
             for stem in own:
@@ -100,7 +100,7 @@ class Items:
 
         The longer one of two such items has nearly all words of the shorter.
         """
-        own = stems(words(bare(item)))
+        own = stems(bare(item))
         shared = Counter(place for stem in own for place in self._holding[stem][:_MOST_ALIKE])
         for place in sorted(shared):
             sizes = (len(own), len(self._stems[place]))
@@ -126,8 +126,8 @@ class Evidence:
         self._entries = entries
         self._asked = asked
         self._kept = kept
-        self._wanted = stems(words(" ".join([*asked, *kept])))
-        self._wanted_runs = {run for item in asked for run in runs(words(item))}
+        self._wanted = stems(" ".join([*asked, *kept]))
+        self._wanted_runs = {run for item in asked for run in runs(item)}
         self._texts: dict[str, list[str]] = defaultdict(list)
         self._runs: dict[str, set[Run]] = {}
         for name, entry in named(entries):
@@ -139,9 +139,9 @@ class Evidence:
         self._stems: dict[str, set[str]] = defaultdict(set)
         for who, texts in self._texts.items():
             distinct = {word for text in texts for word in text.split()}
-            self._stems[who] = stems(words(" ".join(distinct))) & self._wanted
+            self._stems[who] = stems(" ".join(distinct)) & self._wanted
         for key, items_before in before.items():
-            said = stems(words(" ".join(map(bare, items_before))))
+            said = stems(" ".join(map(bare, items_before)))
             self._stems["user" if key == "task" else "assistant"] |= said & self._wanted
 
     @cached_attribute
@@ -229,7 +229,7 @@ class Evidence:
         """Return the share of the words of ``item``, without common ones, that these
         speakers used.
         """
-        own = stems(words(bare(item)))
+        own = stems(bare(item))
         held = sum(any(stem in self._stems[speaker] for speaker in who) for stem in own)
         return held / len(own) if own else 0.0
 
@@ -240,14 +240,14 @@ class Evidence:
             self._runs[who] = self._wanted_runs.intersection(
                 zip(said, said[1:], said[2:], strict=False)
             )
-        wanted = runs(words(bare(item)))
+        wanted = runs(bare(item))
         return sum(run in self._runs[who] for run in wanted) / max(1, len(wanted))
 
     def tool_of(self, item: str) -> str:
         """Return ``Tool NAME`` if the words of ``item`` are only from a tool, else an
         empty string.
         """
-        own = stems(words(bare(item)))
+        own = stems(bare(item))
         shares = Counter(who for stem in own for who in self._tools.get(stem, ()))
         if sum(stem in self._tools for stem in own) < max(1, _MOSTLY * len(own)):
             return ""
@@ -289,7 +289,7 @@ class Evidence:
 
         ``fewest`` words must be shared, and two if more than one word of the item was mentioned.
         """
-        every = stems(words(bare(item)))
+        every = stems(bare(item))
         bearing, counts = self._bearing
         # A common word tells little of what a sentence is about.
         weights = {stem: counts[stem] ** -0.5 for stem in every if stem in counts}

@@ -12,7 +12,7 @@ from compacter.objects import cached_attribute
 from compacter.summary import rules, timeline
 from compacter.summary.message import Summary
 from compacter.text.own import PASTE, Marks, own_parts
-from compacter.text.sentences import sentences, split
+from compacter.text.sentences import sentences, sentences_of_each, split
 
 _RULE_SHARE = 3
 """Rules take at most this part of a summary: they are few, and the rest must tell the story."""
@@ -55,7 +55,7 @@ class Head:
 
     @cached_attribute
     def _own_sentences(self) -> set[str]:
-        texts = [part.text for part in self.own if part.role == "user" and part.kind == "text"]
+        texts = [part.text for part in self.own if _is_from_user(part)]
         return set(sentences("\n".join(texts)))
 
     def own_of(self, chunk: Sequence[Part]) -> list[Part]:
@@ -66,13 +66,14 @@ class Head:
         if chunk is self.parts:
             return self.own
         split_parts: list[Part] = []
+        said = iter(sentences_of_each([part.text for part in chunk if _is_from_user(part)]))
         for part in chunk:
-            if part.role != "user" or part.kind != "text":
+            if not _is_from_user(part):
                 split_parts.append(part)
                 continue
             own: list[str] = []
             others: list[str] = []
-            for sentence in sentences(part.text):
+            for sentence in next(said):
                 (own if sentence in self._own_sentences else others).append(sentence)
             if others:
                 text = "\n".join(others)
@@ -97,3 +98,7 @@ class Head:
         texts = [line.partition(": ")[2] for line in in_rules]
         texts += self._stays
         return timeline.timeline(self.own, size, before, set(split("\n".join(texts))))
+
+
+def _is_from_user(part: Part) -> bool:
+    return part.role == "user" and part.kind == "text"

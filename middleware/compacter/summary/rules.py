@@ -16,7 +16,7 @@ from functools import cache
 from compacter.messages.parts import Part
 from compacter.summary.message import LATER, RULE, rule_lines
 from compacter.text.speech import TYPED, Sentence, read
-from compacter.text.words import UNSPACED, stems, words
+from compacter.text.words import UNSPACED, stems_of_words, words
 
 _SHORTEST = 8
 _LONGEST = 320
@@ -319,7 +319,7 @@ def takes_back(sentence: str) -> bool:
 
 def _about(text: str) -> set[str]:
     """Return the topic of ``text``: its words without common ones and those typical of rules."""
-    return stems(word for word in words(text) if word not in _EMPTY)
+    return stems_of_words(word for word in words(text) if word not in _EMPTY)
 
 
 def overlap(some: set[str], others: set[str]) -> float:

@@ -19,7 +19,7 @@ from compacter.summary import rules as standing
 from compacter.summary.evidence import SAID_LAST, Evidence, Items, Sections, bare, name_of
 from compacter.summary.timeline import ARTIFACTS, timeline
 from compacter.text.find import Finder
-from compacter.text.sentences import sentences
+from compacter.text.sentences import sentences_of_each
 from compacter.text.words import words
 
 _SECTIONS: Mapping[str, tuple[str, ...]] = {
@@ -216,7 +216,7 @@ def check(
 
 def mark(prose: str, entries: Sequence[Part]) -> str:
     """Return prose with the tool's name before each sentence whose content is only from a tool."""
-    lines = [sentences(line) for line in prose.splitlines()]
+    lines = sentences_of_each(prose.splitlines())
     known = Evidence(entries, [sentence for line in lines for sentence in line], {})
     for line in lines:
         for at, sentence in enumerate(line):

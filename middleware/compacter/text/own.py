@@ -156,11 +156,11 @@ def separate(text: str, marks: Marks | None = None) -> list[Piece]:
     """
     if _OUTPUT_HEAD.match(text) or parse(text) is not None:
         return [Piece(text, is_own=False)]
-    spans = [*_between(text, marks), *_elements(text), *_quoted(text)]
-    spans += _blocks(text, _merged(spans))
+    spans = [*_between(text, marks), *_elements(text), *_quotations(text)]
+    spans += _blocks(text, _merge(spans))
     pieces: list[Piece] = []
     at = 0
-    for start, end in (*_merged(spans), (len(text), len(text))):
+    for start, end in (*_merge(spans), (len(text), len(text))):
         for piece, is_own in ((text[at:start], True), (text[start:end], False)):
             if piece.strip():
                 pieces.append(Piece(piece, is_own))
@@ -181,18 +181,18 @@ def own_parts(parts: Sequence[Part], marks: Marks | None = None) -> list[Part]:
             split.append(part)
         # The first message of an agent may show its terminal below the task.
         elif before is not None and (_calls(before) or _is_terminal(part.text)):
-            split.append(_carried(part, part.text, OUTPUT))
+            split.append(_carry(part, part.text, OUTPUT))
         else:
             pieces = separate(part.text, marks)
             name = PASTE if any(piece.is_own for piece in pieces) else OUTPUT
             for piece in pieces:
                 own = replace(part, text=piece.text)
-                split.append(own if piece.is_own else _carried(part, piece.text, name))
+                split.append(own if piece.is_own else _carry(part, piece.text, name))
         before = part
     return split
 
 
-def _carried(part: Part, text: str, name: str) -> Part:
+def _carry(part: Part, text: str, name: str) -> Part:
     return replace(part, role="tool", text=text, name=name)
 
 
@@ -216,7 +216,7 @@ def _calls(part: Part) -> bool:
     return isinstance(call, dict) and any(keys <= call.keys() for keys in _CALL_KEYS)
 
 
-def _merged(spans: Iterable[Span]) -> list[Span]:
+def _merge(spans: Iterable[Span]) -> list[Span]:
     merged: list[Span] = []
     for start, end in sorted(spans):
         if merged and start <= merged[-1][1]:
@@ -255,7 +255,7 @@ def _elements(text: str) -> Iterator[Span]:
             yield tag.start(), tags[done].end()
 
 
-def _quoted(text: str) -> Iterator[Span]:
+def _quotations(text: str) -> Iterator[Span]:
     """Yield each text between two threefold quotation marks."""
     opened: dict[str, int] = {}
     for mark in _QUOTES.finditer(text):
@@ -283,7 +283,7 @@ def _blocks(text: str, carried: Sequence[Span]) -> Iterator[Span]:
     ``carried`` are the spans of other kinds, which are not read again.
     """
     reader = _LineReader([start for start, _ in carried])
-    blocks = list(_split(_blanked(text, carried)))
+    blocks = list(_split(_blank(text, carried)))
     for block in blocks:
         reader.read_heading(block)
         if reader.is_open:
@@ -296,7 +296,7 @@ def _blocks(text: str, carried: Sequence[Span]) -> Iterator[Span]:
             yield from reader.read(block)
 
 
-def _blanked(text: str, spans: Sequence[Span]) -> str:
+def _blank(text: str, spans: Sequence[Span]) -> str:
     """Return the text with spaces in place of the characters in ``spans``."""
     pieces: list[str] = []
     at = 0
@@ -315,7 +315,7 @@ class _LineReader:
         """Where the last line stands if it said that a paste follows."""
         self.is_open = False
         """Whether a paste without an end has begun."""
-        self._carried = carried
+        self._carry = carried
         self._is_section = False
 
     def read_heading(self, block: _Block) -> None:
@@ -343,8 +343,8 @@ class _LineReader:
     def _read_line(self, block: _Block, line: str, at: int) -> None:
         announced = self.announced
         if announced is not None:
-            follows = bisect_left(self._carried, announced)
-            if follows < len(self._carried) and self._carried[follows] < at + len(line):
+            follows = bisect_left(self._carry, announced)
+            if follows < len(self._carry) and self._carry[follows] < at + len(line):
                 announced = None
         self.announced = None
         if _begins_mail(block, line):

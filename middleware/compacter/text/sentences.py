@@ -5,7 +5,7 @@ of it is linear in the text.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 LONGEST = 320
 """Longest sentence in characters: two to three lines of print. A longer one is mostly a list or a
@@ -21,7 +21,7 @@ _ABBREVIATIONS = ("e.g.", "i.e.", "E.g.", "I.e.", "etc.", "vs.", "Dr.", "Mr.", "
 _NOT_AFTER = "".join(rf"(?<!\b{re.escape(word)})" for word in _ABBREVIATIONS)
 # German dates have a full stop after the day: "16. bis 18. Mai".
 _MONTHS = "Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez"
-_END = re.compile(
+SENTENCE_END = re.compile(
     rf"[.!?…؟।]{_NOT_AFTER}(?<!^\d\.)(?<!^\d\d\.)[\"'”’)\]*]?\s+(?=[\w\"'“‘(\[*`$€£¿¡-])"
     rf"(?!(?<=\d\.\s)[a-zà-ÿ])(?!(?:{_MONTHS})[a-z]*\b)|[。！？]\s*|\n",
     re.MULTILINE,
@@ -46,16 +46,14 @@ _WORDS = 5
 _ENDS = (".", "!", "?", ":", "。", "！", "？", "：")
 
 
-def ends(text: str) -> list[int]:
-    """Return the position after each sentence and line of ``text``, white space included,
-    ascending.
-    """
-    return [*(match.end() for match in _END.finditer(text)), len(text)]
-
-
 def sentences(text: str) -> list[str]:
     """Return the whole sentences of ``text``, of any length, with white space collapsed."""
     return [" ".join(sentence.split()) for sentence in _whole(text)]
+
+
+def sentences_of_each(texts: Iterable[str]) -> list[list[str]]:
+    """Return the whole sentences of each text."""
+    return list(map(sentences, texts))
 
 
 def split(text: str) -> list[str]:
@@ -69,12 +67,10 @@ def split(text: str) -> list[str]:
     return pieces
 
 
-def _whole(text: str) -> Iterator[str]:
-    start = 0
-    for end in ends(text):
-        if sentence := text[start:end].strip():
-            yield sentence
-        start = end
+def _whole(text: str) -> list[str]:
+    ends = [match.end() for match in SENTENCE_END.finditer(text)]
+    places = zip([0, *ends], [*ends, len(text)], strict=True)
+    return [sentence for start, end in places if (sentence := text[start:end].strip())]
 
 
 def clauses(text: str) -> Iterator[str]:

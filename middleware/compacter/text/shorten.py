@@ -41,7 +41,7 @@ def shorten(text: str, size: int) -> str:
     """
     if len(text) <= size:
         return text
-    whole = _parsed(text)
+    whole = _parse(text)
     if whole is not None:
         short = _json(whole, size)
         if len(short) < len(text):
@@ -68,7 +68,7 @@ def pieces(short: str) -> list[str]:
     return _CUT.split(short)[::2]
 
 
-def _parsed(text: str) -> dict[str, object] | list[object] | None:
+def _parse(text: str) -> dict[str, object] | list[object] | None:
     if text.lstrip()[:1] not in ("{", "["):
         return None
     try:
@@ -146,24 +146,24 @@ def _json(value: object, size: int) -> str:
     while len(short) > size and items > 1:
         longest = max(longest // 2, _SHORTEST)
         items = max(items // 2, 1)
-        short = json.dumps(_pruned(value, longest, items), ensure_ascii=False)
+        short = json.dumps(_prune(value, longest, items), ensure_ascii=False)
     return short
 
 
-def _pruned(value: object, longest: int, items: int) -> object:
+def _prune(value: object, longest: int, items: int) -> object:
     if isinstance(value, str):
         return value if len(value) <= longest + _LEFT_OUT_SIZE else _words(value, longest)
     if isinstance(value, dict):
         kept = list(value.items())
         left = len(kept) - items * 2 + _left_before(value.get("…"))
-        pruned = {key: _pruned(inner, longest, items) for key, inner in kept[: items * 2]}
+        pruned = {key: _prune(inner, longest, items) for key, inner in kept[: items * 2]}
         return {**pruned, "…": f"{left} more entries left out"} if left > 0 else pruned
     if isinstance(value, list) and len(value) > items * 2:
         left = len(value) - items * 2 + sum(map(_left_before, value[items:-items]))
-        ends = [_pruned(inner, longest, items) for inner in (*value[:items], *value[-items:])]
+        ends = [_prune(inner, longest, items) for inner in (*value[:items], *value[-items:])]
         return [*ends[:items], f"[…{left} more items left out…]", *ends[items:]]
     if isinstance(value, list):
-        return [_pruned(inner, longest, items) for inner in value]
+        return [_prune(inner, longest, items) for inner in value]
     return value
 
 
@@ -179,12 +179,12 @@ def _boundary(text: str, index: int, step: int) -> int:
     """Return the nearest index in the direction of ``step`` where a cut splits no user-perceived
     character.
     """
-    while 0 < index < len(text) and _joined(text, index):
+    while 0 < index < len(text) and _is_joined(text, index):
         index += step
     return index
 
 
-def _joined(text: str, index: int) -> bool:
+def _is_joined(text: str, index: int) -> bool:
     """Return whether the code points on both sides of ``index`` belong to one user-perceived
     character.
     """

@@ -150,10 +150,10 @@ def _output(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
             else [(key, value.text.strip())]
         )
     for pieces in records.values():
-        yield from _joined(pieces)
+        yield from _join(pieces)
 
 
-def _joined(pieces: Sequence[tuple[str, str]]) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _join(pieces: Sequence[tuple[str, str]]) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield the values of one record, some on a line, with the keys they need."""
     run = ""
     keys = list[str]()

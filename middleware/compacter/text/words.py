@@ -60,15 +60,21 @@ def words(text: str) -> list[str]:
     return pieces
 
 
-def runs(said: list[str]) -> list[Run]:
-    """Return all runs of three words; fewer words are one run."""
+def runs(text: str) -> list[Run]:
+    """Return all runs of three words of ``text``; fewer words are one run."""
+    said = words(text)
     if len(said) > 2:
         return list(zip(said, said[1:], said[2:], strict=False))
     return [tuple(said)] if said else []
 
 
-def stems(said: Iterable[str]) -> set[str]:
-    """Return the beginnings of the significant words, so that endings do not count."""
+def stems(text: str) -> set[str]:
+    """Return the beginnings of the significant words of ``text``, so that endings do not count."""
+    return stems_of_words(words(text))
+
+
+def stems_of_words(said: Iterable[str]) -> set[str]:
+    """Return the beginnings of the significant ones among these words."""
     return {
         word[:_STEM]
         for word in said
@@ -82,7 +88,7 @@ def reader() -> Callable[[str], set[str]]:
 
     @cache
     def of_token(token: str) -> set[str]:
-        return stems(words(token))
+        return stems(token)
 
     return lambda text: set().union(*map(of_token, text.split()))
 

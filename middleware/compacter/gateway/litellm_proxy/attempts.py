@@ -167,7 +167,7 @@ class SteppedCall(WrappedFunction):
 
     async def _begun(self, kwargs: dict[str, Any]) -> WrappedCall | None:
         """Read the call; return ``None`` if it cannot be compacted."""
-        call = await self.read(ASYNC, (), kwargs)
+        call = await self.reader.read(ASYNC, (), kwargs)
         if isinstance(call, str):
             return None
         self.close()

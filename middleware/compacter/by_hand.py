@@ -1,0 +1,173 @@
+"""Compaction by hand: what ``Compacter.compact`` and ``plan`` do with a list of messages, and the
+checks of their arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from compacter import models
+from compacter.call.state import State
+from compacter.compaction.conversation import Conversation, find_pinned
+from compacter.compaction.plan import Job, plan
+from compacter.compaction.summarize import Summarize
+from compacter.compaction.task import links_of
+from compacter.errors import ConfigurationError, InvalidHistoryError, whole_number
+from compacter.events import CompactionEvent
+from compacter.io import IO, is_large
+from compacter.memory.record import conversation_digest
+from compacter.messages.format import Message, get_format
+from compacter.messages.recognise import recognise
+from compacter.options import Options
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionResult:
+    """The compacted messages, and those that were folded."""
+
+    messages: list[Message] = field(repr=False)
+    """A new list; messages that were kept are the same objects."""
+    discarded: tuple[Message, ...] = field(default=(), repr=False)
+    """Original messages that are no longer in the list, in order."""
+    event: CompactionEvent | None = None
+    """Event of the compaction; ``None`` if nothing was changed."""
+    fits: bool = True
+    """Whether the messages are within ``budget``; True without one."""
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything was compacted."""
+        return self.event is not None
+
+
+async def compact_by_hand(
+    state: State,
+    io: IO,
+    messages: Sequence[Message],
+    model: str | None,
+    wire_format: str | None,
+    budget: int | None,
+    *,
+    summary: object,
+    strict: bool,
+) -> CompactionResult:
+    """Compact messages now (see ``Compacter.compact``)."""
+    from compacter.call.perform import Performer
+    from compacter.compaction.run import Compaction, compact
+
+    options = state.options
+    large = io.asynchronous and is_large(messages)
+    read = partial(read_job, state, messages, model, wire_format, budget)
+    job = await io.thread(read) if large else read()
+    if strict:
+        check_pairs(job)
+    if summary is not None:
+        if not isinstance(summary, str) or not summary.strip():
+            raise ConfigurationError(
+                f"summary takes the text of a summary, not {summary!r}; leave it out to "
+                f"have one made"
+            )
+        job = replace(job, summary=summary)
+    elif options.summarizer is None and _needs_model(options, job):
+        if model is None:
+            raise ConfigurationError(
+                'there is no summarizer: pass model="..." (a litellm model) or summary="...", '
+                "or set "
+                'Compacter(summarizer=...); summarizer="extractive" needs no model'
+            )
+        models.check_installed(f"model={model!r}")
+    performer = Performer(state=state, io=io, model=model, large=large)
+    made: Compaction | None = await performer.run(compact(options, job))
+    if made is not None:
+        return CompactionResult(made.messages, made.discarded, made.event, made.fits)
+    fits = budget is None or job.conversation.size <= budget
+    return CompactionResult(list(messages), fits=fits)
+
+
+def _needs_model(options: Options, job: Job) -> bool:
+    summarizes = any(isinstance(strategy, Summarize) for strategy in links_of(options.strategy))
+    return summarizes and plan(options, job).cut > 0
+
+
+def read_job(
+    state: State,
+    messages: Sequence[Message],
+    model: str | None,
+    wire_format: str | None,
+    budget: int | None,
+) -> Job:
+    """Return the job of compacting messages, which are read here."""
+    from compacter.recall.quotes import strip
+
+    held = check_messages(messages)
+    check_model(model)
+    if budget is not None:
+        whole_number("budget", budget, least=1, of="characters")
+    check_wire_format(wire_format)
+    form = get_format(wire_format or recognise(held))
+    held = tuple(strip(held, form)) or held
+    calibration = state.calibration(model)
+    by_history = _pinned_by(messages)
+    rules = state.options.with_declared(getattr(messages, "rules", ()))
+    return Job(
+        conversation=Conversation.of(
+            held,
+            form,
+            pinned=find_pinned(state.pin, held, form, by_history),
+            rules=rules,
+        ),
+        trigger="manual",
+        calibration=calibration,
+        model=model,
+        digest=state.options.conversation
+        or getattr(messages, "conversation", "")
+        or conversation_digest(form, held),
+        target=budget,
+        must=budget is not None,
+    )
+
+
+def check_pairs(job: Job) -> None:
+    """Raise ``InvalidHistoryError`` for the first call or result without its partner; the last step
+    may be open.
+    """
+    for half in job.conversation.broken:
+        raise InvalidHistoryError(
+            f"{half.what} {half.call_id!r} at message {half.index}: its partner is missing",
+            call_id=half.call_id,
+            index=half.index,
+        )
+
+
+def _pinned_by(messages: object) -> frozenset[int]:
+    """Return the ids of the messages pinned in a ``History``; an empty set for a plain list."""
+    ids: Callable[[], frozenset[int]] = getattr(messages, "pinned_ids", frozenset)
+    return ids()
+
+
+def check_messages(messages: object) -> tuple[Message, ...]:
+    """Return the messages. Raises ``ConfigurationError`` if this is not a list of messages."""
+    if isinstance(messages, (str, bytes, bytearray)) or not isinstance(messages, Sequence):
+        raise ConfigurationError(
+            f"messages takes a list of messages, not {type(messages).__name__}"
+        )
+    held = tuple(messages)
+    for kind in set(map(type, held)):
+        if issubclass(kind, (type(None), int, float, bytes)):
+            index = next(index for index, message in enumerate(held) if type(message) is kind)
+            raise ConfigurationError(f"messages[{index}] is not a message: {held[index]!r}")
+    return held
+
+
+def check_model(model: object) -> None:
+    """Raise ``ConfigurationError`` if this is not the name of a model, or ``None``."""
+    if model is not None and not isinstance(model, str):
+        raise ConfigurationError(f"model takes a model's name, not {model!r}")
+
+
+def check_wire_format(name: str | None) -> None:
+    """Raise ``ConfigurationError`` if this is not the name of a format, or ``None``."""
+    if name is not None:
+        get_format(name)

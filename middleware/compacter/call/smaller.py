@@ -1,0 +1,265 @@
+"""The request of one wrapped call, and the ways to make it smaller.
+
+Pure. In this order: the next way to try, a message that is shortened, a compaction, one that was
+made ahead, and the numbers that these go by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from compacter.call.prepare import WORTH, Prepared
+from compacter.call.request import ConversationState, Request, with_less_retrieved
+from compacter.call.sizes import FEWEST_QUOTED, target_in_proportion
+from compacter.compaction.plan import Calibration, Job, plan, target_characters
+from compacter.compaction.run import compact
+from compacter.compaction.trigger import threshold
+from compacter.effects import Emit, Flow, Remember, Remembered
+from compacter.errors import FunctionError
+from compacter.events import (
+    CompactionFailed,
+    CompactionReused,
+    MaxTokensAdjusted,
+    MessageShortened,
+)
+from compacter.messages.format import Message
+from compacter.options import Options, Retrieved
+from compacter.overflow import TokenLimit
+
+_LEAST_OUTPUT = 64
+"""Smallest output limit, in tokens, worth retrying with; below it the history is compacted."""
+_OUTPUT_MARGIN = 8
+"""Tokens left free when the output limit is lowered, for those that a chat template adds."""
+
+
+@dataclass(eq=False)
+class SmallerRequest:
+    """The request that is sent next, which becomes smaller step by step."""
+
+    options: Options
+    """Options of the Compacter."""
+    request: Request
+    """Request that is sent next; at first the caller's own."""
+    calibration: Calibration
+    """Calibration of the model; updated by this call."""
+    state: ConversationState = field(default_factory=ConversationState)
+    """The conversation's state between calls, for the trigger."""
+    quotes: bool = True
+    """Whether quotes may be sent; not after a request with quotes was refused."""
+    tried: list[str] = field(default_factory=list)
+    """Descriptions of the steps that made the request smaller."""
+
+    def make_smaller(self, found: TokenLimit) -> Flow[str]:
+        """Make the request smaller, and return a description of the step; empty if there is no way
+        to.
+        """
+        request = self.request
+        target = self.target(found)
+        if request.quotes:
+            self.quotes = False
+            self.request = request = replace(request, quotes="")
+            if target is not None and target >= request.conversation.size:
+                return "quotes left out"
+        lowered = self.find_lower_output(found) if found.kind == "input_plus_output" else None
+        if lowered is not None:
+            before = request.output_tokens or 0
+            self.request = replace(
+                request,
+                options={**request.options, request.output_option: lowered},
+                output_tokens=lowered,
+            )
+            event = MaxTokensAdjusted(
+                before=before,
+                after=lowered,
+                limit=found.limit,
+                attempt=len(self.tried) + 1,
+                **request.named,
+            )
+            yield from Emit(event)
+            return f"{request.output_option} lowered from {before} to {lowered}"
+        read = request.conversation
+        step = ""
+        if self.options.retrieved is not None:
+            step = yield from self._shorten_message(self.options.retrieved, target, found)
+            if not step and (target is None or read.size - read.free - request.saved > target):
+                # To fold all that may be folded would not suffice, as far as is known.
+                step = yield from self._shorten_message(None, target, found)
+        return step or (yield from self.compact_history(target, found))
+
+    def _shorten_message(
+        self, how: Retrieved | None, target: int | None, found: TokenLimit
+    ) -> Flow[str]:
+        """Shorten retrieved text, or tool results, in the last user message; return what was done,
+        if anything.
+        """
+        try:
+            shorter = with_less_retrieved(self.request, how, target)
+        except FunctionError as error:
+            yield from self.emit_failed("token_limit", str(error), error)
+            return ""
+        if shorter is None:
+            return ""
+        self.request = shorter
+        read = shorter.conversation
+        size = read.sizes[read.last_user or 0]
+        facts = {"limit": found.limit, "attempt": len(self.tried) + 1, **shorter.named}
+        yield from Emit(MessageShortened(before=size, after=size - shorter.saved, **facts))
+        return f"the last user message shortened by {shorter.saved:,} characters"
+
+    def compact_history(self, target: int | None, found: TokenLimit | None = None) -> Flow[str]:
+        """Compact the messages, or use a compaction that was made ahead or by another call; return
+        a description, empty if unchanged.
+
+        The memory is always read again: another call may have stored a record since this one began.
+        Raises ``CompactionError`` if there is neither a summary nor a fallback.
+        """
+        prepared = False
+        if self.options.prepare_tokens is not None:
+            prepared = yield from self.put_in_force()
+        if prepared and (target is None or self.request.conversation.size <= target):
+            return "a compaction that was made ahead"
+        job = self.job(target, found)
+        request = self.request
+        planned = plan(self.options, job)
+        folded = planned.folded
+        if self.options.memory is not None and folded:
+            messages = job.conversation.messages
+            head = tuple(messages[index] for index in folded)
+            view = yield from Remembered(request.original, head)
+            if view is not None and self.keeps_pins(view):
+                smaller = replace(request, messages=tuple(view), read=None)
+                if smaller.size < request.size:
+                    self.request = smaller
+                    before = len(request.messages)
+                    after = len(smaller.messages)
+                    yield from Emit(
+                        CompactionReused(messages_before=before, messages_after=after, **job.named)
+                    )
+                    return "a compaction that another call had just made"
+        made = yield from compact(self.options, job, original=request.original, planned=planned)
+        if made is None:
+            return ""
+        self.request = replace(request, messages=made.messages, read=made.conversation)
+        before = made.event.original_data_size
+        after = made.event.compacted_data_size
+        return f"{before:,} to {after:,} characters ({made.event.strategy})"
+
+    def job(self, target: int | None, found: TokenLimit | None = None) -> Job:
+        """Return the job of compacting the messages to a target size, in characters.
+
+        ``found`` is the token limit that requires it; ``None`` for the trigger.
+        """
+        request = self.request
+        recall = self.options.recall
+        calibration = self.calibration
+        conversation = request.conversation
+        refused = found is not None
+        if target is not None:
+            target += request.saved
+        if target is not None and target >= conversation.size:
+            # It fits by its characters, and was refused all the same: use the ratio of the
+            # provider's numbers.
+            target = target_in_proportion(request, found)
+        # Between an agent's steps there is no new question, so its steps need the room more than
+        # quotes (issue 10).
+        asked = refused and conversation.last_user == len(conversation.messages) - 1
+        quotes = 0
+        if recall is not None and self.quotes and asked and target is not None:
+            room = max(0, target - conversation.size + conversation.free)
+            quotes = recall.room(calibration.tokens(room), calibration.chars_per_token)
+        return Job(
+            conversation=conversation,
+            reserved=quotes if quotes >= FEWEST_QUOTED else 0,
+            trigger="token_limit" if refused else "threshold",
+            calibration=calibration,
+            model=request.model,
+            attempt=len(self.tried) + 1,
+            digest=request.digest,
+            target=target,
+            found=found,
+            must=refused,
+        )
+
+    def find_lower_output(self, found: TokenLimit) -> int | None:
+        """Return a lower output limit, in tokens, if the input alone fits; ``None`` if that does
+        not help.
+        """
+        before = self.request.output_tokens
+        if not self.options.adjust_max_tokens or not found.limit or not before:
+            return None
+        used = found.input_tokens or 0
+        left = found.limit - used - _OUTPUT_MARGIN
+        return left if used > 0 and _LEAST_OUTPUT <= left < before else None
+
+    def keeps_pins(self, view: Sequence[Message]) -> bool:
+        """Return whether a remembered view contains all pinned messages; some may have been pinned
+        since.
+        """
+        request = self.request
+        wanted = request.find_pinned(request.original)
+        present = set(map(id, view)) if wanted else ()
+        return all(id(request.original[index]) in present for index in wanted)
+
+    def put_in_force(self) -> Flow[bool]:
+        """Use the compaction of this conversation that was made ahead, and return whether there is
+        one.
+        """
+        request = self.request
+        view = yield from Prepared(request.original)
+        if view is None or not self.keeps_pins(view):
+            return False
+        smaller = replace(request, messages=tuple(view), read=None, quotes="")
+        if smaller.size >= request.size * WORTH:
+            return False
+        self.request = smaller
+        self.state.tokens = self.state.stuck = 0
+        # First, as with a new one: a hook that repeats the call finds it.
+        yield from self._remember_view(view)
+        yield from Emit(
+            CompactionReused(
+                messages_before=len(request.messages),
+                messages_after=len(smaller.messages),
+                prepared=True,
+                **request.named,
+            )
+        )
+        return True
+
+    def _remember_view(self, view: Sequence[Message]) -> Flow[None]:
+        if self.options.memory is not None:
+            yield from Remember(self.request.original, view)
+
+    def target(self, found: TokenLimit) -> int | None:
+        """Return the largest size of the messages, in characters; ``None`` if no limit is known."""
+        overhead = self.request.overhead
+        output_tokens = self.request.output_tokens
+        return target_characters(
+            found, self.calibration, overhead=overhead, output_tokens=output_tokens
+        )
+
+    def threshold(self) -> int | None:
+        """Return the input tokens from which the trigger compacts, with room for the output.
+
+        ``None`` without the option ``trigger_tokens``, or if it is a share of an unknown window.
+        """
+        trigger = self.options.trigger_tokens
+        if trigger is None:
+            return None
+        return threshold(trigger, self.calibration.window, self.request.output_tokens or 0)
+
+    def emit_failed(
+        self, trigger: Literal["token_limit", "threshold"], reason: str, cause: BaseException | None
+    ) -> Flow[None]:
+        """Send the event that the request could not be made smaller; of a ``FunctionError`` the
+        cause is named.
+        """
+        raised = cause.__cause__ if isinstance(cause, FunctionError) else cause
+        error = type(raised).__name__ if raised is not None else ""
+        why = cause if isinstance(cause, Exception) else None
+        yield from Emit(
+            CompactionFailed(
+                trigger=trigger, reason=reason, error=error, cause=why, **self.request.named
+            )
+        )

@@ -1,0 +1,68 @@
+"""Texts that identify the value of a setting, so that only equal settings share a summary."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import secrets
+import sys
+import weakref
+from dataclasses import fields, is_dataclass
+from functools import partial
+from typing import Any
+
+from compacter.locks import Lock
+from compacter.option_checks import UserFunction
+from compacter.redaction import Redaction
+
+_PLAIN = (type(None), bool, int, float, str, bytes)
+_PROCESS = secrets.token_hex(8)
+_COUNTER = itertools.count()
+_TOKENS: dict[int, tuple[weakref.ref[Any], str]] = {}
+_LOCK = Lock()
+
+
+def identify(value: object) -> str:
+    """Return a text that identifies a setting: the content of a plain value, the name of a
+    function.
+    """
+    if isinstance(value, _PLAIN):
+        return repr(value)
+    if isinstance(value, (UserFunction, Redaction)):
+        return identify(value.function)
+    if isinstance(value, (tuple, list)):
+        return f"({', '.join(map(identify, value))})"
+    if isinstance(value, frozenset):
+        return f"{{{', '.join(sorted(map(identify, value)))}}}"
+    parameters = getattr(type(value), "__dataclass_params__", None)
+    if is_dataclass(value) and not isinstance(value, type) and parameters and parameters.frozen:
+        members = (identify(getattr(value, member.name)) for member in fields(value))
+        return f"{identify(type(value))}({', '.join(members)})"
+    module = getattr(value, "__module__", None)
+    name = getattr(value, "__qualname__", None)
+    found: object = (
+        sys.modules.get(module) if isinstance(module, str) and isinstance(name, str) else None
+    )
+    for part in name.split(".") if found is not None and isinstance(name, str) else ():
+        found = getattr(found, part, None)
+    return f"{module}.{name}" if found is value else _token(value)
+
+
+def _token(value: object) -> str:
+    """Return a text that identifies this object in this process; it is never used for another
+    object.
+    """
+    with _LOCK:
+        known = _TOKENS.get(id(value))
+        if known is not None and known[0]() is value:
+            return known[1]
+        # With the process id, because a forked child continues its parent's counter.
+        token = f"object {_PROCESS}-{os.getpid()}-{next(_COUNTER)}"
+        with contextlib.suppress(TypeError):  # Without a weak reference, another text each time.
+            _TOKENS[id(value)] = weakref.ref(value, partial(_forget, id(value))), token
+        return token
+
+
+def _forget(key: int, _: object) -> None:
+    _TOKENS.pop(key, None)
