@@ -38,6 +38,29 @@ def test_a_file_has_one_line_with_its_tools_and_the_last_answer() -> None:
     ]
 
 
+def test_answers_belong_to_their_calls_in_whatever_order_they_come() -> None:
+    parts = [
+        call("edit", 1, path="src/a.py"),
+        call("edit", 2, path="src/b.py"),
+        result(2, "ERROR:\nNo match in b."),
+        result(1, "Done with a."),
+    ]
+
+    assert lines(parts, 1_000) == [
+        "Tool edit: src/b.py … No match in b.",
+        "Tool edit: src/a.py … Done with a.",
+    ]
+
+
+def test_a_tool_that_does_several_things_is_told_with_what_it_did() -> None:
+    parts = [
+        call("editor", 1, command="view", path="/src/a.py"),
+        call("editor", 2, command="str_replace", path="/src/a.py", new_text="x = 1"),
+    ]
+
+    assert lines(parts, 1_000) == ["Tool editor (str_replace), editor (view): /src/a.py"]
+
+
 def test_an_answer_that_a_tool_always_gives_is_left_out() -> None:
     parts = [
         part

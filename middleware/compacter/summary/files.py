@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict, deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from compacter.messages.parts import Part
@@ -25,6 +25,8 @@ HEADING = "Files worked on, the last used first:"
 _LINE = re.compile(r"Tool ([^:\n]{1,80}): (.+)")
 _NAME = re.compile(r"[^\s'\"<>|;]{0,120}[/\\][^\s'\"<>|;]{1,120}|[\w@+~-]{1,80}\.[A-Za-z]\w{0,7}")
 """A path or an address, or a file's name, as a whole argument."""
+_WORD = re.compile(r"[a-z][a-z_]{2,15}")
+"""An argument that says what a tool does which can do several things."""
 _SHORTEST = 5
 _LONGEST = 160
 _LONGEST_ANSWER = 100
@@ -93,38 +95,47 @@ def _uses(parts: Sequence[Part], earlier: Sequence[str]) -> dict[str, _Use]:
             name, _, answer = known[2].partition(f" {ELLIPSIS} ")
             uses[name] = _Use(known[1].split(", ")[::-1], answer, 1, place)
     began = len(earlier)
-    waiting: deque[list[_Use]] = deque()
+    waiting: dict[str | None, deque[list[_Use]]] = defaultdict(deque)
     for place, (tool, part) in enumerate(named(parts), began):
         if part.kind == "call":
             touched = list[_Use]()
-            for name in _touched(part.text):
+            names, verb = _touched(part.text)
+            did = f"{tool} ({verb})" if verb else tool
+            for name in names:
                 use = uses.setdefault(name, _Use())
                 use.answer = ""
                 use.times += 1
                 use.last = place
-                if tool in use.tools:
-                    use.tools.remove(tool)
-                use.tools.append(tool)
+                if did in use.tools:
+                    use.tools.remove(did)
+                use.tools.append(did)
                 touched.append(use)
-            waiting.append(touched)
-        elif part.kind == "result" and waiting:
-            for use in waiting.popleft():
+            waiting[part.call_id].append(touched)
+        elif part.kind == "result" and waiting[part.call_id]:
+            for use in waiting[part.call_id].popleft():
                 use.answer = _answer(part.text)
     return uses
 
 
-def _touched(text: str) -> Iterator[str]:
-    """Yield the names of files and addresses among the arguments of a call."""
+def _touched(text: str) -> tuple[list[str], str]:
+    """Return the names of files and addresses among the arguments of a call, and the word that says
+    what it does, such as ``view`` or ``create``; an empty text if there is none.
+    """
     data = parse(text)
-    for value in [text] if data is None else [one.text for one in values(data)]:
-        name = value.strip()
-        if _SHORTEST <= len(name) <= _LONGEST and _NAME.fullmatch(name):
-            yield name
+    given = [text] if data is None else [one.text.strip() for one in values(data)]
+    names = [name for name in given if _SHORTEST <= len(name) <= _LONGEST and _NAME.fullmatch(name)]
+    return names, next((word for word in given if _WORD.fullmatch(word)), "")
 
 
 def _answer(text: str) -> str:
-    """Return the first line of a result, or an empty text where the result is the file itself."""
-    told = next(output_lines(text), "") if len(text) <= _WHOLE_ANSWER else ""
+    """Return the first line of a result that tells something; an empty text where the result is the
+    file itself.
+    """
+    if len(text) > _WHOLE_ANSWER:
+        return ""
+    # "ERROR:" alone tells nothing.
+    telling = (line for line in output_lines(text) if not line.endswith(":"))
+    told = next(telling, "")
     return told if len(told) <= _LONGEST_ANSWER else ""
 
 
@@ -141,5 +152,8 @@ def _drop_usual_answers(uses: dict[str, _Use]) -> None:
 
 def _tools(use: _Use) -> str:
     """Return the names of the tools that touched a resource, the last one first."""
-    newest = use.tools[: -_MOST_TOOLS - 1 : -1]
-    return ", ".join(newest)[:_LONGEST_TOOLS].rstrip(", ") or "call"
+    told = ""
+    for tool in use.tools[: -_MOST_TOOLS - 1 : -1]:
+        longer = f"{told}, {tool}" if told else tool
+        told = longer if len(longer) <= _LONGEST_TOOLS else told
+    return told or "call"
