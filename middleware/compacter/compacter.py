@@ -107,9 +107,8 @@ class Compacter:
     def for_agents(cls, **options: Unpack[CompacterOptions]) -> Self:
         """Return one for programs that call tools in a loop; ``options`` override the preset.
 
-        A call is compacted at 80 % of a known window, before the provider refuses it, with a
-        summary that is made ahead from 70 % on. More is folded at once, so that the prompt cache is
-        used more.
+        A call is compacted at 95 % of a known window, before the provider refuses it, with a
+        summary that is made ahead from 80 % on, so that the next steps seldom wait for one.
         """
         given = dict(options)
         trigger = given.get("trigger_tokens")

@@ -313,14 +313,14 @@ def test_room_for_quotes_is_given_up_before_results_that_the_model_has_not_read(
     ]
     newest = len(talk) - 2
 
-    assert plan(Options(), job(talk, target=5_300, must=True)).cut == newest
-    assert plan(Options(), job(talk, target=5_300, must=True, reserved=2_000)).cut == newest
+    assert plan(Options(), job(talk, target=8_700, must=True)).cut == newest
+    assert plan(Options(), job(talk, target=8_700, must=True, reserved=2_000)).cut == newest
     assert plan(Options(), job(talk, target=2_000, must=True, reserved=1_000)).cut == len(talk)
     wide = Options(compact_ratio=0.2)
     assert plan(wide, job(talk, target=10_400, must=True)).cut < newest
-    assert plan(wide, job(talk, target=10_400, must=True, reserved=1_000)).cut == newest
+    assert plan(wide, job(talk, target=10_400, must=True, reserved=5_000)).cut == newest
     asked = [*talk, say("user", 20)]  # Here they were read.
-    assert plan(Options(), job(asked, target=5_300, must=True, reserved=2_000)).cut > newest
+    assert plan(Options(), job(asked, target=8_700, must=True, reserved=2_000)).cut > newest
 
 
 def test_shortening_takes_no_more_than_the_goal_wants() -> None:

@@ -21,7 +21,17 @@ import compacter.summary
 import compacter.text
 from compacter import Compacter
 from compacter.messages.parts import Part
-from compacter.summary import checks, evidence, message, prompt, rules, sections, timeline, write
+from compacter.summary import (
+    checks,
+    evidence,
+    files,
+    message,
+    prompt,
+    rules,
+    sections,
+    timeline,
+    write,
+)
 from compacter.summary.head import Head
 from compacter.text import find, own, sentences, shorten, speech, values, words
 
@@ -214,6 +224,8 @@ WORK: dict[str, Callable[[str], object]] = {
         talk(text), [f"Rule: {line}" for line in text.splitlines()], text.splitlines()
     ),
     "summary.timeline.timeline": lambda text: timeline.timeline(talk(text), 4_000, text),
+    "summary.files.lines": lambda text: files.lines(talk(text), 4_000, text.splitlines()),
+    "summary.files.split_off": files.split_off,
     "summary.head.Head": use_head,
     "summary.write.write": write_with_model,
     "summary.write.quote": use_quote,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from compacter.call.request import Request
 from compacter.compaction.plan import MARGIN, Calibration, Job
+from compacter.compaction.room import is_agents
 from compacter.compaction.run import compact
 from compacter.compaction.trigger import threshold as limit_of
 from compacter.effects import Effect, Flow
@@ -109,6 +110,10 @@ def ahead(
     if begin is None or tokens < begin:
         return None
     due = due_at(options, calibration, request.output_tokens) or int(begin / _USUAL)
+    if is_agents(request.conversation) and "compact_ratio" not in options.model_fields_set:
+        # What comes until then is the tail: the room is divided as it would be at that size.
+        target = int(due * calibration.chars_per_token) - request.overhead
+        return Prepare(request, calibration, _MOST_FOLDED, max(1, target), tokens / due)
     growth = max(1.0, due / tokens)
     ratio = max(options.compact_ratio, min(_MOST_FOLDED, options.compact_ratio * growth))
     left = max(_LEAST_LEFT, 1 - options.compact_ratio * _GONE - (1 - 1 / growth))

@@ -100,6 +100,10 @@ class Recall(ForkAware):
         if position is not None and (record or _same(conversation.messages, original)):
             # The position of its user message, and a digest of its text, identify a turn.
             key = source, position, blake2b(text, digest_size=16).digest()
+        if position is not None and len(original) - position > len(conversation.messages) - at:
+            # Steps of this turn were compacted too. They have used what the question asked for, and
+            # quotes in a message so far back would change all that a prompt cache holds.
+            return None
         with self._lock:
             if key in self._turns:
                 granted = self._turns[key]

@@ -9,6 +9,7 @@ from string import ascii_letters
 from typing import TYPE_CHECKING, Any
 
 from compacter.compaction.conversation import Conversation
+from compacter.compaction.room import Division
 from compacter.compaction.summarize import Summarize, reserve
 from compacter.compaction.task import CompactionPlan, links_of
 from compacter.events import Trigger
@@ -222,13 +223,18 @@ def _cut(options: Options, job: Job, conversation: Conversation, *, reserving: b
     """Choose the cut by the options and the target, with enough room for the summary too."""
     free = conversation.free
     need = 0
+    ratio = options.compact_ratio
     by_hand = job.trigger == "manual"
+    division = None if by_hand else Division.of(options, conversation)
     if job.target is not None:
         room = job.target - (conversation.size - free)
         room -= min(job.reserved if reserving else 0, room // 2)
         wanted = reserve(options, job.calibration.window, free, job.calibration.chars_per_token)
         most = int(room * _SUMMARY_SHARE)
-        if options.summarizer == "extractive" and by_hand:
+        if division is not None and job.summary is None:
+            ratio = division.ratio
+            wanted = room - division.tail_size(room, conversation)
+        elif options.summarizer == "extractive" and by_hand:
             wanted = most
         elif (
             job.summary is None
@@ -245,7 +251,7 @@ def _cut(options: Options, job: Job, conversation: Conversation, *, reserving: b
     worth = min(max(need, _WORTH_FOLDING), free)
     cut = choose_cut(
         conversation,
-        ratio=options.compact_ratio,
+        ratio=ratio,
         need=worth,
         keep_turns=options.preserve_recent_turns,
         keep_need=worth if job.must else need,

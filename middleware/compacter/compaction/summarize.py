@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from compacter.compaction.room import Division, prior_size
 from compacter.compaction.task import CompactionTask
 from compacter.effects import AskSummarizer, Effect, Emit
 from compacter.errors import CompactionError
@@ -218,7 +219,10 @@ def _sizes(task: CompactionTask) -> Sizes:
     allowed = room(task)
     most = allowed
     if task.target is None or task.plan.trigger != "manual":
-        if task.window is None:
+        divided = _divided(task)
+        if divided is not None:
+            most = divided
+        elif task.window is None:
             most = head // _UNKNOWN_SHARE
         else:
             quoted = min(tokens, max(task.window // _FILLED_SHARE, _FILLED_TOKENS))
@@ -235,6 +239,27 @@ def _sizes(task: CompactionTask) -> Sizes:
     )
 
 
+def _divided(task: CompactionTask) -> int | None:
+    """Return the largest size of an agent's summary, in characters; ``None`` for a chat, and where
+    no target is known.
+    """
+    if task.target is None:
+        return None
+    division = Division.of(task.options, task.conversation)
+    if division is None:
+        return None
+    staying = task.conversation.size - task.conversation.free
+    most = division.summary_size(
+        task.target - staying,
+        task.plan.head_size,
+        prior=prior_size(task.conversation),
+        tail=task.plan.tail_size - staying,
+    )
+    if "max_summary_tokens" in task.options.model_fields_set:
+        most = min(most, int(task.options.max_summary_tokens * task.chars_per_token))
+    return most
+
+
 def extracted(task: CompactionTask) -> Summary:
     """A summary without any model. Raises ``NoSummaryError`` when there is no room for one."""
     from compacter.summary.write import quote
@@ -245,7 +270,7 @@ def extracted(task: CompactionTask) -> Summary:
         # A summary that fills the window would make the very next message too long again.
         head = task.plan.head_size
         planned = reserve(task.options, task.window, head, task.chars_per_token) - FRAME
-        most = min(planned, max(head // _HEAD_SHARE, 200))
+        most = _divided(task) or min(planned, max(head // _HEAD_SHARE, 200))
     return quote(_head(task, task.entries()), allowed, most)
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 from compacter.compaction.change import assemble
 from compacter.compaction.conversation import is_inserted
+from compacter.compaction.tally import Tally
 from compacter.effects import Effect
 from compacter.errors import ConfigurationError
 from compacter.messages.fields import flat
@@ -133,33 +134,6 @@ class CompactionPlan:
         form = self.conversation.format
         messages = (self.messages[index] for index in indexes if index != prior)
         return tuple(message for message in messages if not is_inserted(message, form))
-
-
-@dataclass(slots=True)
-class Tally:
-    """What one compaction has cost and written so far: the only mutable part of a task."""
-
-    facts: dict[str, Any] = field(default_factory=lambda: {"cost": 0.0})
-    """Fields of the ``CompactionEvent``, by their names."""
-    names: list[str] = field(default_factory=list)
-    """Names of the strategies whose result is used."""
-
-    def add(self, **values: float | tuple[str, ...] | None) -> None:
-        """Add to fields of the event that are sums or lists; ``None`` makes a sum ``None``."""
-        for name, value in values.items():
-            if name not in self.facts or value is None:
-                self.facts[name] = value
-            elif self.facts[name] is not None:
-                self.facts[name] += value
-
-    def set(self, **values: object) -> None:
-        """Set fields of the event."""
-        self.facts.update(values)
-
-    def costs(self) -> dict[str, Any]:
-        """Return what the summarizer has cost, as fields of an event."""
-        names = ("input_tokens", "output_tokens", "cost")
-        return {name: self.facts[name] for name in names if name in self.facts}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -309,9 +283,7 @@ class CompactionTask:
         written = write_out(summary, self.conversation.rules)
         if keep is None:
             folded = set(self.plan.folded)
-            keep = [
-                index for index in range(len(self.conversation.messages)) if index not in folded
-            ]
+            keep = [index for index in range(len(self.messages)) if index not in folded]
         self.tally.set(summary=written.prose, ledger=written.verbatim)
         message = self.conversation.format.say("user", written.text)
         return assemble(self.conversation, keep, message, alternate=self.alternate)
@@ -329,12 +301,11 @@ class CompactionTask:
         return self.size([message for message in made if id(message) not in own])
 
     def keep(self, indexes: Sequence[int], note: str = "") -> list[Message]:
-        """Return the compacted list of chosen messages, all protected ones, and a note in a summary
-        message.
+        """Return the list of chosen messages, all protected ones, and a note in a summary message.
 
         All messages of a step are kept with any of them, so that tool calls keep their results. A
-        prior summary is kept
-        too: unchanged without a note, otherwise below it. A later note replaces this one.
+        prior summary is kept too: unchanged without a note, otherwise below it. A later note
+        replaces this one.
 
         Args:
             indexes: Indexes of the messages to keep.

@@ -12,7 +12,6 @@ from itertools import accumulate
 
 from compacter.messages.fields import flat
 from compacter.messages.parts import Part
-from compacter.objects import cached_attribute
 from compacter.text.find import Finder
 from compacter.text.sentences import sentences
 from compacter.text.speech import named
@@ -144,60 +143,29 @@ class Evidence:
             said = stems(" ".join(map(bare, items_before)))
             self._stems["user" if key == "task" else "assistant"] |= said & self._wanted
 
-    @cached_attribute
-    def _tools(self) -> dict[str, list[str]]:
-        """For each word of the items, the tools whose texts contain it."""
-        tools: dict[str, list[str]] = defaultdict(list)
+        # For each word of the items, the tools whose texts contain it.
+        self._tools: dict[str, list[str]] = defaultdict(list)
         for who, held in self._stems.items():
             for stem in held if who.startswith("Tool") else ():
-                tools[stem].append(who)
-        return tools
-
-    @cached_attribute
-    def _names(self) -> Finder:
-        texts = (*self._kept, *(entry.text for entry in self._entries))
-        wanted = (name for item in self._asked for name in _names(item))
-        return Finder("\n".join(map(flat, texts)), wanted)
-
-    @cached_attribute
-    def _said(self) -> list[tuple[str, str]]:
-        """Sentences of users and assistants, each with its speaker's role."""
+                self._tools[stem].append(who)
+        # Sentences of users and assistants, each with its speaker's role.
         people = [
-            one for one in self._entries if one.kind == "text" and one.role in ("user", "assistant")
+            one for one in entries if one.kind == "text" and one.role in ("user", "assistant")
         ]
-        return [(entry.role, sentence) for entry in people for sentence in sentences(entry.text)]
-
-    @cached_attribute
-    def _bearing(self) -> tuple[dict[str, deque[int]], Counter[str]]:
-        """For each word of the items, the numbers of the newest of these sentences that contain it,
-        and how many do.
-        """
-        bearing: dict[str, deque[int]] = defaultdict(lambda: deque(maxlen=_NEWEST))
-        counts: Counter[str] = Counter()
-        stems_of = reader()
-        for place, (_, sentence) in enumerate(self._said):
-            for stem in stems_of(sentence) & self._wanted:
-                bearing[stem].append(place)
-                counts[stem] += 1
-        return bearing, counts
-
-    @cached_attribute
-    def _typed(self) -> list[str]:
-        """Sentences of the user that may be rules."""
-        return [
+        self._said = [(one.role, sentence) for one in people for sentence in sentences(one.text)]
+        # For each word of the items, the numbers of the newest of these sentences that contain it,
+        # and how many do. Read when a sentence about an item is first wanted.
+        self._bearing: dict[str, deque[int]] = {}
+        self._counts: Counter[str] | None = None
+        # Sentences of the user that may be rules, and where each begins in the text of all.
+        self._typed = [
             said
             for role, said in self._said
             if role == "user" and len(said) <= _LONGEST_RULE and not said.endswith(("?", "？"))
         ]
-
-    @cached_attribute
-    def _quotations(self) -> Finder:
-        return Finder("\n".join(self._typed), self._asked)
-
-    @cached_attribute
-    def _starts(self) -> list[int]:
-        """Where each of the user's sentences begins in the text of ``_quotations``."""
-        return [0, *accumulate(len(said) + 1 for said in self._typed)]
+        self._starts = [0, *accumulate(len(said) + 1 for said in self._typed)]
+        self._quotations: Finder | None = None
+        self._names: Finder | None = None
 
     def said_by_user(self, quote: str) -> list[str]:
         """Return the whole sentences of the user that contain ``quote``; empty if it is not a
@@ -213,6 +181,8 @@ class Evidence:
 
     def _sentence_with(self, text: str) -> str:
         """Return the last sentence of the user that contains ``text``, or an empty text."""
+        if self._quotations is None:
+            self._quotations = Finder("\n".join(self._typed), self._asked)
         for start in self._quotations.find(text):
             said = self._typed[bisect_right(self._starts, start) - 1]
             if text in said if len(text) >= _SHORTEST_QUOTE else text == said.rstrip(".。!！ "):
@@ -223,7 +193,12 @@ class Evidence:
         """Return whether the conversation has the artifact ``item``, and all words in it that look
         like names.
         """
-        return all(name and self._names.holds(name) for name in _names(item))
+        if self._names is None:
+            texts = (*self._kept, *(entry.text for entry in self._entries))
+            wanted = (name for one in self._asked for name in _names(one))
+            self._names = Finder("\n".join(map(flat, texts)), wanted)
+        held = self._names
+        return all(name and held.holds(name) for name in _names(item))
 
     def share(self, item: str, *who: str) -> float:
         """Return the share of the words of ``item``, without common ones, that these
@@ -283,6 +258,20 @@ class Evidence:
             f'"{clip(last, _LAST_WORD)}"]'
         )
 
+    def _read_bearing(self) -> tuple[dict[str, deque[int]], Counter[str]]:
+        """Return where each word of the items is said, and how often; read once."""
+        if self._counts is None:
+            bearing: dict[str, deque[int]] = defaultdict(lambda: deque(maxlen=_NEWEST))
+            counts: Counter[str] = Counter()
+            stems_of = reader()
+            for place, (_, sentence) in enumerate(self._said):
+                for stem in stems_of(sentence) & self._wanted:
+                    bearing[stem].append(place)
+                    counts[stem] += 1
+            self._bearing = bearing
+            self._counts = counts
+        return self._bearing, self._counts
+
     def _about(self, item: str, fewest: int = 1) -> list[tuple[str, str]]:
         """Return the sentences of users and assistants about ``item``, oldest first: rare words
         weigh more.
@@ -290,7 +279,7 @@ class Evidence:
         ``fewest`` words must be shared, and two if more than one word of the item was mentioned.
         """
         every = stems(bare(item))
-        bearing, counts = self._bearing
+        bearing, counts = self._read_bearing()
         # A common word tells little of what a sentence is about.
         weights = {stem: counts[stem] ** -0.5 for stem in every if stem in counts}
         scores: dict[int, float] = defaultdict(float)

@@ -8,14 +8,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from compacter.messages.parts import Part
-from compacter.objects import cached_attribute
-from compacter.summary import rules, timeline
+from compacter.summary import files, rules, timeline
 from compacter.summary.message import Summary
 from compacter.text.own import PASTE, Marks, own_parts
 from compacter.text.sentences import sentences, sentences_of_each, split
 
 _RULE_SHARE = 3
 """Rules take at most this part of a summary: they are few, and the rest must tell the story."""
+_FILES_SHARE = 0.1
+"""Largest share of quoted lines for the files worked on."""
 _RULE_SIZE = 400
 """Characters that rules may take of a summary that a long last message leaves little room, up to
 two thirds: a rule that is dropped once does not come back."""
@@ -46,17 +47,9 @@ class Head:
         self.prior = prior or Summary()
         self._declared = declared
         self._stays = stays
-        self._marks = marks
-
-    @cached_attribute
-    def own(self) -> list[Part]:
+        self.own = own_parts(parts, marks)
         """The parts, in which only what the user wrote is the user's."""
-        return own_parts(self.parts, self._marks)
-
-    @cached_attribute
-    def _own_sentences(self) -> set[str]:
-        texts = [part.text for part in self.own if _is_from_user(part)]
-        return set(sentences("\n".join(texts)))
+        self._own_sentences: set[str] | None = None
 
     def own_of(self, chunk: Sequence[Part]) -> list[Part]:
         """Return the parts of a chunk with their true speakers.
@@ -65,6 +58,9 @@ class Head:
         """
         if chunk is self.parts:
             return self.own
+        if self._own_sentences is None:
+            texts = [part.text for part in self.own if _is_from_user(part)]
+            self._own_sentences = set(sentences("\n".join(texts)))
         split_parts: list[Part] = []
         said = iter(sentences_of_each([part.text for part in chunk if _is_from_user(part)]))
         for part in chunk:
@@ -97,7 +93,13 @@ class Head:
         """
         texts = [line.partition(": ")[2] for line in in_rules]
         texts += self._stays
-        return timeline.timeline(self.own, size, before, set(split("\n".join(texts))))
+        before, earlier = files.split_off(before)
+        worked_on = files.lines(self.parts, int(size * _FILES_SHARE), earlier)
+        chapter = "\n".join([files.HEADING, *worked_on]) if worked_on else ""
+        left = size - len(chapter) - (2 if chapter else 0)
+        in_view = set(split("\n".join(texts)))
+        told = timeline.timeline(self.own, left, before, in_view, beside=worked_on)
+        return "\n\n".join(filter(None, [told, chapter]))
 
 
 def _is_from_user(part: Part) -> bool:

@@ -28,6 +28,9 @@ from compacter.text.words import UNSPACED
 ARTIFACTS = "Artifacts:"
 """Heading of the lines of tools and of code."""
 
+BESIDE = "Beside"
+"""Speaker of lines that stand in another chapter."""
+
 _STORY = 0.4
 """Share of the room for the first choice of the story; artifacts get the rest, and the story their
 remainder."""
@@ -91,16 +94,20 @@ def timeline(
     budget: int,
     prior: str = "",
     in_view: Collection[str] = (),
+    beside: Sequence[str] = (),
 ) -> str:
     """Return a summary of ``parts`` and of an earlier summary, ``prior``, in at most ``budget``
     characters.
 
     ``in_view`` are sentences that the model reads anyway: rules, and those of messages that stay.
+    ``beside`` are lines of another chapter, whose names need not be told again.
     Time and memory are linear in the text.
     """
-    pool = _Pool([*_prior(prior), *read(parts)])
+    apart = [Sentence(line, BESIDE, -1, prose=False) for line in beside]
+    pool = _Pool([*apart, *_prior(prior), *read(parts)])
     # Sentences in view count as chosen.
     stated = {place for place, one in enumerate(pool.sentences) if one.text in in_view}
+    stated.update(range(len(apart)))
     for needed in pool.needs.values():
         needed.difference_update(stated)
     chosen: set[int] = set()

@@ -1,0 +1,133 @@
+"""How the window is divided: by what the history is, unless an option says otherwise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from compacter import Compacter
+from compacter.compaction.conversation import Conversation
+from compacter.compaction.plan import Calibration, Job, plan
+from compacter.compaction.room import Division, is_agents
+from compacter.messages.format import get_format
+from compacter.options import Options
+from compacter.testing import token_limit_error
+
+OPENAI = get_format("openai")
+
+
+def step(number: int, size: int = 900) -> list[dict[str, Any]]:
+    """A call that reads a file, and its result."""
+    called = {"name": "read", "arguments": f'{{"path": "src/part_{number}.py"}}'}
+    call = {"id": f"c{number}", "type": "function", "function": called}
+    return [
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {
+            "role": "tool",
+            "tool_call_id": f"c{number}",
+            "content": f"value_{number} = 1\n" * (size // 12),
+        },
+    ]
+
+
+def run(steps: int) -> list[dict[str, Any]]:
+    """An agent's history: one request, and so many steps."""
+    asked = [{"role": "user", "content": "Tidy up the package."}]
+    return [*asked, *(message for number in range(steps) for message in step(number))]
+
+
+def chat(turns: int) -> list[dict[str, Any]]:
+    return [
+        {"role": role, "content": f"{role} says {number}. " * 20}
+        for number in range(turns)
+        for role in ("user", "assistant")
+    ]
+
+
+def job(messages: list[Any], target: int) -> Job:
+    return Job(
+        conversation=Conversation.of(messages, OPENAI),
+        trigger="token_limit",
+        calibration=Calibration(window=target // 4),
+        target=target,
+        must=True,
+    )
+
+
+def tail_share(options: Options, messages: list[Any], target: int) -> float:
+    return plan(options, job(messages, target)).tail_size / target
+
+
+def test_steps_with_tools_make_an_agents_history_and_a_look_now_and_then_does_not() -> None:
+    assert is_agents(Conversation.of(run(5), OPENAI))
+    assert not is_agents(Conversation.of([*chat(20), *step(1)], OPENAI))
+    assert not is_agents(Conversation.of([], OPENAI))
+
+
+def test_an_agent_keeps_fewer_messages_verbatim_than_a_chat() -> None:
+    assert tail_share(Options(), run(40), 20_000) < 0.2
+    assert tail_share(Options(), chat(60), 10_000) > 0.25
+
+
+def test_results_that_the_model_has_not_read_stay_where_they_leave_room() -> None:
+    history = [*run(30), *step(30, size=5_400)]
+
+    made = plan(Options(), job(history, 20_000))
+
+    assert made.cut == len(history) - 2
+
+
+def test_a_ratio_that_is_set_wins() -> None:
+    history = run(22)
+    size = Conversation.of(history, OPENAI).size
+
+    made = plan(Options(compact_ratio=0.3), job(history, size - 500))
+
+    assert 0.25 < made.ratio < 0.45
+
+
+def test_a_summary_grows_by_half_of_what_is_new_up_to_its_share_of_the_room() -> None:
+    division = Division()
+
+    assert division.summary_size(10_000, 4_000, prior=0) == 2_000
+    assert division.summary_size(10_000, 6_000, prior=2_000) == 4_000
+    assert division.summary_size(10_000, 90_000, prior=0) == 8_800
+    assert division.summary_size(10_000, 90_000, prior=0, tail=4_000) == 6_300
+    assert division.summary_size(10_000, 19_000, prior=0) == 6_200
+    assert division.summary_size(10_000, 10, prior=0) == 200
+
+
+def refused_run(steps: int = 60, **options: Any) -> list[Any]:
+    """The request that a provider with a window of 5,000 tokens accepts of an agent's long run."""
+    sent: list[Any] = []
+
+    def completion(*, messages: list[Any], model: str) -> dict[str, Any]:
+        tokens = sum(OPENAI.size(message) for message in messages) // 4
+        if tokens > 5_000:
+            raise token_limit_error(limit=5_000, input_tokens=tokens)
+        sent[:] = messages
+        usage = {"prompt_tokens": tokens, "completion_tokens": 1}
+        return {"choices": [{"message": {"role": "assistant", "content": "So."}}], "usage": usage}
+
+    Compacter(**options).wrap(completion)(model="m", messages=run(steps))
+    return sent
+
+
+def test_what_a_model_leaves_of_an_agents_room_is_filled_with_lines_of_its_steps() -> None:
+    def says_nothing(messages: list[Any], **_: Any) -> str:
+        return "The user wants the package tidied up, and the assistant reads its parts."
+
+    text = str(refused_run(summarizer=says_nothing))
+
+    assert sum(f"src/part_{number}.py" in text for number in range(60)) > 45
+
+
+def test_a_compaction_leaves_free_room_for_the_next_steps() -> None:
+    sent = refused_run(22, summarizer="extractive")
+
+    assert sum(OPENAI.size(message) for message in sent) < 0.8 * 20_000
+
+
+def test_a_largest_summary_that_is_set_wins() -> None:
+    sent = refused_run(summarizer="extractive", max_summary_tokens=500)
+
+    assert max(OPENAI.size(message) for message in sent[:2]) < 500 * 4 + 400
