@@ -35,6 +35,7 @@ from compacter.errors import ConfigurationError, result_of
 from compacter.locks import Lock
 from compacter.memory import InProcessMemory, Memory
 from compacter.messages.format import Message
+from compacter.models import check_installed
 from compacter.overflow import TokenLimit, detect_token_limit
 from compacter.recall.passages import Quotes
 from compacter.redaction import Redaction, redact_secrets
@@ -294,6 +295,11 @@ _ranking = _function(
 )
 
 
+_embedding = _function(
+    "embed(texts)", "the name of an embedding model or a function of a list of texts", awaited=True
+)
+
+
 def _recall(value: object) -> object:
     if type(value) in (int, float) and value == 0:
         return None
@@ -306,6 +312,10 @@ def _recall(value: object) -> object:
         ) from None
     if quotes is not None:
         _ranking(quotes.rank)
+        if isinstance(quotes.embed, str):
+            check_installed(f"embed={quotes.embed!r}", "pass a function as embed")
+        else:
+            _embedding(quotes.embed)
     return quotes
 
 
