@@ -69,7 +69,7 @@ class SyncIO:
         """
         if seconds is None:
             return _joined(resolved(action))
-        return _in_thread(lambda: _joined(resolved(action))).result(seconds)
+        return in_thread(lambda: _joined(resolved(action))).result(seconds)
 
     async def thread(self, action: Callable[[], T]) -> T:
         """Return the result of an action that may take long."""
@@ -123,7 +123,7 @@ class AsyncIO:
         Not in the event loop's executor, which would wait for abandoned actions when the loop is
         closed.
         """
-        future = _in_thread(action)
+        future = in_thread(action)
         while not future.done():
             await self.wait(future, 3600)
         return future.result()
@@ -158,7 +158,7 @@ class AsyncIO:
         a task.
         """
         if not inspect.iscoroutinefunction(action) or not self.awaits:
-            _in_thread(lambda: resolved(action))
+            in_thread(lambda: resolved(action))
             return
         import asyncio
 
@@ -266,10 +266,10 @@ def resolved(function: Callable[..., Any], *args: Any) -> Any:
     # action's errors.
     if asyncio._get_running_loop() is None:  # noqa: SLF001
         return asyncio.run(_awaited(outcome))
-    return _in_thread(lambda: asyncio.run(_awaited(outcome))).result()
+    return in_thread(lambda: asyncio.run(_awaited(outcome))).result()
 
 
-def _in_thread(action: Callable[[], T]) -> Future[T]:
+def in_thread(action: Callable[[], T]) -> Future[T]:
     """Run an action in a new daemon thread, with the current context."""
     done: Future[T] = Future()
     done.set_running_or_notify_cancel()

@@ -29,15 +29,23 @@ async def acompletion(**options: Any) -> object:
     return reply
 
 
-def check_installed(asked: str) -> None:
+def embedding(model: str, texts: list[str]) -> list[list[float]]:
+    """Return the vectors of texts by ``litellm.embedding``."""
+    rows = _imported().embedding(model=model, input=texts).data
+    return [row["embedding"] for row in sorted(rows, key=lambda row: int(row["index"]))]
+
+
+_NO_MODEL = 'pass a function as summarizer, or summarizer="extractive", which needs no model'
+
+
+def check_installed(asked: str, instead: str = _NO_MODEL) -> None:
     """Raise ``ConfigurationError`` if litellm is not installed; ``asked`` is the argument that
-    needs it.
+    needs it, ``instead`` says what helps.
     """
     if _spec() is None and sys.modules.get("litellm") is None:
         raise ConfigurationError(
             f"{asked} names a model for litellm, which is not installed: pip install "
-            f"litellm, or pass a function as "
-            'summarizer, or summarizer="extractive", which needs no model'
+            f"litellm, or {instead}"
         )
 
 

@@ -17,6 +17,7 @@ from compacter.compaction.task import as_strategy, is_async
 from compacter.errors import ConfigurationError, check_tokens, result_of
 from compacter.memory import Memory
 from compacter.memory.address import memory_of
+from compacter.models import check_installed
 from compacter.overflow import TokenLimit, detect_token_limit
 from compacter.recall.passages import Quotes
 from compacter.redaction import Redaction, redact_secrets
@@ -278,6 +279,11 @@ _ranking = function(
 )
 
 
+_embedding = function(
+    "embed(texts)", "the name of an embedding model or a function of a list of texts", awaited=True
+)
+
+
 def recall(value: object) -> object:
     """Return the settings of recall."""
     if type(value) in (int, float) and value == 0:
@@ -295,6 +301,10 @@ def recall(value: object) -> object:
         ) from None
     if quotes is not None:
         _ranking(quotes.rank)
+        if isinstance(quotes.embed, str):
+            check_installed(f"embed={quotes.embed!r}", "pass a function as embed")
+        else:
+            _embedding(quotes.embed)
     return quotes
 
 

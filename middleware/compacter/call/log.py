@@ -49,9 +49,10 @@ _FAILED = {
     "detect": "{error}; this counts as None",
     "pin": "{error}; its messages are kept",
     "memory": "the memory failed ({error}); the call goes on without it",
+    "embed": "passages could not be compared by meaning ({error}); they are found by words alone",
     "recall": "quotes could not be found ({error}); requests go on without them",
 }
-_ONCE = ("pin", "recall")
+_ONCE = ("pin", "recall", "embed")
 """Failures that are logged once, as they may occur for every message."""
 _KEY = "give it a valid API key, such as OPENAI_API_KEY for openai/..."
 _NO_KEY = re.compile(r"api[_ -]?key|missing credentials", re.IGNORECASE)

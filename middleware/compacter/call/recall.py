@@ -4,7 +4,7 @@ each turn.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import compress
@@ -12,6 +12,7 @@ from operator import is_
 
 from cachetools import LRUCache
 
+from compacter.call.embedding import Embeddings
 from compacter.effects import Quote
 from compacter.locks import ForkAware, Lock
 from compacter.messages.format import Message
@@ -44,11 +45,18 @@ class Recall(ForkAware):
     An index belongs to one record, and so to the folded messages of one conversation and scope. A
     missing index, after a restart for instance, is built again from the caller's messages. A cached
     index is never changed but copied and extended, as two calls may continue the same record in two
-    ways. ``redact`` is applied to all texts.
+    ways. ``redact`` is applied to all texts. ``failed`` is called when the embedder fails.
     """
 
-    def __init__(self, recall: Quotes | None, redact: Redact | None) -> None:
+    def __init__(
+        self,
+        recall: Quotes | None,
+        redact: Redact | None,
+        failed: Callable[[Exception], object] = lambda _: None,
+    ) -> None:
         super().__init__()
+        embed = recall.embed if recall is not None else None
+        self._embeddings = None if embed is None else Embeddings(embed, failed)
         self._recall = recall
         self._redact = redact
         self._lock = Lock()
@@ -115,11 +123,17 @@ class Recall(ForkAware):
                 self._turns[key] = None
         view = self._in_view(asked, source, at)
         index = self._folded(asked, source, earlier)
+        wanted = question(asking, view.entries)
+        near = None
+        if self._embeddings is not None:
+            sentences = [one.text for one in wanted.sentences if one.asks and one.text]
+            near = self._embeddings.near(index, list(dict.fromkeys(sentences)))
         made = quote(
             index,
-            question(asking, view.entries),
+            wanted,
             view,
             room,
+            near=near,
             rank=recall.rank,
             tokens_of_one=asked.tokens_of_one,
         )

@@ -194,7 +194,9 @@ class State:
                     # Imports SQLite, which few calls need.
                     from compacter.call.recall import Recall
 
-                    self._recall = Recall(self.options.recall, self.redaction)
+                    self._recall = Recall(
+                        self.options.recall, self.redaction, partial(self.log.failed, "embed")
+                    )
             return self._recall.quotation(asked, views)
         except Exception as error:  # noqa: BLE001 - of the user's ranker or redaction, or of SQLite
             self.log.failed("recall", error)

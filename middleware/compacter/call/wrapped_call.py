@@ -236,9 +236,10 @@ class WrappedCall(Performer):
         started = time.monotonic()
         find = partial(self.state.quotation, effect, tuple(self._views))
         recall = self.state.options.recall
-        # The archive of a short ``History`` may be large, and not indexed yet; the user's ranking
+        # The archive of a short ``History`` may be large, and not indexed yet; the user's functions
         # may be slow.
-        slow = self.large or effect.archive or (recall is not None and recall.rank is not None)
+        functions = () if recall is None else (recall.rank, recall.embed)
+        slow = self.large or effect.archive or any(one is not None for one in functions)
         found = await self.io.thread(find) if slow else find()
         if found is None:
             return ""

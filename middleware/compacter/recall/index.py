@@ -354,6 +354,15 @@ class Index:
             results.append(Found(tuple(group), tuple(told), hits, count, entries, runs))
         return results
 
+    def passages(self) -> list[str]:
+        """Return the texts of all runs, oldest first."""
+        with self._lock:
+            runs = self._runs
+            return [
+                self.entries[runs[at]].text[runs[at + 1] : runs[at + 2]]
+                for at in range(0, len(runs), 3)
+            ]
+
     def _count(self, text: str) -> int:
         rows: int = self._table.execute(_COUNT, (f'"{text}"',))[0][0]
         return rows

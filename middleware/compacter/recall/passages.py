@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from compacter.errors import check_tokens
 from compacter.messages.format import Message, MessageFormat
 from compacter.messages.parts import MessageParts, Part, Speaker
+from compacter.recall.vectors import Embed
 from compacter.text.sentences import SENTENCE_END
 from compacter.text.values import parse, values
 from compacter.text.words import UNSPACED
@@ -70,8 +71,11 @@ class Quotes(BaseModel):
     """Room for quotes: a share of the window between 0 and 1, of up to 4,000 tokens, or a number of
     tokens."""
     rank: Rank | None = None
-    """Ranking function for the passages found, for example with an embedding model; replaces their
-    own scores."""
+    """Ranking function for the passages found by their words and by ``embed``; replaces their own
+    scores. It adds none."""
+    embed: Embed | str | None = None
+    """Embedding function for questions in other words than the passage's, ``(texts) -> one vector
+    for each text``, sync or async; or the name of an embedding model for litellm."""
 
     @field_validator("share")
     @classmethod

@@ -84,6 +84,8 @@ class Sentence(NamedTuple):
     """Whether it has the form of a question; an order has not."""
     leans: bool = False
     """Whether its words are those of the last message, which it leans on: "and the second one?"."""
+    text: str = ""
+    """The sentence itself."""
 
 
 class Question(NamedTuple):
@@ -130,7 +132,8 @@ def question(turn: Iterable[Part], before: Sequence[Part]) -> Question:
                 )
                 for term in wanted
             ]
-        sentences.extend(Sentence(piece, asks) for piece in _pieces(tuple(wanted)))
+        said = sentence.strip()
+        sentences.extend(Sentence(piece, asks, text=said) for piece in _pieces(tuple(wanted)))
         if asks and earlier and _LEANS.match(sentence):
             lent = (*wanted, *terms(earlier[-1]))
             sentences.extend(Sentence(piece, asks, leans=True) for piece in _pieces(lent))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from hashlib import blake2b
 from itertools import compress, repeat
@@ -22,6 +22,7 @@ from compacter.messages.parts import MessageParts, Part
 from compacter.recall.index import Found, Index, rarity, terms
 from compacter.recall.passages import Passage, Rank, header, read
 from compacter.recall.question import Question, Sentence
+from compacter.recall.vectors import fuse
 from compacter.recall.weight import OF_PROSE, tokens
 from compacter.summary.message import TAG as SUMMARY_TAG
 from compacter.summary.message import parse
@@ -65,6 +66,7 @@ def quote(
     *,
     rank: Rank | None = None,
     tokens_of_one: float = OF_PROSE,
+    near: Mapping[str, Mapping[int, float]] | None = None,
 ) -> Quotation | None:
     """Return the quotes for a question, or ``None``.
 
@@ -76,21 +78,19 @@ def quote(
         rank: Ranking function, used instead of the passages' own scores.
         tokens_of_one: Estimated tokens of one of the characters that ``room`` was measured in, see
             ``tokens_each``. A passage whose own characters cost more takes more room.
+        near: How close the passages are in meaning to sentences of the question, see
+            ``vectors.Closeness``.
 
     Raises ``FunctionError`` if ``rank`` raises, or does not return one finite number for each
     passage.
     """
     found = index.find_each([sentence.terms for sentence in asked.sentences])
     told = _telling(asked.sentences, found, view)
-    if not told:
+    scores = _shares([found[place] for place in told])
+    if near:
+        scores = _with_meaning(asked.sentences, found, told, view, near)
+    if not scores:
         return None
-    scores: dict[int, float] = {}
-    for place in told:
-        hits = found[place].hits
-        for hit in hits:
-            share = hit.score / hits[0].score
-            if share >= _WORTH:
-                scores[hit.number] = max(share, scores.get(hit.number, 0.0))
     order = sorted(((score, run) for run, score in scores.items()), reverse=True)
     any_of_them = found[0]
     if rank is not None:
@@ -132,6 +132,39 @@ def search(where: Index | Iterable[Part], query: str, limit: int = 5) -> list[Pa
             taken.update(runs)
             passages.append(_passage(found, runs, score))
     return passages
+
+
+def _shares(found: Iterable[Found]) -> dict[int, float]:
+    """Return the scores of the runs, as shares of the best one's of each search."""
+    scores: dict[int, float] = {}
+    for result in found:
+        for hit in result.hits:
+            share = hit.score / result.hits[0].score
+            if share >= _WORTH:
+                scores[hit.number] = max(share, scores.get(hit.number, 0.0))
+    return scores
+
+
+def _with_meaning(
+    sentences: Sequence[Sentence],
+    found: Sequence[Found],
+    told: Sequence[int],
+    view: Index,
+    near: Mapping[str, Mapping[int, float]],
+) -> dict[int, float]:
+    """Return the scores of the runs by words and meaning, see ``vectors.fuse``."""
+    evidence = [_evidence(result) for result in found]
+    asking = [
+        place
+        for place, sentence in enumerate(sentences)
+        if sentence.text in near
+        # The words of the others are in view already.
+        and (place in told or evidence[place] < _LEAST_ASKED or not _is_in_view(found[place], view))
+    ]
+    scores = _shares(found[place] for place in (told or asking))
+    strongest = max((evidence[place] for place in told), default=0.0)
+    texts = dict.fromkeys(sentences[place].text for place in asking)
+    return fuse(scores, [near[text] for text in texts], strongest)
 
 
 def _telling(sentences: Sequence[Sentence], found: Sequence[Found], view: Index) -> list[int]:

@@ -1,0 +1,164 @@
+"""Vectors of passages and questions: the calls of the user's embedder, and what it has returned.
+
+Passages are embedded in a thread of their own, each text once. A question waits for its own vectors
+for a second at most. After a failure the embedder is left alone for a minute.
+"""
+
+from __future__ import annotations
+
+import time
+from array import array
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from concurrent.futures import wait as wait_for
+from functools import partial
+from hashlib import blake2b
+from typing import Any
+
+from cachetools import LRUCache
+
+from compacter import models
+from compacter.errors import FunctionError
+from compacter.io import in_thread, resolved
+from compacter.locks import ForkAware, Lock
+from compacter.recall.index import Index
+from compacter.recall.vectors import Closeness, Embed, read_vectors
+
+_DEADLINE = 1.0
+"""Longest time in seconds that a turn waits for the vectors of its question."""
+_GRACE = 0.25
+"""Longest time in seconds that it waits for those of passages then: enough where they come from a
+cache. Otherwise the next turn has them."""
+_PAUSE = 60.0
+"""Seconds for which an embedder that failed is not called."""
+_BATCH = 64
+"""Texts in one call: providers take from 96 to 2,048."""
+_MOST_BYTES = 64_000_000
+"""Size limit of the vectors that are kept: some 40,000 of 384 numbers."""
+_MOST_INDEXES = 16
+
+
+class Embeddings(ForkAware):
+    """Vectors of one embedder's. Thread-safe; empty in a forked child.
+
+    Args:
+        embed: The function, or the name of an embedding model for litellm.
+        failed: Called with the exception when the embedder fails.
+    """
+
+    def __init__(self, embed: Embed | str, failed: Callable[[Exception], object]) -> None:
+        super().__init__()
+        self._embed: Embed = partial(models.embedding, embed) if isinstance(embed, str) else embed
+        self._failed = failed
+        self._lock = Lock()
+        self._begin()
+
+    def after_fork_in_child(self) -> None:
+        """Begin again: the threads are the parent's."""
+        self._begin()
+
+    def _begin(self) -> None:
+        self._vectors: LRUCache[bytes, array[float]] = LRUCache(
+            _MOST_BYTES, getsizeof=lambda vector: vector.itemsize * len(vector)
+        )
+        self._waiting: dict[bytes, str] = {}
+        self._running: Future[None] | None = None
+        self._closeness: LRUCache[tuple[int, int, int], Closeness] = LRUCache(_MOST_INDEXES)
+        self._rests_until = 0.0
+
+    def add(self, passages: Sequence[str]) -> Future[None] | None:
+        """Begin to embed the passages that have no vectors, in the background; return what is under
+        way, if anything.
+        """
+        with self._lock:
+            for text in passages:
+                key = _key(text)
+                if key not in self._vectors:
+                    self._waiting[key] = text
+            if self._waiting and self._running is None and self._is_ready():
+                self._running = in_thread(self._work)
+            return self._running
+
+    def near(self, index: Index, questions: Sequence[str]) -> Mapping[str, Mapping[int, float]]:
+        """Return how close each passage of an index is to each of the questions: for those whose
+        vectors there are; see ``Closeness``.
+        """
+        passages = index.passages()
+        under_way = self.add(passages)
+        if not questions or not self._is_ready():
+            return {}
+        asked = in_thread(partial(self._ask, list(questions)))
+        try:
+            vectors = asked.result(_DEADLINE)
+        except Exception as error:  # noqa: BLE001 - the user's function, or its provider
+            self._rest(error)
+            return {}
+        if under_way is not None:
+            wait_for((under_way,), _GRACE)
+        closeness = self._measure(index, passages)
+        found = {
+            question: closeness.to(vector)
+            for question, vector in zip(questions, vectors, strict=True)
+        }
+        return {question: near for question, near in found.items() if near}
+
+    def _measure(self, index: Index, passages: Sequence[str]) -> Closeness:
+        keys = list(map(_key, passages))
+        with self._lock:
+            vectors = [self._vectors.get(key) for key in keys]
+            key = (*index.version, sum(vector is not None for vector in vectors))
+            known = self._closeness.get(key)
+        if known is None:
+            known = Closeness(vectors)
+            with self._lock:
+                self._closeness[key] = known
+        return known
+
+    def _work(self) -> None:
+        """Embed what is waiting, until nothing is or the embedder fails."""
+        while True:
+            with self._lock:
+                batch = dict(list(self._waiting.items())[:_BATCH])
+                if not batch or not self._is_ready():
+                    self._running = None
+                    return
+            try:
+                vectors = self._ask(list(batch.values()))
+            except Exception as error:  # noqa: BLE001 - as above
+                self._rest(error)
+                continue
+            with self._lock:
+                for key, vector in zip(batch, vectors, strict=True):
+                    self._vectors[key] = vector
+                    self._waiting.pop(key, None)
+
+    def _ask(self, texts: list[str]) -> list[array[float]]:
+        """Return the vectors of some texts. Raises ``FunctionError`` if the embedder fails or does
+        not return them.
+        """
+        try:
+            result: Any = resolved(self._embed, texts)
+        except Exception as error:
+            raise FunctionError(f"embed raised {type(error).__name__}") from error
+        try:
+            return read_vectors(result, len(texts))
+        except (TypeError, ValueError, OverflowError):
+            # Not the exception's own text, which may quote a message.
+            raise FunctionError(
+                "embed did not return one vector of finite numbers, not all zero, for each text"
+            ) from None
+
+    def _is_ready(self) -> bool:
+        with self._lock:
+            return time.monotonic() >= self._rests_until
+
+    def _rest(self, error: Exception) -> None:
+        if isinstance(error, TimeoutError):
+            error = FunctionError(f"embed took longer than {_DEADLINE:g} s for a question")
+        with self._lock:  # Two threads may fail at once; the log tells the first alone.
+            self._rests_until = time.monotonic() + _PAUSE
+            self._failed(error)
+
+
+def _key(text: str) -> bytes:
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
