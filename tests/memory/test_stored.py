@@ -127,6 +127,7 @@ def test_keys_come_from_a_file_or_a_variable(
         ("env:NOT_SET_AT_ALL", "no key in env:NOT_SET_AT_ALL; make one by"),
         (7, "takes file:PATH"),
     ],
+    ids=["a key itself", "no file", "no variable", "no text"],
 )
 def test_a_source_without_a_key_is_refused_and_no_key_repeated(source: Any, said: str) -> None:
     with pytest.raises(ConfigurationError, match=said) as caught:
