@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
 PACKAGE = Path(compacter.__file__).parent
-TEXTS = ("text_of", "bounded", "fold", "normalise", "_decoded", "_mended", "sentences")
+TEXTS = ("text_of", "limit_text", "fold", "normalise", "_decode_escape", "_mend", "sentences")
 LEAVES = ("messages/", *(f"overflow/signals.py {name}" for name in TEXTS))
 """Readers of one message or one text; a person who follows a call reads what they are named after,
 not them."""

@@ -115,7 +115,7 @@ class Compacter:
         if isinstance(trigger, (int, float)) and trigger and "prepare_tokens" not in given:
             # As far below it as the preset's own.
             given["prepare_tokens"] = type(trigger)(trigger * 7 / 8)
-        return cls._made({**PRESETS["agents"], **given})
+        return cls._make({**PRESETS["agents"], **given})
 
     @classmethod
     def for_chat(cls, **options: Unpack[CompacterOptions]) -> Self:
@@ -124,7 +124,7 @@ class Compacter:
         Quotes of folded messages may take more of the window, so that more questions can be
         answered.
         """
-        return cls._made({**PRESETS["chat"], **options})
+        return cls._make({**PRESETS["chat"], **options})
 
     @classmethod
     def frugal(cls, **options: Unpack[CompacterOptions]) -> Self:
@@ -133,7 +133,7 @@ class Compacter:
         Summaries are made without a model. More is folded at once, so that the prompt cache is used
         more.
         """
-        return cls._made({**PRESETS["frugal"], **options})
+        return cls._make({**PRESETS["frugal"], **options})
 
     @classmethod
     def from_env(
@@ -164,7 +164,7 @@ class Compacter:
         """
         names = frozenset(Options.model_fields)
         read = from_environment(os.environ if environment is None else environment, names, prefix)
-        return cls._made({**read, **options})
+        return cls._make({**read, **options})
 
     def replace(self, **options: Unpack[CompacterOptions]) -> Self:
         """Return a ``Compacter`` with some options replaced. It shares the memory, and has its own
@@ -177,7 +177,7 @@ class Compacter:
         Raises:
             ConfigurationError: An option is unknown or invalid.
         """
-        return self._made({**self._given(), **options})
+        return self._make({**self._arguments_given(), **options})
 
     def __copy__(self) -> Self:
         """Same as ``replace()``: the memory is shared."""
@@ -196,19 +196,19 @@ class Compacter:
         usual = validated({})
         changed = {
             name: value
-            for name, value in self._given().items()
+            for name, value in self._arguments_given().items()
             if name == "memory" or value != getattr(usual, name)
         }
-        return self._made, (changed,)
+        return self._make, (changed,)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._state.options.changed})"
 
     @classmethod
-    def _made(cls, options: Mapping[str, Any]) -> Self:
+    def _make(cls, options: Mapping[str, Any]) -> Self:
         return cls(**options)
 
-    def _given(self) -> dict[str, Any]:
+    def _arguments_given(self) -> dict[str, Any]:
         state = self._state
         hooks = {
             "on_compaction": tuple(state.compaction_hooks),

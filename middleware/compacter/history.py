@@ -318,16 +318,16 @@ class History(PinnedList):
     async def _compact_if_needed(self, io: IO) -> CompactionResult:
         large = io.asynchronous and is_large(self._messages)
 
-        async def computed(action: Callable[[], T]) -> T:
+        async def compute(action: Callable[[], T]) -> T:
             return await io.thread(action) if large else action()
 
-        budget = await computed(self._budget)
+        budget = await compute(self._budget)
         if budget is None:
             return CompactionResult(
-                list(self._messages), fits=not await computed(self.needs_compaction)
+                list(self._messages), fits=not await compute(self.needs_compaction)
             )
         result = await self._compact(io, budget)
-        self._stuck = self._size() if await computed(self.needs_compaction) else 0
+        self._stuck = self._size() if await compute(self.needs_compaction) else 0
         return result
 
     def _size(self) -> int:

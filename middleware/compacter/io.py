@@ -59,7 +59,7 @@ class SyncIO:
 
     async def hook(self, function: Callable[..., Any], *args: Any) -> Any:
         """Call the user's function, sync or async, and return its result."""
-        return resolved(function, *args)
+        return resolve(function, *args)
 
     async def ask(self, action: Callable[[], Any], seconds: float | None, *, blocks: bool) -> Any:  # noqa: ARG002
         """Return the reply to a request for a summary; a stream as the list of its chunks.
@@ -68,8 +68,8 @@ class SyncIO:
         continues in its thread.
         """
         if seconds is None:
-            return _joined(resolved(action))
-        return in_thread(lambda: _joined(resolved(action))).result(seconds)
+            return _join_stream(resolve(action))
+        return in_thread(lambda: _join_stream(resolve(action))).result(seconds)
 
     async def thread(self, action: Callable[[], T]) -> T:
         """Return the result of an action that may take long."""
@@ -81,7 +81,7 @@ class SyncIO:
 
     def beside(self, action: Callable[[], object]) -> None:
         """Run a short action that does not raise."""
-        resolved(action)
+        resolve(action)
 
     async def sleep(self, seconds: float) -> None:
         """Wait."""
@@ -114,8 +114,12 @@ class AsyncIO:
         block.
         """
         async with _timeout(seconds):
-            reply = await self.thread(lambda: _joined(action())) if blocks else _joined(action())
-            return await _awaited(reply)
+            reply = (
+                await self.thread(lambda: _join_stream(action()))
+                if blocks
+                else _join_stream(action())
+            )
+            return await _await_reply(reply)
 
     async def thread(self, action: Callable[[], T]) -> T:
         """Run an action in a new thread, and return its result.
@@ -158,7 +162,7 @@ class AsyncIO:
         a task.
         """
         if not inspect.iscoroutinefunction(action) or not self.awaits:
-            in_thread(lambda: resolved(action))
+            in_thread(lambda: resolve(action))
             return
         import asyncio
 
@@ -211,12 +215,12 @@ def is_kind(question: Callable[[Any], bool], function: Any) -> bool:
     )
 
 
-def _joined(reply: Any) -> Any:
+def _join_stream(reply: Any) -> Any:
     """Return the list of a stream's chunks; any other reply unchanged."""
     return list(reply) if hasattr(type(reply), "__next__") else reply
 
 
-async def _awaited(reply: Any) -> Any:
+async def _await_reply(reply: Any) -> Any:
     """Await the reply if it is awaitable, and return it; an async stream as the list of
     its chunks.
     """
@@ -247,7 +251,7 @@ async def _timeout(seconds: float | None) -> AsyncGenerator[None]:
         raise TimeoutError
 
 
-def resolved(function: Callable[..., Any], *args: Any) -> Any:
+def resolve(function: Callable[..., Any], *args: Any) -> Any:
     """Call a sync or async function from sync code, and return its result; an async stream as the
     list of its chunks.
 
@@ -265,8 +269,8 @@ def resolved(function: Callable[..., Any], *args: Any) -> Any:
     # The public function raises if there is no loop, and its error would become the context of the
     # action's errors.
     if asyncio._get_running_loop() is None:  # noqa: SLF001
-        return asyncio.run(_awaited(outcome))
-    return in_thread(lambda: asyncio.run(_awaited(outcome))).result()
+        return asyncio.run(_await_reply(outcome))
+    return in_thread(lambda: asyncio.run(_await_reply(outcome))).result()
 
 
 def in_thread(action: Callable[[], T]) -> Future[T]:

@@ -20,18 +20,18 @@ from compacter.errors import ConfigurationError
 
 def completion(**options: Any) -> object:
     """Call ``litellm.completion``."""
-    return _imported().completion(**options)
+    return _import_litellm().completion(**options)
 
 
 async def acompletion(**options: Any) -> object:
     """Call ``litellm.acompletion``."""
-    reply: object = await _imported().acompletion(**options)
+    reply: object = await _import_litellm().acompletion(**options)
     return reply
 
 
 def embedding(model: str, texts: list[str]) -> list[list[float]]:
     """Return the vectors of texts by ``litellm.embedding``."""
-    rows = _imported().embedding(model=model, input=texts).data
+    rows = _import_litellm().embedding(model=model, input=texts).data
     return [row["embedding"] for row in sorted(rows, key=lambda row: int(row["index"]))]
 
 
@@ -61,7 +61,7 @@ def prepare(model: str) -> str:
         Thread(target=_import_quietly, daemon=True, name="compacter-litellm").start()
     if "/" in model or ":" in model or _facts(model):
         return ""  # With a provider, or known; a proxy's models may have any name.
-    similar = get_close_matches(model, _shipped(), 1)
+    similar = get_close_matches(model, _read_shipped(), 1)
     hint = (
         f"did you mean {similar[0]!r}"
         if similar
@@ -82,10 +82,10 @@ def without_banner() -> None:
 
 def _import_quietly() -> None:
     with suppress(Exception):  # The first call that needs it raises the error.
-        _imported()
+        _import_litellm()
 
 
-def _imported() -> Any:
+def _import_litellm() -> Any:
     """Import and return litellm. If this is the first import, its error banner is turned off."""
     ours = "litellm" not in sys.modules
     import litellm
@@ -124,7 +124,7 @@ def cost(
 
 def known() -> int:
     """Return the number of models with a window in litellm's table; 0 if there is no table."""
-    table = getattr(sys.modules.get("litellm"), "model_cost", None) or _shipped()
+    table = getattr(sys.modules.get("litellm"), "model_cost", None) or _read_shipped()
     return sum(1 for name in table if window(name))
 
 
@@ -154,7 +154,7 @@ def _facts(model: str | None) -> dict[str, Any]:
     loaded = sys.modules.get("litellm")
     # A program that uses litellm may have registered its own models; importing it for other
     # programs takes seconds.
-    table = getattr(loaded, "model_cost", None) or _shipped()
+    table = getattr(loaded, "model_cost", None) or _read_shipped()
     for name in (model, model.split("/", 1)[-1], model.rsplit("/", 1)[-1]):
         known = table.get(name)
         if isinstance(known, dict):
@@ -172,7 +172,7 @@ def _spec() -> ModuleSpec | None:
 
 
 @cache
-def _shipped() -> dict[str, Any]:
+def _read_shipped() -> dict[str, Any]:
     """Return the price table in the litellm package, read without importing the package."""
     spec = _spec()
     for folder in (spec.submodule_search_locations if spec else None) or ():

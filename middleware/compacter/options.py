@@ -235,7 +235,7 @@ class Options(BaseModel):
             if name == "memory" and type(value) is InProcessMemory:
                 continue
             if value != (detect_token_limit if name == "detect" else getattr(usual, name)):
-                shown.append(f"{name}={_shown(value)}")
+                shown.append(f"{name}={_show_value(value)}")
         return ", ".join(shown)
 
     def replaced(self, options: Mapping[str, object]) -> Options:
@@ -273,9 +273,9 @@ class Options(BaseModel):
         return repr(known)
 
 
-def _shown(value: object) -> str:
+def _show_value(value: object) -> str:
     if isinstance(value, (tuple, list)):
-        return f"[{', '.join(map(_shown, value))}]"
+        return f"[{', '.join(map(_show_value, value))}]"
     inner: Any = value
     while hasattr(inner, "function"):
         inner = inner.function

@@ -28,10 +28,10 @@ def decode_escapes(text: str) -> str:
     JSON stays valid. Apply it before ``redact_secrets``: an escaped label or key does not match any
     pattern.
     """
-    return _ESCAPE.sub(_decoded, text) if "\\u" in text else text
+    return _ESCAPE.sub(_decode_escape, text) if "\\u" in text else text
 
 
-def _decoded(match: re.Match[str]) -> str:
+def _decode_escape(match: re.Match[str]) -> str:
     high, low, single = match.groups()
     code = (
         int(single, 16)
@@ -56,9 +56,9 @@ class Redaction:
 
     def __call__(self, text: str) -> str:
         """Return ``text`` redacted; JSON stays JSON."""
-        return self._redacted(text, _DEPTH)
+        return self._redact_text(text, _DEPTH)
 
-    def _redacted(self, text: str, depth: int) -> str:
+    def _redact_text(self, text: str, depth: int) -> str:
         text = decode_escapes(text)
         if depth and ("\\" in text or _DISTANT.search(text)):
             whole = self._json(text, depth)
@@ -127,7 +127,7 @@ class Redaction:
     def _string(self, text: str, label: str, depth: int) -> str:
         if not _ESCAPED.search(text):
             return text
-        clean = self._redacted(text, depth - 1)
+        clean = self._redact_text(text, depth - 1)
         if label and clean == text:
             return self._labelled(text, label)  # A password with a quote in it.
         return clean

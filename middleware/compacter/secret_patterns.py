@@ -104,7 +104,7 @@ _ISSUERS = re.compile(
 proof of a card."""
 
 
-def _kept(label: str) -> Callable[[re.Match[str]], str]:
+def _keep_label(label: str) -> Callable[[re.Match[str]], str]:
     return lambda match: f"{match['keep']}[{label}]{match.groupdict().get('after') or ''}"
 
 
@@ -148,19 +148,19 @@ def _value(match: re.Match[str]) -> str:
     """Replace a value that stands beside the name of a secret, unless it is a placeholder."""
     value = match["value"]
     is_reference = REFERENCE.fullmatch(value) is not None and not value.isalpha()
-    return match[0] if is_reference or is_about_a_label(value) else _kept("secret")(match)
+    return match[0] if is_reference or is_about_a_label(value) else _keep_label("secret")(match)
 
 
 def _login(match: re.Match[str]) -> str:
     """Replace the password after ``-u user -p``; MySQL's ``-p`` asks, and a database follows."""
     line = match.string[match.string.rfind("\n", 0, match.start()) + 1 : match.start()]
     asks = re.search(r"\b(?:mysql|mariadb)", line[-_LONGEST_COMMAND:])
-    return match[0] if asks else _kept("password")(match)
+    return match[0] if asks else _keep_label("password")(match)
 
 
 def _flag(match: re.Match[str]) -> str:
     reference = REFERENCE.fullmatch(match["value"]) and not match["value"].isalpha()
-    return match[0] if reference else _kept("secret")(match)
+    return match[0] if reference else _keep_label("secret")(match)
 
 
 def _pattern(text: str, flags: int = 0) -> re.Pattern[str]:
@@ -180,7 +180,7 @@ _PATTERNS: tuple[tuple[re.Pattern[str], _Replace], ...] = (
         ),
         "[private key]",
     ),
-    (_pattern(_USER), _kept("password")),
+    (_pattern(_USER), _keep_label("password")),
     (_pattern(r"\beyJ[\w-]{8,4096}\.[\w-]{8,65536}(?:\.[\w-]{0,4096})?"), "[token]"),
     (
         _pattern(
@@ -190,7 +190,7 @@ _PATTERNS: tuple[tuple[re.Pattern[str], _Replace], ...] = (
             r"|(?!(?i:auth|token|cred|realm|schem|key|header))[a-z]{8,15}(?:[\"'\\\r\n]|\Z))"
             r"(?!(?i:your|my|the)[_-]|[<${%])[^\s\"',;\\\[]{8,4096}"
         ),
-        _kept("token"),
+        _keep_label("token"),
     ),
     (
         _pattern(
@@ -201,7 +201,7 @@ _PATTERNS: tuple[tuple[re.Pattern[str], _Replace], ...] = (
             r"|(?!(?i:auth|token|cred|realm|schem|key))[A-Za-z]{8,15}(?=[\"'\\])"
             r"|[a-z]{0,12}[bcdfghjklmnpqrstvwxz]{5}[a-z]{0,12}(?=`))"
         ),
-        _kept("token"),
+        _keep_label("token"),
     ),
     (
         _pattern(
@@ -209,7 +209,7 @@ _PATTERNS: tuple[tuple[re.Pattern[str], _Replace], ...] = (
             r"(?=[A-Za-z]\w{0,64}\d)(?!(?i:sha|md|v|utf|base|oauth|aes|rsa|http)\d)[\w!$%*.-]{7,64}"
             r"(?![\w([/:=])"
         ),
-        _kept("secret"),
+        _keep_label("secret"),
     ),
     # AWS access key ids; the secret that belongs to one has no prefix and is found by its label
     # below.
@@ -223,7 +223,7 @@ _PATTERNS: tuple[tuple[re.Pattern[str], _Replace], ...] = (
             r"(?P<keep>\b(?:hooks\.slack\.com/(?:services|workflows)|"
             r"discord(?:app)?\.com/api/webhooks/\d{5,25})/)[\w/-]{20,}"
         ),
-        _kept("token"),
+        _keep_label("token"),
     ),
     (
         _pattern(
@@ -233,7 +233,7 @@ _PATTERNS: tuple[tuple[re.Pattern[str], _Replace], ...] = (
             r"code)=)(?=[^\s&\"'<>]{0,200}[\dA-Z%])[^\s&\"'<>\[]{16,4096}",
             re.IGNORECASE,
         ),
-        _kept("token"),
+        _keep_label("token"),
     ),
     (
         _pattern(
@@ -248,12 +248,12 @@ _PATTERNS: tuple[tuple[re.Pattern[str], _Replace], ...] = (
             r"(?:(?=[^\"'\\]{0,4096}[\dA-Z=:])[A-Za-z0-9+/=_:.-]{8,4096}|[a-z]{12,4096})"
             r"(?P<after>\\{0,7}[\"'])"
         ),
-        _kept("password"),
+        _keep_label("password"),
     ),
     (
         # The same in npm's settings.
         _pattern(r"(?P<keep>(?<!\w)_auth\s{0,2}=\s{0,2}[\"']?)[A-Za-z0-9+/=]{8,4096}"),
-        _kept("password"),
+        _keep_label("password"),
     ),
     (
         # The user and the password as a pair: auth=("ada", "...").
@@ -262,7 +262,7 @@ _PATTERNS: tuple[tuple[re.Pattern[str], _Replace], ...] = (
             r"[\\]{0,7}[\"'][^\"'\\\n]{1,128}[\\]{0,7}[\"']\s{0,4},\s{0,20}[\\]{0,7}[\"'])"
             r"(?!\[)[^\"'\\\n]{3,512}(?P<after>[\\]{0,7}[\"'])"
         ),
-        _kept("password"),
+        _keep_label("password"),
     ),
     (
         # The words of a wallet (BIP 39): a sentence has a shorter word among twelve.
@@ -272,7 +272,7 @@ _PATTERNS: tuple[tuple[re.Pattern[str], _Replace], ...] = (
             r"[a-z]{3,8}(?:[ ,]{1,2}[a-z]{3,8}){11,23}\b",
             re.IGNORECASE,
         ),
-        _kept("secret"),
+        _keep_label("secret"),
     ),
     (
         # SQL: ALTER USER ada WITH PASSWORD '...', SET PASSWORD FOR 'ada' = '...'.
@@ -308,14 +308,14 @@ _PATTERNS: tuple[tuple[re.Pattern[str], _Replace], ...] = (
             r"(?P<keep>\b(?:priv(?:ate)?|secret|signing)[ _-]?key\W{1,4})(?:0x)?[0-9a-f]{32,128}\b",
             re.IGNORECASE,
         ),
-        _kept("secret"),
+        _keep_label("secret"),
     ),
     (
         _pattern(
             r"(?P<keep>\bcurl\s[^\n]{0,200}?(?:-u|--user)[ "
             r"=][\"']?[^\s:\"']{1,64}:)[^\s\"'\[]{3,256}"
         ),
-        _kept("password"),
+        _keep_label("password"),
     ),
     (
         _pattern(
@@ -323,7 +323,7 @@ _PATTERNS: tuple[tuple[re.Pattern[str], _Replace], ...] = (
             r"(?:[^\n]{0,200}?(?<![\w-])-p|(?<=sshpass )-p )['\"]?)"
             r"[^\s'\"\[$-][^\s'\"]{2,255}"
         ),
-        _kept("password"),
+        _keep_label("password"),
     ),
     (
         # A user, then a password; a port after -p is a number.
@@ -337,7 +337,7 @@ _PATTERNS: tuple[tuple[re.Pattern[str], _Replace], ...] = (
         _pattern(
             r"(?P<keep>\bredis-cli\s(?:[^\n]{0,200}?\s)?-a\s[\"']?)[^\s'\"\[$<-][^\s'\"]{2,255}"
         ),
-        _kept("password"),
+        _keep_label("password"),
     ),
     (
         # A name and a value without a sign between them: a Dockerfile, a command that configures.
@@ -356,7 +356,7 @@ _PATTERNS: tuple[tuple[re.Pattern[str], _Replace], ...] = (
             r"default)\s{1,8}login\s{1,8}\S{1,128}\s{1,8}password\s{1,8})"
             r"(?!\[)\S{1,256}"
         ),
-        _kept("password"),
+        _keep_label("password"),
     ),
     (
         _pattern(
@@ -374,7 +374,7 @@ _PATTERNS: tuple[tuple[re.Pattern[str], _Replace], ...] = (
             r"(?:\s[^<>]{0,200})?>\s{0,8})[^\s<>\[$][^<>]{0,512}(?P<after></)",
             re.IGNORECASE,
         ),
-        _kept("secret"),
+        _keep_label("secret"),
     ),
     (
         re.compile(
@@ -395,7 +395,7 @@ _PATTERNS: tuple[tuple[re.Pattern[str], _Replace], ...] = (
             r"\d[\d -]{1,8}\d(?!\d|[.,]\d)",
             re.IGNORECASE,
         ),
-        _kept("code"),
+        _keep_label("code"),
     ),
     (_pattern(r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?\b"), _iban),
     (_pattern(r"(?<![\w.-])(?:(?:\d[ -]?){12,18}\d|\d{4}(?:\.\d{4}){3})(?![\d.]?\d)"), _card),

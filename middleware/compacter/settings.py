@@ -84,7 +84,7 @@ def from_environment(
                 f"{variable}: the option {name} takes a function; set it in the program"
             )
         if name in names:
-            found[name] = _checked(variable, name, text.strip(), how)
+            found[name] = _check_option(variable, name, text.strip(), how)
             continue
         misspelt = difflib.get_close_matches(name, names, 1, _MISSPELT)
         meant = misspelt or [option for option in sorted(names) if name in option]
@@ -118,7 +118,7 @@ def _memory_settings(environment: Mapping[str, str], prefix: str) -> dict[str, A
     return how
 
 
-def _checked(variable: str, name: str, text: str, how: Mapping[str, Any]) -> object:
+def _check_option(variable: str, name: str, text: str, how: Mapping[str, Any]) -> object:
     """Return the value of one option. Raises ``ConfigurationError`` that names the variable."""
     value = _read(variable, name, text, how)
     try:

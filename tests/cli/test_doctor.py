@@ -101,9 +101,9 @@ def test_proxies_and_addresses_are_told_without_passwords(
 
 
 def test_a_bad_release_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = doctor._installed
+    real = doctor._version_of
     monkeypatch.setattr(
-        doctor, "_installed", lambda name: "1.82.7" if name == "litellm" else real(name)
+        doctor, "_version_of", lambda name: "1.82.7" if name == "litellm" else real(name)
     )
     assert findings(run)["litellm"]["state"] == "bad"
 
@@ -122,7 +122,7 @@ def test_without_litellm_and_sdks_the_rest_is_checked(
 
     monkeypatch.setattr(doctor, "version", version)
     monkeypatch.setitem(sys.modules, "litellm", None)
-    monkeypatch.setattr(models, "_shipped", dict)
+    monkeypatch.setattr(models, "_read_shipped", dict)
     told = run("doctor", "--json")
     found = {finding["name"]: finding for finding in told.data}
     assert told.code == 0

@@ -19,7 +19,7 @@ from litellm.router import Router
 
 from compacter import Compacter, CompactionEvent, History
 from compacter.call.arguments import Binding, bind, is_mere_iterable
-from compacter.messages.usage import edited_by_provider, tokens_read
+from compacter.messages.usage import is_edited_by_provider, tokens_read
 from compacter.testing import ScriptedModel
 
 if TYPE_CHECKING:
@@ -266,13 +266,13 @@ def objects(value: Any) -> Any:
 
 @pytest.mark.parametrize("reply", EDITED.values(), ids=EDITED.keys())
 def test_a_reply_that_the_provider_edited_for_is_known(reply: Any) -> None:
-    assert edited_by_provider(reply)
-    assert edited_by_provider(objects(reply))
+    assert is_edited_by_provider(reply)
+    assert is_edited_by_provider(objects(reply))
     usage = reply.get("usage", {"input_tokens": 5})
     assert tokens_read({**reply, "usage": usage}) == 0
 
 
 @pytest.mark.parametrize("reply", UNTOUCHED.values(), ids=UNTOUCHED.keys())
 def test_any_other_reply_is_not(reply: Any) -> None:
-    assert not edited_by_provider(reply)
-    assert not edited_by_provider(objects(reply))
+    assert not is_edited_by_provider(reply)
+    assert not is_edited_by_provider(objects(reply))

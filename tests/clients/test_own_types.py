@@ -17,8 +17,8 @@ from compacter.frameworks.own_types import (
     back,
     each,
     mixed,
-    saved_options,
-    unmixed,
+    options_to_save,
+    separate_media,
 )
 from compacter.memory.record import Record, StoredMessage
 from compacter.messages.fields import Unencodable
@@ -53,7 +53,7 @@ def read(message: Said) -> dict[str, Any]:
 
 
 def write(message: Any) -> Said:
-    return Said(message["role"], unmixed(message["content"]))
+    return Said(message["role"], separate_media(message["content"]))
 
 
 class Model:
@@ -73,13 +73,13 @@ class Model:
 
 def test_texts_and_media_come_back_in_their_order() -> None:
     picture = object()
-    assert unmixed(mixed(["Look.", picture, "Well?"])) == ["Look.", picture, "Well?"]
-    assert unmixed(mixed("Look.")) == "Look."
+    assert separate_media(mixed(["Look.", picture, "Well?"])) == ["Look.", picture, "Well?"]
+    assert separate_media(mixed("Look.")) == "Look."
 
 
 def test_a_medium_without_its_object_is_left_out() -> None:
-    assert unmixed([{"type": "text", "text": "Look."}, {"type": "image_url"}]) == ["Look."]
-    assert unmixed(None) == ""
+    assert separate_media([{"type": "text", "text": "Look."}, {"type": "image_url"}]) == ["Look."]
+    assert separate_media(None) == ""
 
 
 def test_messages_that_differ_in_a_medium_have_different_contents() -> None:
@@ -132,27 +132,27 @@ def test_options_that_cannot_be_saved_are_named_hooks_among_them(
         getattr(compacter, option)(print)
 
     with pytest.raises(TypeError, match=option):
-        saved_options(compacter._state)
+        options_to_save(compacter._state)
 
 
 def test_options_that_are_data_are_saved() -> None:
     compacter = Compacter(compact_ratio=0.5, rules=["Be brief."])
 
-    assert saved_options(compacter._state) == {"compact_ratio": 0.5, "rules": ["Be brief."]}
+    assert options_to_save(compacter._state) == {"compact_ratio": 0.5, "rules": ["Be brief."]}
 
 
 @pytest.mark.parametrize(
     "options", [{"recall": 0.2}, {"recall": 500}, {"recall": None}, {"trigger_tokens": 0.8}]
 )
 def test_options_that_were_given_as_data_are_saved_as_data(options: dict[str, Any]) -> None:
-    saved = saved_options(Compacter(**options)._state)
+    saved = options_to_save(Compacter(**options)._state)
     assert json.loads(json.dumps(saved)) == options
     assert Compacter(**saved).options.recall == Compacter(**options).options.recall
 
 
 def test_a_preset_can_be_saved_and_hooks_that_cannot_are_named_at_once() -> None:
-    saved = saved_options(Compacter.for_chat()._state)
+    saved = options_to_save(Compacter.for_chat()._state)
     assert Compacter(**saved).options.recall == Compacter.for_chat().options.recall
     hooked = Compacter(on_event=print, pin=bool)
     with pytest.raises(TypeError, match="objects: on_event, pin"):
-        saved_options(hooked._state)
+        options_to_save(hooked._state)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from compacter import detect_token_limit
-from compacter.gateway.litellm_proxy.calls import refused_before_content
+from compacter.gateway.litellm_proxy.calls import read_until_content
 
 SAID = "This model's maximum context length is 900 tokens. However, you requested 5000 tokens."
 NESTED = {"message": SAID, "type": "invalid_request_error", "code": "context_length_exceeded"}
@@ -49,7 +49,7 @@ async def test_a_refusal_is_recognised_in_every_form(
         for event in (*BEFORE[:held], refusal):
             yield written(event)
 
-    chunks, error, found = await refused_before_content(stream(), detect_token_limit)
+    chunks, error, found = await read_until_content(stream(), detect_token_limit)
     assert found is not None
     assert (found.limit, found.requested) == (900, 5000)
     assert (len(chunks), error) == (held + 1, None)

@@ -218,7 +218,7 @@ def test_every_use_of_sqlite_by_an_index_or_a_memory_is_one_that_a_fork_waits_fo
 
     monkeypatch.setattr("compacter.database.sqlite3.connect", connected)
     index = Index([Part("user", "text", "The heron stood in the reeds.")])
-    longer = index.extended([Part("user", "text", "It flew off.")])
+    longer = index.extend([Part("user", "text", "It flew off.")])
     assert search(longer, "heron")
     del index, longer
     memory = SQLiteMemory(tmp_path / "memory.db")

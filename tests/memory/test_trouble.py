@@ -26,7 +26,7 @@ from compacter import Compacter
 from compacter.memory import Memory, MemoryUnavailable, Record, RedisMemory, SQLiteMemory
 from compacter.memory.circuit import FAILURES, Circuit
 from compacter.memory.lease import LEASE, Lease
-from compacter.memory.redis import _connected
+from compacter.memory.redis import _connect
 from compacter.testing import ScriptedModel, ScriptedSummarizer
 
 RECORD = Record("k", 3, (), (), "d", "l")
@@ -355,7 +355,7 @@ def test_one_line_is_logged_when_a_server_goes_away_and_one_when_it_is_back(
     assert "sesame" not in caplog.text
     assert client._thread is not None
     client._thread.close()
-    monkeypatch.setattr(client._thread, "_connect", partial(_connected, redis_url))
+    monkeypatch.setattr(client._thread, "_connect", partial(_connect, redis_url))
     for _ in range(2):
         call()
     assert len(lines()) == 2

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from compacter.overflow import explain
-from compacter.overflow.signals import handled, reasons, siblings, signals_of
+from compacter.overflow.signals import find_handled, reasons, siblings, signals_of
 from compacter.overflow.text import MAX_TEXT
 
 
@@ -256,7 +256,7 @@ def after(error: Exception) -> Exception:
 def test_an_error_that_says_no_more_than_that_it_failed_wraps_the_one_before(
     error: Exception,
 ) -> None:
-    assert handled(after(error)) is error.__context__
+    assert find_handled(after(error)) is error.__context__
 
 
 @pytest.mark.parametrize(
@@ -273,12 +273,12 @@ def test_an_error_that_says_no_more_than_that_it_failed_wraps_the_one_before(
     ],
 )
 def test_an_error_with_a_meaning_of_its_own_wraps_nothing(error: Exception) -> None:
-    assert handled(after(error)) is None
+    assert find_handled(after(error)) is None
 
 
 def test_what_was_suppressed_or_never_was_is_not_wrapped() -> None:
     error = after(RuntimeError("it failed"))
     error.__suppress_context__ = True
 
-    assert handled(error) is None
-    assert handled(RuntimeError("it failed")) is None
+    assert find_handled(error) is None
+    assert find_handled(RuntimeError("it failed")) is None

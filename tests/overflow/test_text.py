@@ -7,7 +7,7 @@ import json
 import pytest
 
 from compacter.overflow import detect_text
-from compacter.overflow.text import MAX_TEXT, bounded, normalise
+from compacter.overflow.text import MAX_TEXT, limit_text, normalise
 
 SENTENCE = "The prompt has 9000 tokens, which exceeds the maximum context length of 8192 tokens."
 
@@ -104,12 +104,12 @@ def test_pieces_of_a_broken_number_count_nothing(broken: str) -> None:
 
 
 def test_a_long_text_keeps_its_beginning_and_its_end() -> None:
-    kept = bounded("a" + "x" * MAX_TEXT + "z")
+    kept = limit_text("a" + "x" * MAX_TEXT + "z")
 
     assert kept[0] == "a"
     assert kept[-1] == "z"
     assert len(kept) <= MAX_TEXT + 3
-    assert bounded("y" * MAX_TEXT) == "y" * MAX_TEXT
+    assert limit_text("y" * MAX_TEXT) == "y" * MAX_TEXT
 
 
 def test_the_end_of_a_huge_text_is_read() -> None:

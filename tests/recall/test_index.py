@@ -129,7 +129,7 @@ def test_a_later_fold_is_searched_with_the_earlier_ones(folded: list[Part]) -> N
 def test_an_index_that_is_extended_stays_as_it_is(folded: list[Part]) -> None:
     index = Index(folded[:6], redact=str.upper)
 
-    longer = index.extended(folded[6:])
+    longer = index.extend(folded[6:])
 
     assert search(longer, "flour Brannock electrician") == search(
         Index(folded, redact=str.upper), "flour Brannock electrician"

@@ -118,10 +118,10 @@ def use_evidence(text: str) -> None:
     items = [item for found in listed(text).values() for item in found]
     known = evidence.Evidence(talk(text), items, {})
     for item in items[: len(items) // 6]:
-        known.said_by_user(item)
+        known.find_sentences_of_user(item)
         known.holds_name(item)
         known.tool_of(item)
-        known.asked_by_user(item)
+        known.has_user_asked(item)
         known.with_last_word(item, evidence.Items([]))
 
 

@@ -19,7 +19,7 @@ from cachetools import LRUCache
 
 from compacter import models
 from compacter.errors import FunctionError
-from compacter.io import in_thread, resolved
+from compacter.io import in_thread, resolve
 from compacter.locks import ForkAware, Lock
 from compacter.recall.index import Index
 from compacter.recall.vectors import Closeness, Embed, read_vectors
@@ -49,7 +49,7 @@ class Embeddings(ForkAware):
     def __init__(self, embed: Embed | str, failed: Callable[[Exception], object]) -> None:
         super().__init__()
         self._embed: Embed = partial(models.embedding, embed) if isinstance(embed, str) else embed
-        self._failed = failed
+        self._report_failure = failed
         self._lock = Lock()
         self._begin()
 
@@ -137,7 +137,7 @@ class Embeddings(ForkAware):
         not return them.
         """
         try:
-            result: Any = resolved(self._embed, texts)
+            result: Any = resolve(self._embed, texts)
         except Exception as error:
             raise FunctionError(f"embed raised {type(error).__name__}") from error
         try:
@@ -157,7 +157,7 @@ class Embeddings(ForkAware):
             error = FunctionError(f"embed took longer than {_DEADLINE:g} s for a question")
         with self._lock:  # Two threads may fail at once; the log tells the first alone.
             self._rests_until = time.monotonic() + _PAUSE
-            self._failed(error)
+            self._report_failure(error)
 
 
 def _key(text: str) -> bytes:

@@ -217,13 +217,13 @@ class Preparations(ForkAware):
 
     def _start(self) -> None:
         """Start those that there is room for."""
-        for preparation in self._taken():
+        for preparation in self._take_next():
             try:
                 self._begin(preparation)
             except Exception:  # noqa: BLE001 - the loop was closed, or there can be no more threads
                 self._end(preparation)
 
-    def _taken(self) -> Iterator[Preparation]:
+    def _take_next(self) -> Iterator[Preparation]:
         """Yield those to start, taken from the line: the caller with the fewest running first, then
         the one nearest to its limit.
         """

@@ -3,7 +3,7 @@
 Pure. A reply shows that a conversation has reached `threshold`; `ahead` then describes the next
 compaction, and `make_ahead` makes it while the program goes on (``call/preparations.py``). It is
 stored like any other, in a scope of its own, and put in force only when one is due
-(``Policy.put_in_force``).
+(``Policy.enforce_prepared``).
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ def offer(call: WrappedCall, what: Prepare) -> None:
     )
 
 
-async def prepared_view(call: WrappedCall, effect: Prepared) -> View | None:
+async def find_prepared_view(call: WrappedCall, effect: Prepared) -> View | None:
     """Return the view of these messages that was made ahead; ``None`` if there is none.
 
     If it is being made, by this process or another one, wait for it.
@@ -78,7 +78,7 @@ async def prepared_view(call: WrappedCall, effect: Prepared) -> View | None:
 
 async def _view(call: WrappedCall, effect: Prepared) -> View | None:
     state = call.state
-    memory, matcher = state.prepared_memory()
+    memory, matcher = state.memory_of_prepared()
     return await call.view(memory, matcher, call.scope + SCOPE, effect)
 
 
@@ -171,7 +171,7 @@ class Preparer(WrappedCall):
         while it was made.
         """
         if await self._digest() == self._before:
-            memory, matcher = self.state.prepared_memory()
+            memory, matcher = self.state.memory_of_prepared()
             record = await self.save(memory, matcher, self.scope + SCOPE, effect)
             self.saved = bool(record)
 

@@ -122,7 +122,7 @@ class Recall(ForkAware):
             if key is not None:
                 self._turns[key] = None
         view = self._in_view(asked, source, at)
-        index = self._folded(asked, source, earlier)
+        index = self._index_of_compacted(asked, source, earlier)
         wanted = question(asking, view.entries)
         near = None
         if self._embeddings is not None:
@@ -142,7 +142,7 @@ class Recall(ForkAware):
                 self._turns[key] = made
         return made
 
-    def _folded(self, asked: Quote, source: _Source, earlier: _Views) -> Index:
+    def _index_of_compacted(self, asked: Quote, source: _Source, earlier: _Views) -> Index:
         """Return the index of all folded messages; if an earlier view has one, a copy extended by
         the new ones.
         """
@@ -166,7 +166,7 @@ class Recall(ForkAware):
         if index is None:
             index = Index(parts, redact=self._redact, max_bytes=_MOST_BYTES)
         elif parts:
-            index = index.extended(parts)
+            index = index.extend(parts)
         if record:
             with self._lock:
                 self._indexes[source] = index
@@ -187,7 +187,7 @@ class Recall(ForkAware):
         genuine = compress(conversation.parts_of_each(new), is_genuine(new, conversation.format))
         parts = [part for read in genuine for part in read.readable]
         if parts:
-            seen = _Seen(messages, seen.index.extended(parts))
+            seen = _Seen(messages, seen.index.extend(parts))
             if any(source):
                 with self._lock:
                     self._seen[source] = seen

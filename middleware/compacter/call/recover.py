@@ -202,7 +202,7 @@ class Policy(SmallerRequest):
         if (
             tokens >= limit
             and self.options.prepare_tokens is not None
-            and (yield from self.put_in_force())
+            and (yield from self.enforce_prepared())
         ):
             tokens = yield from self._estimate_tokens()
             size = self.request.size
@@ -230,7 +230,7 @@ class Policy(SmallerRequest):
             return
         tokens = yield from self._estimate_tokens()
         if tokens > window * MARGIN:
-            yield from self.put_in_force()
+            yield from self.enforce_prepared()
 
     def prepare(self, tokens: int) -> Flow[None]:
         """Have the next compaction made ahead if the request, which had so many input tokens, has

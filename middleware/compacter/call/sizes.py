@@ -76,7 +76,7 @@ def calibrate(request: Request, found: TokenLimit, calibration: Calibration) -> 
     """
     used = found.input_tokens
     if used is None and found.requested:
-        used = found.requested - counted_output(request, found)
+        used = found.requested - output_that_counts(request, found)
     calibration.window = found.limit or calibration.window
     if not used:
         refused = request_tokens(request, calibration)
@@ -93,7 +93,7 @@ def calibrate(request: Request, found: TokenLimit, calibration: Calibration) -> 
     return replace(found, input_tokens=used)
 
 
-def counted_output(request: Request, found: TokenLimit) -> int:
+def output_that_counts(request: Request, found: TokenLimit) -> int:
     """Return the tokens of the output that a token limit counts with the input."""
     return request.output_tokens or 0 if found.kind == "input_plus_output" else 0
 
@@ -105,7 +105,7 @@ def target_in_proportion(request: Request, found: TokenLimit | None) -> int | No
     if not found or not found.limit or not found.input_tokens:
         return None
     size = request.conversation.size
-    limit = found.limit - counted_output(request, found)
+    limit = found.limit - output_that_counts(request, found)
     target = int((size + request.overhead) * limit / found.input_tokens * MARGIN) - request.overhead
     return target if 0 < target < size else None
 

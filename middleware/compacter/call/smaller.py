@@ -117,7 +117,7 @@ class SmallerRequest:
         """
         prepared = False
         if self.options.prepare_tokens is not None:
-            prepared = yield from self.put_in_force()
+            prepared = yield from self.enforce_prepared()
         if prepared and (target is None or self.request.conversation.size <= target):
             return "a compaction that was made ahead"
         job = self.job(target, found)
@@ -202,7 +202,7 @@ class SmallerRequest:
         present = set(map(id, view)) if wanted else ()
         return all(id(request.original[index]) in present for index in wanted)
 
-    def put_in_force(self) -> Flow[bool]:
+    def enforce_prepared(self) -> Flow[bool]:
         """Use the compaction of this conversation that was made ahead, and return whether there is
         one.
         """

@@ -140,7 +140,7 @@ class State:
         if made.options.memory is self.options.memory:
             made.memory = self.memory
             made.flights = self.flights
-            made._prepared_memory = self.prepared_memory() if made.prepares else None
+            made._prepared_memory = self.memory_of_prepared() if made.prepares else None
         return made
 
     # -- models and conversations ------------------------------------------------------------------
@@ -169,7 +169,7 @@ class State:
             self._records[record] = True
             return is_new
 
-    def prepared_memory(self) -> tuple[BaseMemory, Matcher]:
+    def memory_of_prepared(self) -> tuple[BaseMemory, Matcher]:
         """Return where compactions made ahead are kept: the memory; without one, a memory for them
         alone.
         """

@@ -163,7 +163,7 @@ class WrappedFunction:
         memory = self.state.memory
         if self.state.prepares and not proactive:
             preparations = self.state.preparations
-            is_empty = self.state.prepared_memory()[0].empty
+            is_empty = self.state.memory_of_prepared()[0].empty
             # A call that is due has to wait for the compaction that is being made.
             return lambda: is_empty() and not preparations
         return (lambda: not proactive) if proactive or memory is None else memory.empty

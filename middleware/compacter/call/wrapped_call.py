@@ -225,10 +225,10 @@ class WrappedCall(Performer):
         self.state.safely("preparation", partial(offer, self, effect))
 
     async def _wait_for_prepared(self, effect: Prepared) -> Sequence[Message] | None:
-        from compacter.call.preparer import prepared_view
+        from compacter.call.preparer import find_prepared_view
 
         began = time.monotonic()
-        view = await prepared_view(self, effect)
+        view = await find_prepared_view(self, effect)
         self._spent += time.monotonic() - began
         return view
 

@@ -19,7 +19,7 @@ from compacter.call.arguments import Args, Arguments, Binding, CallFacts, Option
 from compacter.call.state import State
 from compacter.call.wrap import OWN_OPTIONS, wrap_function
 from compacter.clients import openai
-from compacter.clients.copying import diverted
+from compacter.clients.copying import divert
 from compacter.clients.openai import Function, Method, wrap_call
 from compacter.io import IO
 from compacter.messages.fields import field
@@ -184,8 +184,8 @@ def wrap_turn(state: State, function: Function, binding: Binding) -> Function:
     def applies(kwargs: Options) -> bool:
         return continues_thread(kwargs) and _is_sdks_own(kwargs)
 
-    return diverted(
-        wrap_call(state, diverted(function, _is_replay, _refuse), binding),
+    return divert(
+        wrap_call(state, divert(function, _is_replay, _refuse), binding),
         applies,
         functools.partial(_turn, state, function),
     )

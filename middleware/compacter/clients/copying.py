@@ -39,7 +39,7 @@ def copy_client(thing: T, copies: Copies) -> T:
     for name, value in vars(thing).items():
         cached = isinstance(inspect.getattr_static(kind, name, None), functools.cached_property)
         if not (cached and _refers_to_original(value, copies)):
-            copy.__dict__[name] = _moved(value, copies)
+            copy.__dict__[name] = _move(value, copies)
     return copy
 
 
@@ -47,7 +47,7 @@ def _refers_to_original(value: object, copies: Copies) -> bool:
     return any(id(member) in copies for member in getattr(value, "__dict__", {}).values())
 
 
-def _moved(value: Any, copies: Copies) -> Any:
+def _move(value: Any, copies: Copies) -> Any:
     """Return the value, or its copy if there is one; a method of the original becomes one of the
     copy.
     """
@@ -56,7 +56,7 @@ def _moved(value: Any, copies: Copies) -> Any:
     return copies.get(id(value), value)
 
 
-def copied_part(original: Any, copy: Any, path: tuple[str, ...], copies: Copies) -> Any:
+def copy_part(original: Any, copy: Any, path: tuple[str, ...], copies: Copies) -> Any:
     """Return the copy's own object at ``path``: a copy of the original's, or a new one; ``None`` if
     there is none.
     """
@@ -99,7 +99,7 @@ def is_awaited(function: Callable[..., Any]) -> bool:
     return inspect.iscoroutinefunction(inspect.unwrap(function))
 
 
-def diverted(
+def divert(
     function: Callable[..., Any],
     applies: Callable[[Mapping[str, Any]], Any],
     body: Callable[..., Coroutine[Any, Any, Any]],

@@ -14,8 +14,8 @@ from compacter.call.state import State
 from compacter.call.wrap import wrap_function
 from compacter.clients.copying import (
     Copies,
-    copied_part,
     copy_client,
+    copy_part,
     is_awaited,
     set_method,
     unbound,
@@ -81,7 +81,7 @@ class Contents(Binding):
         """Return the call with other contents, and other options in ``config``."""
         args, changed = Binding.replace(self, args, kwargs, messages, {})
         if options:
-            changed["config"] = _changed(kwargs.get("config"), options)
+            changed["config"] = _change_config(kwargs.get("config"), options)
         return args, changed
 
     def options(self, kwargs: Options) -> Options:
@@ -125,7 +125,7 @@ class Contents(Binding):
             dropped.append("tool_config")
         return args, {
             **changed,
-            "config": _changed(changed.get("config"), {_LIMIT: limit}, dropped),
+            "config": _change_config(changed.get("config"), {_LIMIT: limit}, dropped),
         }
 
 
@@ -136,7 +136,7 @@ def wrap_client(state: State, client: T) -> T:
     copies: Copies = {}
     copy: Any = copy_client(client, copies)
     for path in (("_models",), ("_aio", "_models")):
-        models = copied_part(client, copy, path, copies)
+        models = copy_part(client, copy, path, copies)
         if models is not None:
             _patch(state, models)
             models.__dict__[_ORIGINAL] = client
@@ -220,7 +220,7 @@ def _camel(name: str) -> str:
     return head + "".join(map(str.capitalize, rest))
 
 
-def _changed(config: Any, options: Mapping[str, object], without: Sequence[str] = ()) -> Any:
+def _change_config(config: Any, options: Mapping[str, object], without: Sequence[str] = ()) -> Any:
     """Return a copy of a config with some options changed, and some others removed."""
     if config is not None and not isinstance(config, Mapping):
         return config.model_copy(update={**dict.fromkeys(without), **options})

@@ -17,8 +17,8 @@ from compacter.call.state import State
 from compacter.call.wrap import wrap_function
 from compacter.clients.copying import (
     Copies,
-    copied_part,
     copy_client,
+    copy_part,
     is_awaited,
     set_method,
     unbound,
@@ -132,7 +132,7 @@ def wrap_client(state: State, router: T) -> T:
         elif callable(method):
             copy.__dict__[name] = wrap_plain(state, method, param, wire_format, server)
     # ``router.chat.completions.create`` refers to a router.
-    copied_part(router, copy, ("chat", "completions"), copies)
+    copy_part(router, copy, ("chat", "completions"), copies)
     wrapped: T = copy
     return wrapped
 

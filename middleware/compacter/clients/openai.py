@@ -22,9 +22,9 @@ from compacter.call.state import State
 from compacter.call.wrap import wrap_function
 from compacter.clients.copying import (
     Copies,
-    copied_part,
     copy_client,
-    diverted,
+    copy_part,
+    divert,
     is_awaited,
     keep_wrapping,
     set_method,
@@ -149,7 +149,7 @@ def patched(
     copy = copy_client(client, copies)
     found = False
     for path in dict.fromkeys(method.path for method in methods):
-        resource = copied_part(client, copy, path, copies)
+        resource = copy_part(client, copy, path, copies)
         if resource is not None:
             mine = [one for one in methods if one.path == path]
             found = _patch(state, resource, mine, output_param) or found
@@ -296,7 +296,7 @@ def compacting(state: State, function: Function, resource: Any) -> Function:
                 else None
             )
             second = await attempt(
-                io, state, send, _continued(kwargs, compacted, _calls(last, waiting))
+                io, state, send, _continue_call(kwargs, compacted, _calls(last, waiting))
             )
         except Exception as error:  # noqa: BLE001 - as above
             return _given_up(first, f"{had} that went on from there failed: {type(error).__name__}")
@@ -305,7 +305,7 @@ def compacting(state: State, function: Function, resource: Any) -> Function:
             await streams.close(io, dropped.raw)
         return second.raw if dropped is first else _given_up(first, f"{had} was still too long")
 
-    return diverted(function, lambda kwargs: kwargs.get("previous_response_id"), continued)
+    return divert(function, lambda kwargs: kwargs.get("previous_response_id"), continued)
 
 
 def _given_up(refused: Reply, note: str) -> Any:
@@ -374,7 +374,7 @@ def _calls(response: object, waiting: frozenset[str]) -> list[Any]:
     )
 
 
-def _continued(kwargs: Options, compacted: object, calls: list[Any]) -> dict[str, Any]:
+def _continue_call(kwargs: Options, compacted: object, calls: list[Any]) -> dict[str, Any]:
     """Return the call with the compacted history before the new items, without the reference to the
     old response.
     """

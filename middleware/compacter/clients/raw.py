@@ -13,7 +13,7 @@ from typing import Any
 from compacter.call.arguments import Options
 from compacter.call.bodies import look_into
 from compacter.call.option_names import RAW_RESPONSE_HEADER
-from compacter.clients.copying import diverted
+from compacter.clients.copying import divert
 from compacter.io import IO
 from compacter.messages.fields import field
 
@@ -24,7 +24,7 @@ def looking_into_raw(function: Callable[..., Any]) -> Callable[..., Any]:
     async def call(io: IO, *args: Any, **kwargs: Any) -> Any:
         return await _mark(io, await io.call(function, *args, **kwargs))
 
-    return diverted(function, asks_for_raw, call)
+    return divert(function, asks_for_raw, call)
 
 
 def asks_for_raw(kwargs: Options) -> bool:

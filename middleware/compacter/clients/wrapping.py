@@ -33,7 +33,7 @@ def wrap(state: State, target: T, *, messages_param: str | None, wire_format: st
 
     Raises ``TypeError`` with the page of the manual that lists what can be wrapped.
     """
-    around = _wrapped_by(target)
+    around = _find_wrapper(target)
     if around is not None:
         same = around == state.name
         what = (
@@ -41,18 +41,20 @@ def wrap(state: State, target: T, *, messages_param: str | None, wire_format: st
             if same
             else ("will be compacted by two Compacters: wrap what was there before")
         )
-        said = f"{_described(target)} is wrapped already, and {what}"
-        state.log.write("warning", "compacter.wrapped_twice", said, {"target": _described(target)})
+        said = f"{_describe_target(target)} is wrapped already, and {what}"
+        state.log.write(
+            "warning", "compacter.wrapped_twice", said, {"target": _describe_target(target)}
+        )
         if same:
             return target
-    wrapped = _wrapped(state, target, messages_param=messages_param, wire_format=wire_format)
+    wrapped = _wrap_once(state, target, messages_param=messages_param, wire_format=wire_format)
     if not inspect.isroutine(wrapped):
         with contextlib.suppress(AttributeError, TypeError):
             vars(wrapped)[WRAPPED_BY] = state.name
     return wrapped
 
 
-def _wrapped_by(target: object) -> object:
+def _find_wrapper(target: object) -> object:
     """Return the name of the ``Compacter`` that wrapped this function or client, or ``None``.
 
     Only the places that ``wrap`` sets are read, as clients may have attributes of any name.
@@ -61,7 +63,9 @@ def _wrapped_by(target: object) -> object:
     return getattr(inner, "__dict__", {}).get(WRAPPED_BY)
 
 
-def _wrapped(state: State, target: T, *, messages_param: str | None, wire_format: str | None) -> T:
+def _wrap_once(
+    state: State, target: T, *, messages_param: str | None, wire_format: str | None
+) -> T:
     if isinstance(target, functools.partial):
         # Its bound arguments reach the wrapped function like any others.
         inner = wrap(state, target.func, messages_param=messages_param, wire_format=wire_format)
@@ -74,13 +78,13 @@ def _wrapped(state: State, target: T, *, messages_param: str | None, wire_format
         )
         return cast("T", described)
     if (messages_param is None and wire_format is None) or not callable(target):
-        adapted: T | None = _adapted(state, target)
+        adapted: T | None = _adapt(state, target)
         if adapted is not None:
             return adapted
     candidate: Any = target
     if not callable(candidate) or inspect.isclass(candidate):
         raise TypeError(
-            f"compacter cannot wrap {_described(target)}: {_hint(target)} ({CLIENTS_PAGE})"
+            f"compacter cannot wrap {_describe_target(target)}: {_hint(target)} ({CLIENTS_PAGE})"
         )
     binding = bind(candidate, messages_param=messages_param, wire_format=wire_format)
     if binding is None:
@@ -95,7 +99,7 @@ def _wrapped(state: State, target: T, *, messages_param: str | None, wire_format
                 f"; name the one that takes the messages, out of {names}: "
                 'wrap(function, messages_param="...") or @compacted(messages_param="...")'
             )
-        raise TypeError(f"{_described(target)} {where} ({CLIENTS_PAGE})")
+        raise TypeError(f"{_describe_target(target)} {where} ({CLIENTS_PAGE})")
     own = (
         None
         if inspect.isroutine(candidate)
@@ -117,7 +121,7 @@ def _wrapped(state: State, target: T, *, messages_param: str | None, wire_format
     return wrapped
 
 
-def _adapted(state: State, target: Any) -> Any:
+def _adapt(state: State, target: Any) -> Any:
     """Return the target wrapped by the adapter of its vendor; ``None`` if there is no adapter."""
     if isinstance(target, ModuleType) and target.__name__ == "litellm":
         raise TypeError(
@@ -142,7 +146,7 @@ def _adapted(state: State, target: Any) -> Any:
 
 
 def _adapted_method(state: State, target: MethodType) -> Any:
-    """Do the same as ``_adapted`` for a method of a client or one of its resources."""
+    """Do the same as ``_adapt`` for a method of a client or one of its resources."""
     owner = target.__self__
     name = next(filter(None, map(_resource_of, type(owner).__mro__)), None)
     if name is None:
@@ -150,9 +154,8 @@ def _adapted_method(state: State, target: MethodType) -> Any:
     wrapped = _adapter(name).wrap_method(state, owner, target.__name__)
     if wrapped is None:
         hint = _BY_THE_CLIENT if target.__name__ in ("tool_runner", "thread") else ""
-        raise TypeError(
-            f"{_described(target)} sends no messages that compacter knows{hint} ({CLIENTS_PAGE})"
-        )
+        name = _describe_target(target)
+        raise TypeError(f"{name} sends no messages that compacter knows{hint} ({CLIENTS_PAGE})")
     return wrapped
 
 
@@ -252,7 +255,7 @@ def _hint(target: object) -> str:
     return "pass a function that takes messages, or the client of an SDK"
 
 
-def _described(target: object) -> str:
+def _describe_target(target: object) -> str:
     return getattr(target, "__qualname__", None) or (
         f"a {type(target).__module__}.{type(target).__qualname__}"
     )

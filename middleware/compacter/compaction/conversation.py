@@ -118,7 +118,7 @@ class Conversation:
                 for kind, message in zip(kinds, held, strict=True)
             )
             found = replace(found, kinds=tuple(unknown))
-        return found._settled(prior, start, lead)  # noqa: SLF001
+        return found._settle(prior, start, lead)  # noqa: SLF001
 
     def _summary_after(self, index: int) -> tuple[int, int | None]:
         """Return the index after the system messages that begin at ``index``, and that of the
@@ -152,7 +152,7 @@ class Conversation:
             for at, kind in enumerate(self.kinds)
         ]
 
-    def _settled(self, prior: int | None, start: int | None, lead: int) -> Conversation:
+    def _settle(self, prior: int | None, start: int | None, lead: int) -> Conversation:
         """Return a copy with the fields that depend on the prior summary and the provider's own
         compaction.
         """
@@ -254,7 +254,7 @@ class Conversation:
         if not self.format.compacted(self.messages[self.start]):
             return None
         lead = next(index for index, kind in enumerate(self.kinds) if kind is not Kind.SYSTEM)
-        return self._settled(self.start, None, lead)
+        return self._settle(self.start, None, lead)
 
     def prior_text(self) -> str:
         """Return the text of the prior summary, or an empty string."""

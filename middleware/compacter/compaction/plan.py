@@ -148,7 +148,7 @@ class Job:
         """Return whether messages of this size are within the target."""
         return self.target is None or size <= self.target
 
-    def satisfied(self, size: int) -> bool:
+    def is_satisfied(self, size: int) -> bool:
         """Return whether a compaction by hand has nothing to do, as the messages are within its
         budget.
         """
@@ -192,7 +192,7 @@ def plan(
     if chosen is not None:
         cut = max(0, min(chosen, len(read.messages) if read.open is None else read.open))
         cut = read.step(cut)[0] if cut < len(read.messages) else cut
-    elif job.satisfied(read.size):
+    elif job.is_satisfied(read.size):
         cut = 0
     else:
         cut = _cut(options, job, read)

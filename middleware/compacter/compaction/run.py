@@ -62,7 +62,7 @@ def compact(
     of ``original`` before hooks are called, so that a hook that repeats the call finds it. Raises
     ``CompactionError`` if no summary can be made and there is no fallback.
     """
-    if job.satisfied(job.conversation.size):
+    if job.is_satisfied(job.conversation.size):
         return None
     task = yield from _approve(options, job, planned or plan(options, job))
     if task is None:
@@ -228,7 +228,7 @@ def _attempt(
             messages = list((yield from answer) if isinstance(answer, Generator) else answer)
         finally:
             # Even after an error: the messages are the caller's.
-            changed = bool(copies) and _restored(copies)
+            changed = bool(copies) and _restore(copies)
         if changed:
             raise ValueError("the strategy changed a message in place")
     except CompactionError:
@@ -283,7 +283,7 @@ def _copies(messages: Sequence[Message]) -> list[tuple[dict[str, Any], dict[str,
     return found
 
 
-def _restored(before: Sequence[tuple[dict[str, Any], dict[str, Any]]]) -> bool:
+def _restore(before: Sequence[tuple[dict[str, Any], dict[str, Any]]]) -> bool:
     """Restore changed messages, and return whether there were any."""
     changed = [(members, copied) for members, copied in before if members != copied]
     for members, copied in changed:

@@ -178,7 +178,7 @@ class Shorten:
         ceiling = self._ceiling(sizes, stays, goal)
         for index, size in enumerate(sizes):
             if size > ceiling and not stays[index]:
-                out[index] = self._shortened(task, out[index], size, ceiling)
+                out[index] = self._shorten_message(task, out[index], size, ceiling)
         return out
 
     def _ceiling(self, sizes: Sequence[int], stays: Sequence[bool], goal: int) -> int:
@@ -198,7 +198,9 @@ class Shorten:
         return low
 
     @staticmethod
-    def _shortened(task: CompactionTask, message: Message, size: int, ceiling: int) -> Message:
+    def _shorten_message(
+        task: CompactionTask, message: Message, size: int, ceiling: int
+    ) -> Message:
         """Return a copy of the message with each text shortened in proportion."""
         form = task.conversation.format
         texts = list[int]()

@@ -100,12 +100,12 @@ def summarized(task: CompactionTask) -> Asking:
     """
     _check_rules(task)
     if task.summary is not None:
-        return _given(task, task.summary)
+        return _callers_summary(task, task.summary)
     parts = task.entries()
     # With nothing new to tell a model, the prior summary is only to be shorter.
     is_only_prior = not parts and task.plan.prior is not None
     if task.options.summarizer == "extractive" or is_only_prior:
-        return extracted(task)
+        return extract(task)
     return (yield from _ask(task, parts))
 
 
@@ -126,7 +126,7 @@ def _check_rules(task: CompactionTask) -> None:
         )
 
 
-def _given(task: CompactionTask, given: str) -> Summary:
+def _callers_summary(task: CompactionTask, given: str) -> Summary:
     """The summary that the caller passed, if it is one."""
     from compacter.summary import checks
 
@@ -182,7 +182,7 @@ def _ask(task: CompactionTask, parts: Sequence[Part]) -> Asking:
         except NoSummaryError as error:
             raise NoSummaryError(str(error), error.cause or failure) from error
         try:
-            answer = yield from _put(task, question)
+            answer = yield from _put_question(task, question)
         except Exception as error:
             # Whatever a native request fails at, the transcript is another request.
             if not question.is_native and options.detect(error) is None:
@@ -193,7 +193,7 @@ def _ask(task: CompactionTask, parts: Sequence[Part]) -> Asking:
             answer = None
 
 
-def _put(task: CompactionTask, question: Question) -> Generator[Effect[Any], Any, Answer]:
+def _put_question(task: CompactionTask, question: Question) -> Generator[Effect[Any], Any, Answer]:
     """The model's answer to one question; what it costs is added up."""
     from compacter.summary.write import Answer
 
@@ -260,7 +260,7 @@ def _divided(task: CompactionTask) -> int | None:
     return most
 
 
-def extracted(task: CompactionTask) -> Summary:
+def extract(task: CompactionTask) -> Summary:
     """A summary without any model. Raises ``NoSummaryError`` when there is no room for one."""
     from compacter.summary.write import quote
 
@@ -289,7 +289,7 @@ def fall_back(task: CompactionTask) -> list[Message] | None:
             result = Truncate.noted(task, prior)
         else:
             try:
-                summary = extracted(task)
+                summary = extract(task)
             except Exception:  # noqa: BLE001, S112 - no room, or a redaction that raised: the next one then
                 continue
             result = task.fold(summary)

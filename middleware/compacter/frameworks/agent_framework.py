@@ -22,8 +22,8 @@ from compacter.frameworks.own_types import (
     back,
     completion,
     mixed,
+    separate_media,
     tool_call,
-    unmixed,
 )
 from compacter.messages.fields import field, json_text
 from compacter.messages.refusals import detect_in_reply
@@ -75,8 +75,8 @@ def _with_media(text: str, contents: Sequence[Any] | None) -> Any:
     return mixed([text, *media], lambda medium: medium.to_dict()) if media else text
 
 
-def _made(message: Mapping[str, Any]) -> Any:
-    content = unmixed(message.get("content"))
+def _make_message(message: Mapping[str, Any]) -> Any:
+    content = separate_media(message.get("content"))
     if message["role"] == "tool":
         return Message(
             "tool", [Content.from_function_result(message["tool_call_id"], result=content)]
@@ -91,7 +91,7 @@ def _made(message: Mapping[str, Any]) -> Any:
     return Message(message["role"], [*said, *calls])
 
 
-_write = back(_made, lambda message, parts: Message(message.role, parts))
+_write = back(_make_message, lambda message, parts: Message(message.role, parts))
 
 
 def _refuse(update: Any) -> None:

@@ -26,10 +26,10 @@ from compacter.frameworks.own_types import (
     back,
     completion,
     mixed,
-    saved_options,
+    options_to_save,
+    separate_media,
     tool_call,
-    unmixed,
-    unwrapped,
+    unwrap_copy,
 )
 from compacter.options import validated
 
@@ -76,9 +76,9 @@ def _assistant(message: AssistantMessage) -> dict[str, Any]:
     return {**found, "content": message.thought, "tool_calls": calls}
 
 
-def _made(message: Mapping[str, Any]) -> Any:
+def _make_message(message: Mapping[str, Any]) -> Any:
     role = message["role"]
-    content = unmixed(message.get("content"))
+    content = separate_media(message.get("content"))
     if role == "system":
         return SystemMessage(content=content)
     if role == "user":
@@ -142,7 +142,7 @@ class Compacted(ComponentBase[CompactedConfig], Component[CompactedConfig]):
 def _saving(kind: type[Any], state: State) -> Mapping[str, Any]:
     def to_config(self: Any) -> CompactedConfig:
         return CompactedConfig(
-            client=unwrapped(self, kind).dump_component(), options=saved_options(state)
+            client=unwrap_copy(self, kind).dump_component(), options=options_to_save(state)
         )
 
     return {
@@ -154,7 +154,7 @@ def _saving(kind: type[Any], state: State) -> Mapping[str, Any]:
 ADAPTER = Adapter(
     methods={"create": "create", "create_stream": "create"},
     read=_read,
-    write=back(_made, lambda _, parts: FunctionExecutionResultMessage(content=parts)),
+    write=back(_make_message, lambda _, parts: FunctionExecutionResultMessage(content=parts)),
     answer=_answer,
     model=_model,
     server=_server,

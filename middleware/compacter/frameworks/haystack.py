@@ -12,7 +12,14 @@ from haystack.dataclasses import ChatMessage
 
 from compacter.call.state import State
 from compacter.clients.wrapping import wrap
-from compacter.frameworks.own_types import Adapter, back, completion, each, saved_options, unwrapped
+from compacter.frameworks.own_types import (
+    Adapter,
+    back,
+    completion,
+    each,
+    options_to_save,
+    unwrap_copy,
+)
 from compacter.options import validated
 
 _TRUSTED = ("haystack", "haystack_integrations")
@@ -39,11 +46,11 @@ def _answer(result: Any) -> Any:
 
 def _saving(kind: type[Any], state: State) -> Mapping[str, Any]:
     def to_dict(self: Any) -> dict[str, Any]:
-        inner = kind.to_dict(unwrapped(self, kind))
+        inner = kind.to_dict(unwrap_copy(self, kind))
         here = f"{Compacted.__module__}.{Compacted.__name__}"
         return {
             "type": here,
-            "init_parameters": {"generator": inner, "options": saved_options(state)},
+            "init_parameters": {"generator": inner, "options": options_to_save(state)},
         }
 
     return {"to_dict": to_dict}
@@ -53,7 +60,7 @@ def adapter_of(kind: type[Any]) -> Adapter:
     """Return the adapter of a class of chat generators, for pipelines and agents."""
 
     def silent(generator: Any) -> Any:
-        plain = unwrapped(generator, kind)
+        plain = unwrap_copy(generator, kind)
         plain.streaming_callback = None
         return plain
 

@@ -96,7 +96,7 @@ def compaction_middleware(compacter: Compacter) -> Any:
             super().__init__()
             self._last: tuple[Any, Any] = (None, None)
 
-        def _wrapped(self, request: Any) -> Any:
+        def _wrap_request(self, request: Any) -> Any:
             model, wrapped = self._last
             if model is not request.model:
                 model = request.model
@@ -105,11 +105,11 @@ def compaction_middleware(compacter: Compacter) -> Any:
             return request.override(model=wrapped)
 
         def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
-            return handler(self._wrapped(request))
+            return handler(self._wrap_request(request))
 
         async def awrap_model_call(
             self, request: Any, handler: Callable[[Any], Awaitable[Any]]
         ) -> Any:
-            return await handler(self._wrapped(request))
+            return await handler(self._wrap_request(request))
 
     return CompactionMiddleware()

@@ -14,8 +14,8 @@ from compacter.frameworks.own_types import (
     completion,
     each,
     mixed,
+    separate_media,
     tool_call,
-    unmixed,
 )
 from compacter.messages.fields import json_text, plain
 from compacter.messages.usage import usage_of
@@ -56,7 +56,7 @@ def _data(block: Any) -> dict[str, Any]:
 def _write(message: Mapping[str, Any]) -> Any:
     from llama_index.core.llms import ChatMessage, TextBlock
 
-    content = unmixed(message.get("content"))
+    content = separate_media(message.get("content"))
     texts = [content] if isinstance(content, str) else content
     blocks = [TextBlock(text=part) if isinstance(part, str) else part for part in texts]
     extra = {name: message[name] for name in ("tool_calls", "tool_call_id") if message.get(name)}

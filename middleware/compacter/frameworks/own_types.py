@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 from compacter.call.arguments import Args, Arguments, Binding, CallFacts, Options, Prompt
 from compacter.call.state import State
 from compacter.call.wrap import wrap_function
-from compacter.clients.copying import diverted, is_awaited
+from compacter.clients.copying import divert, is_awaited
 from compacter.io import IO
 from compacter.memory import InProcessMemory
 from compacter.messages.fields import word
@@ -150,7 +150,7 @@ def mixed(content: Any, data: Callable[[Any], Any] = _itself) -> Any:
     ]
 
 
-def unmixed(content: Any) -> Any:
+def separate_media(content: Any) -> Any:
     """Convert back: return the text, or the texts and the framework's own media."""
     if not isinstance(content, list):
         return content or ""
@@ -267,10 +267,10 @@ def wrap_model(state: State, model: T, framework: str) -> T:
     ``framework`` is the name of the module in `compacter.frameworks` with its ``ADAPTER``, or with
     a function ``adapter_of`` for a type.
     """
-    return _patched(_Shared(state, framework), copy.copy(model))
+    return _patch(_Shared(state, framework), copy.copy(model))
 
 
-def _patched(shared: _Shared, model: T) -> T:
+def _patch(shared: _Shared, model: T) -> T:
     """Wrap the methods of the model itself, and return it."""
     state = shared.state
     kind = type(model)
@@ -314,23 +314,23 @@ def _answering(function: Function, adapter: Adapter) -> Function:
     async def ask(io: IO, model: Any, *args: Any, **kwargs: Any) -> Any:
         return adapter.answer(await io.call(function, adapter.bare(model), *args, **kwargs))
 
-    return diverted(function, lambda _: True, ask)
+    return divert(function, lambda _: True, ask)
 
 
-def unwrapped(model: Any, kind: type[Any]) -> Any:
+def unwrap_copy(model: Any, kind: type[Any]) -> Any:
     """Return an unwrapped copy of a wrapped model, of its original class."""
     plain = object.__new__(kind)
     plain.__dict__.update(vars(model))
     return plain
 
 
-def saved_options(state: State) -> dict[str, Any]:
+def options_to_save(state: State) -> dict[str, Any]:
     """Return the given options as JSON data.
 
     Raises ``TypeError`` that names options that cannot be converted, hooks that were added later
     among them.
     """
-    given = _given(state)
+    given = _options_given(state)
     hooks = {"on_compaction": state.compaction_hooks, "on_event": state.event_hooks}
     given |= {name: tuple(added) for name, added in hooks.items() if added}
     quotes = given.get("recall")
@@ -351,7 +351,7 @@ def _is_data(value: object) -> bool:
     return value is None or isinstance(value, (str, int, float, bool))
 
 
-def _given(state: State) -> dict[str, Any]:
+def _options_given(state: State) -> dict[str, Any]:
     options = state.options
     given = {name: getattr(options, name) for name in options.model_fields_set}
     if isinstance(options.memory, InProcessMemory):
@@ -375,12 +375,12 @@ class _Shared:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _unpickled, (_given(self.state), self.framework)
+        return _unpickle, (_options_given(self.state), self.framework)
 
 
-def _unpickled(options: dict[str, Any], framework: str) -> _Shared:
+def _unpickle(options: dict[str, Any], framework: str) -> _Shared:
     return _Shared(State(validated(options)), framework)
 
 
 def _again(shared: _Shared, made: Function, args: tuple[Any, ...]) -> Any:
-    return _patched(shared, made(*args))
+    return _patch(shared, made(*args))

@@ -38,8 +38,8 @@ from compacter.frameworks.own_types import (
     back,
     completion,
     mixed,
+    separate_media,
     tool_call,
-    unmixed,
 )
 
 if TYPE_CHECKING:
@@ -114,10 +114,10 @@ def _response(message: ModelResponse) -> dict[str, Any]:
     return found
 
 
-def _made(message: Mapping[str, Any]) -> ModelMessage:
+def _make_message(message: Mapping[str, Any]) -> ModelMessage:
     """Return a message written or shortened by compacter."""
     role = message["role"]
-    content = unmixed(message.get("content"))
+    content = separate_media(message.get("content"))
     if role == "assistant":
         calls = [
             ToolCallPart(call["function"]["name"], call["function"]["arguments"], call["id"])
@@ -136,7 +136,7 @@ def _made(message: Mapping[str, Any]) -> ModelMessage:
     )
 
 
-_write = back(_made, lambda message, parts: replace(message, parts=parts))
+_write = back(_make_message, lambda message, parts: replace(message, parts=parts))
 
 # -- calls -----------------------------------------------------------------------------------------
 

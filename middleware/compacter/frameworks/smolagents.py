@@ -60,7 +60,7 @@ def _write(messages: Iterable[Any]) -> list[Any]:
     return found
 
 
-def _made(message: Mapping[str, Any]) -> Any:
+def _make_message(message: Mapping[str, Any]) -> Any:
     from smolagents.models import ChatMessage, MessageRole
 
     roles = {"tool": MessageRole.TOOL_RESPONSE}
@@ -75,7 +75,7 @@ def _made(message: Mapping[str, Any]) -> Any:
     )
 
 
-_own = back(_made)
+_own = back(_make_message)
 
 
 def _answer(message: Any) -> Any:

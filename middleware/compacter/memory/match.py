@@ -143,7 +143,7 @@ class Matcher:
         records.sort(key=lambda record: (-record.boundary, -record.folded))
         for record in records:
             try:
-                known = self._recognised(record, history, seen)
+                known = self._recognise_record(record, history, seen)
                 view = None if known is None else _view(known, history, alternate)
                 if view is not None:
                     view.record = record.id
@@ -201,7 +201,7 @@ class Matcher:
         if tell is not None:
             tell(str(error) if isinstance(error, Unencodable) else type(error).__name__)
 
-    def _recognised(
+    def _recognise_record(
         self, record: Record, history: _History, seen: Recognised | None
     ) -> Recognised | None:
         """Return the entry for this history if the record matches it, else ``None``."""

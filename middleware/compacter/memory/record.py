@@ -134,21 +134,23 @@ class Record:
             )
             if version != str(VERSION) or seal != _seal(body):
                 return None
-            data = json.loads(body, object_hook=_restored)
+            data = json.loads(body, object_hook=_restore)
             record = cls(
-                key=_typed(data["key"], str),
-                boundary=_typed(data["boundary"], int),
-                kept=tuple(_typed(position, int) for position in data["kept"]),
+                key=_check_type(data["key"], str),
+                boundary=_check_type(data["boundary"], int),
+                kept=tuple(_check_type(position, int) for position in data["kept"]),
                 literals=tuple(
                     StoredMessage(
-                        _typed(position, int), _typed(message, dict), _typed(behind, bool)
+                        _check_type(position, int),
+                        _check_type(message, dict),
+                        _check_type(behind, bool),
                     )
                     for position, message, behind in data["literals"]
                 ),
-                digest=_typed(data["digest"], str),
-                last=_typed(data["last"], str),
-                folded_user=_typed(data["folded_user"], int),
-                window=_typed(data["window"], int),
+                digest=_check_type(data["digest"], str),
+                last=_check_type(data["last"], str),
+                folded_user=_check_type(data["folded_user"], int),
+                window=_check_type(data["window"], int),
             )
         except (ValueError, KeyError, TypeError, RecursionError):
             return None
@@ -194,7 +196,7 @@ def _seal(body: str) -> str:
     return blake2b(body.encode("ascii"), digest_size=16, person=b"compacter record").hexdigest()
 
 
-def _typed(value: object, kind: type[T]) -> T:
+def _check_type(value: object, kind: type[T]) -> T:
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise TypeError(f"{value!r} is not of type {kind.__name__}")
     return value
@@ -218,7 +220,7 @@ def _storable(value: Json) -> Json:
     return {key: _storable(inner) for key, inner in value.items()}
 
 
-def _restored(value: dict[str, Json]) -> Json:
+def _restore(value: dict[str, Json]) -> Json:
     if len(value) == 1 and isinstance(value.get(_BYTES), str):
         return base64.b64decode(value[_BYTES], validate=True)
     return value
@@ -251,16 +253,16 @@ def message_digest(form: MessageFormat, message: Message) -> bytes:
     """Return the digest of the beginnings of the texts of one message. Raises as ``prefix_digest``
     does.
     """
-    return blake2b(marshal.dumps(_clipped(form.content(message)), _PLAIN), digest_size=16).digest()
+    return blake2b(marshal.dumps(_clip(form.content(message)), _PLAIN), digest_size=16).digest()
 
 
-def _clipped(value: Json) -> Json:
+def _clip(value: Json) -> Json:
     if isinstance(value, str):
         return value if len(value) <= _CLIP else [len(value), value[:_CLIP]]
     if isinstance(value, dict):
-        return {key: _clipped(inner) for key, inner in value.items()}
+        return {key: _clip(inner) for key, inner in value.items()}
     if isinstance(value, list):
-        return [_clipped(inner) for inner in value]
+        return [_clip(inner) for inner in value]
     return value
 
 

@@ -81,10 +81,10 @@ class RedisMemory(StoringMemory):
         self.namespace = _text("namespace", namespace)
         self.deadline = seconds("deadline", deadline)
         self._url = url if isinstance(url, str) else None
-        given = _connected(url) if isinstance(url, str) else _checked(url)
+        given = _connect(url) if isinstance(url, str) else _check_client(url)
         awaited = inspect.iscoroutinefunction(given.execute_command)
         self.asynchronous = awaited
-        self._thread = None if self._url is None else IOThread(partial(_connected, self._url))
+        self._thread = None if self._url is None else IOThread(partial(_connect, self._url))
         """With a URL: what talks to the server, so that a busy program does not."""
         self._client: Any = None if awaited else given
         self._async_client: Any = given if awaited and self._url is None else None
@@ -206,9 +206,9 @@ class RedisMemory(StoringMemory):
         # Drop surplus records, the corrupt ones and the shortest first; never the one just saved.
         ranks: list[tuple[int, str]] = []
         for field, value in (await io.call(client.hgetall, name)).items():
-            if _decoded(field) != record.id:
+            if _decode(field) != record.id:
                 other = self._codec.decode(value)
-                ranks.append((other.boundary if other else -1, _decoded(field)))
+                ranks.append((other.boundary if other else -1, _decode(field)))
         surplus = [field for _, field in sorted(ranks)[: len(ranks) + 1 - PER_KEY]]
         if surplus:
             await io.call(client.hdel, name, *surplus)
@@ -258,7 +258,7 @@ class RedisMemory(StoringMemory):
         names = client.scan_iter(match=f"{_literal(prefix)}*", count=1_000)
         for name in [one async for one in names] if io.asynchronous else list(names):
             # A namespace may be a prefix of another one.
-            if ":" not in _decoded(name).removeprefix(prefix):
+            if ":" not in _decode(name).removeprefix(prefix):
                 await io.call(client.delete, name)
 
     # -- where they run ----------------------------------------------------------------------------
@@ -321,7 +321,7 @@ class RedisMemory(StoringMemory):
         return max(1, int(self.ttl * 1000))
 
 
-def _connected(url: str) -> Any:  # noqa: ANN401 - as above
+def _connect(url: str) -> Any:  # noqa: ANN401 - as above
     """Return a client for the event loop of ``IOThread``, which limits the time itself."""
     from redis.asyncio import Redis
     from redis.asyncio.retry import Retry
@@ -358,7 +358,7 @@ def _address(client: Any) -> str:  # noqa: ANN401 - as above
     return f"redis://{options['host']}:{options.get('port', 6379)}/{options.get('db') or 0}"
 
 
-def _checked(client: object) -> Any:  # noqa: ANN401 - one of several classes
+def _check_client(client: object) -> Any:  # noqa: ANN401 - one of several classes
     if isinstance(client, type) or not all(
         callable(getattr(client, name, None)) for name in _METHODS
     ):
@@ -381,7 +381,7 @@ def _without_colons(key: str) -> str:
     return key.replace("%", "%25").replace(":", "%3A")
 
 
-def _decoded(value: str | bytes) -> str:
+def _decode(value: str | bytes) -> str:
     return value if isinstance(value, str) else value.decode("utf-8", "replace")
 
 

@@ -77,7 +77,7 @@ class Connection(ForkAware):
         self._enter(began, patient=patient)
         try:
             self.circuit.check(began)
-            yield self._connected(_Budget(self._deadline if patient else 0.0))
+            yield self._connect(_Budget(self._deadline if patient else 0.0))
             self.circuit.succeed()
         except LibraryUnusableError as error:
             raise MemoryUnavailable(str(error)) from None
@@ -139,7 +139,7 @@ class Connection(ForkAware):
             self._open.close()
             self._open = None
 
-    def _connected(self, budget: _Budget) -> Database:
+    def _connect(self, budget: _Budget) -> Database:
         connection = self._open
         if connection is not None:
             _limit(connection, budget)

@@ -24,7 +24,7 @@ from compacter.messages.fields import (
     word,
 )
 from compacter.messages.format import Edit, Message, MessageFormat
-from compacter.messages.parts import Part, Speaker, sealed_size, spoken
+from compacter.messages.parts import Part, Speaker, spoken, weigh_sealed
 
 _MEDIA = frozenset({"image", "document", "container_upload"})
 _EDITABLE_RESULTS = frozenset({"tool_result", "mcp_tool_result"})
@@ -59,11 +59,11 @@ class AnthropicFormat(MessageFormat):
                 # If the thinking itself is omitted, the signature contains it in encrypted form.
                 text = field(block, "thinking")
                 signature = field(block, "signature")
-                yield Part.of_reasoning(role, len(text) if text else sealed_size(signature), index)
+                yield Part.of_reasoning(role, len(text) if text else weigh_sealed(signature), index)
             elif kind == "redacted_thinking":
-                yield Part.of_reasoning(role, sealed_size(field(block, "data")), index)
+                yield Part.of_reasoning(role, weigh_sealed(field(block, "data")), index)
             elif kind == "compaction":
-                sealed = sealed_size(field(block, "encrypted_content"))
+                sealed = weigh_sealed(field(block, "encrypted_content"))
                 yield Part.of_reasoning(role, len(text_field(block, "content")) or sealed, index)
             elif kind in _MEDIA:
                 yield _medium(block, role, index)
@@ -154,7 +154,7 @@ def _other(block: Message) -> tuple[str, int]:
     if not isinstance(data, dict):
         return json_text(data), characters(data)
     sealed = [data.pop(key) for key in list(data) if key.startswith("encrypted_")]
-    return json_text(data), characters(data) + sum(map(sealed_size, sealed))
+    return json_text(data), characters(data) + sum(map(weigh_sealed, sealed))
 
 
 def _medium(block: Message, role: Speaker, index: int) -> Part:

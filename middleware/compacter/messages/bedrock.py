@@ -13,7 +13,7 @@ from typing import Literal
 
 from compacter.messages.fields import Json, faithful, field, listed, replaced, text_field
 from compacter.messages.format import Edit, Message, MessageFormat
-from compacter.messages.parts import Kind, Part, Speaker, sealed_size, spoken
+from compacter.messages.parts import Kind, Part, Speaker, spoken, weigh_sealed
 
 _MEDIA = ("image", "document", "video", "audio")
 _OTHER_FORMATS = {
@@ -105,8 +105,10 @@ def _part(block: Message, role: Speaker, index: int) -> Part:
         return Part.of_text(role, text, index)
     if (thought := field(block, "reasoningContent")) is not None:
         spelt = field(thought, "reasoningText")
-        size = len(text_field(spelt, "text")) or sealed_size(field(spelt, "signature"))
-        return Part.of_reasoning(role, size + sealed_size(field(thought, "redactedContent")), index)
+        size = len(text_field(spelt, "text")) or weigh_sealed(field(spelt, "signature"))
+        return Part.of_reasoning(
+            role, size + weigh_sealed(field(thought, "redactedContent")), index
+        )
     if (guarded := field(block, "guardContent")) is not None:
         inner = field(guarded, "text")
         return (

@@ -25,8 +25,8 @@ from compacter.messages.parts import (
     Part,
     Speaker,
     Steps,
-    outlined,
-    paired,
+    outline,
+    pair_calls,
     spoken,
 )
 
@@ -169,18 +169,18 @@ class MessageFormat:
         """Return kind, data size in characters, ids of calls, and ids of results."""
         try:
             kind = self.kind(message)
-            outline = outlined(kind, self._parts(message, _SPEAKERS.get(kind, "assistant"), 0))
-            if outline[1] == len(_FILLER) and self.plain_text(message) == _FILLER:
-                return Kind.INSERTED, *outline[1:]
+            summed = outline(kind, self._parts(message, _SPEAKERS.get(kind, "assistant"), 0))
+            if summed[1] == len(_FILLER) and self.plain_text(message) == _FILLER:
+                return Kind.INSERTED, *summed[1:]
             if kind is Kind.ASSISTANT and self.compacted(message) is not None:
-                return Kind.COMPACTED, *outline[1:]
-            return outline
+                return Kind.COMPACTED, *summed[1:]
+            return summed
         except Exception:  # noqa: BLE001 - a foreign object may raise anything; it is not folded
             return Kind.UNKNOWN, _weight(message), (), ()
 
     def outline(self, messages: Sequence[Message]) -> Steps:
         """Return the kinds, sizes and steps of a whole history."""
-        return paired(messages, self._reader(), self.plain, _FILLER)
+        return pair_calls(messages, self._reader(), self.plain, _FILLER)
 
     def _reader(self) -> Callable[[Message], Outline]:
         """Return the function that reads the messages of one history in order."""

@@ -29,7 +29,7 @@ from compacter.messages.fields import (
 )
 from compacter.messages.foreign import foreign
 from compacter.messages.format import Edit, Message, MessageFormat
-from compacter.messages.parts import Kind, Outline, Part, Speaker, sealed_size, spoken
+from compacter.messages.parts import Kind, Outline, Part, Speaker, spoken, weigh_sealed
 
 _CAMEL = {
     "function_call": "functionCall",
@@ -97,11 +97,13 @@ class GeminiFormat(MessageFormat):
             kind, size, calls, results = self.read(message)
             if not (calls or results):
                 return kind, size, calls, results
-            answered = tuple(_shown(*(waiting.take(*key) or key)) for key in map(_split, results))
+            answered = tuple(
+                _show_call(*(waiting.take(*key) or key)) for key in map(_split, results)
+            )
             made = list(map(_split, calls))
             if made:
                 waiting = _Waiting(made)
-            return kind, size, tuple(_shown(*key) for key in made), answered
+            return kind, size, tuple(_show_call(*key) for key in made), answered
 
         return read
 
@@ -112,7 +114,7 @@ class GeminiFormat(MessageFormat):
                 continue
             signature = _either(part, "thought_signature")
             if signature:
-                yield Part.of_reasoning(role, sealed_size(signature), index)
+                yield Part.of_reasoning(role, weigh_sealed(signature), index)
             text = part if isinstance(part, str) else field(part, "text")
             if isinstance(text, str):
                 thought = bool(field(part, "thought"))
@@ -298,7 +300,7 @@ def _split(key: str) -> tuple[str, str]:
     return name, call_id
 
 
-def _shown(name: str, call_id: str) -> str:
+def _show_call(name: str, call_id: str) -> str:
     return call_id or name
 
 

@@ -166,7 +166,7 @@ class MessageParts(NamedTuple):
     """Those that a summarizer reads."""
 
 
-def outlined(role: Kind, parts: Iterable[Part]) -> Outline:
+def outline(role: Kind, parts: Iterable[Part]) -> Outline:
     """Return the outline of a message with these parts, without calls that have their result in the
     same message.
 
@@ -194,7 +194,7 @@ def outlined(role: Kind, parts: Iterable[Part]) -> Outline:
 _SPEAKING = (Kind.USER, Kind.ASSISTANT, Kind.INSERTED, Kind.COMPACTED)
 
 
-def paired(  # noqa: C901 - one decision a line
+def pair_calls(  # noqa: C901 - one decision a line
     messages: Sequence[Any], read: Callable[[Any], Outline], plain: Mapping[str, Kind], filler: str
 ) -> Steps:
     """Return the outline of a whole history, in which each call is paired with its results by
@@ -303,7 +303,7 @@ def _decoded_size(data: str | bytes | bytearray) -> int:
     return len(data) * 3 // 4 if isinstance(data, str) else len(data)
 
 
-def sealed_size(data: object) -> int:
+def weigh_sealed(data: object) -> int:
     """Return the weight of encrypted base64 text or bytes, in characters; 0 for anything else."""
     return _decoded_size(data) if isinstance(data, (str, bytes, bytearray)) else 0
 

@@ -24,7 +24,7 @@ from compacter.messages.fields import (
 )
 from compacter.messages.foreign import foreign
 from compacter.messages.format import Edit, Message, MessageFormat
-from compacter.messages.parts import Broken, Kind, Outline, Part, Speaker, Steps, sealed_size
+from compacter.messages.parts import Broken, Kind, Outline, Part, Speaker, Steps, weigh_sealed
 
 _TYPES = {
     "reasoning": Kind.OTHER,
@@ -92,7 +92,7 @@ class ResponsesFormat(MessageFormat):
                 yield _part(part, role, index)
         elif what in ("reasoning", *_COMPACTED):
             texts = (*listed(field(message, "summary")), *listed(field(message, "content")))
-            size = sum(map(len, map(_part_text, texts))) + sealed_size(
+            size = sum(map(len, map(_part_text, texts))) + weigh_sealed(
                 field(message, "encrypted_content")
             )
             yield Part.of_reasoning(role, size, index)

@@ -22,10 +22,10 @@ def tokens_read(reply: object) -> int:
     ):
         return 0
     read, _ = usage_of(reply)
-    return 0 if read and edited_by_provider(reply) else read
+    return 0 if read and is_edited_by_provider(reply) else read
 
 
-def edited_by_provider(reply: object) -> bool:
+def is_edited_by_provider(reply: object) -> bool:
     """Return whether the provider has compacted or edited the conversation itself before it
     replied.
 

@@ -25,12 +25,12 @@ from compacter.overflow.signals import (
     MAX_EXCEPTIONS,
     NETWORK,
     Signals,
-    handled,
+    find_handled,
     reasons,
     siblings,
     signals_of,
 )
-from compacter.overflow.table import Row, Table, compiled
+from compacter.overflow.table import Row, Table, compile_table
 from compacter.overflow.text import Span, normalise, sentences, without_accents
 from compacter.overflow.vetoes import VETOES
 
@@ -121,7 +121,7 @@ def default_table() -> Table:
     """Return the patterns of ``ROWS``, compiled at the first error, as that takes a tenth of a
     second.
     """
-    return compiled(ROWS)
+    return compile_table(ROWS)
 
 
 def detect_token_limit(error: BaseException) -> TokenLimit | None:
@@ -215,7 +215,7 @@ def judge_error(error: BaseException, table: Table, seen: set[int] | None = None
             ):
                 behind = verdict
     if stated is None:
-        old = handled(error)
+        old = find_handled(error)
         return behind if behind.kind != "nothing" or old is None else judge_error(old, table, seen)
     # Numbers that a wrapper lost are taken from its cause, unless that contradicts it.
     known = behind.limit
@@ -261,7 +261,7 @@ def judge(signals: Signals, table: Table) -> Verdict:
     elif telling:
         rule = read[telling[0]].rule
         index = telling[0]
-    elif (stated := _stated(text, spans, read, table, codes)) is not None:
+    elif (stated := _find_statement(text, spans, read, table, codes)) is not None:
         rule = "sizes"
         index = stated
     elif likely:
@@ -382,7 +382,7 @@ def _has_input(sentence: str, table: Table) -> bool:
     return bool(table["subject"].search(sentence) or table["sum"].search(sentence))
 
 
-def _stated(
+def _find_statement(
     text: str, spans: list[Span], read: list[_Reading], table: Table, codes: frozenset[str]
 ) -> int | None:
     """Return the index of a sentence that states, with the next one, a limit and a larger size; no

@@ -276,7 +276,7 @@ def _members(error: BaseException) -> tuple[BaseException, ...]:
     return ()
 
 
-def handled(error: BaseException) -> BaseException | None:
+def find_handled(error: BaseException) -> BaseException | None:
     """Return the exception that was being handled, if this one only wraps it.
 
     Python sets ``__context__`` on every exception raised in a handler, also on one that is

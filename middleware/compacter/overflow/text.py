@@ -119,12 +119,12 @@ def text_of(value: object) -> str:
     try:
         if isinstance(value, bytes | bytearray):
             value = value[: 4 * MAX_TEXT].decode("utf-8", "replace")
-        return bounded(str(value))
+        return limit_text(str(value))
     except Exception:  # noqa: BLE001 - a foreign class may raise anything
         return ""
 
 
-def bounded(text: str) -> str:
+def limit_text(text: str) -> str:
     """Return at most ``MAX_TEXT`` characters: the beginning, and the end, which has the last of
     several attempts.
     """
@@ -141,8 +141,8 @@ def without_accents(text: str) -> str:
 
 def normalise(text: str) -> str:
     """Return the normalised form of at most ``MAX_TEXT`` characters of ``text``."""
-    text = _ANSI.sub("", bounded(text))
-    text = _ESCAPED_LETTER.sub(_decoded, text)
+    text = _ANSI.sub("", limit_text(text))
+    text = _ESCAPED_LETTER.sub(_decode_escape, text)
     text = _BROKEN_NUMBER.sub(BROKEN, text)
     text = _FRAMES.sub(" ", text)
     text = _PARAGRAPH.sub(f" {BREAK} ", text)
@@ -154,10 +154,10 @@ def normalise(text: str) -> str:
     if _ECHO_ROLE.search(text):
         text = _ECHO.sub(" ", text)
     text = _without_quotation(_ECHO_VALUE.sub(" ", text))
-    return _TWO_PIECES.sub(_mended, _SPACE.sub(" ", text))
+    return _TWO_PIECES.sub(_mend, _SPACE.sub(" ", text))
 
 
-def _decoded(match: re.Match[str]) -> str:
+def _decode_escape(match: re.Match[str]) -> str:
     """Return the character of a JSON escape, or of two that are a surrogate pair."""
     first = int(match[1], 16)
     second = match[2]
@@ -183,7 +183,7 @@ def _without_quotation(text: str) -> str:
     return " ".join([*kept, text[at:]])
 
 
-def _mended(match: re.Match[str]) -> str:
+def _mend(match: re.Match[str]) -> str:
     return match[1] if _MENDED.fullmatch(match[1] + match[3]) else match.group()
 
 

@@ -150,7 +150,7 @@ def terms(text: str) -> tuple[Term, ...]:
     """
     half = _LONGEST_QUESTION // 2
     asked = (text if len(text) <= _LONGEST_QUESTION else f"{text[:half]} {text[-half:]}").lower()
-    words = _WORD.findall(spaced(asked))
+    words = _WORD.findall(space_out(asked))
     wanted = list(words)
     short = {word for word in words if len(word) <= _SHORT_NUMBER and word.isdigit()}
     for before, word, after in zip(("", *words), words, (*words[1:], ""), strict=False):
@@ -160,14 +160,14 @@ def terms(text: str) -> tuple[Term, ...]:
         elif word in short and after:
             wanted.append(f"{word} {after}")
     # Paths, addresses, ids and symbols consist of several words.
-    wanted += [spaced(match[0]).strip() for match in _NAME.finditer(asked)]
+    wanted += [space_out(match[0]).strip() for match in _NAME.finditer(asked)]
     distinct = [word for word in dict.fromkeys(wanted) if word not in FUNCTION_WORDS]
     if len(distinct) > _MOST_TERMS:
         distinct[_MOST_TERMS // 2 : -_MOST_TERMS // 2] = []
     return tuple(Term(word, _NUMBER_WEIGHT if word in short else 1.0) for word in distinct)
 
 
-def spaced(text: str) -> str:
+def space_out(text: str) -> str:
     """Return ``text`` as it is indexed: scripts without spaces in pairs of characters, without lone
     surrogates.
     """
@@ -231,7 +231,7 @@ class Index:
         index.redact = redact
         return index
 
-    def extended(self, entries: Iterable[Part]) -> Index:
+    def extend(self, entries: Iterable[Part]) -> Index:
         """Return a new index, of these and of ``entries`` after them; this one is not changed."""
         other = Index(redact=self.redact, max_bytes=self._max_bytes)
         with self._lock:
@@ -288,7 +288,7 @@ class Index:
                 text = redact(text)  # Names of JSON's fields have become labels.
             for start, end in cut(text, lines=entry.kind != "text"):
                 runs.extend((len(self.entries) + len(kept), start, end))
-                rows.append(((len(self._runs) + len(runs)) // 3, spaced(text[start:end])))
+                rows.append(((len(self._runs) + len(runs)) // 3, space_out(text[start:end])))
             name = "" if entry.kind == "text" else entry.name
             kept.append(replace(entry, text=text, name=redact(name) if redact and name else name))
         self._table.execute("BEGIN")

@@ -160,7 +160,7 @@ def cut(text: str, *, lines: bool = False) -> Iterator[tuple[int, int]]:
     for end in _ends(text, _LINE_END if lines else SENTENCE_END):
         if end - start < enough and end < len(text):
             continue
-        for run in _wrapped(text, start, end):
+        for run in _wrap_run(text, start, end):
             if last is None:
                 last = run
             elif run[1] - run[0] < min(enough, _LAST_SHORT) and run[1] - last[0] <= LONGEST:
@@ -178,7 +178,7 @@ def _ends(text: str, pattern: re.Pattern[str]) -> list[int]:
     return [*(match.end() for match in pattern.finditer(text)), len(text)]
 
 
-def _wrapped(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+def _wrap_run(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Yield a run without surrounding white space, in pieces if it is too long, except pieces
     without a letter.
     """

@@ -105,7 +105,7 @@ def quote(
         returns = "one finite number for each passage"
         ranks = result_of("rank", rank, asked.text, candidates, read=numbers, returns=returns)
         order = sorted(zip(ranks, (run for _, run in order), strict=True), reverse=True)
-    chosen = _chosen(any_of_them, order, room - len(_framed("")), tokens_of_one)
+    chosen = _chosen(any_of_them, order, room - len(_frame("")), tokens_of_one)
     messages: dict[int, list[int]] = {}
     for run in sorted(chosen, key=lambda run: (any_of_them.entry(run).index, run)):
         messages.setdefault(id(any_of_them.entry(run)), []).append(run)
@@ -113,7 +113,7 @@ def quote(
         _passage(any_of_them, runs, max(map(chosen.__getitem__, runs)))
         for runs in messages.values()
     )
-    return Quotation(_framed("".join(map(_line, passages))), passages) if passages else None
+    return Quotation(_frame("".join(map(_line, passages))), passages) if passages else None
 
 
 def search(where: Index | Iterable[Part], query: str, limit: int = 5) -> list[Passage]:
@@ -269,7 +269,7 @@ def _line(passage: Passage) -> str:
     return f"{speaker}, message {passage.index}{call}: {_INDENT.join(passage.text.splitlines())}\n"
 
 
-def _framed(lines: str) -> str:
+def _frame(lines: str) -> str:
     body = f"{NOTE}\n{lines}{END}"
     return f"{TAG} {_seal(body)}\n{body}"
 

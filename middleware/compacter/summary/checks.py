@@ -197,20 +197,20 @@ def clean(text: str) -> str:
         .strip()
     )
     try:
-        return "\n".join(_told(json.loads(inner))) if inner.startswith("{") else inner
+        return "\n".join(_read_answer(json.loads(inner))) if inner.startswith("{") else inner
     except (ValueError, RecursionError):
         return inner
 
 
-def _told(value: object, name: str = "") -> Iterator[str]:
+def _read_answer(value: object, name: str = "") -> Iterator[str]:
     """Yield the lines of an answer in JSON, each after its key."""
     if isinstance(value, dict):
         for key, inner in value.items():
-            yield from _told(inner, str(key).replace("_", " ") if len(value) > 1 else name)
+            yield from _read_answer(inner, str(key).replace("_", " ") if len(value) > 1 else name)
     elif isinstance(value, list):
         yield from ([f"{name}:"] if name else [])
         for inner in value:
-            yield from (f"- {line}" for line in _told(inner))
+            yield from (f"- {line}" for line in _read_answer(inner))
     elif value not in (None, ""):
         yield f"{name}: {value}" if name else str(value)
 

@@ -167,7 +167,7 @@ class Evidence:
         self._quotations: Finder | None = None
         self._names: Finder | None = None
 
-    def said_by_user(self, quote: str) -> list[str]:
+    def find_sentences_of_user(self, quote: str) -> list[str]:
         """Return the whole sentences of the user that contain ``quote``; empty if it is not a
         quotation.
 
@@ -235,7 +235,7 @@ class Evidence:
             return tool
         return tool if self.share(item, "user", "assistant") < _HARDLY else ""
 
-    def asked_by_user(self, item: str) -> bool:
+    def has_user_asked(self, item: str) -> bool:
         """Return whether a sentence of the user in this conversation is about ``item``."""
         return any(role == "user" for role, _ in self._about(item, fewest=2))
 

@@ -347,7 +347,7 @@ def lines(
     for line in prior:
         if line.startswith((RULE, LATER)) and line not in fixed:
             entries[line] = 0
-    for line, size in _said(parts, [*fixed, *entries], quoted):
+    for line, size in _rule_lines(parts, [*fixed, *entries], quoted):
         if line not in fixed:
             entries.pop(line, None)
             entries[line] = size
@@ -374,7 +374,7 @@ def lines(
     return [*fixed, *(listed[place] for place in sorted(chosen))]
 
 
-def _said(
+def _rule_lines(
     parts: Sequence[Part], known: list[str], quoted: Collection[str]
 ) -> Iterator[tuple[str, int]]:
     """Yield the lines that ``parts`` add to ``known``, each with the size of the message it is
@@ -383,7 +383,7 @@ def _said(
     told = [
         part for part in parts if part.role == "user" and part.kind == "text" and part.text.strip()
     ]
-    if _signed(told) and _signed(
+    if _has_signatures(told) and _has_signatures(
         part for part in parts if part.role == "assistant" and part.kind == "text"
     ):
         return  # If both sides sign their messages, it is a conversation of two people.
@@ -425,7 +425,7 @@ def _said(
         topics.append(about)
 
 
-def _signed(parts: Iterable[Part]) -> bool:
+def _has_signatures(parts: Iterable[Part]) -> bool:
     """Return whether most of the messages begin with one name; "Day 2: " and "Task: " are not
     signatures.
     """

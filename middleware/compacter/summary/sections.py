@@ -188,14 +188,14 @@ def check(
     for key in _SECTIONS:
         for item in answer.get(key, ()):
             if key == "rules":
-                said = known.said_by_user(item)
+                said = known.find_sentences_of_user(item)
                 quoted.update(said)
                 if not said and not in_rules.holds(flat(item)):
                     dropped.append(f"{key}: {item}")
             elif key == "artifacts" and not known.holds_name(item):
                 dropped.append(f"{key}: {item}")
             else:
-                place, text = _placed(key, item, known, before)
+                place, text = _place(key, item, known, before)
                 checked[place].append(text)
     _restore(checked, before)
     dropped += _close(checked, before, known)
@@ -249,7 +249,7 @@ def shortened(story: str, size: int) -> str:
     )
 
 
-def _placed(key: str, item: str, known: Evidence, before: Sections) -> tuple[str, str]:
+def _place(key: str, item: str, known: Evidence, before: Sections) -> tuple[str, str]:
     """Return the section of an item and its text with its speaker; an item only from a tool is a
     fact.
     """
@@ -294,7 +294,7 @@ def _close(checked: dict[str, list[str]], before: Sections, known: Evidence) -> 
         open_before = Items(before.get(key, ()))
         still_open: list[str] = []
         for item in checked[key]:
-            is_reopened = known.asked_by_user(item) or open_before.has_like(item)
+            is_reopened = known.has_user_asked(item) or open_before.has_like(item)
             if (closed_now if is_reopened else closed).has_like(item):
                 dropped.append(f"{key}: {item}")
             else:

@@ -219,7 +219,7 @@ class _Pool:
         # each sentence needs: that one, the question before an answer, a file's name.
         self.later = _later(self)
         self.needs: dict[int, set[int]] = defaultdict(set)
-        for place, other in (*self.later.items(), *_needed(self)):
+        for place, other in (*self.later.items(), *_needs(self)):
             self.needs[place].add(other)
 
     def gain(self, place: int, covered: Collection[int]) -> float:
@@ -291,7 +291,7 @@ class _Pool:
             )
 
 
-def _needed(pool: _Pool) -> Iterator[tuple[int, int]]:
+def _needs(pool: _Pool) -> Iterator[tuple[int, int]]:
     """Yield each sentence that needs an earlier one to be understood, with that one.
 
     These are a short answer of the user and its question, and a line of a tool's result and the

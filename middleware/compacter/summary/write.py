@@ -303,14 +303,14 @@ class _Writer:
             return _COPIED
         if len(so_far.story) >= _LOSABLE and len(text) * _SHRINKS < len(so_far.story):
             return "the summary lost the earlier one"
-        story, rules = self._checked(text, chunk)
+        story, rules = self._check_answer(text, chunk)
         most = int(_LONGER * self._sizes.planned)
         if len(story) > most:
             story = sections.shortened(story, most)
         self._so_far = replace(so_far, story=story, rules=rules)
         return ""
 
-    def _checked(self, text: str, chunk: Sequence[Part]) -> tuple[str, tuple[str, ...]]:
+    def _check_answer(self, text: str, chunk: Sequence[Part]) -> tuple[str, tuple[str, ...]]:
         """Return the story and the rules that an answer makes of the summary so far."""
         so_far = self._so_far
         own = self._head.own_of(chunk)

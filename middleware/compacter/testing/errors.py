@@ -216,15 +216,15 @@ def token_limit_error(
     counts = (
         {"n_prompt_tokens": input_tokens, "n_ctx": limit} if row.envelope == "llama.cpp" else {}
     )
-    return _raised(TokenLimitError, row, message, counts)
+    return _make_error(TokenLimitError, row, message, counts)
 
 
 def invalid_request_error(style: str | Style = "openai", *, message: str) -> InvalidRequestError:
     """Return the exception for a malformed request; `message` states its fault."""
     row = style_of(style)
     plain = ("BadRequestError", "invalid_request_error", 400 if isinstance(row.code, int) else None)
-    row = _varied(row, 400, ("ClientError", "INVALID_ARGUMENT"), "ValidationException", plain)
-    return _raised(InvalidRequestError, row, message, {})
+    row = _vary(row, 400, ("ClientError", "INVALID_ARGUMENT"), "ValidationException", plain)
+    return _make_error(InvalidRequestError, row, message, {})
 
 
 def rate_limit_error(
@@ -237,22 +237,20 @@ def rate_limit_error(
         f"Rate limit reached: {tokens_per_minute} tokens per minute. Wait a little and try again."
     )
     plain = ("RateLimitError", "rate_limit_error", "rate_limit_exceeded")
-    row = _varied(
+    row = _vary(
         style_of(style), 429, ("ClientError", "RESOURCE_EXHAUSTED"), "ThrottlingException", plain
     )
-    return _raised(RateLimitError, row, message, {})
+    return _make_error(RateLimitError, row, message, {})
 
 
 def server_error(style: str | Style = "openai") -> ProviderError:
     """Return the exception for a failure on the provider's side."""
     plain = ("InternalServerError", "server_error", None)
-    row = _varied(
-        style_of(style), 500, ("ServerError", "INTERNAL"), "InternalServerException", plain
-    )
-    return _raised(ProviderError, row, "Something went wrong on the side of the server.", {})
+    row = _vary(style_of(style), 500, ("ServerError", "INTERNAL"), "InternalServerException", plain)
+    return _make_error(ProviderError, row, "Something went wrong on the side of the server.", {})
 
 
-def _varied(
+def _vary(
     row: Style,
     status: int,
     google: tuple[str, str],
@@ -279,7 +277,7 @@ def error_body(error: ProviderError) -> dict[str, Any]:
     return {"message": error.message, "type": error.type, "code": error.code or error.status_code}
 
 
-def _raised(base: type[E], row: Style, message: str, counts: Mapping[str, int]) -> E:
+def _make_error(base: type[E], row: Style, message: str, counts: Mapping[str, int]) -> E:
     if row.envelope == "aws":
         whole: dict[str, Any] = {
             "Error": {"Code": row.code, "Message": message},

@@ -198,13 +198,13 @@ class ScriptedModel:
         """
         request, refusal, frame = self._admit(model, messages, options, streaming=bool(stream))
         if refusal is not None:
-            return self._refused(refusal, request, frame, ScriptedStream)
+            return self._refuse(refusal, request, frame, ScriptedStream)
         reply = self._next(request.messages)
         if inspect.isawaitable(reply):
             if inspect.iscoroutine(reply):
                 reply.close()
             raise TypeError("replies is an async function: only acompletion can await it")
-        return self._answered(reply, request, frame, ScriptedStream)
+        return self._answer_request(reply, request, frame, ScriptedStream)
 
     async def acompletion(
         self, model: str, messages: Sequence[Message], *, stream: bool | None = None, **options: Any
@@ -213,11 +213,11 @@ class ScriptedModel:
         request, refusal, frame = self._admit(model, messages, options, streaming=bool(stream))
         await ASYNC.sleep(0)
         if refusal is not None:
-            return self._refused(refusal, request, frame, AsyncScriptedStream)
+            return self._refuse(refusal, request, frame, AsyncScriptedStream)
         reply = self._next(request.messages)
         if inspect.isawaitable(reply):
             reply = await reply
-        return self._answered(reply, request, frame, AsyncScriptedStream)
+        return self._answer_request(reply, request, frame, AsyncScriptedStream)
 
     __call__ = completion
 
@@ -305,7 +305,7 @@ class ScriptedModel:
             : sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
         ]
 
-    def _refused(
+    def _refuse(
         self,
         refusal: TokenLimitError,
         request: Request,
@@ -328,20 +328,20 @@ class ScriptedModel:
         yield frame.chunk({"role": "assistant", "content": ""})
         raise refusal
 
-    def _answered(
+    def _answer_request(
         self,
         reply: Reply,
         request: Request,
         frame: Frame,
         kind: type[ScriptedStream | AsyncScriptedStream],
     ) -> Completion:
-        answer = self._finished(read_reply(reply), request)
+        answer = self._finish_answer(read_reply(reply), request)
         framed = replace(frame, usage=self._usage_of(answer, request))
         if request.streaming:
             return self._stream(self._chunks(answer, request, framed), kind)
         return shaped(framed.completion(answer), self._reply_type)
 
-    def _finished(self, answer: ParsedReply, request: Request) -> ParsedReply:
+    def _finish_answer(self, answer: ParsedReply, request: Request) -> ParsedReply:
         """Return the answer, cut to the room left, with a finish reason; unchanged if the script
         states one.
         """

@@ -213,7 +213,7 @@ class Responses(ChatCompletions):
         text = message.get("content") or message.get("refusal")
         items = [self._message(text)] if text else []
         items += [self._function(call) for call in message.get("tool_calls") or ()]
-        return self._ended(
+        return self._end_stream(
             self._start(body), items, choice["finish_reason"], completion.get("usage")
         )
 
@@ -245,7 +245,7 @@ class Responses(ChatCompletions):
             "error": None,
         }
 
-    def _ended(
+    def _end_stream(
         self, start: Body, items: list[Body], reason: str | None, usage: Mapping[str, Any] | None
     ) -> Body:
         cut = reason == "length"
@@ -286,8 +286,8 @@ class Responses(ChatCompletions):
                 for call in delta.get("tool_calls") or ():
                     yield from self._arguments(items, call)
         for index, item in enumerate(items):
-            yield from self._closed(index, item)
-        ended = self._ended(start, items, reason, usage)
+            yield from self._close_item(index, item)
+        ended = self._end_stream(start, items, reason, usage)
         yield {"type": f"response.{ended['status']}", "response": ended}
 
     def _text(self, items: list[Body], text: str) -> Iterator[Body]:
@@ -320,7 +320,7 @@ class Responses(ChatCompletions):
             place = self._place(len(items) - 1, items[-1])
             yield {"type": "response.function_call_arguments.delta", **place, "delta": piece}
 
-    def _closed(self, index: int, item: Body) -> Iterator[Body]:
+    def _close_item(self, index: int, item: Body) -> Iterator[Body]:
         place = self._place(index, item)
         if item["type"] == "function_call":
             done = {"arguments": item["arguments"], "name": item["name"]}

@@ -107,7 +107,7 @@ def _has_numbers(name: str) -> bool:
 # -- how streams are written -----------------------------------------------------------------------
 
 
-def _server_sent(events: Sequence[Event]) -> bytes:
+def _sse_stream(events: Sequence[Event]) -> bytes:
     """https://html.spec.whatwg.org/multipage/server-sent-events.html."""
     return b"".join(
         (f"event: {name}\n" if name else "").encode() + f"data: {json.dumps(data)}\n\n".encode()
@@ -219,7 +219,7 @@ def _chat_completions(limit: int, requested: int) -> _Forms:
             },
             "stop reason": {**whole, "choices": choice(message=reply, finish_reason=cut)},
         },
-        write=_server_sent,
+        write=_sse_stream,
     )
 
 
@@ -295,7 +295,7 @@ def _responses(limit: int, requested: int) -> _Forms:
             "incomplete, with an error": stopped,
             "incomplete, cut off": cut,
         },
-        write=_server_sent,
+        write=_sse_stream,
     )
 
 
@@ -337,7 +337,7 @@ def _messages(limit: int, requested: int) -> _Forms:
             ),
         },
         documents={**shared, "stop reason": {**begun, **cut}},
-        write=_server_sent,
+        write=_sse_stream,
     )
 
 
@@ -356,7 +356,7 @@ def _gemini(limit: int, requested: int) -> _Forms:
             # ``streamGenerateContent`` without ``alt=sse`` answers with an array.
             "in a list": [error],
         },
-        write=_server_sent,
+        write=_sse_stream,
     )
 
 

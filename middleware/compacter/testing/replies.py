@@ -227,17 +227,17 @@ class Frame:
 
 def shaped(reply: dict[str, Any], reply_type: ReplyType) -> Chunk:
     """Return the reply as it is, or as objects with attributes."""
-    return reply if reply_type == "dict" else _structured(reply)
+    return reply if reply_type == "dict" else _as_objects(reply)
 
 
 def _pieces(text: str, size: int) -> Iterator[str]:
     return (text[start : start + size] for start in range(0, len(text), size))
 
 
-def _structured(value: object) -> Chunk:
+def _as_objects(value: object) -> Chunk:
     if isinstance(value, Mapping):
-        return Struct(**{key: _structured(item) for key, item in value.items()})
-    return [_structured(item) for item in value] if isinstance(value, (list, tuple)) else value
+        return Struct(**{key: _as_objects(item) for key, item in value.items()})
+    return [_as_objects(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def _plain(value: object) -> object:

@@ -144,12 +144,12 @@ class ScriptedSummarizer:
     def __call__(self, messages: Sequence[Message], **options: Any) -> Summary:
         """Return the summary, or fail as scripted."""
         model = str(options.pop("model", None) or "summarizer")
-        return self._returned(self._model.completion(model, messages, **options))
+        return self._return_text(self._model.completion(model, messages, **options))
 
     async def acall(self, messages: Sequence[Message], **options: Any) -> Summary:
         """As ``summarizer(messages)``, awaited."""
         model = str(options.pop("model", None) or "summarizer")
-        return self._returned(await self._model.acompletion(model, messages, **options))
+        return self._return_text(await self._model.acompletion(model, messages, **options))
 
     def _failure(self) -> Failure | BaseException | None:
         with self._lock:
@@ -174,7 +174,7 @@ class ScriptedSummarizer:
             return {"content": "and then, " * (characters // 10 + 1), "finish_reason": "stop"}
         return _BAD_ANSWERS[failure]
 
-    def _returned(self, completion: Completion) -> Summary:
+    def _return_text(self, completion: Completion) -> Summary:
         """Return the bare text; the completion if it was requested, or is not a normal end."""
         choice = completion["choices"][0] if isinstance(completion, dict) else completion.choices[0]
         read = choice if isinstance(choice, dict) else choice.model_dump()

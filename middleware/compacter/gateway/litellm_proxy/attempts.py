@@ -71,11 +71,11 @@ class SteppedCall(WrappedFunction):
         is_idle = self.idle()() and not self.state.prepares
         if is_idle or self._surely_fits(kwargs):
             return kwargs
-        call = await self._begun(kwargs)
+        call = await self._begin(kwargs)
         if call is None:
             return kwargs
         self._flow = call.policy.complete()
-        return await self._sent(kwargs, None)
+        return await self._send_next(kwargs, None)
 
     def same(self, kwargs: dict[str, Any]) -> dict[str, Any]:
         """Return the arguments to send after another failure than a token limit: with the same
@@ -86,7 +86,7 @@ class SteppedCall(WrappedFunction):
         """
         if self._given_up is not None:
             raise self._given_up
-        return kwargs if self._effect is None else self._replaced(kwargs, self._effect)
+        return kwargs if self._effect is None else self._replace_call(kwargs, self._effect)
 
     async def again(
         self, kwargs: dict[str, Any], error: Exception, found: TokenLimit
@@ -102,14 +102,14 @@ class SteppedCall(WrappedFunction):
         if self._given_up is not None:
             raise self._given_up
         if self._flow is None:
-            call = await self._begun(kwargs)
+            call = await self._begin(kwargs)
             if call is None:
                 self._given_up = error
                 raise error
             self._flow = call.policy.recover(Reply(token_limit=found, error=error))
-            sent = await self._sent(kwargs, None, error)
+            sent = await self._send_next(kwargs, None, error)
         else:
-            sent = await self._sent(kwargs, Reply(token_limit=found, error=error), error)
+            sent = await self._send_next(kwargs, Reply(token_limit=found, error=error), error)
         if self._effect is None:
             given_up: Exception | None = self._given_up
             self._given_up = given_up or error
@@ -121,14 +121,14 @@ class SteppedCall(WrappedFunction):
         """Record the usage of a reply, for ``trigger_tokens`` and ``prepare_tokens``."""
         learns = self.state.proactive or self.state.prepares
         if self._flow is not None and self._effect is not None and learns:
-            await self._advanced(Reply(raw=reply))
+            await self._advance(Reply(raw=reply))
             self.close()
 
     async def planned(self, kwargs: dict[str, Any], found: TokenLimit) -> CompactionPlan | None:
         """Return what ``again`` would fold, without calling a model. ``None`` if the call cannot be
         compacted.
         """
-        call = await self._begun(kwargs)
+        call = await self._begin(kwargs)
         if call is None:
             return None
         found = call.policy.calibrate(found)
@@ -165,7 +165,7 @@ class SteppedCall(WrappedFunction):
 
     # -- inside ------------------------------------------------------------------------------------
 
-    async def _begun(self, kwargs: dict[str, Any]) -> WrappedCall | None:
+    async def _begin(self, kwargs: dict[str, Any]) -> WrappedCall | None:
         """Read the call; return ``None`` if it cannot be compacted."""
         call = await self.reader.read(ASYNC, (), kwargs)
         if isinstance(call, str):
@@ -174,13 +174,13 @@ class SteppedCall(WrappedFunction):
         self._call = call
         return call
 
-    async def _sent(
+    async def _send_next(
         self, kwargs: dict[str, Any], outcome: Reply | None, refused: Exception | None = None
     ) -> dict[str, Any]:
         """Continue the flow to its next call, and return the arguments of that; ``kwargs`` if the
         flow has ended.
         """
-        self._effect = effect = await self._advanced(outcome, refused)
+        self._effect = effect = await self._advance(outcome, refused)
         if effect is None or self._call is None:
             return kwargs
         request = self._call.policy.request
@@ -188,9 +188,9 @@ class SteppedCall(WrappedFunction):
             size = request.format.size
             self.original_size = self.original_size or sum(map(size, request.original))
             self.sent_size = sum(map(size, effect.messages))
-        return self._replaced(kwargs, effect)
+        return self._replace_call(kwargs, effect)
 
-    async def _advanced(
+    async def _advance(
         self, outcome: Reply | None, refused: Exception | None = None
     ) -> Call | None:
         """Carry out the flow's effects, and return its next call; ``None`` if the flow has ended.
@@ -218,7 +218,7 @@ class SteppedCall(WrappedFunction):
             call.close(for_good=False)
         return found if isinstance(found, Call) else None
 
-    def _replaced(self, kwargs: dict[str, Any], effect: Call) -> dict[str, Any]:
+    def _replace_call(self, kwargs: dict[str, Any], effect: Call) -> dict[str, Any]:
         return self.binding.replace((), kwargs, list(effect.messages), effect.options)[1]
 
 

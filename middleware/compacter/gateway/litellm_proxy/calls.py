@@ -108,7 +108,7 @@ class ProxyCall:
         if headers and isinstance(hidden, dict):
             hidden["additional_headers"] = {**(hidden.get("additional_headers") or {}), **headers}
 
-    def unrouted(self, request: Mapping[str, Any]) -> dict[str, Any]:
+    def without_route(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Return the request as the client sent it, without what the router added, to be routed
         again.
         """
@@ -248,7 +248,7 @@ _MOST_HELD = 64
 """Largest number of chunks without content that are read before a stream is passed on."""
 
 
-async def refused_before_content(
+async def read_until_content(
     stream: Any, detect: Callable[[BaseException], TokenLimit | None]
 ) -> tuple[list[Any], Exception | None, TokenLimit | None]:
     """Read a stream up to its first content. Return the chunks read, the exception raised, and the

@@ -38,7 +38,7 @@ from compacter.gateway.litellm_proxy.calls import (
     metadata_of,
     name_of,
     of_group,
-    refused_before_content,
+    read_until_content,
     setting,
     targets,
     text_of,
@@ -90,12 +90,12 @@ class CompacterPlugin(CustomLogger):
     ) -> dict[str, Any]:
         """Give the request fallbacks to its own model group."""
         try:
-            return self._registered(user_api_key_dict, data, call_type)
+            return self._register_call(user_api_key_dict, data, call_type)
         except Exception as error:  # noqa: BLE001 - the request is sent as without the plug-in
             log.warning("compacter: a request was left alone: %s", type(error).__name__)
             return data
 
-    def _registered(
+    def _register_call(
         self, user_api_key_dict: Any, data: dict[str, Any], call_type: str
     ) -> dict[str, Any]:
         protocol = PROTOCOLS.get(call_type)
@@ -250,7 +250,7 @@ class CompacterPlugin(CustomLogger):
         _, state = self.settings.of(group, call.team, call.key)
         stream: Any = response
         while True:
-            held, error, found = await refused_before_content(stream, state.detect)
+            held, error, found = await read_until_content(stream, state.detect)
             if found is None:
                 break
             self.metrics.refused(group)
@@ -260,7 +260,7 @@ class CompacterPlugin(CustomLogger):
             )
             method = getattr(proxy_server.llm_router, call.protocol.method)
             try:
-                again = await method(**call.unrouted(request_data))
+                again = await method(**call.without_route(request_data))
             except Exception as failure:  # noqa: BLE001 - the client gets the refusal
                 log.debug("compacter: no further attempt: %s", type(failure).__name__)
                 break

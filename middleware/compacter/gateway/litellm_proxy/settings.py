@@ -101,10 +101,10 @@ class Settings:
         self._counts = counts
         self._preparations = Preparations()
         self._states: dict[tuple[tuple[str, str], ...], tuple[Switches, State]] = {}
-        self._made(_PATH, self._top)
+        self._make_state(_PATH, self._top)
         for kind in _BY:
             for name, table in self._by[kind].items():
-                self._made(f"{_PATH}.{kind}.{name}", {**self._top, **table})
+                self._make_state(f"{_PATH}.{kind}.{name}", {**self._top, **table})
 
     def of(
         self, group: str, team: tuple[str | None, ...], key: tuple[str | None, ...]
@@ -127,10 +127,10 @@ class Settings:
             table = dict(self._top)
             for kind, name in places:
                 table |= self._by[kind][name]
-            found = self._states.setdefault(places, self._made(_PATH, table))
+            found = self._states.setdefault(places, self._make_state(_PATH, table))
         return found
 
-    def _made(self, path: str, table: Mapping[str, Any]) -> tuple[Switches, State]:
+    def _make_state(self, path: str, table: Mapping[str, Any]) -> tuple[Switches, State]:
         own = {name: value for name, value in table.items() if name in Switches.model_fields}
         options = {name: value for name, value in table.items() if name not in own}
         for name in options:
@@ -143,7 +143,7 @@ class Settings:
                 raise ConfigurationError(
                     f"{path}.{name} {reason}; known settings: {', '.join(sorted(_KNOWN))}"
                 )
-        switches = _validated(path, Switches, own)
+        switches = _validate(path, Switches, own)
         summarizer = options.pop("summarizer", None)
         if summarizer is not None and (not isinstance(summarizer, str) or not summarizer.strip()):
             raise ConfigurationError(
@@ -205,7 +205,7 @@ def _memory(path: str, given: object) -> tuple[MemorySettings, Memory | None]:
         given = _memory_by_address(path, given)
     if given is False:
         return MemorySettings(), None
-    settings = _validated(path, MemorySettings, _mapping(path, given))
+    settings = _validate(path, MemorySettings, _mapping(path, given))
     if settings.redis is not None and settings.sqlite is not None:
         raise ConfigurationError(f"{path} takes redis or sqlite, not both")
     sources = settings.encryption or ()
@@ -232,7 +232,7 @@ def _memory(path: str, given: object) -> tuple[MemorySettings, Memory | None]:
     return settings, InProcessMemory()
 
 
-def _validated(path: str, model: type[Any], given: Mapping[str, Any]) -> Any:
+def _validate(path: str, model: type[Any], given: Mapping[str, Any]) -> Any:
     try:
         return model(**given)
     except ValidationError as error:

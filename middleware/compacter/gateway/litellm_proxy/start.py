@@ -29,10 +29,12 @@ def check_names(config: Mapping[str, Any], given: Mapping[str, Any]) -> None:
     groups = _groups(config)
     if not groups or (config.get("general_settings") or {}).get("store_model_in_db"):
         return
-    for path, name in _named(given):
+    for path, name in _name_groups(given):
         if not any(fnmatch.fnmatchcase(name, group) for group in groups):
             near = difflib.get_close_matches(name, groups, 1)
-            question = f"; did you mean {near[0]!r}?" if near else f"; known: {_listed(groups)}"
+            question = (
+                f"; did you mean {near[0]!r}?" if near else f"; known: {_list_groups(groups)}"
+            )
             raise ConfigurationError(f"{path}: there is no model group {name!r}{question}")
 
 
@@ -48,7 +50,7 @@ def _groups(config: Mapping[str, Any]) -> list[str]:
     return sorted({*groups, *(aliases if groups and isinstance(aliases, Mapping) else ())})
 
 
-def _named(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _name_groups(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield the model groups that the settings name, each with its path."""
     for name in given.get("model_groups") or ():
         yield f"{_PATH}.model_groups.{name}", str(name)
@@ -65,7 +67,7 @@ def _named(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield f"{path}.summarizer", writer
 
 
-def _listed(groups: list[str]) -> str:
+def _list_groups(groups: list[str]) -> str:
     most = 12
     more = f" and {len(groups) - most} more" if len(groups) > most else ""
     return f"{', '.join(groups[:most])}{more}"

@@ -68,13 +68,13 @@ def _written(body: Mapping[str, Any]) -> Iterator[bytes]:
         yield f"{before}{json.dumps(name)}: ".encode()
         before = ", "
         if isinstance(value, (list, tuple)):
-            yield from _listed(value)
+            yield from _list_items(value)
         else:
             yield json.dumps(value).encode()
     yield b"{}" if before == "{" else b"}"
 
 
-def _listed(items: Sequence[object]) -> Iterator[bytes]:
+def _list_items(items: Sequence[object]) -> Iterator[bytes]:
     before = "["
     for item in items:
         yield f"{before}{json.dumps(item)}".encode()

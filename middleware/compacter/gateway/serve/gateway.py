@@ -197,9 +197,11 @@ class _Request:
         body = await _arguments(raw, protocol) if len(raw) <= _LARGEST_BODY else None
         if body is None:
             return await self._passed_on(target, url, raw)
-        return await self.sender.waits_for(self._called(target, protocol, tail, url, raw, body))
+        return await self.sender.waits_for(
+            self._call_upstream(target, protocol, tail, url, raw, body)
+        )
 
-    async def _called(
+    async def _call_upstream(
         self,
         target: Target,
         protocol: Protocol,

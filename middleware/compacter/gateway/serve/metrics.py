@@ -74,8 +74,8 @@ def _head(name: str, text: str, kind: str) -> Iterator[str]:
 
 def _labels(upstream: str, model: str, **more: str) -> str:
     pairs = {"upstream": upstream, "model_group": model, **more}
-    return "{" + ",".join(f'{name}="{_escaped(value)}"' for name, value in pairs.items()) + "}"
+    return "{" + ",".join(f'{name}="{_escape(value)}"' for name, value in pairs.items()) + "}"
 
 
-def _escaped(value: str) -> str:
+def _escape(value: str) -> str:
     return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

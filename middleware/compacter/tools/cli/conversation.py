@@ -245,7 +245,7 @@ def write_compacted(
     check_writable(output, force=force)
     file = _read(path, number)
     console = remarks()
-    result = _compacted(console, file, model, budget, options)
+    result = _compact_file(console, file, model, budget, options)
     check = partial(check_written, file, result.messages, output)
     write_text(output, file.write(result.messages), force=force, check=check)
     if as_json:
@@ -256,7 +256,7 @@ def write_compacted(
     return 0 if result.fits else 1
 
 
-def _compacted(
+def _compact_file(
     console: Console,
     file: Transcript,
     model: str | None,

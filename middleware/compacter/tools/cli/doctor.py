@@ -140,7 +140,7 @@ def run(asked: Sequence[str], memories: Sequence[str], *, as_json: bool) -> int:
     return int(bad)
 
 
-def _installed(package: str) -> str:
+def _version_of(package: str) -> str:
     try:
         return version(package)
     except PackageNotFoundError:
@@ -148,12 +148,12 @@ def _installed(package: str) -> str:
 
 
 def _versions() -> Iterator[Finding]:
-    own = _installed("llm-compacter") or "not installed as a package"
+    own = _version_of("llm-compacter") or "not installed as a package"
     yield Finding(
         "compacter", "ok", (f"{own}, Python {platform.python_version()}, {platform.system()}")
     )
     for package in _PACKAGES:
-        found = _installed(package)
+        found = _version_of(package)
         if package == "litellm" and _BAD_LITELLM.match(found):
             yield Finding(package, "bad", f"{found} is a known bad release; install another one")
         elif found:
@@ -212,7 +212,7 @@ def _memories(named: Sequence[str]) -> Iterator[Finding]:
         shown = _without_password(address)
         begin = time.perf_counter()
         try:
-            words = _tried(address)
+            words = _try_address(address)
         except Exception as error:
             if isinstance(error, ConfigurationError) and sqlite_path(address) is None:
                 raise  # It is not an address: a mistake, as in ``compacter serve --memory``.
@@ -225,7 +225,7 @@ def _memories(named: Sequence[str]) -> Iterator[Finding]:
             )
 
 
-def _tried(address: str) -> str:
+def _try_address(address: str) -> str:
     file = sqlite_path(address)
     if file is not None and file != ":memory:" and not Path(file).exists():
         parent = Path(file).parent
@@ -280,7 +280,7 @@ def _methods() -> Iterator[Finding]:
         "google-genai": ("google.genai", lambda sdk: sdk.Client(api_key="none"), "google.genai"),
     }
     for package, (module, make, below) in makers.items():
-        if not _installed(package):
+        if not _version_of(package):
             continue
         try:
             with warnings.catch_warnings():

@@ -64,7 +64,7 @@ def run(
         console.print(
             f"left out, as they fit into the window: {short} of {len(files)}", style="yellow"
         )
-    scores = sorted(_played(console, traces, settings), key=lambda score: score.rank)
+    scores = sorted(_play(console, traces, settings), key=lambda score: score.rank)
     if as_json:
         print_json(_as_data(scores, traces))
     else:
@@ -152,7 +152,7 @@ def _traces(
     return found, len(files) - len(found)
 
 
-def _played(console: Console, traces: Sequence[Trace], settings: Sequence[Setting]) -> list[Score]:
+def _play(console: Console, traces: Sequence[Trace], settings: Sequence[Setting]) -> list[Score]:
     bars = (
         TextColumn("{task.description}"),
         BarColumn(),

@@ -59,7 +59,7 @@ def run(
         as_json: Whether to print JSON instead of text.
         verbose: Whether to print also the rows of the table that decided.
     """
-    given = _given(text)
+    given = _input_text(text)
     if not given.strip():
         raise MistakeError(
             "there is no text to explain; pass it in quotes, name a file, or pipe it in"
@@ -72,7 +72,7 @@ def run(
     return 0 if verdict.kind == "token limit" else 1
 
 
-def _given(text: str | None) -> str:
+def _input_text(text: str | None) -> str:
     if text is None or text == STDIN:
         return read_text(STDIN)
     # An existing file is read. A string that cannot be a file name (too long, line breaks) is an
@@ -93,7 +93,7 @@ def judge(text: str, *, status: int | None = None, code: str | None = None) -> V
     except (ValueError, RecursionError):
         data = None
     if isinstance(data, dict):
-        verdict = explain(_serialised(data, status, code))
+        verdict = explain(_read_serialised(data, status, code))
         if verdict.kind != "nothing" or isinstance(data.get("message"), str):
             return verdict
     if "Traceback (most recent call last)" in text or _CHAINED.search(text):
@@ -116,7 +116,7 @@ def _error(name: str, text: str, **attributes: object) -> Exception:
     return error
 
 
-def _serialised(
+def _read_serialised(
     data: dict[str, Any], status: int | None, code: str | None, depth: int = 0
 ) -> Exception:
     """Return the exception for an error that a logger or another language wrote as JSON, with its
@@ -146,13 +146,13 @@ def _serialised(
         return error
     for key in _LINKS:
         if isinstance(data.get(key), dict):
-            error.__cause__ = _serialised(data[key], None, None, depth + 1)
+            error.__cause__ = _read_serialised(data[key], None, None, depth + 1)
     last = error
     for key in _SEVERAL:
         for link in data[key] if isinstance(data.get(key), list) else ():
             if not isinstance(link, dict):
                 continue
-            found = _serialised(link, None, None, depth + 1)
+            found = _read_serialised(link, None, None, depth + 1)
             # ``via`` names the attribute that a listed error was found in; without it, the list's
             # own key counts.
             via = str(link.get("via") or key)

@@ -95,7 +95,7 @@ def from_text(name: str, text: str) -> list[Transcript]:
     """
     if not text.strip():
         raise MistakeError(f"{name} is empty")
-    data, lines, broken = _parsed(name, text)
+    data, lines, broken = _parse(name, text)
     found = (
         _from_lines(name, data, broken)
         if lines
@@ -191,7 +191,7 @@ def _counts(file: Transcript, messages: Sequence[Message]) -> dict[str, int]:
     return {"messages": len(messages), **kinds}
 
 
-def _parsed(name: str, text: str) -> tuple[Any, bool, list[str]]:
+def _parse(name: str, text: str) -> tuple[Any, bool, list[str]]:
     """Return the data of a text, whether it had one JSON value a line, and what is wrong with lines
     that are not JSON.
     """
@@ -223,7 +223,7 @@ def _from_document(name: str, data: Any, indent: int | None) -> list[Transcript]
     if session is not None:
         return [_session(name, session)]
     if isinstance(data, dict):
-        one = _from_request(name, data, _dumped(indent))
+        one = _from_request(name, data, _dumper(indent))
         if one is not None:
             return [one]
         # One message: a file of a message a line, of which a compaction left one.
@@ -231,12 +231,12 @@ def _from_document(name: str, data: Any, indent: int | None) -> list[Transcript]
     if not isinstance(data, list):
         return []
     if any(_messages_of(each) for each in data if isinstance(each, dict)):
-        return _several(name, data, _dumped(indent))
+        return _several(name, data, _dumper(indent))
     session = sessions.from_lines(data)
     if session is not None:
         return [_session(name, session)]
     if _is_history(data):
-        return [Transcript(name, data, None, lambda messages: _dumped(indent)(list(messages)))]
+        return [Transcript(name, data, None, lambda messages: _dumper(indent)(list(messages)))]
     return []
 
 
@@ -250,10 +250,10 @@ def _from_lines(name: str, values: list[Any], broken: list[str]) -> list[Transcr
     if any(isinstance(each, list) and _is_history(each) for each in values) or any(
         _messages_of(each) for each in values if isinstance(each, dict)
     ):
-        return _several(name, values, _dumped(None))
+        return _several(name, values, _dumper(None))
     if _is_history(values):
         return [
-            Transcript(name, values, None, lambda messages: "".join(map(_dumped(None), messages)))
+            Transcript(name, values, None, lambda messages: "".join(map(_dumper(None), messages)))
         ]
     return []
 
@@ -292,7 +292,7 @@ def _from_request(
     known = stated if stated in FORMATS else None
 
     def write(new: Sequence[Message]) -> str:
-        return dump(_replaced(record, path, list(new)))
+        return dump(_replace_messages(record, path, list(new)))
 
     identity = next(
         (str(record[key]) for key in ("id", "name") if isinstance(record.get(key), (str, int))), ""
@@ -312,11 +312,14 @@ def _messages_of(record: dict[str, Any]) -> tuple[tuple[str, ...], list[Any]] | 
     return None
 
 
-def _replaced(
+def _replace_messages(
     record: dict[str, Any], path: tuple[str, ...], messages: list[Message]
 ) -> dict[str, Any]:
     first, *rest = path
-    return {**record, first: _replaced(record[first], tuple(rest), messages) if rest else messages}
+    return {
+        **record,
+        first: _replace_messages(record[first], tuple(rest), messages) if rest else messages,
+    }
 
 
 def _is_history(values: list[Any]) -> bool:
@@ -328,7 +331,7 @@ def _is_history(values: list[Any]) -> bool:
     )
 
 
-def _dumped(indent: int | None) -> Callable[[Any], str]:
+def _dumper(indent: int | None) -> Callable[[Any], str]:
     return lambda value: json_text(value, indent) + "\n"
 
 

@@ -73,7 +73,7 @@ class JsonLines:
         self.texts = texts
         self._lock = Lock()
         try:
-            os.close(self._opened())
+            os.close(self._open_file())
         except (OSError, ValueError) as error:
             raise ConfigurationError(f"JsonLines cannot write {str(path)!r}: {error}") from error
 
@@ -84,7 +84,7 @@ class JsonLines:
         )
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _made, (self.path, self.max_bytes, self.backups, self.texts)
+        return _make_json_lines, (self.path, self.max_bytes, self.backups, self.texts)
 
     def __call__(self, event: Event) -> None:
         """Append ``event``. Raises ``OSError`` if it cannot be written, which a
@@ -94,18 +94,18 @@ class JsonLines:
         line = json.dumps({"event": type(event).__name__, "time": round(time.time(), 3), **fields})
         data = line.encode() + b"\n"
         with self._lock, self._exclusive():
-            file = self._opened()
+            file = self._open_file()
             try:
                 if 0 < os.fstat(file).st_size > self.max_bytes - len(data):
                     os.close(file)
                     self._rotate()
-                    file = self._opened()
+                    file = self._open_file()
                 while data:  # A nearly full disk may accept only a part.
                     data = data[os.write(file, data) :]
             finally:
                 os.close(file)
 
-    def _opened(self) -> int:
+    def _open_file(self) -> int:
         # Not kept open: another process may have renamed it.
         return os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
 
@@ -138,5 +138,5 @@ class JsonLines:
             self.path.unlink(missing_ok=True)
 
 
-def _made(path: Path, max_bytes: int, backups: int, texts: bool) -> JsonLines:  # noqa: FBT001 - as pickle calls it
+def _make_json_lines(path: Path, max_bytes: int, backups: int, texts: bool) -> JsonLines:  # noqa: FBT001 - as pickle calls it
     return JsonLines(path, max_bytes=max_bytes, backups=backups, texts=texts)

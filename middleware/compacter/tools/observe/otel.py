@@ -126,13 +126,13 @@ class OpenTelemetry:
         ):
             self._counters["refusals"].add(1, _attributes(event, only=("model",)))
         if isinstance(event, CompactionEvent):
-            self._compacted(event, few)
+            self._record_compaction(event, few)
         else:
             trace.get_current_span().add_event(
                 f"compacter.{type(event).__name__}", _attributes(event)
             )
 
-    def _compacted(self, event: CompactionEvent, few: Attributes) -> None:
+    def _record_compaction(self, event: CompactionEvent, few: Attributes) -> None:
         self._duration.record(event.duration, few)
         self._size.record(event.original_data_size, {**few, "compacter.stage": "before"})
         self._size.record(event.compacted_data_size, {**few, "compacter.stage": "after"})

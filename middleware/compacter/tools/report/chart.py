@@ -24,7 +24,7 @@ def sawtooth(story: Story, key: str) -> str:
         story: The conversation.
         key: Id that is unique in the page.
     """
-    teeth = _thinned(story.folds)
+    teeth = _thin_out(story.folds)
     if not teeth:
         return ""
     top = _round_up(max([*(before for before, _ in teeth), story.window or 0]))
@@ -111,7 +111,7 @@ def share_bar(fold: Fold) -> str:
     )
 
 
-def _thinned(folds: list[Fold]) -> list[tuple[int, int]]:
+def _thin_out(folds: list[Fold]) -> list[tuple[int, int]]:
     """Return the sizes before and after each fold, combined to at most ``_MOST_TEETH`` pairs."""
     each = -(-len(folds) // _MOST_TEETH) or 1
     groups = (folds[start : start + each] for start in range(0, len(folds), each))

@@ -109,15 +109,13 @@ def linked(
                 made.append((following, 0, form.made(message, like)))
         ordered = sorted([*made[::-1], *placed], key=lambda each: each[:2])
         return "".join(
-            _jsonl(
-                _relinked([line for _, _, line in ordered], form, {id(line) for *_, line in made})
-            )
+            _jsonl(_relink([line for _, _, line in ordered], form, {id(line) for *_, line in made}))
         )
 
     return Session(form.agent, form.wire_format, messages, write, identity, unknown)
 
 
-def _relinked(lines: list[Line], form: Form, new: set[int]) -> list[Line]:
+def _relink(lines: list[Line], form: Form, new: set[int]) -> list[Line]:
     """Return the lines with existing parents: the line before if the parent was removed, or a new
     line after it.
     """
