@@ -109,7 +109,7 @@ def read_job(
     form = get_format(wire_format or recognise(held))
     held = tuple(strip(held, form)) or held
     calibration = state.calibration(model)
-    by_history = _pinned_by(messages)
+    by_history = _find_pinned_by(messages)
     rules = state.options.with_declared(getattr(messages, "rules", ()))
     return Job(
         conversation=Conversation.of(
@@ -141,7 +141,7 @@ def check_pairs(job: Job) -> None:
         )
 
 
-def _pinned_by(messages: object) -> frozenset[int]:
+def _find_pinned_by(messages: object) -> frozenset[int]:
     """Return the ids of the messages pinned in a ``History``; an empty set for a plain list."""
     ids: Callable[[], frozenset[int]] = getattr(messages, "pinned_ids", frozenset)
     return ids()

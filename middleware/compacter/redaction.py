@@ -112,9 +112,9 @@ class Redaction:
         clean = self._strings(value, label, depth)
         if clean != value or not isinstance(value, str) or not _LABEL.search(label):
             return clean
-        return self._labelled(value, label)
+        return self._redact_labelled(value, label)
 
-    def _labelled(self, text: str, label: str) -> str:
+    def _redact_labelled(self, text: str, label: str) -> str:
         """Return ``text`` redacted as the value of a label."""
         if len(text) > _LONGEST_VALUE:
             return text
@@ -129,7 +129,7 @@ class Redaction:
             return text
         clean = self._redact_text(text, depth - 1)
         if label and clean == text:
-            return self._labelled(text, label)  # A password with a quote in it.
+            return self._redact_labelled(text, label)  # A password with a quote in it.
         return clean
 
 

@@ -60,11 +60,11 @@ class Responses(Binding):
         facts = Binding.read(self, args, kwargs)
         for name in ("previous_response_id", "conversation"):
             if facts.named.get(name):
-                return replace(facts, elsewhere=_kept_by_server(name))
+                return replace(facts, elsewhere=_tell_kept_by_server(name))
         return facts
 
 
-def _kept_by_server(name: str) -> str:
+def _tell_kept_by_server(name: str) -> str:
     """Return the sentence, without its first word's capital, on what helps a call with this
     argument.
     """
@@ -312,7 +312,7 @@ def _given_up(refused: Reply, note: str) -> Any:
     """Raise the refusal's exception with a note, or return the refusal if it is a reply."""
     if refused.error is None:
         return refused.raw
-    add_note(refused.error, f"compacter {note}; {_kept_by_server('previous_response_id')}")
+    add_note(refused.error, f"compacter {note}; {_tell_kept_by_server('previous_response_id')}")
     raise refused.error from None
 
 

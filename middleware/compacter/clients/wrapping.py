@@ -108,7 +108,7 @@ def _wrap_once(
     if isinstance(own, FunctionType):
         calls = wrap_function(
             state,
-            _called_on(target, own),
+            _call_on(target, own),
             replace(binding, positional=("self", *binding.positional)),
             asynchronous=inspect.iscoroutinefunction(own),
         )
@@ -131,7 +131,7 @@ def _adapt(state: State, target: Any) -> Any:
     if inspect.isfunction(target) and str(target.__module__).partition(".")[0] == "litellm":
         return _adapter("clients.litellm").wrap_named(state, target)
     if isinstance(target, MethodType):
-        return _adapted_method(state, target)
+        return _adapt_method(state, target)
     name = next(filter(None, map(_client_of, type(target).__mro__)), None)
     if name is None:
         return None
@@ -145,7 +145,7 @@ def _adapt(state: State, target: Any) -> Any:
     return wrap_model(state, target, name.removeprefix("frameworks."))
 
 
-def _adapted_method(state: State, target: MethodType) -> Any:
+def _adapt_method(state: State, target: MethodType) -> Any:
     """Do the same as ``_adapt`` for a method of a client or one of its resources."""
     owner = target.__self__
     name = next(filter(None, map(_resource_of, type(owner).__mro__)), None)
@@ -233,7 +233,7 @@ def _wrap_instructor(state: State, instructor: T) -> T:
     return wrapped
 
 
-def _called_on(target: object, method: FunctionType) -> Any:
+def _call_on(target: object, method: FunctionType) -> Any:
     """Return the method, called on the original, so that attributes it changes (such as a counter)
     change there.
     """

@@ -219,7 +219,7 @@ def _sizes(task: CompactionTask) -> Sizes:
     allowed = room(task)
     most = allowed
     if task.target is None or task.plan.trigger != "manual":
-        divided = _divided(task)
+        divided = _divide(task)
         if divided is not None:
             most = divided
         elif task.window is None:
@@ -239,7 +239,7 @@ def _sizes(task: CompactionTask) -> Sizes:
     )
 
 
-def _divided(task: CompactionTask) -> int | None:
+def _divide(task: CompactionTask) -> int | None:
     """Return the largest size of an agent's summary, in characters; ``None`` for a chat, and where
     no target is known.
     """
@@ -270,7 +270,7 @@ def extract(task: CompactionTask) -> Summary:
         # A summary that fills the window would make the very next message too long again.
         head = task.plan.head_size
         planned = reserve(task.options, task.window, head, task.chars_per_token) - FRAME
-        most = _divided(task) or min(planned, max(head // _HEAD_SHARE, 200))
+        most = _divide(task) or min(planned, max(head // _HEAD_SHARE, 200))
     return quote(_head(task, task.entries()), allowed, most)
 
 

@@ -170,7 +170,7 @@ class Circuit(ForkAware):
         stuck.add(done)
         if done.done():
             stuck.discard(done)
-        raise self._given_up(seconds)
+        raise self._give_up(seconds)
 
     async def answer_within(self, seconds: float, operation: Coroutine[Any, Any, T]) -> T:
         """As ``within``, for an operation in this event loop of asyncio, which is cancelled after
@@ -189,11 +189,11 @@ class Circuit(ForkAware):
                 if task.done():
                     return task.result()
                 if patience.is_over(time.monotonic() - began):
-                    raise self._given_up(seconds)
+                    raise self._give_up(seconds)
         finally:
             task.cancel()
 
-    def _given_up(self, seconds: float) -> MemoryUnavailable:
+    def _give_up(self, seconds: float) -> MemoryUnavailable:
         error = MemoryUnavailable(f"{self._name} did not answer within {seconds:g} seconds")
         self.fail(error)
         return error

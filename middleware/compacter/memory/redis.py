@@ -243,7 +243,7 @@ class RedisMemory(StoringMemory):
         async def give_back() -> None:
             await use(partial(self._unlock, lock))
 
-        renew = partial(self._timed, partial(self._renew, lock, lease))
+        renew = partial(self._time_out, partial(self._renew, lock, lease))
         return kind(seconds, renew, give_back, ASYNC.beside, lease)
 
     async def _renew(self, lock: Any, seconds: float, io: IO, _: object) -> bool:  # noqa: ANN401 - as above
@@ -269,7 +269,7 @@ class RedisMemory(StoringMemory):
         """
         if self._thread is not None:
             self._circuit.check()
-            return self._thread.wait_for(partial(self._timed, work))
+            return self._thread.wait_for(partial(self._time_out, work))
         client = self._sync_client()
         self._circuit.check()
         try:
@@ -286,10 +286,10 @@ class RedisMemory(StoringMemory):
         """As ``_use``, but asynchronous."""
         self._circuit.check()
         if self._thread is not None:
-            return await self._thread.wait_async(partial(self._timed, work))
-        return await self._timed(work, self._async_client)
+            return await self._thread.wait_async(partial(self._time_out, work))
+        return await self._time_out(work, self._async_client)
 
-    async def _timed(
+    async def _time_out(
         self,
         work: Callable[[IO, Any], Coroutine[Any, Any, T]],
         client: Any = None,  # noqa: ANN401 - as above

@@ -111,14 +111,14 @@ def without_quotes(record: Record) -> Record | None:
     """
     literals: list[StoredMessage] = []
     for literal in record.literals:
-        message = _unquoted(literal.message)
+        message = _without_quotes(literal.message)
         if message is None:
             return None
         literals.append(replace(literal, message=message))
     return replace(record, literals=tuple(literals))
 
 
-def _unquoted(value: Json) -> Json:
+def _without_quotes(value: Json) -> Json:
     """Return a copy without quoted lines of the summaries in it; ``None`` if nothing would be left
     of one.
     """
@@ -128,11 +128,11 @@ def _unquoted(value: Json) -> Json:
             return value
         return summary_message.compose(replace(summary, quoted="")) if summary.story else None
     if isinstance(value, dict):
-        inner = {key: _unquoted(item) for key, item in value.items()}
+        inner = {key: _without_quotes(item) for key, item in value.items()}
         lost = any(item is None and value[key] is not None for key, item in inner.items())
         return None if lost else inner
     if isinstance(value, (list, tuple)):
-        items = [_unquoted(item) for item in value]
+        items = [_without_quotes(item) for item in value]
         lost = any(new is None and old is not None for new, old in zip(items, value, strict=True))
         return None if lost else items
     return value

@@ -99,7 +99,7 @@ def _uses(parts: Sequence[Part], earlier: Sequence[str]) -> dict[str, _Use]:
     for place, (tool, part) in enumerate(named(parts), began):
         if part.kind == "call":
             touched = list[_Use]()
-            names, verb = _touched(part.text)
+            names, verb = _find_touched(part.text)
             did = f"{tool} ({verb})" if verb else tool
             for name in names:
                 use = uses.setdefault(name, _Use())
@@ -117,7 +117,7 @@ def _uses(parts: Sequence[Part], earlier: Sequence[str]) -> dict[str, _Use]:
     return uses
 
 
-def _touched(text: str) -> tuple[list[str], str]:
+def _find_touched(text: str) -> tuple[list[str], str]:
     """Return the names of files and addresses among the arguments of a call, and the word that says
     what it does, such as ``view`` or ``create``; an empty text if there is none.
     """

@@ -53,7 +53,7 @@ def _talk(about: str) -> list[dict[str, str]]:
     ]
 
 
-def _compacted_messages(history: Sequence[Any], about: str) -> list[Any]:
+def _with_summary(history: Sequence[Any], about: str) -> list[Any]:
     return [{"role": "user", "content": f"Summary of {about}."}, *history[5:]]
 
 
@@ -270,22 +270,18 @@ class MemoryConformance:
             history = _talk("trains")
             run(
                 writing.remember(
-                    scope, _FORMAT, history, _compacted_messages(history, f"trains in {scope}")
+                    scope, _FORMAT, history, _with_summary(history, f"trains in {scope}")
                 )
             )
         assert [run(reading.view(scope, _FORMAT, _talk("trains"))) for scope in _SCOPES] == [
-            _compacted_messages(_talk("trains"), f"trains in {scope}") for scope in _SCOPES
+            _with_summary(_talk("trains"), f"trains in {scope}") for scope in _SCOPES
         ]
         assert run(reading.view(_SCOPES[0], _FORMAT, _talk("ships"))) is None
         assert run(reading.view("m\0server three", _FORMAT, _talk("trains"))) is None
 
     def test_what_was_folded_is_not_stored(self, memory: Memory, other: Memory) -> None:
         history = _talk("a secret garden")
-        run(
-            Matcher(memory).remember(
-                "s", _FORMAT, history, _compacted_messages(history, "a garden")
-            )
-        )
+        run(Matcher(memory).remember("s", _FORMAT, history, _with_summary(history, "a garden")))
         view = run(Matcher(other).view("s", _FORMAT, history))
         assert view is not None
         for found in other.find([view.record.partition(":")[0]]):

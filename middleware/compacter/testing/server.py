@@ -75,7 +75,7 @@ class ScriptedServer:
         """
         from openai import OpenAI
 
-        return self._closed_with_it(OpenAI(**self._openai(options)))
+        return self._close_with_it(OpenAI(**self._openai(options)))
 
     def async_openai(self, **options: Any) -> AsyncOpenAI:
         """As `openai`, but asynchronous; close the client in your own event loop."""
@@ -92,7 +92,7 @@ class ScriptedServer:
         """
         from anthropic import Anthropic
 
-        return self._closed_with_it(Anthropic(**self._anthropic(options)))
+        return self._close_with_it(Anthropic(**self._anthropic(options)))
 
     def async_anthropic(self, **options: Any) -> AsyncAnthropic:
         """As `anthropic`, but asynchronous; close the client in your own event loop."""
@@ -106,7 +106,7 @@ class ScriptedServer:
     def _anthropic(self, options: dict[str, Any]) -> dict[str, Any]:
         return {"base_url": self.url, "api_key": "scripted", "max_retries": 0, **options}
 
-    def _closed_with_it(self, client: C) -> C:
+    def _close_with_it(self, client: C) -> C:
         self._clients.append(client)
         return client
 

@@ -155,11 +155,11 @@ def _prune(value: object, longest: int, items: int) -> object:
         return value if len(value) <= longest + _LEFT_OUT_SIZE else _words(value, longest)
     if isinstance(value, dict):
         kept = list(value.items())
-        left = len(kept) - items * 2 + _left_before(value.get("…"))
+        left = len(kept) - items * 2 + _count_left_before(value.get("…"))
         pruned = {key: _prune(inner, longest, items) for key, inner in kept[: items * 2]}
         return {**pruned, "…": f"{left} more entries left out"} if left > 0 else pruned
     if isinstance(value, list) and len(value) > items * 2:
-        left = len(value) - items * 2 + sum(map(_left_before, value[items:-items]))
+        left = len(value) - items * 2 + sum(map(_count_left_before, value[items:-items]))
         ends = [_prune(inner, longest, items) for inner in (*value[:items], *value[-items:])]
         return [*ends[:items], f"[…{left} more items left out…]", *ends[items:]]
     if isinstance(value, list):
@@ -167,7 +167,7 @@ def _prune(value: object, longest: int, items: int) -> object:
     return value
 
 
-def _left_before(item: object) -> int:
+def _count_left_before(item: object) -> int:
     """Return the number of items for which a member of a value stands, beside itself; 0 for any
     other member.
     """

@@ -282,7 +282,7 @@ class CompacterPlugin(CustomLogger):
         """Record a reply's usage."""
         call = self._call_of(request_data)
         if call is not None and call.call_type == call_type and not request_data.get("stream"):
-            await self._answered(call, request_data, response)
+            await self._note_answer(call, request_data, response)
 
     async def async_post_call_response_headers_hook(
         self,
@@ -317,7 +317,7 @@ class CompacterPlugin(CustomLogger):
         call = self._call_of(request)
         if call is not None:
             if kwargs.get("stream"):
-                await self._answered(call, request, response_obj)
+                await self._note_answer(call, request, response_obj)
             call.end()
 
     async def async_post_call_failure_hook(
@@ -334,7 +334,9 @@ class CompacterPlugin(CustomLogger):
 
     # -- inside ------------------------------------------------------------------------------------
 
-    async def _answered(self, call: ProxyCall, request: Mapping[str, Any], reply: object) -> None:
+    async def _note_answer(
+        self, call: ProxyCall, request: Mapping[str, Any], reply: object
+    ) -> None:
         group = group_of(call, request)
         stepped = call.by_group.get(group)
         if stepped is None:

@@ -89,10 +89,10 @@ class Board:
     def add(self, name: str, upstream: str, model: str | None, amount: float = 1) -> None:
         """Add to a counter of ``figures.COUNTERS``."""
         with self.lock:
-            place = name, upstream, self._counted_as(model)
+            place = name, upstream, self._name_to_count(model)
             self.counted[place] = self.counted.get(place, 0) + amount
 
-    def _counted_as(self, model: str | None) -> str:
+    def _name_to_count(self, model: str | None) -> str:
         shown = _name(model) or ""
         if len(self._models) < _MODELS:
             self._models.add(shown)
@@ -100,7 +100,7 @@ class Board:
 
     def _took(self, upstream: str, model: str | None, seconds: float) -> None:
         with self.lock:
-            place = upstream, self._counted_as(model)
+            place = upstream, self._name_to_count(model)
             counts = self.seconds.setdefault(place, [0] * (len(BUCKETS) + 1))
             counts[bisect_left(BUCKETS, seconds)] += 1
             self.spent[place] = self.spent.get(place, 0.0) + seconds

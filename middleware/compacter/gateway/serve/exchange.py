@@ -69,14 +69,14 @@ class Exchange:
         if self._is_original(body):
             return await self._answer("POST", self._url, self._headers, self._raw)
         content = await write(body, len(self._raw))
-        return await self._answer("POST", self._url, self._changed_headers(body), content)
+        return await self._answer("POST", self._url, self._change_headers(body), content)
 
     async def summary(self, /, **body: Any) -> Mapping[str, Any]:
         """Send a body that asks for a summary, and return the reply."""
         if self._summarizer is not None and self._summary_url == self._url:
             body["model"] = self._summarizer
         content = await write(body, len(self._raw))
-        headers = self._changed_headers(body)
+        headers = self._change_headers(body)
         url = self._summary_url
         reply = await self._answer("POST", url, headers, content, watch_events)
         return self._protocol.reply(reply)
@@ -101,13 +101,13 @@ class Exchange:
         body |= {name: value for name, value in given.items() if value is not None}
         content = await write(body, 0)
         return await self._answer(
-            "POST", self._beside("compact"), self._changed_headers(body), content
+            "POST", self._beside("compact"), self._change_headers(body), content
         )
 
     async def retrieve(self, response_id: str, /) -> Answer:
         """``responses.retrieve``: fetch a stored response."""
         return await self._answer(
-            "GET", self._beside(quote(response_id, safe="")), self._changed_headers({}), None
+            "GET", self._beside(quote(response_id, safe="")), self._change_headers({}), None
         )
 
     def _beside(self, name: str) -> httpx.URL:
@@ -136,7 +136,7 @@ class Exchange:
             and all(body[name] is original[name] for name in others)
         )
 
-    def _changed_headers(self, body: Mapping[str, Any]) -> list[tuple[bytes, bytes]]:
+    def _change_headers(self, body: Mapping[str, Any]) -> list[tuple[bytes, bytes]]:
         headers = [(name, value) for name, value in self._headers if name not in _BODY_HEADERS]
         if not body.get("stream"):
             headers = [

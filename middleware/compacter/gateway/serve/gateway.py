@@ -177,13 +177,13 @@ class _Request:
         url = target.upstream.url(tail, self._query)
         protocol = protocol_of(self.scope["method"], tail)
         if protocol is None or value_of(self._headers, b"content-encoding"):
-            return await self._passed_on(target, url, b"")
+            return await self._pass_on(target, url, b"")
         if protocol.aws and target.signer is None and is_signed(self._headers):
             self._board.say_once(
                 "a request that is signed for AWS cannot be changed, and was passed on; "
                 "see --aws-region, or use an API key"
             )
-            return await self._passed_on(target, url, b"")
+            return await self._pass_on(target, url, b"")
         held = bytearray()
         try:
             async with asyncio.timeout(self._setup.limits.body_timeout):
@@ -196,7 +196,7 @@ class _Request:
         raw = bytes(held)
         body = await _arguments(raw, protocol) if len(raw) <= _LARGEST_BODY else None
         if body is None:
-            return await self._passed_on(target, url, raw)
+            return await self._pass_on(target, url, raw)
         return await self.sender.waits_for(
             self._call_upstream(target, protocol, tail, url, raw, body)
         )
@@ -221,7 +221,7 @@ class _Request:
             return refused.answer
         return answer
 
-    async def _passed_on(self, target: Target, url: httpx.URL, held: bytes) -> Answer:
+    async def _pass_on(self, target: Target, url: httpx.URL, held: bytes) -> Answer:
         """Return the response to a request that is not inspected; ``held`` is the part of its body
         that was read.
         """

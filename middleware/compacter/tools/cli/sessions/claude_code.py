@@ -43,7 +43,7 @@ def is_sign(line: Line) -> bool:
 
 def read(lines: list[Line]) -> Session:
     """Return the session in these lines."""
-    left = _left_branches(lines)
+    left = _find_left_branches(lines)
     start = max((index for index, line in enumerate(lines) if _is_boundary(line)), default=-1)
     messages: list[Message] = []
     sources: list[list[int]] = []
@@ -108,7 +108,7 @@ def _has_only_results(content: object) -> bool:
     )
 
 
-def _left_branches(lines: list[Line]) -> set[int]:
+def _find_left_branches(lines: list[Line]) -> set[int]:
     """Return the indexes of lines in abandoned branches: a later message of the user has the same
     parent.
     """

@@ -62,7 +62,7 @@ def read(data: object) -> Session | None:
             elif not places or index != places[-1]:
                 said.append(stored[index])
             if changed is not None:
-                said[-1] = _changed(said[-1], message)
+                said[-1] = _change(said[-1], message)
             places.append(index)
             following = said[-1]
         return json_text({**data, "messages": said[::-1]}, indent=2) + "\n"
@@ -166,7 +166,7 @@ def _place_of(message: Message, stored: list[Line]) -> int | None:
     return None
 
 
-def _changed(each: Line, message: Message) -> Line:
+def _change(each: Line, message: Message) -> Line:
     """Return a stored message with the text, or the result of a call, that ``message`` has."""
     text = message.get("content") or ""
     parts: list[Line] = []

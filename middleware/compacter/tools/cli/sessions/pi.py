@@ -43,7 +43,7 @@ def is_sign(line: Line) -> bool:
 
 def read(lines: list[Line]) -> Session:
     """Return the session in these lines."""
-    lines = _migrated(lines)
+    lines = _migrate(lines)
     path = _path(lines)
     compaction = next((at for at in reversed(path) if lines[at].get("type") == "compaction"), None)
     if compaction is not None:
@@ -82,15 +82,15 @@ def read(lines: list[Line]) -> Session:
 # -- migration -------------------------------------------------------------------------------------
 
 
-def _migrated(lines: list[Line]) -> list[Line]:
+def _migrate(lines: list[Line]) -> list[Line]:
     """Return the lines in the present form."""
     stated = next((line.get("version") for line in lines if line.get("type") == "session"), None)
     version = stated if isinstance(stated, int) else 1
     if not _has_links(lines, version):
         lines = _with_links(lines)
     if version < _VERSION:
-        lines = [_renamed(line) for line in lines]
-    names = _unused_names(lines)
+        lines = [_rename(line) for line in lines]
+    names = _make_names(lines)
     return [_with_names(line, names) for line in lines]
 
 
@@ -104,7 +104,7 @@ def _has_links(lines: list[Line], version: int) -> bool:
 
 def _with_links(lines: list[Line]) -> list[Line]:
     """Return the lines, each entry linked to the one before it."""
-    names = _unused_names(lines)
+    names = _make_names(lines)
     taken: set[str] = set()
     ids: list[str] = []
     for line in lines:
@@ -145,7 +145,7 @@ def _first_entry(lines: list[Line], index: object) -> int | None:
     return next((at for at in later if lines[at].get("type") != "session"), None)
 
 
-def _unused_names(lines: list[Line]) -> Iterator[str]:
+def _make_names(lines: list[Line]) -> Iterator[str]:
     """Yield ids as pi's, of eight hexadecimal digits, that no line has."""
     taken = {str(line.get("id")) for line in lines}
     number = 0
@@ -156,7 +156,7 @@ def _unused_names(lines: list[Line]) -> Iterator[str]:
             yield name
 
 
-def _renamed(line: Line) -> Line:
+def _rename(line: Line) -> Line:
     """Return a line with the third form's names."""
     if line.get("type") == "session":
         return {**line, "version": _VERSION}
