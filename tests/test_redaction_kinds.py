@@ -112,7 +112,7 @@ SECRETS = {
         ('{"auth": ["ada", "bluewhalefish"]}', "bluewhalefish"),
         ("auth=('ada', 'bluewhalefish')", "bluewhalefish"),
         ("_auth = YWRhOmh1bnRlcjIy", "YWRhOmh1bnRlcjIy"),
-        ("//registry.npmjs.org/:_authToken=abcdefabcdefabcdefab", "abcdefabcdefabcdefab"),
+        ("//registry.example.org/:_authToken=abcdefabcdefabcdefab", "abcdefabcdefabcdefab"),
         ('{"registry":{"auth":{"password":"periwinkle"}}}', "periwinkle"),
         ('{"a":{"b":{"auth":"bWVvdzptZW93bWVvdw=="}}}', "bWVvdzptZW93"),
         ("'auth': 'bWVvdzptZW93bWVvdw=='", "bWVvdzptZW93"),

@@ -187,8 +187,9 @@ def test_quotes_that_are_put_into_an_old_message_are_taken_out_again(place: int)
     program, _, history = known()
     while history[place]["role"] != "user":
         place += 1
-    history[place]["content"] = QUOTES
-    assert QUOTES not in [message["content"] for message in program.sends(history)]
+    own = {"type": "text", "text": history[place]["content"]}
+    history[place]["content"] = [{"type": "text", "text": QUOTES}, own]
+    assert QUOTES not in str([message["content"] for message in program.sends(history)])
 
 
 def test_what_was_seen_is_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -252,7 +252,10 @@ def _hint(target: object) -> str:
         return "it is the result of a call, so wrap the function"
     if any(map(_resource_of, type(target).__mro__)):
         return "it is a part of a client, so wrap the client, or one of its methods"
-    return "pass a function that takes messages, or the client of an SDK"
+    return (
+        "pass a client of openai, anthropic, google.genai, bedrock-runtime or litellm, or a "
+        "function that takes messages"
+    )
 
 
 def _describe_target(target: object) -> str:

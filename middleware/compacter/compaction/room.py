@@ -25,9 +25,12 @@ _SUMMARY = 0.62
 """Largest share of the room for the summary of an agent's steps. Of real runs in a window of a
 quarter of their size, .08 of the steps lack a name; with .65 a twentieth fewer do, for a sixteenth
 more tokens that no prompt cache holds, as the next compaction is nearer."""
-_NEWEST = 0.3
-"""Largest share of the room for results that the model has not read yet. With half, .085 of the
-steps lack a name: the summary is as much smaller."""
+_NEWEST = 0.8
+"""Largest share of the room for results that the model has not read yet. An agent whose newest
+result is gone calls the tool again, and with the same result for ever."""
+_BESIDE_NEWEST = 0.85
+"""Share of what such results leave that the summary may have: less is free, once, so that no names
+are lost for it (of real runs .077 of the steps lack one, without it .103)."""
 _MORE = 2
 _SUMMARY_OF_MORE = 0.88
 """Times the room from which on a head is that of a long history which was never compacted, and the
@@ -62,7 +65,7 @@ class Division:
     def tail_size(self, room: int, conversation: Conversation) -> int:
         """Return the largest size of the messages that stay.
 
-        The newest results stay too if the model has not read them yet and they leave half of the
+        The newest results stay too if the model has not read them yet and they leave some of the
         room.
         """
         if self.ratio:
@@ -85,7 +88,8 @@ class Division:
             tail: Size of the messages that stay, but for those that must.
         """
         share = _SUMMARY_OF_MORE if head > _MORE * room else _SUMMARY
-        most = min(int(room * share), int(room * (share + _TAIL)) - tail)
+        beside = max(int(room * (share + _TAIL)) - tail, int((room - tail) * _BESIDE_NEWEST))
+        most = min(int(room * share), beside)
         return max(_LEAST, min(most, prior + (head - prior) // _PART_OF_NEW))
 
 

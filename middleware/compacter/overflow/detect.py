@@ -289,10 +289,11 @@ def _beside_the_text(verdict: Verdict, signals: Signals, names: list[str], table
         table["other code"].search(_NOT_A_LETTER.sub("", code)) for code in signals.codes
     )
     # Both numbers win over a status alone, which a gateway may have chosen; with a window they win
-    # over a code too, as a smaller request helps whatever the code is.
+    # over a code alone too. A status and a code that agree are believed.
+    agree = has_other_code and signals.status in _OTHER_STATUS
     if (is_clear or verdict.rule == "subject too long") and _states_both(verdict.limit):
         is_loose = has_other_code or signals.status == _PAYMENT_STATUS
-        if not is_loose or _names_window(verdict, table):
+        if not agree and (not is_loose or _names_window(verdict, table)):
             return verdict
     if signals.status in _OTHER_STATUS:
         return Verdict("other error", "status")

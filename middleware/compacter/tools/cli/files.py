@@ -46,10 +46,6 @@ _WRAPPERS = ("request", "body", "kwargs", "params")
 """Members in which loggers store the request."""
 
 
-class UnreadableError(CompactionError):
-    """A compacted file could not be read back, and was not written."""
-
-
 @dataclass(frozen=True, slots=True)
 class Transcript:
     """One conversation from a file."""
@@ -155,16 +151,16 @@ def check_written(before: Transcript, messages: Sequence[Message], name: str, te
         text: Its text.
 
     Raises:
-        UnreadableError: It is not.
+        CompactionError: It is not.
     """
     wanted = _counts(before, messages)
     try:
         found = from_text(name, text)
         got = _counts(found[0], found[0].messages) if len(found) == 1 else {}
     except (MistakeError, CompacterError) as error:
-        raise UnreadableError(f"{_UNWRITTEN}: read back, {error}") from error
+        raise CompactionError(f"{_UNWRITTEN}: read back, {error}") from error
     if found[0].kind != before.kind or found[0].id != before.id:
-        raise UnreadableError(
+        raise CompactionError(
             f"{_UNWRITTEN}: read back, {name} is no longer the conversation {before.id} of "
             f"{before.kind}"
         )
@@ -174,7 +170,7 @@ def check_written(before: Transcript, messages: Sequence[Message], name: str, te
             for kind in sorted(wanted.keys() | got.keys())
             if got.get(kind, 0) != wanted.get(kind, 0)
         )
-        raise UnreadableError(f"{_UNWRITTEN}: read back, {name} has {differences}")
+        raise CompactionError(f"{_UNWRITTEN}: read back, {name} has {differences}")
 
 
 _UNWRITTEN = "nothing was written, and what was there is unchanged"
