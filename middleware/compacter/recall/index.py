@@ -14,7 +14,6 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from heapq import nlargest
 from itertools import count as counter
 from itertools import takewhile
@@ -381,12 +380,26 @@ def ranked(weights: Sequence[float], masks: dict[int, int], count: int, limit: i
     """Return the best of ``count`` runs, whose terms are the bits of ``masks``; of two alike, the
     newer one first.
     """
-    worth = cache(
-        lambda mask: sum(weight for place, weight in enumerate(weights) if mask >> place & 1)
-    )
+    sums: dict[int, float] = {}
+
+    def worth(mask: int) -> float:
+        """Return the sum of the weights of these terms."""
+        total = sums.get(mask)
+        if total is None:
+            total = 0.0
+            left = mask
+            while left:  # Few bits are set, of up to a hundred.
+                bit = left & -left
+                total += weights[bit.bit_length() - 1]
+                left ^= bit
+            sums[mask] = total
+        return total
+
     best = nlargest(limit + _MORE, zip(map(worth, masks.values()), masks, strict=True))
     hits: list[Hit] = []
     for number in {near + step for _, near in best for step, _ in _AROUND}:
+        if not 0 <= number < count:
+            continue
         score = 0.0
         held = 0
         for step, share in _AROUND:
@@ -394,8 +407,7 @@ def ranked(weights: Sequence[float], masks: dict[int, int], count: int, limit: i
             if more:
                 score += share * worth(more)
                 held |= more
-        if 0 <= number < count:
-            hits.append(Hit(score, number, held))
+        hits.append(Hit(score, number, held))
     return nlargest(limit, hits)
 
 
