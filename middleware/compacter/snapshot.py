@@ -13,7 +13,7 @@ from compacter.errors import InvalidHistoryError
 from compacter.messages.fields import plain
 from compacter.messages.format import Message, get_format
 from compacter.messages.recognise import recognise
-from compacter.recall.index import Archive
+from compacter.recall.archive import Archive
 
 VERSION = 1
 _BYTES = "compacter:bytes"

@@ -22,7 +22,8 @@ from compacter.locks import Lock, import_before_fork
 from compacter.memory import InProcessMemory, MemoryUnavailable, Record, RedisMemory, SQLiteMemory
 from compacter.messages.parts import Part
 from compacter.objects import cached_attribute
-from compacter.recall.index import Archive, Index, SearchUnavailableError
+from compacter.recall.archive import Archive
+from compacter.recall.index import Index, SearchUnavailableError
 from compacter.recall.passages import Quotes
 from compacter.recall.quotes import search
 

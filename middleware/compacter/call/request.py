@@ -16,7 +16,7 @@ from compacter.summary.message import FRAME, rule_lines
 from compacter.text.shorten import shorten
 
 if TYPE_CHECKING:
-    from compacter.recall.index import Archive
+    from compacter.recall.archive import Archive
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from compacter.messages.parts import Part
-from compacter.recall.index import Term, terms
+from compacter.recall.terms import Term, terms
 
 _USUAL = 4
 """Number of the user's messages before the question whose words count less in it."""

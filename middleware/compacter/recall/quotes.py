@@ -19,9 +19,10 @@ from compacter.errors import result_of
 from compacter.messages.fields import field, listed
 from compacter.messages.format import FILLERS, Message, MessageFormat
 from compacter.messages.parts import MessageParts, Part
-from compacter.recall.index import Found, Index, rarity, terms
+from compacter.recall.index import Found, Index, rarity
 from compacter.recall.passages import Passage, Rank, header, read
 from compacter.recall.question import Question, Sentence
+from compacter.recall.terms import terms
 from compacter.recall.vectors import fuse
 from compacter.recall.weight import OF_PROSE, tokens
 from compacter.summary.message import TAG as SUMMARY_TAG
