@@ -41,8 +41,8 @@ from compacter.options import Options
 from compacter.single_flight import SingleFlight
 
 if TYPE_CHECKING:
-    from compacter.call.recall import Recall
     from compacter.recall.quotes import Quotation
+    from compacter.recall.turns import Near, Recall
 
 T = TypeVar("T")
 _MOST_MODELS = 256
@@ -192,15 +192,22 @@ class State:
             with self._lock:
                 if self._recall is None:
                     # Imports SQLite, which few calls need.
-                    from compacter.call.recall import Recall
+                    from compacter.recall.turns import Recall
 
-                    self._recall = Recall(
-                        self.options.recall, self.redaction, partial(self.log.failed, "embed")
-                    )
+                    self._recall = Recall(self.options.recall, self.redaction, self._embeddings())
             return self._recall.quotation(asked, views)
         except Exception as error:  # noqa: BLE001 - of the user's ranker or redaction, or of SQLite
             self.log.failed("recall", error)
             return None
+
+    def _embeddings(self) -> Near | None:
+        """Return the search by meaning; ``None`` without the option for it."""
+        recall = self.options.recall
+        if recall is None or recall.embed is None:
+            return None
+        from compacter.call.embedding import Embeddings
+
+        return Embeddings(recall.embed, partial(self.log.failed, "embed")).near
 
     # -- events ------------------------------------------------------------------------------------
 

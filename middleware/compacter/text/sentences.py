@@ -68,9 +68,13 @@ def split(text: str) -> list[str]:
 
 
 def _whole(text: str) -> list[str]:
-    ends = [match.end() for match in SENTENCE_END.finditer(text)]
-    places = zip([0, *ends], [*ends, len(text)], strict=True)
-    return [sentence for start, end in places if (sentence := text[start:end].strip())]
+    pieces: list[str] = []
+    start = 0
+    for match in SENTENCE_END.finditer(text):
+        pieces.append(text[start : match.end()].strip())
+        start = match.end()
+    pieces.append(text[start:].strip())
+    return list(filter(None, pieces))
 
 
 def clauses(text: str) -> Iterator[str]:

@@ -1,19 +1,18 @@
-"""State of recall between calls: indexes of folded messages and of those in view, and the quotes of
-each turn.
+"""What recall keeps from call to call: indexes of the compacted messages and of those in view, and
+the quotes of each turn.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import compress
 from operator import is_
+from typing import TYPE_CHECKING
 
 from cachetools import LRUCache
 
-from compacter.call.embedding import Embeddings
-from compacter.effects import Quote
 from compacter.locks import ForkAware, Lock
 from compacter.messages.format import Message
 from compacter.recall.index import MAX_BYTES, Index, Redact
@@ -21,6 +20,12 @@ from compacter.recall.passages import Quotes
 from compacter.recall.question import question
 from compacter.recall.quotes import Quotation, folded, is_genuine, quote
 from compacter.recall.weight import tokens
+
+if TYPE_CHECKING:
+    from compacter.effects import Quote
+
+Near = Callable[[Index, Sequence[str]], Mapping[str, Mapping[int, float]]]
+"""Function that returns how close in meaning the passages of an index are to sentences."""
 
 _MOST_TURNS = 1_000
 _MOST_BYTES = MAX_BYTES // 2
@@ -45,18 +50,17 @@ class Recall(ForkAware):
     An index belongs to one record, and so to the folded messages of one conversation and scope. A
     missing index, after a restart for instance, is built again from the caller's messages. A cached
     index is never changed but copied and extended, as two calls may continue the same record in two
-    ways. ``redact`` is applied to all texts. ``failed`` is called when the embedder fails.
+    ways. ``redact`` is applied to all texts; ``near`` compares by meaning.
     """
 
     def __init__(
         self,
         recall: Quotes | None,
         redact: Redact | None,
-        failed: Callable[[Exception], object] = lambda _: None,
+        near: Near | None = None,
     ) -> None:
         super().__init__()
-        embed = recall.embed if recall is not None else None
-        self._embeddings = None if embed is None else Embeddings(embed, failed)
+        self._near = near
         self._recall = recall
         self._redact = redact
         self._lock = Lock()
@@ -125,9 +129,9 @@ class Recall(ForkAware):
         index = self._index_of_compacted(asked, source, earlier)
         wanted = question(asking, view.entries)
         near = None
-        if self._embeddings is not None:
+        if self._near is not None:
             sentences = [one.text for one in wanted.sentences if one.asks and one.text]
-            near = self._embeddings.near(index, list(dict.fromkeys(sentences)))
+            near = self._near(index, list(dict.fromkeys(sentences)))
         made = quote(
             index,
             wanted,
