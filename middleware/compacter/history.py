@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from compacter.recall.passages import Passage
 
 T = TypeVar("T")
+# Default threshold, as a share of a known window.
 _WINDOW_SHARE = 0.8
-"""Default threshold, as a share of a known window."""
 
 
 class History(PinnedList):

@@ -16,8 +16,8 @@ from compacter.messages.recognise import recognise
 from compacter.recall.archive import Archive
 
 VERSION = 1
+# Key of an object that stands for bytes, which JSON has not.
 _BYTES = "compacter:bytes"
-"""Key of an object that stands for bytes, which JSON has not."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,8 +121,8 @@ class ConversationState:
 
 # -- what cannot be folded -------------------------------------------------------------------------
 
+# Least size of a shortened text between marks, in characters with its receipt.
 _LEAST = 100
-"""Least size of a shortened text between marks, in characters with its receipt."""
 _RECEIPT = "\n[shortened from {before:,} to {after:,} characters]"
 
 

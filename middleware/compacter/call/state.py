@@ -45,10 +45,12 @@ if TYPE_CHECKING:
     from compacter.recall.turns import Near, Recall
 
 T = TypeVar("T")
+# Models whose calibration is kept; one that is used again after so many others learns anew.
 _MOST_MODELS = 256
+# Conversations, and records, of which a few numbers are kept; the longest unused are dropped.
 _MOST_CONVERSATIONS = 10_000
+# Most compactions made ahead that are kept if there is no memory.
 _MOST_PREPARED = 1_000
-"""Most compactions made ahead that are kept if there is no memory."""
 
 import_before_fork(
     *(f"compacter.{room}" for room in ("call", "compaction", "recall", "summary")),
@@ -115,8 +117,8 @@ class State:
         """Part of each record's key; the same for calls that may share a summary."""
         self._conversations: LRUCache[str, ConversationState] = LRUCache(_MOST_CONVERSATIONS)
         self._learnt: LRUCache[str, Calibration] = LRUCache(_MOST_MODELS)
+        # Ids of the records that calls have made, or whose use was counted.
         self._records: LRUCache[str, bool] = LRUCache(_MOST_CONVERSATIONS)
-        """Ids of the records that calls have made, or whose use was counted."""
         self._lock = Lock()
 
     def replaced(self, options: Mapping[str, object]) -> State:
@@ -261,6 +263,7 @@ class State:
         )
 
 
+# Field of the totals that an event adds one to.
 _COUNTED: Mapping[type, str] = {
     CompactionEvent: "rounds",
     CompactionFailed: "failures",
@@ -269,7 +272,6 @@ _COUNTED: Mapping[type, str] = {
     MaxTokensAdjusted: "adjusted",
     RetriesExhausted: "given_up",
 }
-"""Field of the totals that an event adds one to."""
 
 
 class RunningTotals:

@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 Function = Callable[..., Any]
 OWN_OPTIONS = "compacter_options"
 """Name of the argument with options for one call; it is not passed to the wrapped function."""
+# Characters per token from which a reply without usage is looked at more closely: fewer than most
+# texts have, more than Chinese.
 _LEAST_CHARACTERS = 2
-"""Characters per token from which a reply without usage is looked at more closely: fewer than most
-texts have, more than Chinese."""
 WRAPPED_BY = "__compacter__"
 """Attribute of a wrapped function or client: the name of its Compacter's state."""
 

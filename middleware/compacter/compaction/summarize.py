@@ -26,26 +26,26 @@ if TYPE_CHECKING:
     from compacter.summary.head import Head
     from compacter.summary.write import Answer, Question, Sizes
 
+# A summary may take a quarter of the window at most (a 2,048-token model: 512 tokens).
 _WINDOW_SHARE = 4
-"""A summary may take a quarter of the window at most (a 2,048-token model: 512 tokens)."""
+# One without a model half of it: lines chosen from all of the head hold more of what is needed
+# later than its last messages do (of names that agents needed: .71 in place of .65 in a fifth of
+# the size, .87 for .80 in three tenths).
 _QUOTED_WINDOW_SHARE = 2
-"""One without a model half of it: lines chosen from all of the head hold more of what is needed
-later than its last messages do (of names that agents needed: .71 in place of .65 in a fifth of the
-size, .87 for .80 in three tenths)."""
+# Fewest tokens that a summary is given, however small the window or what it replaces.
 _FEWEST_TOKENS = 48
+# Quoted lines fill a summary up to this part of the window, or these tokens: larger requests
+# overflow again sooner.
+#
+# Measured on 200 turns in a window of 8,000 tokens: 17 summaries with a thirty-second, 19 when
+# filled to a quarter. In windows of 1,000 to 4,000 tokens a quarter held no more answers
+# (`benchmarks/questions.py --scripted`).
 _FILLED_SHARE = 32
 _FILLED_TOKENS = 256
-"""Quoted lines fill a summary up to this part of the window, or these tokens: larger requests
-overflow again sooner.
-
-Measured on 200 turns in a window of 8,000 tokens: 17 summaries with a thirty-second, 19 when filled
-to a quarter. In windows of 1,000 to 4,000 tokens a quarter held no more answers
-(``benchmarks/questions.py --scripted``).
-"""
+# Quoted lines fill a summary to at most this part of what it replaces, where the window is known or
+# not known.
 _HEAD_SHARE = 3
 _UNKNOWN_SHARE = 8
-"""Quoted lines fill a summary to at most this part of what it replaces, where the window is known
-or not known."""
 Asking = Generator[Effect[Any], Any, Summary]
 
 

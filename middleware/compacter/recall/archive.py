@@ -10,8 +10,8 @@ from compacter.messages.fields import Json
 from compacter.messages.parts import Part
 from compacter.recall.index import Index, Redact, SearchUnavailableError
 
+# Largest size of an archive in bytes, with its index; the oldest texts are dropped.
 _ARCHIVE_BYTES = 16_000_000
-"""Largest size of an archive in bytes, with its index; the oldest texts are dropped."""
 
 
 class Archive(ForkAware):

@@ -30,19 +30,19 @@ from compacter.recall.terms import Term, space_out
 MAX_BYTES = 64_000_000
 """Default size limit of an index in bytes, with its texts; the oldest texts are dropped."""
 
+# Offsets of the neighbours of a passage, and the share of its weight for a word that only occurs
+# there.
 _AROUND = (
     (0, 1.0),
     *((side * step, share**step) for step in (1, 2, 3, 4) for side, share in ((-1, 0.8), (1, 0.7))),
 )
-"""Offsets of the neighbours of a passage, and the share of its weight for a word that only occurs
-there."""
 # Number of runs, beyond the limit, whose neighbours are read too: those with the most weight.
 _MORE = 50
+# Most occurrences read in one search, which bounds its time: those of the rarest words first, and
+# the newest.
 _POSTINGS = 5_000
-"""Most occurrences read in one search, which bounds its time: those of the rarest words first, and
-the newest."""
+# Number of entries after the user's that are searched for the end of a turn.
 _LONGEST_TURN = 200
-"""Number of entries after the user's that are searched for the end of a turn."""
 _TABLE = (
     "CREATE VIRTUAL TABLE passages USING fts5(text, content='', tokenize='porter "
     "unicode61 remove_diacritics 2')"

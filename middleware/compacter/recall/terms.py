@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 from compacter.text.words import DENSE, FUNCTION_WORDS
 
+# Most terms of one search, the first and the last of a question; each costs a query.
 _MOST_TERMS = 64
+# Most digits of a number that means little without the word beside it, and its weight alone.
 _SHORT_NUMBER = 3
 _NUMBER_WEIGHT = 0.3
-"""Most digits of a number that means little without the word beside it, and its weight alone."""
+# Most characters read of a question; of a longer one the beginning and the end, where the request
+# mostly is.
 _LONGEST_QUESTION = 4_000
-"""Most characters read of a question; of a longer one the beginning and the end, where the request
-mostly is."""
 
 _RUN = re.compile(f"[{DENSE}]+")
 _WORD = re.compile(r"[^\W_]+")

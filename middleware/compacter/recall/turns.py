@@ -27,12 +27,13 @@ if TYPE_CHECKING:
 Near = Callable[[Index, Sequence[str]], Mapping[str, Mapping[int, float]]]
 """Function that returns how close in meaning the passages of an index are to sentences."""
 
+# Turns whose quotes are kept, so that each step of a turn is sent the same ones.
 _MOST_TURNS = 1_000
+# Size limit of each of the two caches, and so of one index: one that is larger could not be kept,
+# and would be made again for each call.
 _MOST_BYTES = MAX_BYTES // 2
-"""Size limit of each of the two caches, and so of one index: one that is larger could not be kept,
-and would be made again for each call."""
+# Source of an index: the id of a record, and the version of an archive's index.
 _Source = tuple[str, object]
-"""Source of an index: the id of a record, and the version of an archive's index."""
 _Views = Sequence[tuple[Sequence[Message], str]]
 
 

@@ -51,9 +51,10 @@ from compacter.overflow import TokenLimit
 
 log = logging.getLogger("compacter")
 
+# Calls under way that are remembered at once, so that calls without an end do not fill the memory.
 _MOST_CALLS = 10_000
+# Seconds after which a call without an end is forgotten.
 _LONGEST_CALL = 1_800.0
-"""Seconds after which a call without an end is forgotten."""
 
 
 class CompacterPlugin(CustomLogger):

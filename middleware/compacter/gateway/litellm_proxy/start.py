@@ -19,6 +19,7 @@ log = logging.getLogger("compacter")
 
 TESTED = ("1.106", "1.108", "1.109")
 """Minor lines of litellm that the plug-in is tested with."""
+# Versions that the plug-in does not work with: refused at start, see `docs/gateway.md`.
 _OLDEST = (1, 106)
 _BROKEN = ((1, 107),)
 _PATH = "callback_settings.compacter"
