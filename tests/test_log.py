@@ -106,7 +106,7 @@ assert "structlog" in sys.modules
             [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
         )
         (line,) = done.stderr.splitlines()
-        assert line.startswith("log.py compacter: folded ")
+        assert line.startswith("log.py compacter: compacted ")
         assert line.endswith(" gpt-4o")
 
     @pytest.mark.parametrize(

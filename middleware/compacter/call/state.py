@@ -42,7 +42,7 @@ from compacter.single_flight import SingleFlight
 
 if TYPE_CHECKING:
     from compacter.recall.quotes import Quotation
-    from compacter.recall.turns import Near, Recall
+    from compacter.recall.turns import Embedded, Recall
 
 T = TypeVar("T")
 # Models whose calibration is kept; one that is used again after so many others learns anew.
@@ -202,14 +202,14 @@ class State:
             self.log.failed("recall", error)
             return None
 
-    def _embeddings(self) -> Near | None:
-        """Return the search by meaning; ``None`` without the option for it."""
+    def _embeddings(self) -> Embedded | None:
+        """Return the comparison by meaning; ``None`` without the option for it."""
         recall = self.options.recall
         if recall is None or recall.embed is None:
             return None
         from compacter.call.embedding import Embeddings
 
-        return Embeddings(recall.embed, partial(self.log.failed, "embed")).near
+        return Embeddings(recall.embed, partial(self.log.failed, "embed"))
 
     # -- events ------------------------------------------------------------------------------------
 

@@ -4,12 +4,12 @@ the quotes of each turn.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import compress
 from operator import is_
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from cachetools import LRUCache
 
@@ -24,9 +24,6 @@ from compacter.recall.weight import tokens
 if TYPE_CHECKING:
     from compacter.effects import Quote
 
-Near = Callable[[Index, Sequence[str]], Mapping[str, Mapping[int, float]]]
-"""Function that returns how close in meaning the passages of an index are to sentences."""
-
 # Turns whose quotes are kept, so that each step of a turn is sent the same ones.
 _MOST_TURNS = 1_000
 # Size limit of each of the two caches, and so of one index: one that is larger could not be kept,
@@ -35,6 +32,13 @@ _MOST_BYTES = MAX_BYTES // 2
 # Source of an index: the id of a record, and the version of an archive's index.
 _Source = tuple[str, object]
 _Views = Sequence[tuple[Sequence[Message], str]]
+
+
+class Embedded(Protocol):
+    """Comparison by meaning; `call/embedding.py` has it, as it calls the user's embedder."""
+
+    def near(self, index: Index, questions: Sequence[str]) -> Mapping[str, Mapping[int, float]]:
+        """Return how close the passages of an index are to sentences."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,17 +55,17 @@ class Recall(ForkAware):
     An index belongs to one record, and so to the folded messages of one conversation and scope. A
     missing index, after a restart for instance, is built again from the caller's messages. A cached
     index is never changed but copied and extended, as two calls may continue the same record in two
-    ways. ``redact`` is applied to all texts; ``near`` compares by meaning.
+    ways. ``redact`` is applied to all texts; ``embeddings`` compare by meaning.
     """
 
     def __init__(
         self,
         recall: Quotes | None,
         redact: Redact | None,
-        near: Near | None = None,
+        embeddings: Embedded | None = None,
     ) -> None:
         super().__init__()
-        self._near = near
+        self._embeddings = embeddings
         self._recall = recall
         self._redact = redact
         self._lock = Lock()
@@ -130,9 +134,9 @@ class Recall(ForkAware):
         index = self._index_of_compacted(asked, source, earlier)
         wanted = question(asking, view.entries)
         near = None
-        if self._near is not None:
+        if self._embeddings is not None:
             sentences = [one.text for one in wanted.sentences if one.asks and one.text]
-            near = self._near(index, list(dict.fromkeys(sentences)))
+            near = self._embeddings.near(index, list(dict.fromkeys(sentences)))
         made = quote(
             index,
             wanted,
