@@ -17,25 +17,25 @@ from compacter.summary.message import FRAME, NoSummaryError, Summary
 
 SMALLEST_CHUNK = 400
 """Characters below which a chunk that is still too long for the summarizer is not halved again."""
+# Share of the summarizer's window that a prompt may fill: the size in tokens is an estimate.
 _PROMPT_MARGIN = 0.92
-"""Share of the summarizer's window that a prompt may fill: the size in tokens is an estimate."""
+# A prompt that leaves less than this part of the window for the answer is split.
 _LEAST_ANSWER = 12
-"""A prompt that leaves less than this part of the window for the answer is split."""
+# Tokens of the window of a small model, whose own words are poor.
 _SMALL_WINDOWS = range(1, 4_097)
-"""Tokens of the window of a small model, whose own words are poor."""
+# Part of a summary that rules which only the model has noticed may take, as in `Head.rules`.
 _RULE_SHARE = 3
-"""Part of a summary that rules which only the model has noticed may take, as in ``Head.rules``."""
+# Characters that are worth filling with quoted lines: about two of them.
 _WORTH_FILLING = 200
-"""Characters that are worth filling with quoted lines: about two of them."""
+# Times the characters asked for of which a longer answer is left its most telling sentences: not
+# every function heeds `max_tokens`, and a summary that fills the window leaves later prompts no
+# room for anything else.
 _LONGER = 1.5
-"""Times the characters asked for of which a longer answer is left its most telling sentences: not
-every function heeds ``max_tokens``, and a summary that fills the window leaves later prompts no
-room for anything else."""
+# Characters from which on an earlier story is too long to be replaced by a sentence or two.
 _LOSABLE = 400
-"""Characters from which on an earlier story is too long to be replaced by a sentence or two."""
+# An answer shorter than this part of the earlier story has lost it: people do not take back three
+# quarters of what they settled.
 _SHRINKS = 4
-"""An answer shorter than this part of the earlier story has lost it: people do not take back three
-quarters of what they settled."""
 _COPIED = "summary: the earlier one again"
 
 
