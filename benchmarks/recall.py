@@ -22,8 +22,9 @@ from typing import Any
 
 from compacter import Compacter
 from compacter.messages.format import get_format
-from compacter.recall.index import Index, terms
+from compacter.recall.index import Index
 from compacter.recall.passages import read
+from compacter.recall.terms import terms
 from compacter.testing import ScriptedSummarizer, token_limit_error
 
 TURNS = 15

@@ -19,6 +19,7 @@ from typing import Any
 
 import compacter
 from compacter import events, memory, overflow, redaction, serve, testing
+from compacter.by_hand import ByHand
 from compacter.compaction import task
 from compacter.options import Options
 from compacter.pinned_list import PinnedList
@@ -71,9 +72,11 @@ def constructor(kind: type) -> Any | None:
 
 def methods(kind: type) -> Iterator[tuple[str, Any]]:
     """Public methods and properties that a class itself defines, in the order of the source; after
-    those of the list that ``History`` is.
+    those of the list that ``History`` is, and before those of ``Compacter`` on a list by hand.
     """
-    own = {**vars(PinnedList), **vars(kind)} if issubclass(kind, PinnedList) else vars(kind)
+    own = {**vars(PinnedList), **vars(kind)} if issubclass(kind, PinnedList) else dict(vars(kind))
+    if issubclass(kind, ByHand):
+        own.update(vars(ByHand))
     for name, member in own.items():
         if name.startswith("_") or isinstance(member, enum.Enum):
             continue

@@ -45,11 +45,17 @@ PURE_ENOUGH = {
         "sys.getsizeof",
         "compacter.database.Database",
         "compacter.locks.Lock",
-        "compacter.locks.ForkAware",
         "compacter.database.LibraryUnusableError",
     },
+    "recall/archive.py": {"compacter.locks.Lock", "compacter.locks.ForkAware"},
+    "recall/turns.py": {
+        "cachetools.LRUCache",
+        "compacter.locks.Lock",
+        "compacter.locks.ForkAware",
+    },
 }
-"""A database in memory, which reaches no disk, the bytes of a text, and what guards them."""
+"""A database and caches in memory, which reach no disk, the bytes of a text, and what guards
+them."""
 
 PURE_PACKAGES = frozenset({"annotated_types", "pydantic", "tenacity", "typing_extensions"})
 """Third-party packages without I/O of their own (of tenacity, its step that decides)."""

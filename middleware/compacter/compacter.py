@@ -1,33 +1,20 @@
-"""``Compacter``: options, wrapping, and compaction by hand."""
+"""``Compacter``: options and wrapping; compaction by hand is its base, in ``by_hand.py``."""
 
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from inspect import Parameter, Signature
 from typing import Any, Self, TypeVar, Unpack, overload
 
 from compacter import models
-from compacter.by_hand import (
-    CompactionResult,
-    check_messages,
-    check_model,
-    check_wire_format,
-    compact_by_hand,
-    read_job,
-)
+from compacter.by_hand import ByHand, CompactionResult, check_wire_format
 from compacter.call.state import State
-from compacter.compaction.plan import plan
-from compacter.compaction.task import CompactionPlan
-from compacter.errors import ConfigurationError, whole_number
+from compacter.errors import ConfigurationError
 from compacter.events import CompactionEvent, Totals
 from compacter.io import ASYNC, SYNC, run
-from compacter.messages.format import Message, get_format
-from compacter.messages.recognise import recognise
 from compacter.option_checks import check_hook
 from compacter.options import CompacterOptions, Options, validated
-from compacter.recall.passages import Passage
 from compacter.settings import PRESETS, from_environment
 
 __all__ = ["Compacter", "CompacterOptions", "CompactionResult"]
@@ -36,7 +23,7 @@ F = TypeVar("F")
 EventHook = TypeVar("EventHook", bound=Callable[..., object])
 
 
-class Compacter:
+class Compacter(ByHand):
     """Wraps completion calls: if a provider refuses a request as too long, the history is compacted
     and sent again.
 
@@ -344,43 +331,6 @@ class Compacter:
         """The validated options."""
         return self._state.options
 
-    def window(self, model: str | None) -> int | None:
-        """Return a model's context window in tokens: from an error, else from litellm's table;
-        ``None`` if unknown.
-
-        Args:
-            model: Name of the model as it is passed to calls; ``None`` for calls without one.
-        """
-        check_model(model)
-        return self._state.calibration(model).window
-
-    def estimate_tokens(
-        self,
-        messages: Sequence[Message],
-        *,
-        model: str | None = None,
-        wire_format: str | None = None,
-    ) -> int:
-        """Return the size of messages in tokens: by ``token_counter``, else an estimate calibrated
-        by replies.
-
-        Args:
-            messages: Messages in any of the five formats.
-            model: Name of the model whose characters per token are used.
-            wire_format: Format of the messages, if it cannot be detected.
-
-        Raises:
-            ConfigurationError: An argument is invalid, or the format of the messages is unknown.
-        """
-        held = check_messages(messages)
-        check_model(model)
-        check_wire_format(wire_format)
-        counter = self._state.options.token_counter
-        if counter is not None:
-            return counter(list(held))
-        size = get_format(wire_format or recognise(held)).size
-        return self._state.calibration(model).tokens(sum(map(size, held)))
-
     def tell_history_changed(self, event: CompactionEvent | None) -> None:
         """Send the event that a compaction was not installed because its ``History`` has changed
         meanwhile.
@@ -389,132 +339,6 @@ class Compacter:
             event: Event of that compaction.
         """
         self._state.history_changed(event)
-
-    # -- by hand -----------------------------------------------------------------------------------
-
-    def plan(
-        self,
-        messages: Sequence[Message],
-        *,
-        model: str | None = None,
-        wire_format: str | None = None,
-        budget: int | None = None,
-    ) -> CompactionPlan:
-        """Return what ``compact`` would fold, without calling a model. If its cut is 0, nothing can
-        be folded.
-
-        Args:
-            messages: Messages in any of the five formats.
-            model: Name of the model whose window is used.
-            wire_format: Format of the messages, if it cannot be detected.
-            budget: Largest size of the result, in characters, the summary included.
-
-        Raises:
-            ConfigurationError: An argument is invalid, or the format of the messages is unknown.
-        """
-        return plan(
-            self._state.options, read_job(self._state, messages, model, wire_format, budget)
-        )
-
-    def compact(
-        self,
-        messages: Sequence[Message],
-        *,
-        model: str | None = None,
-        wire_format: str | None = None,
-        budget: int | None = None,
-        summary: str | None = None,
-        strict: bool = False,
-    ) -> CompactionResult:
-        """Compact the messages now, and return the result. The list that is passed is not changed.
-
-        Args:
-            messages: Messages in any of the five formats.
-            model: Name of the litellm model that writes the summary if the option ``summarizer`` is
-            not set.
-            wire_format: Format of the messages, if it cannot be detected.
-            budget: Largest size of the result, in characters, the summary included; ``None`` to use
-                the option ``compact_ratio``. Messages that must stay may exceed it: see ``fits`` of
-                the result.
-            summary: A summary of your own, in place of a model's.
-            strict: Whether a tool call without its result, or a result without its call, is an
-                error. Otherwise it is passed through.
-
-        Raises:
-            CompactionError: There is no summary, and ``fallback`` is ``None``.
-            InvalidHistoryError: ``strict`` is set, and a tool call or result lacks its partner.
-            ConfigurationError: An argument is invalid, the format is unknown, or there is no
-            summarizer.
-        """
-        return run(
-            compact_by_hand(
-                self._state,
-                SYNC,
-                messages,
-                model,
-                wire_format,
-                budget,
-                summary=summary,
-                strict=strict,
-            )
-        )
-
-    async def acompact(
-        self,
-        messages: Sequence[Message],
-        *,
-        model: str | None = None,
-        wire_format: str | None = None,
-        budget: int | None = None,
-        summary: str | None = None,
-        strict: bool = False,
-    ) -> CompactionResult:
-        """As ``compact``, without blocking the event loop.
-
-        ``messages``, ``model``, ``wire_format``, ``budget``, ``summary``, ``strict`` and the
-        exceptions are the same.
-        """
-        return await compact_by_hand(
-            self._state, ASYNC, messages, model, wire_format, budget, summary=summary, strict=strict
-        )
-
-    def search(
-        self,
-        messages: Sequence[Message],
-        query: str,
-        limit: int = 5,
-        *,
-        wire_format: str | None = None,
-    ) -> list[Passage]:
-        """Return the passages most relevant to a query, best first.
-
-        Searches the messages and those that a ``History`` has folded. The option ``redact`` is
-        applied.
-
-        Args:
-            messages: Messages in any of the five formats.
-            query: A question or search words.
-            limit: Largest number of passages.
-            wire_format: Format of the messages, if it cannot be detected.
-
-        Raises:
-            SearchUnavailableError: Python's SQLite has no FTS5. A ``CompacterError``.
-            ConfigurationError: An argument is invalid.
-        """
-        from compacter.recall.index import Index
-        from compacter.recall.quotes import folded, search
-
-        held = check_messages(messages)
-        check_wire_format(wire_format)
-        if not isinstance(query, str):
-            raise ConfigurationError(f"query takes a text, not {query!r}")
-        whole_number("limit", limit, least=1, of="passages")
-        archive = getattr(messages, "archive", None)
-        held_back = archive.index().entries if archive else ()
-        index = Index.restored(held_back, self._state.redaction, max_bytes=sys.maxsize)
-        if held:
-            index.add(folded(held, (), get_format(wire_format or recognise(held))))
-        return search(index, query, limit)
 
 
 def _signature() -> Signature:

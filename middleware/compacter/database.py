@@ -42,10 +42,10 @@ class GuardedLibrary(ForkAware):
     def _begin(self) -> None:
         # Its lock is re-entrant, as a garbage collection at any moment may close a database.
         self._changed = threading.Condition()
+        # For each thread that is inside, how often it has entered.
         self._inside: dict[int, int] = {}
-        """For each thread that is inside, how often it has entered."""
+        # The thread that is about to fork, which may enter while the others wait.
         self._forking: int | None = None
-        """The thread that is about to fork, which may enter while the others wait."""
 
     def __enter__(self) -> None:
         thread = threading.get_ident()
@@ -91,9 +91,9 @@ class GuardedLibrary(ForkAware):
 SQLITE = GuardedLibrary("SQLite")
 """SQLite, as this package uses it in this process."""
 
+# Connections of a parent process. A child must not even close them:
+# https://www.sqlite.org/howtocorrupt.html, 2.6.
 _INHERITED: list[sqlite3.Connection] = []
-"""Connections of a parent process. A child must not even close them:
-https://www.sqlite.org/howtocorrupt.html, 2.6."""
 
 
 class Database:

@@ -16,7 +16,7 @@ from compacter.recall.weight import OF_PROSE
 
 if TYPE_CHECKING:
     from compacter.compaction.conversation import Conversation
-    from compacter.recall.index import Archive
+    from compacter.recall.archive import Archive
 
 T = TypeVar("T")
 

@@ -13,8 +13,8 @@ TEXTS = frozenset({"summary", "ledger", "unverified"})
 """Fields with text of messages: a file has them only if that is asked for."""
 UNTOLD = TEXTS | {"discarded", "cause"}
 """Fields that no log entry, span or metric has."""
+# Longest text in a `repr`, in characters.
 _SHOWN = 80
-"""Longest text in a ``repr``, in characters."""
 
 
 class Event(BaseModel):

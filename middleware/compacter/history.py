@@ -16,7 +16,8 @@ from compacter.memory.record import conversation_digest
 from compacter.messages.format import Message, get_format
 from compacter.messages.recognise import UnknownFormatError, recognise
 from compacter.pinned_list import CHANGES, PinnedList, check_each
-from compacter.recall.index import Archive, Redact
+from compacter.recall.archive import Archive
+from compacter.recall.index import Redact
 from compacter.recall.quotes import folded
 from compacter.snapshot import read_snapshot, write_snapshot
 
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
     from compacter.recall.passages import Passage
 
 T = TypeVar("T")
+# Default threshold, as a share of a known window.
 _WINDOW_SHARE = 0.8
-"""Default threshold, as a share of a known window."""
 
 
 class History(PinnedList):

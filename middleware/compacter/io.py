@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     import asyncio
 
 T = TypeVar("T")
+# Size of a history, in characters and in messages, from which computations on it run outside the
+# event loop.
 _LARGE = 200_000
 _MANY = 4_000
-"""Size of a history, in characters and in messages, from which computations on it run outside the
-event loop."""
 
 
 class Stopped(Exception):  # noqa: N818 - it is no error of its own

@@ -25,12 +25,12 @@ T = TypeVar("T")
 
 _registered: dict[int, weakref.ref[ForkAware]] = {}
 _locks: dict[int, weakref.ref[threading.RLock]] = {}
+# Objects to call after all others before a fork, and before all others after it.
 _last: list[ForkAware] = []
-"""Objects to call after all others before a fork, and before all others after it."""
+# Modules and packages to import before the next fork.
 _late: set[str] = set()
-"""Modules and packages to import before the next fork."""
+# Locks acquired for a fork in progress, by its thread.
 _held: dict[int, list[threading.RLock]] = {}
-"""Locks acquired for a fork in progress, by its thread."""
 
 
 class ForkAware:

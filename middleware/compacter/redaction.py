@@ -147,21 +147,21 @@ def redact_rules(rules: Iterable[str], redact: Callable[[str], str] | None) -> t
     return tuple(clean)
 
 
+# JSON inside a string of JSON is read to this depth: a tool's arguments in a body in a log.
 _DEPTH = 4
-"""JSON inside a string of JSON is read to this depth: a tool's arguments in a body in a log."""
+# Longest value, in characters, that may be one secret as a whole.
 _LONGEST_VALUE = 512
-"""Longest value, in characters, that may be one secret as a whole."""
 _NAMES = ("name", "key", "Name", "Key", "field", "variable", "header")
+# Fields of JSON that hold a label, and the value that belongs to it.
 _VALUES = frozenset(("value", "val", "content", "data", "default", "text", "string"))
-"""Fields of JSON that hold a label, and the value that belongs to it."""
 _LABEL = re.compile(r"(?i)pass|pwd|secret|token|key|credential|auth")
+# A label of JSON that does not stand right before its value.
 _DISTANT = re.compile(
     r"(?i)(?:pass|pwd|secret|token|key|credential|auth)[\w-]{0,32}\"\s{0,4}(?::\s{0,4}[\[{]"
     r"|,[^{}]{0,64}?\"(?:value|val|content|data)\"\s{0,4}:)"
     r"|\"(?:value|val|content|data)\"\s{0,4}:[^{}]{0,200}?(?:pass|pwd|secret|token|key|credential)"
 )
-"""A label of JSON that does not stand right before its value."""
 _COLOUR = re.compile(r"(?:\x1b|\\(?:u001b|x1b|033|e))\[[0-9;?]{0,32}[A-Za-z]")
 _ESCAPED_BLANK = re.compile(r"(?<!\\)\\([nrt])")
+# Characters that JSON escapes.
 _ESCAPED = re.compile(r"[\"\\\x00-\x1f]")
-"""Characters that JSON escapes."""

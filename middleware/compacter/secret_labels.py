@@ -119,14 +119,15 @@ def _looks_secret(match: re.Match[str], word: str) -> bool:
     return bool(match["password"]) or (not word.isdigit() and bool(re.search(r"\d", word)))
 
 
+# Before a label, by which a bare value is a name: `self.password = hashed`.
 _ATTRIBUTE = re.compile(r"\b(?:self|this|cls)\.\Z")
-"""Before a label, by which a bare value is a name: ``self.password = hashed``."""
+# What follows a name in code: `password=value or None`.
 _OPERATOR = r" (?:if|or|and|else|for|in|is|not)\b"
-"""What follows a name in code: ``password=value or None``."""
+# What a test runner prints (`PASS: test_name`), which is not the label of a password.
 _TEST_RESULT = re.compile(r"PASS\b")
-"""What a test runner prints (``PASS: test_name``), which is not the label of a password."""
+# A variable in a file of settings or a shell, which holds no name of another variable.
 _CONFIGURED = re.compile(r"[A-Z][A-Z0-9_]{2,63}[\"']?\s?=[\"']?\Z")
-"""A variable in a file of settings or a shell, which holds no name of another variable."""
+# How "the password is ..." goes on where it says something of the password.
 _OF_SENTENCE = re.compile(
     r".*(?:ed|ing|(?<!f)ly|able|ible|ful|less|ous|(?<!f)ish|ial|ical|onal|ual|eric|atic|etic|"
     r"word|phrase|token|secret|(?<![nr])key|code)\Z"
@@ -145,7 +146,7 @@ _OF_SENTENCE = re.compile(
     r"spelt|told|sold|meant|spent|split|shut|caught|taught|bought|brought|thought|understood)\Z",
     re.IGNORECASE,
 )
-"""How "the password is ..." goes on where it says something of the password."""
+# How the same goes on in German, French, Spanish, Portuguese, Italian and Dutch.
 _OF_FOREIGN_SENTENCE = re.compile(
     r"ge\w{2,60}(?:t|en)\Z|(?:un)?(?:falsch|richtig|korrekt|leer|sicher|schwach|stark|kurz|lang|"
     r"bekannt|geheim|veraltet|nötig|pflicht|klar)\Z|(?:ver|be|zer|ent|er|ab|an|zu|über)\w{2,60}"
@@ -156,16 +157,15 @@ _OF_FOREIGN_SENTENCE = re.compile(
     r"verlopen|leeg|juist)\Z",
     re.IGNORECASE,
 )
-"""How the same goes on in German, French, Spanish, Portuguese, Italian and Dutch."""
+# A label that is an ordinary word too: "the secret is patience".
 _NOUN = re.compile(r"(?:secret|token|credentials?)\W{0,6}\Z", re.IGNORECASE)
-"""A label that is an ordinary word too: "the secret is patience"."""
 _UNPRONOUNCEABLE = re.compile(r"[bcdfghjklmnpqrstvwxz]{5}|abcd|qwer|asdf", re.IGNORECASE)
 _HUMP = re.compile(r"[A-Z]+[a-z]*|[a-z]+")
+# Words joined by hyphens from which on they are a passphrase, and letters of each.
 _FEWEST_WORDS = 3
-"""Words joined by hyphens from which on they are a passphrase, and letters of each."""
 _CHANGES = re.compile(r"\b(?:chang|set|reset|updat|rotat|switch)", re.IGNORECASE)
+# Characters before "password to ..." in which the verb is looked for.
 _LONGEST_CLAUSE = 60
-"""Characters before "password to ..." in which the verb is looked for."""
 
 
 def is_about_a_label(word: str) -> bool:
@@ -236,15 +236,15 @@ def _of_letters(match: re.Match[str], word: str) -> bool:
     )
 
 
+# A variable of PowerShell, a shell, or Windows.
 _IN_SHELL = re.compile(r"(?:\$env:|\bexport\s|\bsetx?\s)[\w.]{1,64}\s{0,2}=\s{0,2}[\"']?\Z")
-"""A variable of PowerShell, a shell, or Windows."""
+# A line of settings up to its value.
 _LINE = re.compile(r"\s*(?:- )?[\w./:@-]{3,128}(?:=|: ?(?:[|>][+-]?\s*)?)")
-"""A line of settings up to its value."""
 _NEXT_CLAUSE = re.compile(r"\s(?:and|but|or|so)\b")
+# Letters from which a quoted value is no name of a mode or a kind (`sameorigin`);
 _SHORT_SECRET = 12
-"""Letters from which a quoted value is no name of a mode or a kind (``sameorigin``);"""
+# after "token", which is a word of grammars too, these many.
 _LONG_NAME = 16
-"""after "token", which is a word of grammars too, these many."""
 _PLACEHOLDER = re.compile(
     r"(?i:your|my|the|some|change|example|dummy|fake|test|sample|placeholder|insert|replace|put|"
     r"x{3,}|a{4,}|required|optional|undefined|string|redacted|none|null)"

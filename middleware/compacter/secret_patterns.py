@@ -96,12 +96,12 @@ _SHAPES = (
     # Fernet
     r"(?<!sha256-)(?=[\w-]{0,42}[A-Z])(?=[\w-]{0,42}[a-z])(?=[\w-]{0,42}\d)[\w-]{43}=(?![\w=])",
 )
+# Prefixes and lengths of the card networks (ISO/IEC 7812), as a valid check digit alone is no proof
+# of a card.
 _ISSUERS = re.compile(
     r"4\d{15}(?:\d{3})?|5[0-8]\d{14}|2[2-7]\d{14}|3[47]\d{13}|3(?:0[0-5]|"
     r"[689]\d)\d{11}|35\d{14}|6\d{15,18}"
 )
-"""Prefixes and lengths of the card networks (ISO/IEC 7812), as a valid check digit alone is no
-proof of a card."""
 
 
 def _keep_label(label: str) -> Callable[[re.Match[str]], str]:
@@ -167,10 +167,10 @@ def _pattern(text: str, flags: int = 0) -> re.Pattern[str]:
     return re.compile(text, re.ASCII | flags)
 
 
+# Characters before an option in which the name of the command is looked for.
 _LONGEST_COMMAND = 400
-"""Characters before an option in which the name of the command is looked for."""
+# User and password of a connection string: `scheme://user:password@host`.
 _USER = r"(?P<keep>://[^\s:/@'\"<>]{0,128}:)[^\s/'\"<>$\[][^\s/'\"<>]{0,255}(?P<after>@)"
-"""User and password of a connection string: ``scheme://user:password@host``."""
 _PATTERNS: tuple[tuple[re.Pattern[str], _Replace], ...] = (
     (
         re.compile(
@@ -408,8 +408,8 @@ _PATTERNS: tuple[tuple[re.Pattern[str], _Replace], ...] = (
 )
 
 
+# Groups of the patterns that need a label, and so are tried where a text has a part of one.
 _BY_LABEL = frozenset(("password", "value"))
-"""Groups of the patterns that need a label, and so are tried where a text has a part of one."""
 
 
 def redact_secrets(text: str) -> str:

@@ -25,6 +25,7 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
 }
 """Options of each preset, as measured by ``benchmarks/presets.py``."""
 
+# Options that cannot be given as text.
 _FUNCTIONS = frozenset(
     {
         "pin",
@@ -37,11 +38,10 @@ _FUNCTIONS = frozenset(
         "token_counter",
     }
 )
-"""Options that cannot be given as text."""
+# Options that take any text, numbers and words among them.
 _TEXTS = frozenset(
     name for name, option in Options.model_fields.items() if option.annotation == (str | None)
 )
-"""Options that take any text, numbers and words among them."""
 _WORDS: Mapping[str, bool | None] = {
     "true": True,
     "yes": True,
@@ -52,10 +52,10 @@ _WORDS: Mapping[str, bool | None] = {
     "none": None,
 }
 _ENCRYPTION = "memory_encryption"
+# Variables, without their prefix, that say how the memory at an address stores its records.
 _QUOTES = "memory_quotes"
-"""Variables, without their prefix, that say how the memory at an address stores its records."""
+# Least similarity to an option's name, from 0 to 1, of a variable that counts as misspelt.
 _MISSPELT = 0.8
-"""Least similarity to an option's name, from 0 to 1, of a variable that counts as misspelt."""
 
 
 def from_environment(

@@ -38,9 +38,8 @@ class _Running:
         return self.done.done() or (self.loop is not None and self.loop.is_closed())
 
 
+# Flights begun in this context; inherited by tasks and threads that a hook or a summarizer starts.
 _OWN: ContextVar[tuple[_Running, ...]] = ContextVar("compacter_own_flights", default=())
-"""Flights begun in this context; inherited by tasks and threads that a hook or a summarizer starts.
-"""
 
 
 @dataclass(eq=False)

@@ -13,11 +13,11 @@ from compacter.errors import InvalidHistoryError
 from compacter.messages.fields import plain
 from compacter.messages.format import Message, get_format
 from compacter.messages.recognise import recognise
-from compacter.recall.index import Archive
+from compacter.recall.archive import Archive
 
 VERSION = 1
+# Key of an object that stands for bytes, which JSON has not.
 _BYTES = "compacter:bytes"
-"""Key of an object that stands for bytes, which JSON has not."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -177,7 +177,8 @@ def test_a_proxy_does_not_start_with_such_a_config(start: Start, provider: Provi
 def test_a_litellm_that_it_does_not_work_with_is_named(python: Path, version: str) -> None:
     program = (
         "import compacter.gateway.litellm_proxy.plugin as plugin\n"
-        f"plugin.version = lambda name: {version!r}\n"
+        "import compacter.gateway.litellm_proxy.start as start\n"
+        f"start.version = lambda name: {version!r}\n"
         "plugin.make()\n"
     )
     environment = {

@@ -16,15 +16,16 @@ from typing import Any
 import pytest
 
 import compacter.call
-from compacter.call.recall import Recall
 from compacter.database import SQLITE, Database
 from compacter.locks import Lock, import_before_fork
 from compacter.memory import InProcessMemory, MemoryUnavailable, Record, RedisMemory, SQLiteMemory
 from compacter.messages.parts import Part
 from compacter.objects import cached_attribute
-from compacter.recall.index import Archive, Index, SearchUnavailableError
+from compacter.recall.archive import Archive
+from compacter.recall.index import Index, SearchUnavailableError
 from compacter.recall.passages import Quotes
 from compacter.recall.quotes import search
+from compacter.recall.turns import Recall
 
 PROGRAM = Path(__file__).with_name("forking.py")
 RECORD = Record("k", 3, (), (), "d", "l")

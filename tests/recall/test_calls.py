@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from compacter import Compacter, History, InProcessMemory, Quotes
-from compacter.call.recall import Recall
 from compacter.compaction.conversation import Conversation
 from compacter.effects import Quote
 from compacter.events import PassagesRecalled
@@ -21,6 +20,7 @@ from compacter.messages.format import FORMATS, get_format
 from compacter.messages.parts import Part
 from compacter.recall.index import Index
 from compacter.recall.quotes import END, TAG, is_quotes
+from compacter.recall.turns import Recall
 from compacter.testing import token_limit_error
 
 Chat = dict[str, Any]
@@ -366,7 +366,7 @@ class TestWhatIsReadAgain:
     def test_an_index_too_large_for_its_cache_is_made_smaller_and_not_made_again(
         self, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:
-        monkeypatch.setattr("compacter.call.recall._MOST_BYTES", 50_000)
+        monkeypatch.setattr("compacter.recall.turns._MOST_BYTES", 50_000)
         completion = compacting().wrap(Model().completion)
         completion(messages=house("Which paint did room 700 want?", turns=800))
         taken = self.read_by(monkeypatch)

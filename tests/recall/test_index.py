@@ -15,8 +15,9 @@ from tests.effort import grows_linearly, repeated
 
 from compacter import Compacter
 from compacter.messages.parts import Part
-from compacter.recall.index import Index, SearchUnavailableError, Term, terms
+from compacter.recall.index import Index, SearchUnavailableError
 from compacter.recall.quotes import search
+from compacter.recall.terms import Term, terms
 
 LANGUAGES = {
     "English": (

@@ -39,10 +39,10 @@ _LEVELS: dict[Level, int] = {
     "warning": logging.WARNING,
 }
 _STANDARD = (logging.Logger, logging.LoggerAdapter)
+# Facts to which an entry is bound: several entries have them in common.
 _CONTEXT = ("model", "conversation")
-"""Facts to which an entry is bound: several entries have them in common."""
+# Frames from a logger up to this file: three are structlog's.
 _STRUCTLOG_FRAMES = 4
-"""Frames from a logger up to this file: three are structlog's."""
 _PACKAGE = str(Path(__file__).parent.parent)
 _FAILED = {
     "hook": "a hook raised {error}; the call goes on without it",
@@ -52,11 +52,12 @@ _FAILED = {
     "embed": "passages could not be compared by meaning ({error}); they are found by words alone",
     "recall": "quotes could not be found ({error}); requests go on without them",
 }
+# Failures that are logged once, as they may occur for every message.
 _ONCE = ("pin", "recall", "embed")
-"""Failures that are logged once, as they may occur for every message."""
 _KEY = "give it a valid API key, such as OPENAI_API_KEY for openai/..."
+# Texts of the SDKs' various exceptions for a missing key.
 _NO_KEY = re.compile(r"api[_ -]?key|missing credentials", re.IGNORECASE)
-"""Texts of the SDKs' various exceptions for a missing key."""
+# Pattern in the name of an exception's type -> remedy; the first that matches counts.
 _REMEDIES: tuple[tuple[str, str], ...] = (
     ("Authentication|PermissionDenied|Credential", _KEY),
     ("ModuleNotFound|ImportError", "pip install litellm, or pass a function as summarizer"),
@@ -77,9 +78,8 @@ _REMEDIES: tuple[tuple[str, str], ...] = (
         ("name another model, or try again later"),
     ),
 )
-"""Pattern in the name of an exception's type -> remedy; the first that matches counts."""
+# Start of the reason of a failure without an exception that the user can remedy.
 _AVOIDABLE = re.compile(f"the summary was refused|rules: |strategy (?!(?:{'|'.join(BUILT_IN)}) )")
-"""Start of the reason of a failure without an exception that the user can remedy."""
 _BAD_ANSWER = (
     'name a more capable model as summarizer, or set summarizer="extractive", which needs none'
 )

@@ -19,10 +19,10 @@ from compacter.single_flight import LONGEST_WAIT, LOOK_AGAIN
 if TYPE_CHECKING:
     from compacter.call.perform import Performer
 
+# Duration of a claim, and longest wait for another process's claim, in seconds.
 _CLAIM_SECONDS = 120.0
-"""Duration of a claim, and longest wait for another process's claim, in seconds."""
+# Seconds between two requests for a claim: short beside a summary, long beside a round trip.
 _CLAIM_POLL = 0.05
-"""Seconds between two requests for a claim: short beside a summary, long beside a round trip."""
 
 
 @dataclass(eq=False)
@@ -30,8 +30,8 @@ class OneSummary:
     """One call's part in sharing a summary: its flight and its claims, which `release` ends."""
 
     performer: Performer
+    # Functions that release this call's flight and claims.
     _held: list[Callable[[], object]] = field(default_factory=list, init=False)
-    """Functions that release this call's flight and claims."""
     _closed: bool = field(default=False, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 

@@ -39,9 +39,9 @@ class Performer:
     gave_up: bool = field(default=False, init=False)
     """Whether the call was given up after at least one round."""
     _started: float = field(default_factory=time.monotonic, init=False)
+    # Used part of `timeout`, in seconds: time of the summarizer, and of waiting for another call's
+    # summary.
     _spent: float = field(default=0.0, init=False)
-    """Used part of ``timeout``, in seconds: time of the summarizer, and of waiting for another
-    call's summary."""
 
     async def run(
         self, flow: Flow[Any], outcome: Any = None, until: type[Effect[Any]] | tuple[()] = ()

@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 MOST_AT_ONCE = 8
 """Most preparations that run at once. Each is a request to a model: more would take the share of
 the provider's rate limit that the program's own calls need."""
+# Most preparations in line; each keeps the messages of its conversation alive.
 _MOST_WAITING = 1_000
-"""Most preparations in line; each keeps the messages of its conversation alive."""
+# Most conversations of which is known what came of their last preparation; a few numbers each.
 _MOST_SETTLED = 10_000
-"""Most conversations of which is known what came of their last preparation; a few numbers each."""
+# Preparations that the present code is part of: its hooks and its summarizer.
 _WITHIN: contextvars.ContextVar[tuple[Preparation, ...]] = contextvars.ContextVar(
     "compacter_preparations", default=()
 )
-"""Preparations that the present code is part of: its hooks and its summarizer."""
 
 Key = tuple[str, str]
 """Scope and name of a conversation."""
@@ -100,8 +100,8 @@ class Preparation:
             await io.wait(self.done, min(_LOOK_AGAIN, left))
 
 
+# Seconds after which is looked again whether the loop of a preparation still runs.
 _LOOK_AGAIN = 1.0
-"""Seconds after which is looked again whether the loop of a preparation still runs."""
 
 
 @dataclass(slots=True)

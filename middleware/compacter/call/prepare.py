@@ -28,21 +28,21 @@ SCOPE = "\0prepared"
 WORTH = 0.9
 """Largest size of a request with the prepared compaction, as a share of the one without it: a
 larger one is left of an earlier preparation, and the request contains it already."""
+# Latest size to begin at, as a share of the size at which a compaction is due: the summary takes as
+# long as several turns.
 _BEFORE_LIMIT = 7 / 8
-"""Latest size to begin at, as a share of the size at which a compaction is due: the summary takes
-as long as several turns."""
+# Share of the window at which `prepare_tokens` is taken to be if the window is unknown: the value
+# that the presets have.
 _USUAL = 0.7
-"""Share of the window at which ``prepare_tokens`` is taken to be if the window is unknown: the
-value that the presets have."""
+# Share of what is folded that must be gone once the compaction is in force: with a larger summary
+# the next one would be due after a few turns.
 _GONE = 0.7
-"""Share of what is folded that must be gone once the compaction is in force: with a larger summary
-the next one would be due after a few turns."""
+# Least size to compact to, as a share of the size at which a compaction is due: room for a summary
+# if the conversation still has far to grow.
 _LEAST_LEFT = 0.25
-"""Least size to compact to, as a share of the size at which a compaction is due: room for a summary
-if the conversation still has far to grow."""
+# Largest share of the compactable size that is folded ahead, so that the newest step, which the
+# model is working on, stays.
 _MOST_FOLDED = 0.97
-"""Largest share of the compactable size that is folded ahead, so that the newest step, which the
-model is working on, stays."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from compacter.summary.message import FRAME, rule_lines
 from compacter.text.shorten import shorten
 
 if TYPE_CHECKING:
-    from compacter.recall.index import Archive
+    from compacter.recall.archive import Archive
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,8 +121,8 @@ class ConversationState:
 
 # -- what cannot be folded -------------------------------------------------------------------------
 
+# Least size of a shortened text between marks, in characters with its receipt.
 _LEAST = 100
-"""Least size of a shortened text between marks, in characters with its receipt."""
 _RECEIPT = "\n[shortened from {before:,} to {after:,} characters]"
 
 

@@ -27,27 +27,24 @@ if TYPE_CHECKING:
 
 FEWEST_QUOTED = 300
 """Least room for quotes, in characters with their frame; with less, none are sent."""
+# Characters per token from which a stated size is accepted without checking it against the text.
 _DENSE = 2.5
-"""Characters per token from which a stated size is accepted without checking it against the text.
-"""
+# Share of the window from which prompt and reply count as filling it; servers reserve a few tokens.
 _FULL = 0.98
-"""Share of the window from which prompt and reply count as filling it; servers reserve a few
-tokens."""
+# Largest share of its expected tokens, by the model's calibration, that a truncated prompt has.
 _CUT_SHARE = 0.6
-"""Largest share of its expected tokens, by the model's calibration, that a truncated prompt has."""
+# Fewest characters per token that a truncated prompt seems to have. English has 4 to 5.
 _MOST_CHARACTERS = 7.0
-"""Fewest characters per token that a truncated prompt seems to have. English has 4 to 5."""
+# Share of the limit up to which quotes may fill a request while no number of the provider is known:
+# the tokenizers in use differ by a seventh on one text.
 _UNSURE_MARGIN = 0.85
-"""Share of the limit up to which quotes may fill a request while no number of the provider is
-known: the tokenizers in use differ by a seventh on one text."""
+# Share of the largest accepted request up to which quotes may fill one if the window is unknown.
 _ACCEPTED_BEFORE = 0.9
-"""Share of the largest accepted request up to which quotes may fill one if the window is unknown.
-"""
+# The same, of the smallest refused one if none was accepted: it may be far over the window.
 _REFUSED_BEFORE = 0.5
-"""The same, of the smallest refused one if none was accepted: it may be far over the window."""
+# Tokens of English by the estimate for its script. A smaller ratio, learnt from a script that is
+# estimated too high or from pictures, must not make English quotes seem lighter than they are.
 _LEAST_SCALE = 0.8
-"""Tokens of English by the estimate for its script. A smaller ratio, learnt from a script that is
-estimated too high or from pictures, must not make English quotes seem lighter than they are."""
 
 
 # -- the numbers of a token limit ------------------------------------------------------------------
@@ -188,9 +185,8 @@ def _members(value: Any) -> dict[str, Any]:
 
 
 _CONTENT = itemgetter("content")
+# Least bytes of a message with role and content that are not its text, as `marshal` writes them.
 _AROUND = 30
-"""Least bytes of a message with role and content that are not its text, as ``marshal`` writes
-them."""
 _encode = json.JSONEncoder(ensure_ascii=False, check_circular=False, default=_members).encode
 
 

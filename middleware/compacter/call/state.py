@@ -41,14 +41,16 @@ from compacter.options import Options
 from compacter.single_flight import SingleFlight
 
 if TYPE_CHECKING:
-    from compacter.call.recall import Recall
     from compacter.recall.quotes import Quotation
+    from compacter.recall.turns import Embedded, Recall
 
 T = TypeVar("T")
+# Models whose calibration is kept; one that is used again after so many others learns anew.
 _MOST_MODELS = 256
+# Conversations, and records, of which a few numbers are kept; the longest unused are dropped.
 _MOST_CONVERSATIONS = 10_000
+# Most compactions made ahead that are kept if there is no memory.
 _MOST_PREPARED = 1_000
-"""Most compactions made ahead that are kept if there is no memory."""
 
 import_before_fork(
     *(f"compacter.{room}" for room in ("call", "compaction", "recall", "summary")),
@@ -115,8 +117,8 @@ class State:
         """Part of each record's key; the same for calls that may share a summary."""
         self._conversations: LRUCache[str, ConversationState] = LRUCache(_MOST_CONVERSATIONS)
         self._learnt: LRUCache[str, Calibration] = LRUCache(_MOST_MODELS)
+        # Ids of the records that calls have made, or whose use was counted.
         self._records: LRUCache[str, bool] = LRUCache(_MOST_CONVERSATIONS)
-        """Ids of the records that calls have made, or whose use was counted."""
         self._lock = Lock()
 
     def replaced(self, options: Mapping[str, object]) -> State:
@@ -192,15 +194,22 @@ class State:
             with self._lock:
                 if self._recall is None:
                     # Imports SQLite, which few calls need.
-                    from compacter.call.recall import Recall
+                    from compacter.recall.turns import Recall
 
-                    self._recall = Recall(
-                        self.options.recall, self.redaction, partial(self.log.failed, "embed")
-                    )
+                    self._recall = Recall(self.options.recall, self.redaction, self._embeddings())
             return self._recall.quotation(asked, views)
         except Exception as error:  # noqa: BLE001 - of the user's ranker or redaction, or of SQLite
             self.log.failed("recall", error)
             return None
+
+    def _embeddings(self) -> Embedded | None:
+        """Return the comparison by meaning; ``None`` without the option for it."""
+        recall = self.options.recall
+        if recall is None or recall.embed is None:
+            return None
+        from compacter.call.embedding import Embeddings
+
+        return Embeddings(recall.embed, partial(self.log.failed, "embed"))
 
     # -- events ------------------------------------------------------------------------------------
 
@@ -254,6 +263,7 @@ class State:
         )
 
 
+# Field of the totals that an event adds one to.
 _COUNTED: Mapping[type, str] = {
     CompactionEvent: "rounds",
     CompactionFailed: "failures",
@@ -262,7 +272,6 @@ _COUNTED: Mapping[type, str] = {
     MaxTokensAdjusted: "adjusted",
     RetriesExhausted: "given_up",
 }
-"""Field of the totals that an event adds one to."""
 
 
 class RunningTotals:

@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 Function = Callable[..., Any]
 OWN_OPTIONS = "compacter_options"
 """Name of the argument with options for one call; it is not passed to the wrapped function."""
+# Characters per token from which a reply without usage is looked at more closely: fewer than most
+# texts have, more than Chinese.
 _LEAST_CHARACTERS = 2
-"""Characters per token from which a reply without usage is looked at more closely: fewer than most
-texts have, more than Chinese."""
 WRAPPED_BY = "__compacter__"
 """Attribute of a wrapped function or client: the name of its Compacter's state."""
 
@@ -132,20 +132,9 @@ class WrappedFunction:
         return call
 
     def _check_messages(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Tell, at the first call, that a function of mere ``**options`` is passed no messages."""
+        """Check once that a call without messages has them nowhere else."""
         self.is_checked = True
-        binding = self.binding.of_call(args, kwargs)
-        if binding.vendors or binding.accepts is not None or binding.messages(args, kwargs):
-            return
-        name = getattr(self.function, "__qualname__", type(self.function).__qualname__)
-        known = ", ".join([*binding.positional[: len(args)], *kwargs]) or "nothing by name"
-        self.state.log.write(
-            "warning",
-            "compacter.no_messages",
-            f"{name} was called without messages, so its calls are not compacted: it was passed "
-            f'{known}; name the argument that has them: wrap(function, messages_param="...")',
-            {"function": name},
-        )
+        self.reader.tell_unfound_messages(args, kwargs)
 
     def _with(self, options: object) -> WrappedFunction:
         """Return the same with other options. Raises ``ConfigurationError`` if they are invalid."""

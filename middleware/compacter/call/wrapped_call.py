@@ -69,8 +69,8 @@ class WrappedCall(Performer):
     """Last reply of the wrapped function."""
     trace: TracebackType | None = field(default=None, init=False)
     """Traceback of that reply's ``error`` when it was raised."""
+    # Views that this call has read from memory or made, each with the id of its record.
     _views: list[tuple[Sequence[Message], str]] = field(default_factory=list, init=False)
-    """Views that this call has read from memory or made, each with the id of its record."""
     one_summary: OneSummary = field(init=False)
     """Its part in sharing a summary with other calls."""
 

@@ -27,10 +27,10 @@ from compacter.messages.format import Message, MessageFormat
 from compacter.objects import with_special_methods
 
 T = TypeVar("T")
+# Largest number of `cache_control` marks in a request.
 _MOST_MARKS = 4
-"""Largest number of ``cache_control`` marks in a request."""
+# Depth of the innermost mark: messages, message, blocks, tool result, its blocks, one of these.
 _DEEPEST_MARK = 6
-"""Depth of the innermost mark: messages, message, blocks, tool result, its blocks, one of these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,12 +146,12 @@ _AMANAGING: Mapping[str, Function] = {"__aenter__": _aenter, "__aexit__": _aexit
 
 # -- message threads -------------------------------------------------------------------------------
 
+# Error code after which the SDK sends its whole history with `thread={"type": "create"}`.
 _REPLAY = "thread_already_continued"
-"""Error code after which the SDK sends its whole history with ``thread={"type": "create"}``."""
 
 
+# Refusal of a turn, whose history the SDK is about to send in a new thread.
 _REFUSED: ContextVar[Exception | None] = ContextVar("_REFUSED", default=None)
-"""Refusal of a turn, whose history the SDK is about to send in a new thread."""
 
 
 def continues_thread(kwargs: Options) -> bool:

@@ -22,8 +22,8 @@ from compacter.objects import with_special_methods
 
 T = TypeVar("T")
 _LIMIT = "maxTokens"
+# Arguments that a summary request keeps: no tools, thinking or output schema.
 _KEPT = ("modelId", "guardrailConfig", "performanceConfig", "serviceTier")
-"""Arguments that a summary request keeps: no tools, thinking or output schema."""
 _KEPT_BESIDE_BODY = (
     "modelId",
     "contentType",
@@ -145,8 +145,8 @@ class Invoke(Binding):
         return args, {**kept, "body": json.dumps(plain(body)).encode()}
 
 
+# Binding for the members of a body.
 _MEMBERS = Binding(wire_format="anthropic")
-"""Binding for the members of a body."""
 
 
 def _body(kwargs: Options) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from compacter.messages.format import Message, MessageFormat
 T = TypeVar("T")
 METHODS = ("generate_content", "generate_content_stream")
 _LIMIT = "max_output_tokens"
+# Options of the call's config that a summary request keeps: no tools, schema or cached content.
 _KEPT = (
     "http_options",
     "temperature",
@@ -36,7 +37,7 @@ _KEPT = (
     "service_tier",
     "model_armor_config",
 )
-"""Options of the call's config that a summary request keeps: no tools, schema or cached content."""
+# Options that a summary request with the same prefix leaves out, as it asks for plain text.
 _NOT_FOR_NATIVE = (
     "response_schema",
     "response_json_schema",
@@ -54,7 +55,6 @@ _NOT_FOR_NATIVE = (
     "image_config",
     "labels",
 )
-"""Options that a summary request with the same prefix leaves out, as it asks for plain text."""
 _ORIGINAL = "_compacter_original"
 
 

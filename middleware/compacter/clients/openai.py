@@ -243,6 +243,7 @@ def server_of(resource: Any) -> Callable[[], str]:
 # where their results could not refer to them, so they are taken from the last response and sent
 # again.
 
+# Arguments of the call that are passed to `responses.compact`, if the installed SDK has them.
 _SHARED = (
     "model",
     "instructions",
@@ -255,7 +256,6 @@ _SHARED = (
     "timeout",
     "betas",
 )
-"""Arguments of the call that are passed to ``responses.compact``, if the installed SDK has them."""
 _NAME = "responses.compact"
 
 

@@ -166,6 +166,7 @@ def _adapter(name: str) -> Any:
     return import_module(f"compacter.{name}")
 
 
+# Class of a client, or base class of a framework's models -> the module of its adapter.
 _CLIENTS = {
     ("langchain_core.language_models.chat_models", "BaseChatModel"): "frameworks.langchain",
     ("llama_index.core.llms.llm", "LLM"): "frameworks.llama_index",
@@ -179,14 +180,13 @@ _CLIENTS = {
     ("google.genai.client", "AsyncClient"): "clients.google",
     ("litellm.router", "Router"): "clients.litellm",
 }
-"""Class of a client, or base class of a framework's models -> the module of its adapter."""
+# Class with methods that can be wrapped one by one -> its adapter, which has `wrap_method`.
 _RESOURCES = {
     ("botocore.client", "BaseClient"): "clients.bedrock",
     ("google.genai.models", "Models"): "clients.google",
     ("google.genai.models", "AsyncModels"): "clients.google",
     ("litellm.router", "Router"): "clients.litellm",
 }
-"""Class with methods that can be wrapped one by one -> its adapter, which has ``wrap_method``."""
 
 _BY_THE_CLIENT = "; it calls messages.create of its client, so wrap the client"
 

@@ -15,8 +15,8 @@ from compacter.messages.format import FILLERS, Message, MessageFormat
 from compacter.messages.parts import Broken, Kind, MessageParts, Part
 from compacter.summary import message as summary_message
 
+# Kinds of messages that are always kept.
 _STAYING = re.compile(b"[%c%c]" % (Kind.SYSTEM, Kind.UNKNOWN))
-"""Kinds of messages that are always kept."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,9 +29,9 @@ from compacter.messages.format import Message
 if TYPE_CHECKING:
     from compacter.options import Options
 
+# Share of the target that counts as fitting between two strategies, so that the next message still
+# fits too.
 _ROOM = 0.9
-"""Share of the target that counts as fitting between two strategies, so that the next message still
-fits too."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,26 +26,26 @@ if TYPE_CHECKING:
     from compacter.summary.head import Head
     from compacter.summary.write import Answer, Question, Sizes
 
+# A summary may take a quarter of the window at most (a 2,048-token model: 512 tokens).
 _WINDOW_SHARE = 4
-"""A summary may take a quarter of the window at most (a 2,048-token model: 512 tokens)."""
+# One without a model half of it: lines chosen from all of the head hold more of what is needed
+# later than its last messages do (of names that agents needed: .71 in place of .65 in a fifth of
+# the size, .87 for .80 in three tenths).
 _QUOTED_WINDOW_SHARE = 2
-"""One without a model half of it: lines chosen from all of the head hold more of what is needed
-later than its last messages do (of names that agents needed: .71 in place of .65 in a fifth of the
-size, .87 for .80 in three tenths)."""
+# Fewest tokens that a summary is given, however small the window or what it replaces.
 _FEWEST_TOKENS = 48
+# Quoted lines fill a summary up to this part of the window, or these tokens: larger requests
+# overflow again sooner.
+#
+# Measured on 200 turns in a window of 8,000 tokens: 17 summaries with a thirty-second, 19 when
+# filled to a quarter. In windows of 1,000 to 4,000 tokens a quarter held no more answers
+# (`benchmarks/questions.py --scripted`).
 _FILLED_SHARE = 32
 _FILLED_TOKENS = 256
-"""Quoted lines fill a summary up to this part of the window, or these tokens: larger requests
-overflow again sooner.
-
-Measured on 200 turns in a window of 8,000 tokens: 17 summaries with a thirty-second, 19 when filled
-to a quarter. In windows of 1,000 to 4,000 tokens a quarter held no more answers
-(``benchmarks/questions.py --scripted``).
-"""
+# Quoted lines fill a summary to at most this part of what it replaces, where the window is known or
+# not known.
 _HEAD_SHARE = 3
 _UNKNOWN_SHARE = 8
-"""Quoted lines fill a summary to at most this part of what it replaces, where the window is known
-or not known."""
 Asking = Generator[Effect[Any], Any, Summary]
 
 
@@ -92,8 +92,9 @@ def room(task: CompactionTask) -> int:
     return min(smaller, left)
 
 
-def summarized(task: CompactionTask) -> Asking:
-    """The summary that the settings ask for. Raises ``NoSummaryError``.
+def summarize_without_model(task: CompactionTask) -> Summary | None:
+    """Return the summary that the settings ask for, ``None`` if a model is to write it. Raises
+    ``NoSummaryError``.
 
     Nothing is folded where the declared rules do not fit: leaving one out would be worse.
     ``CompactionError`` where they alone exceed the window, else ``RulesTooLongError``.
@@ -101,12 +102,11 @@ def summarized(task: CompactionTask) -> Asking:
     _check_rules(task)
     if task.summary is not None:
         return _callers_summary(task, task.summary)
-    parts = task.entries()
     # With nothing new to tell a model, the prior summary is only to be shorter.
-    is_only_prior = not parts and task.plan.prior is not None
+    is_only_prior = not task.entries() and task.plan.prior is not None
     if task.options.summarizer == "extractive" or is_only_prior:
         return extract(task)
-    return (yield from _ask(task, parts))
+    return None
 
 
 def _check_rules(task: CompactionTask) -> None:
@@ -153,8 +153,8 @@ def _head(task: CompactionTask, parts: Sequence[Part]) -> Head:
     )
 
 
-def _ask(task: CompactionTask, parts: Sequence[Part]) -> Asking:
-    """The summary that the model writes."""
+def ask_for_summary(task: CompactionTask) -> Asking:
+    """Return the summary that the model writes. Raises ``NoSummaryError``."""
     from compacter.summary.write import write
 
     options = task.options
@@ -163,7 +163,7 @@ def _ask(task: CompactionTask, parts: Sequence[Part]) -> Asking:
     has_prefix = task.plan.trigger != "manual" or task.plan.wire_format == "openai"
     is_native = options.summary_request == "native" and options.summarizer is None
     writing = write(
-        _head(task, parts),
+        _head(task, task.entries()),
         _sizes(task),
         template=options.summary_prompt,
         redact=options.redact,
@@ -316,7 +316,9 @@ class Summarize:
         if not task.plan.folded:
             return list(task.messages)
         try:
-            summary = yield from summarized(task)
+            summary = summarize_without_model(task)
+            if summary is None:
+                summary = yield from ask_for_summary(task)
         except NoSummaryError as failure:
             yield from Emit(
                 CompactionFailed(

@@ -30,8 +30,8 @@ from compacter.messages.refusals import detect_in_reply
 from compacter.objects import with_special_methods
 
 T = TypeVar("T")
+# Options of the call that are kept in a summary request.
 _CARRIED = ("model", "temperature", "top_p", "store", "user")
-"""Options of the call that are kept in a summary request."""
 
 
 def _read(messages: Sequence[Any]) -> list[Mirror]:

@@ -22,9 +22,9 @@ from compacter.frameworks.own_types import (
 )
 from compacter.options import validated
 
+# Packages whose classes a saved pipeline may name; Haystack's own list of trusted modules is not
+# used here.
 _TRUSTED = ("haystack", "haystack_integrations")
-"""Packages whose classes a saved pipeline may name; Haystack's own list of trusted modules is not
-used here."""
 
 
 def _read(message: ChatMessage) -> Mapping[str, Any]:

@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 from compacter.errors import ConfigurationError
 from compacter.memory import Memory
 
+# Key of a record that is never there.
 _NO_KEY = "compacter-start"
-"""Key of a record that is never there."""
 _NEEDS_PASSWORD = ("AuthenticationError", "NoPermissionError")
 _PASSWORD_TEXTS = ("NOAUTH", "WRONGPASS", "invalid password", "Authentication required")
 

@@ -16,10 +16,10 @@ _NONE = frozenset({"none", "false", "no", "off"})
 
 REDIS = ("redis://", "rediss://", "unix://")
 """Beginnings of the address of a Redis server."""
+# Text that can only be a file name.
 _FILE = re.compile(
     r"(?![a-z]+://)(?:[./~].*|[A-Za-z]:[\\/].*|.*\.(?:db|sqlite3?)|:memory:)", re.DOTALL
 )
-"""Text that can only be a file name."""
 
 
 def memory_of(

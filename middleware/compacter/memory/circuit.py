@@ -29,19 +29,19 @@ PAUSE = 5.0
 LONG_PAUSE = 60.0
 """The same, while the thread of an operation that was given up is still waiting: few may pile up.
 """
+# Most seconds of one step of waiting; a tenth of the default deadline.
 _LONGEST_STEP = 0.1
-"""Most seconds of one step of waiting; a tenth of the default deadline."""
+# Fewest steps of a deadline.
 _STEPS = 10
-"""Fewest steps of a deadline."""
+# Seconds by which a step ends late on a busy machine. A thread waits 5 ms for the interpreter when
+# another one computes (`sys.getswitchinterval`).
 _LATE = 0.02
-"""Seconds by which a step ends late on a busy machine. A thread waits 5 ms for the interpreter when
-another one computes (``sys.getswitchinterval``)."""
+# Part of its time for which a late step counts. A new connection takes ten turns of an event loop
+# until its first answer is read, and each may be late; and a server that is silent is to be given
+# up in a busy program too.
 _LATE_SHARE = 0.125
-"""Part of its time for which a late step counts. A new connection takes ten turns of an event loop
-until its first answer is read, and each may be late; and a server that is silent is to be given up
-in a busy program too."""
+# Most characters of an exception's text in the log.
 _MOST_OF_CAUSE = 200
-"""Most characters of an exception's text in the log."""
 _CREDENTIALS = re.compile(r"(?<=//)[^/@\s]*@")
 
 
@@ -88,8 +88,8 @@ class Circuit(ForkAware):
         """Forget all failures."""
         self.failures = 0
         """Failures in a row."""
+        # When the last pause began; `None` while the memory is used.
         self._paused: float | None = None
-        """When the last pause began; ``None`` while the memory is used."""
         self._opened = 0.0
         self._stuck: set[object] = set()
 

@@ -11,8 +11,8 @@ from compacter.memory.record import footprint
 from compacter.messages.fields import Json
 from compacter.messages.format import Message
 
+# Length in characters from which a text is compared by its hash instead of being kept.
 _LONG = 2_048
-"""Length in characters from which a text is compared by its hash instead of being kept."""
 
 SHORT = 400
 """Size in bytes of a message with a role and a text, without the text, and of a digest."""
@@ -33,8 +33,8 @@ def comparables(messages: Iterable[Message]) -> tuple[list[Json], int]:
     return found, size
 
 
+# Placeholder for a value that has to be encoded to be compared; not equal to any message.
 _DIFFERENT = object()
-"""Placeholder for a value that has to be encoded to be compared; not equal to any message."""
 
 
 def _comparable(value: Json) -> Json:

@@ -35,8 +35,8 @@ class InProcessMemory(BaseMemory):
         self._records: LRUCache[str, tuple[Record, int]] = LRUCache(
             self.max_bytes, getsizeof=lambda entry: entry[1]
         )
+        # The ids of the records under each key, in the order of saving.
         self._ids: dict[str, dict[str, None]] = {}
-        """The ids of the records under each key, in the order of saving."""
 
     def __len__(self) -> int:
         return len(self._records)

@@ -18,11 +18,10 @@ from compacter.locks import ForkAware, Lock
 from compacter.memory.protocol import MemoryUnavailable
 
 T = TypeVar("T")
+# Seconds of one wait for a result, which comes earlier: each operation has its own time limit.
 _A_LONG_TIME = 3_600.0
-"""Seconds of one wait for a result, which comes earlier: each operation has its own time limit."""
+# What a forked child got from its parent. Closing it would disturb the connections of the parent.
 _inherited: list[object] = []
-"""What a forked child got from its parent. Closing it would disturb the connections of the parent.
-"""
 
 
 class IOThread(ForkAware):

@@ -17,8 +17,8 @@ LEASE = 1.5
 process which dies delays others no longer than this."""
 LEASE_OF_A_LOOP = 10.0
 """The same for a claim that only the program's event loop can renew: longer than a loop is busy."""
+# Renewals in the time of one lease, so that some may come late, or fail.
 _RENEWALS = 4
-"""Renewals in the time of one lease, so that some may come late, or fail."""
 
 Renew = Callable[[], Coroutine[Any, Any, bool]]
 GiveBack = Callable[[], Coroutine[Any, Any, None]]

@@ -25,8 +25,8 @@ PER_KEY = 32
 """Most records that it keeps under one key: older ones of a conversation matter only to its forks.
 """
 MEGABYTE = 1 << 20
+# Most reports that wait for a call to log them: a program may use a memory without any call.
 _MOST_REPORTS = 16
-"""Most reports that wait for a call to log them: a program may use a memory without any call."""
 
 
 class MemoryUnavailable(CompacterError):  # noqa: N818 - a state, like ``concurrent.futures.BrokenExecutor``
@@ -132,8 +132,8 @@ class BaseMemory(Memory):
         self._attached: LRUCache[str, tuple[object, int]] = LRUCache(
             self.max_bytes, getsizeof=lambda entry: entry[1]
         )
+        # Bytes of `max_bytes` that the records take.
         self._taken = 0
-        """Bytes of ``max_bytes`` that the records take."""
         self._lock = Lock()
         self.circuits: tuple[Circuit, ...] = ()
         """What counts its failures; empty for a memory that is never left alone."""

@@ -23,24 +23,24 @@ from compacter.messages.format import Message, MessageFormat
 VERSION = 4
 """Version of the stored form; a record of another version is ignored."""
 _BYTES = "compacter:bytes"
+# Number of positions that a lookup tries as the start of the folded messages; pinned ones may
+# precede it.
 _STARTS = 4
-"""Number of positions that a lookup tries as the start of the folded messages; pinned ones may
-precede it."""
+# Number of messages in the key, if as many were folded in a row: many conversations share the first
+# message.
 _RUN = 4
-"""Number of messages in the key, if as many were folded in a row: many conversations share the
-first message."""
 LONGEST_OPENING = _STARTS + _RUN - 1
 """Number of messages read to compute the keys of a lookup."""
+# Characters of a text that count for a key; a lookup must not encode a book each time.
 _CLIP = 8_192
-"""Characters of a text that count for a key; a lookup must not encode a book each time."""
+# Messages encoded at a time: few enough to stay in the processor's cache.
 _BLOCK = 64
-"""Messages encoded at a time: few enough to stay in the processor's cache."""
+# Version of `marshal` that encodes equal data to equal bytes; many times as fast as JSON.
 _PLAIN = 2
-"""Version of ``marshal`` that encodes equal data to equal bytes; many times as fast as JSON."""
+# Number of messages among which the first ones that are not system messages are searched.
 _LOOK_AT = 64
-"""Number of messages among which the first ones that are not system messages are searched."""
+# Approximate overhead of an entry in a memory, in bytes.
 _ENTRY = 1_000
-"""Approximate overhead of an entry in a memory, in bytes."""
 
 T = TypeVar("T")
 

@@ -84,8 +84,8 @@ class RedisMemory(StoringMemory):
         given = _connect(url) if isinstance(url, str) else _check_client(url)
         awaited = inspect.iscoroutinefunction(given.execute_command)
         self.asynchronous = awaited
+        # With a URL: what talks to the server, so that a busy program does not.
         self._thread = None if self._url is None else IOThread(partial(_connect, self._url))
-        """With a URL: what talks to the server, so that a busy program does not."""
         self._client: Any = None if awaited else given
         self._async_client: Any = given if awaited and self._url is None else None
         self._circuit = Circuit("the Redis server", _address(given), self._reports.append)

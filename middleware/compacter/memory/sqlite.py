@@ -27,9 +27,9 @@ from compacter.memory.sqlite_file import (
 )
 from compacter.memory.stored import Encryption, StoringMemory
 
+# Smallest time in seconds between two updates of a record's last use, so that reading seldom
+# writes.
 _TOUCH = 60.0
-"""Smallest time in seconds between two updates of a record's last use, so that reading seldom
-writes."""
 
 
 class SQLiteMemory(StoringMemory):

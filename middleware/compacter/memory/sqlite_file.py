@@ -16,11 +16,11 @@ from compacter.locks import PATIENCE, ForkAware
 from compacter.memory.circuit import Circuit, Report
 from compacter.memory.protocol import MemoryUnavailable
 
+# `PRAGMA user_version` of the file. A file with an older schema is emptied: its records can be made
+# again.
 _SCHEMA = 2
-"""``PRAGMA user_version`` of the file. A file with an older schema is emptied: its records can be
-made again."""
+# `PRAGMA application_id`: "cmpt".
 _APPLICATION = 0x636D7074
-"""``PRAGMA application_id``: "cmpt"."""
 _TABLES = {
     "records": "CREATE TABLE records "
     "(id TEXT PRIMARY KEY, key TEXT NOT NULL, body TEXT NOT NULL, used REAL NOT "
@@ -30,20 +30,20 @@ _TABLES = {
     "claims": "CREATE TABLE claims "
     "(key TEXT PRIMARY KEY, owner TEXT NOT NULL, expires REAL NOT NULL) STRICT, WITHOUT ROWID",
 }
+# Seconds that a statement may run after its deadline, if it had to wait for a lock.
 _GRACE = 0.1
-"""Seconds that a statement may run after its deadline, if it had to wait for a lock."""
+# Most seconds that a thread waits for the others of this process, each of which has a deadline.
 _LONGEST_QUEUE = 30.0
-"""Most seconds that a thread waits for the others of this process, each of which has a deadline."""
+# Seconds after which such a thread looks whether the file is left alone by now.
 _LOOK_AGAIN = 0.1
-"""Seconds after which such a thread looks whether the file is left alone by now."""
+# Most seconds that count between two looks at a running statement, which are microseconds of its
+# work: more passed because the machine was busy.
 _SLICE = 0.01
-"""Most seconds that count between two looks at a running statement, which are microseconds of its
-work: more passed because the machine was busy."""
+# Longest wait for a lock of the file inside SQLite, in seconds; a longer one is made of several. A
+# fork waits until no thread is inside, for `PATIENCE` seconds.
 _LONGEST_WAIT = 0.4
-"""Longest wait for a lock of the file inside SQLite, in seconds; a longer one is made of several. A
-fork waits until no thread is inside, for ``PATIENCE`` seconds."""
+# Most seconds for the check of a file for damage when it is opened.
 _CHECK = 0.25
-"""Most seconds for the check of a file for damage when it is opened."""
 DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 

@@ -17,8 +17,8 @@ from compacter.memory.record import Record, StoredMessage
 from compacter.messages.fields import Json
 from compacter.summary import message as summary_message
 
+# Beginning of every Fernet token: its version and a time before the year 2106, in base64.
 _BEGINNING = b"gAAAA"
-"""Beginning of every Fernet token: its version and a time before the year 2106, in base64."""
 
 
 class Cipher(Protocol):
@@ -168,8 +168,8 @@ class StoringMemory(BaseMemory):
         self._encryption = encryption
         self._codec = Codec(encryption, quotes=quotes, place=place, tell=self._reports.append)
         self._quotes = self._codec.quotes
+        # The records of this process with the lines that are not stored.
         self._own = None if self._quotes else InProcessMemory()
-        """The records of this process with the lines that are not stored."""
 
     def _encode(self, record: Record) -> tuple[Record, str] | None:
         """Return what is stored of a record, and its text; ``None`` if it is not stored."""

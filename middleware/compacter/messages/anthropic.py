@@ -27,15 +27,15 @@ from compacter.messages.format import Edit, Message, MessageFormat
 from compacter.messages.parts import Part, Speaker, spoken, weigh_sealed
 
 _MEDIA = frozenset({"image", "document", "container_upload"})
+# Results that are one free text.
 _EDITABLE_RESULTS = frozenset({"tool_result", "mcp_tool_result"})
-"""Results that are one free text."""
+# End of the types of Anthropic's own code execution, and the fields of its results with free text.
+# What a search or a fetch has found is left as it is: it is encrypted, or later citations refer to
+# places in it.
 _RAN = "code_execution_tool_result"
 _OUTPUTS = ("stdout", "stderr", "content")
-"""End of the types of Anthropic's own code execution, and the fields of its results with free text.
-What a search or a fetch has found is left as it is: it is encrypted, or later citations refer to
-places in it."""
+# Keys of data made by a tool's caller, of which nothing is left out in a digest.
 _OWN = frozenset({"input"})
-"""Keys of data made by a tool's caller, of which nothing is left out in a digest."""
 
 
 class AnthropicFormat(MessageFormat):

@@ -23,8 +23,8 @@ _OTHER_FORMATS = {
     "csv": "text/csv",
     "html": "text/html",
 }
+# Keys of data made by a tool or its caller, of which nothing is left out in a digest.
 _OWN = frozenset({"input", "json"})
-"""Keys of data made by a tool or its caller, of which nothing is left out in a digest."""
 
 
 class BedrockFormat(MessageFormat):

@@ -10,14 +10,14 @@ from compacter.messages.refusals import detect_in_reply
 from compacter.messages.replies import has_content
 from compacter.overflow import TokenLimit
 
+# Largest part of a body that is read, in bytes; a refusal is never that long.
 _LONGEST_BEGINNING = 1 << 20
-"""Largest part of a body that is read, in bytes; a refusal is never that long."""
 PACKINGS = ("", "identity", "gzip", "deflate")
 """The values of ``Content-Encoding`` that can be read."""
+# A `\r` that is the last byte so far may be one half of `\r\n`.
 _LINE_END = re.compile(rb"\r\n|\n|\r(?=.)", re.DOTALL)
-"""A ``\\r`` that is the last byte so far may be one half of ``\\r\\n``."""
+# White space and the mark that some servers put before the first character.
 _BLANK = b" \t\r\n\xef\xbb\xbf"
-"""White space and the mark that some servers put before the first character."""
 
 
 class DocumentWatch:

@@ -142,13 +142,12 @@ def _open(item: object, *, shown: bool) -> Json:
 
 
 _MARKS = frozenset({"cache_control"})
+# Largest depth of nesting that is encoded, well below Python's recursion limit.
 _DEEPEST = 100
-"""Largest depth of nesting that is encoded, well below Python's recursion limit."""
+# Largest number that is encoded, in bits; Python does not print integers of more than 4,300 digits.
 _LARGEST = 8_192
-"""Largest number that is encoded, in bits; Python does not print integers of more than 4,300
-digits."""
+# Packages whose private attributes contain only bookkeeping (request ids, timings).
 _SDKS = frozenset({"openai", "litellm", "anthropic", "google"})
-"""Packages whose private attributes contain only bookkeeping (request ids, timings)."""
 _EMPTY: tuple[object, ...] = (None, "", (), [], {}, frozenset())
 
 

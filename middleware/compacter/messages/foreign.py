@@ -8,6 +8,7 @@ from compacter.messages.fields import Json, word
 
 ROLES = frozenset({"system", "developer", "user", "assistant", "model", "tool", "function"})
 """The roles of all formats."""
+# Packages whose objects are messages of one of the five formats; lists may mix them with dicts.
 _SDKS = (
     "openai.",
     "litellm.",
@@ -26,7 +27,7 @@ _SDKS = (
     "xai_sdk.",
     "cerebras.",
 )
-"""Packages whose objects are messages of one of the five formats; lists may mix them with dicts."""
+# The fields that an object of an unknown class may have to be read as a provider's message.
 _FIELDS = frozenset(
     {
         "role",
@@ -54,7 +55,6 @@ _FIELDS = frozenset(
         "encrypted_content",
     }
 )
-"""The fields that an object of an unknown class may have to be read as a provider's message."""
 
 
 def foreign(message: Json) -> bool:

@@ -45,8 +45,8 @@ _SPEAKERS: dict[Kind, Speaker] = {
     Kind.ASSISTANT: "assistant",
     Kind.RESULT: "tool",
 }
+# Roles that are not a system message in any format.
 _NO_SYSTEM = ("user", "assistant", "tool", "model")
-"""Roles that are not a system message in any format."""
 FILLERS: Mapping[Literal["user", "assistant"], str] = {
     "user": "[compacter] Continue.",
     "assistant": "[compacter] Understood.",

@@ -44,8 +44,8 @@ _CAMEL = {
     "code_execution_result": "codeExecutionResult",
     "thought_signature": "thoughtSignature",
 }
+# Fields whose keys belong to the tool and are not converted.
 _FREE = frozenset({"args", "response"})
-"""Fields whose keys belong to the tool and are not converted."""
 _HUMP = re.compile(r"(?<=[a-z0-9])([A-Z])")
 
 

@@ -38,8 +38,8 @@ _MEDIA = frozenset(
 )
 
 
+# Keys of data made by a tool's caller, of which nothing is left out in a digest.
 _OWN = frozenset({"arguments", "input"})
-"""Keys of data made by a tool's caller, of which nothing is left out in a digest."""
 _ASSISTANT = Kind.ASSISTANT
 _RESULT = Kind.RESULT
 

@@ -274,6 +274,7 @@ def spoken(text: str) -> str:
 
 IMAGE = 4_000
 IMAGE_LOW_DETAIL = 340
+# The weights of the list above, at four characters a token.
 _AUDIO_PER_SECOND = 100
 _AUDIO_BYTES_PER_SECOND = 16_000
 _PAGE = 6_400

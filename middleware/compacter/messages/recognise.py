@@ -16,8 +16,8 @@ class UnknownFormatError(ConfigurationError):
     """A message has no known format; the error names the message and a remedy."""
 
 
+# Number of messages that are read one by one before plain messages are skipped.
 _LOOK_AT = 40
-"""Number of messages that are read one by one before plain messages are skipped."""
 _TYPES = frozenset(
     {
         "message",

@@ -12,24 +12,25 @@ from typing import Final
 from compacter.messages.fields import Json
 from compacter.overflow import TokenLimit, detect_in_body
 
+# Stop reasons of a full window (Anthropic, Bedrock; Mistral's is `model_length`).
 _WINDOW_FULL: Final = re.compile(
     r"model_length|(?:model_|maximum_|max_)?context_(?:window|length|limit)(?:_exceeded|_reached)?"
 )
-"""Stop reasons of a full window (Anthropic, Bedrock; Mistral's is ``model_length``)."""
 
 NO_ROOM: Final = "no room for output"
 """Source of a limit that is only likely: a reply cut off after a few tokens. The request has to
 confirm it."""
 _CUT_OFF: Final = frozenset(("length", "max_tokens", "MAX_TOKENS", "max_output_tokens"))
+# A reply of more tokens was not cut off by a full window: what is left of one is a few tokens.
 _FEW_TOKENS: Final = 16
-"""A reply of more tokens was not cut off by a full window: what is left of one is a few tokens."""
+# Anthropic's and Bedrock's stop reasons of complete replies; Ollama's say `done`.
 _FINISHED: Final = frozenset(("end_turn", "tool_use", "stop_sequence"))
-"""Anthropic's and Bedrock's stop reasons of complete replies; Ollama's say ``done``."""
+# Members with the error of a reply; FastAPI's is `detail`.
 _ERRORS: Final = ("error", "errors", "detail")
-"""Members with the error of a reply; FastAPI's is ``detail``."""
+# Endings of the type of a flat error, in lower case.
 _ERROR_NAMES: Final = ("error", "exception")
-"""Endings of the type of a flat error, in lower case."""
 
+# The members that are read below: a reply without any of them is no refusal.
 _TELLING: Final = frozenset(
     {
         *_ERRORS,
@@ -47,7 +48,6 @@ _TELLING: Final = frozenset(
         "__type",
     }
 )
-"""The members that are read below: a reply without any of them is no refusal."""
 
 
 def detect_in_reply(reply: object) -> TokenLimit | None:

@@ -34,8 +34,8 @@ class ReplyFormat:
 class ChatCompletions(ReplyFormat):
     """OpenAI's chat completions, and the many servers that answer like them."""
 
+    # Members of a delta, beside the parts, that a program may show.
     _SHOWN = ("reasoning_content", "reasoning", "audio", "thinking_blocks", "images")
-    """Members of a delta, beside the parts, that a program may show."""
 
     def fits(self, reply: object) -> bool:
         return isinstance(field(reply, "choices"), (list, tuple))

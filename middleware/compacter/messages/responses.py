@@ -43,13 +43,13 @@ _COMPACTED = ("compaction", "compaction_summary", "context_compaction")
 _TEXTS = frozenset({"input_text", "output_text", "text", "summary_text", "reasoning_text"})
 _MEDIA = frozenset({"input_image", "input_file", "input_audio", "computer_screenshot", "image"})
 _ARGUMENTS = ("arguments", "input", "action", "actions", "operation", "code", "queries")
+# Calls run by OpenAI itself with a list of results, and the field of a result with its text.
 _RESULTS = {"code_interpreter_call": ("outputs", "logs"), "file_search_call": ("results", "text")}
-"""Calls run by OpenAI itself with a list of results, and the field of a result with its text."""
 _OUTPUTS = ("output", "outputs", "results", "tools", "error")
+# Types of items in a model's response; an unknown type counts as one.
 _MADE = (Kind.ASSISTANT, Kind.OTHER, Kind.UNKNOWN)
-"""Types of items in a model's response; an unknown type counts as one."""
+# Keys of data made by a tool's caller, of which nothing is left out in a digest.
 _OWN = frozenset({"arguments"})
-"""Keys of data made by a tool's caller, of which nothing is left out in a digest."""
 
 
 class ResponsesFormat(MessageFormat):

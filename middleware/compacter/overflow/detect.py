@@ -88,13 +88,13 @@ _MEANINGS: Final = frozenset(
 
 _NOT_A_LETTER: Final = re.compile(r"[^a-z]")
 
+# Statuses of a refused caller or a busy server. A gateway may forward a token limit with one: both
+# numbers must then be stated.
 _OTHER_STATUS: Final = frozenset((401, 402, 403, 404, 405, 407, 408, 409, 429, 502, 503, 504, 529))
-"""Statuses of a refused caller or a busy server. A gateway may forward a token limit with one: both
-numbers must then be stated."""
+# Some sell prompts by their length: its numbers are a purse's, unless a window is named.
 _PAYMENT_STATUS: Final = 402
-"""Some sell prompts by their length: its numbers are a purse's, unless a window is named."""
+# Rules that a rate limit or a quota could satisfy too.
 _WITHOUT_WINDOW: Final = frozenset(("tokens exceed a limit", "too many tokens"))
-"""Rules that a rate limit or a quota could satisfy too."""
 
 
 @dataclass(frozen=True, slots=True)

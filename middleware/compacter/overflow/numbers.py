@@ -46,15 +46,15 @@ class Number(NamedTuple):
     end: int
 
 
+# Most numbers read of one text; an error with more of them is a dump.
 _MAX_NUMBERS: Final = 200
-"""Most numbers read of one text; an error with more of them is a dump."""
 
+# Distance in characters within which a word can determine the role of a number.
 _REACH: Final = 80
-"""Distance in characters within which a word can determine the role of a number."""
 
+# Smallest number that counts tokens without a word for it; smaller ones count attempts, roles or
+# tools.
 _SMALLEST: Final = 16
-"""Smallest number that counts tokens without a word for it; smaller ones count attempts, roles or
-tools."""
 
 _SCALE: Final = {
     **dict.fromkeys(("k", "thousand", "mil", "тыс"), 1_000),

@@ -21,10 +21,10 @@ from compacter.overflow.text import BREAK, MAX_TEXT, text_of
 MAX_EXCEPTIONS: Final = 64
 """Most exceptions read of one chain."""
 
+# Bounds for reading one body.
 _MAX_NODES = 300
 _MAX_DEPTH = 12
 _MAX_MEMBERS = 60
-"""Bounds for reading one body."""
 
 _STATUS_NAMES: Final = (
     "status_code http_status status code http_code httpStatusCode statusCode".split()
@@ -39,8 +39,8 @@ _BODY_NAMES: Final = (
     "body error json_body doc response data http_body payload raw response_body "
     "responseBody content"
 ).split()
+# Attributes of an HTTP response with a body that was already read.
 _READ: Final = ("_content", "_body", "_text")
-"""Attributes of an HTTP response with a body that was already read."""
 _WRAPPED_NAMES: Final = (
     "original_exception original_error orig inner_exception wrapped exc exception "
     "error last_exception last_error "

@@ -8,7 +8,6 @@ an answer seldom repeats the words of its question.
 from __future__ import annotations
 
 import math
-import re
 import sqlite3
 from array import array
 from bisect import bisect_left
@@ -22,39 +21,27 @@ from typing import Any, NamedTuple
 
 from compacter.database import Database, LibraryUnusableError
 from compacter.errors import CompacterError
-from compacter.locks import ForkAware, Lock
-from compacter.messages.fields import Json
+from compacter.locks import Lock
 from compacter.messages.parts import Part
 from compacter.recall.passages import asks, cut, readable
-from compacter.text.words import DENSE, FUNCTION_WORDS
+from compacter.recall.terms import Term, space_out
 
 MAX_BYTES = 64_000_000
 """Default size limit of an index in bytes, with its texts; the oldest texts are dropped."""
 
+# Offsets of the neighbours of a passage, and the share of its weight for a word that only occurs
+# there.
 _AROUND = (
     (0, 1.0),
     *((side * step, share**step) for step in (1, 2, 3, 4) for side, share in ((-1, 0.8), (1, 0.7))),
 )
-"""Offsets of the neighbours of a passage, and the share of its weight for a word that only occurs
-there."""
 # Number of runs, beyond the limit, whose neighbours are read too: those with the most weight.
 _MORE = 50
+# Most occurrences read in one search, which bounds its time: those of the rarest words first, and
+# the newest.
 _POSTINGS = 5_000
-"""Most occurrences read in one search, which bounds its time: those of the rarest words first, and
-the newest."""
-_MOST_TERMS = 64
+# Number of entries after the user's that are searched for the end of a turn.
 _LONGEST_TURN = 200
-"""Number of entries after the user's that are searched for the end of a turn."""
-_SHORT_NUMBER = 3
-_NUMBER_WEIGHT = 0.3
-"""Most digits of a number that means little without the word beside it, and its weight alone."""
-_LONGEST_QUESTION = 4_000
-"""Most characters read of a question; of a longer one the beginning and the end, where the request
-mostly is."""
-
-_RUN = re.compile(f"[{DENSE}]+")
-_WORD = re.compile(r"[^\W_]+")
-_NAME = re.compile(r"(?<![^\W_])[^\W_]+(?:[-_./:@\\#]{1,3}[^\W_]+){1,12}")
 _TABLE = (
     "CREATE VIRTUAL TABLE passages USING fts5(text, content='', tokenize='porter "
     "unicode61 remove_diacritics 2')"
@@ -70,18 +57,6 @@ class SearchUnavailableError(CompacterError):
     """Folded messages cannot be searched: this Python's SQLite was built without FTS5, or this
     process was forked while SQLite was busy.
     """
-
-
-@dataclass(frozen=True, slots=True)
-class Term:
-    """Search term: a word, a pair of characters, or a name such as a path, matched as one
-    phrase.
-    """
-
-    text: str
-    weight: float = 1.0
-    known: bool = False
-    """Whether the message right before the question has it, so that it is not a reason to quote."""
 
 
 class Hit(NamedTuple):
@@ -141,41 +116,6 @@ class Found:
             if last
             else None
         )
-
-
-def terms(text: str) -> tuple[Term, ...]:
-    """Return the terms of a question: its words except the commonest, and each name of several
-    words as one phrase.
-    """
-    half = _LONGEST_QUESTION // 2
-    asked = (text if len(text) <= _LONGEST_QUESTION else f"{text[:half]} {text[-half:]}").lower()
-    words = _WORD.findall(space_out(asked))
-    wanted = list(words)
-    short = {word for word in words if len(word) <= _SHORT_NUMBER and word.isdigit()}
-    for before, word, after in zip(("", *words), words, (*words[1:], ""), strict=False):
-        # A short number counts with the word before it (town 12), or the one after it (on 12 May).
-        if word in short and before and before not in FUNCTION_WORDS:
-            wanted.append(f"{before} {word}")
-        elif word in short and after:
-            wanted.append(f"{word} {after}")
-    # Paths, addresses, ids and symbols consist of several words.
-    wanted += [space_out(match[0]).strip() for match in _NAME.finditer(asked)]
-    distinct = [word for word in dict.fromkeys(wanted) if word not in FUNCTION_WORDS]
-    if len(distinct) > _MOST_TERMS:
-        distinct[_MOST_TERMS // 2 : -_MOST_TERMS // 2] = []
-    return tuple(Term(word, _NUMBER_WEIGHT if word in short else 1.0) for word in distinct)
-
-
-def space_out(text: str) -> str:
-    """Return ``text`` as it is indexed: scripts without spaces in pairs of characters, without lone
-    surrogates.
-    """
-    return text if text.isascii() else _RUN.sub(_pairs, text.encode("utf-8", "replace").decode())
-
-
-def _pairs(match: re.Match[str]) -> str:
-    run = match[0]
-    return f" {' '.join(run[place : place + 2] for place in range(max(1, len(run) - 1)))} "
 
 
 class Index:
@@ -409,103 +349,3 @@ def ranked(weights: Sequence[float], masks: dict[int, int], count: int, limit: i
                 held |= more
         hits.append(Hit(score, number, held))
     return nlargest(limit, hits)
-
-
-# -- the archive of a History ----------------------------------------------------------------------
-
-_ARCHIVE_BYTES = 16_000_000
-"""Largest size of an archive in bytes, with its index; the oldest texts are dropped."""
-
-
-class Archive(ForkAware):
-    """Text of the folded messages of a ``History``, which no longer has them; read and indexed at
-    the first search.
-
-    ``entries`` are those of another archive, ``shift`` is the number of messages that the folds
-    removed.
-    """
-
-    def __init__(
-        self, entries: Sequence[Part] = (), shift: int = 0, redact: Redact | None = None
-    ) -> None:
-        super().__init__()
-        self._entries = entries
-        self._shift = shift
-        self._redact = redact
-        self._index: Index | None = None
-        self._lock = Lock()
-        self._waiting: list[Callable[[], list[Part]]] = []
-
-    def after_fork_in_child(self) -> None:
-        """Index the texts again at the next search: a child does not use its parent's databases."""
-        self._index = None
-
-    def __bool__(self) -> bool:
-        """Return whether anything was folded."""
-        return bool(self._entries or self._waiting)
-
-    def add(self, folded: Callable[[], list[Part]], removed: int, redact: Redact | None) -> None:
-        """Add the messages of one fold. ``redact`` is applied to their text.
-
-        ``folded`` reads their entries, with indexes in the list before the fold, which was
-        ``removed`` messages longer.
-        """
-        shift = self._shift
-        with self._lock:
-            self._redact = redact or self._redact
-            self._shift += removed
-            self._waiting.append(
-                lambda: [replace(part, index=part.index + shift) for part in folded()]
-            )
-
-    def index(self) -> Index:
-        """Return the index of the archive. Raises ``SearchUnavailableError`` if SQLite
-        lacks FTS5.
-        """
-        with self._lock:
-            if self._index is None:
-                self._index = Index.restored(self._entries, self._redact, _ARCHIVE_BYTES)
-            self._index.redact = self._redact
-            while self._waiting:
-                self._index.add(self._waiting[0]())
-                self._entries = list(self._index.entries)
-                del self._waiting[0]
-            return self._index
-
-    def copy(self) -> Archive:
-        """Return an independent copy."""
-        with self._lock:
-            clone = Archive(self._entries, self._shift, self._redact)
-            clone._waiting = list(self._waiting)
-            return clone
-
-    def snapshot(self) -> Json:
-        """Return the archive as JSON; without the texts if it cannot be searched."""
-        try:
-            entries = self.index().entries
-        except SearchUnavailableError:
-            entries = []
-        return {
-            "shift": self._shift,
-            "entries": [[e.role, e.kind, e.text, e.name, e.index] for e in entries],
-        }
-
-    @classmethod
-    def restored(cls, snapshot: Json) -> Archive:
-        """Return the archive of a ``snapshot()``; an empty one for ``None``.
-
-        Raises ``ValueError``, ``TypeError`` or ``LookupError`` for anything else.
-        """
-        if snapshot is None:
-            return cls()
-        entries = [Part(*entry) for entry in snapshot["entries"]]
-        shift = snapshot["shift"]
-        if type(shift) is not int or not all(
-            [type(e.role), type(e.kind), type(e.text), type(e.name), type(e.index)]
-            == [str, str, str, str, int]
-            for e in entries
-        ):
-            raise ValueError(
-                "an archive needs an integer shift, and entries of four strings and an index"
-            )
-        return cls(entries, shift)

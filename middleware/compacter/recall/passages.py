@@ -27,10 +27,11 @@ question."""
 _ENOUGH = 90  # Characters after which a run ends with the sentence or line;
 _ENOUGH_DENSE = 30  # the same in scripts that write a word in one or two characters.
 _LAST_SHORT = 45  # A last run shorter than this is joined to the one before it.
+# A longer first line is not taken for the header of a table, which is quoted with its rows.
 _LONGEST_HEADER = 200
+# Upper limit of a share of the window, in tokens: twice as many did not answer one more of 360
+# questions.
 _MOST_TOKENS = 4_000
-"""Upper limit of a share of the window, in tokens: twice as many did not answer one more of 360
-questions."""
 
 _LINE_END = re.compile(r"\n")
 _COLOUR = re.compile(r"\x1b\[[0-9;?]{0,32}[ -/]{0,8}[@-~]")

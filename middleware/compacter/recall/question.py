@@ -14,29 +14,29 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from compacter.messages.parts import Part
-from compacter.recall.index import Term, terms
+from compacter.recall.terms import Term, terms
 
+# Number of the user's messages before the question whose words count less in it.
 _USUAL = 4
-"""Number of the user's messages before the question whose words count less in it."""
+# Weight of a word that occurs in all of them.
 _LEAST = 0.05
-"""Weight of a word that occurs in all of them."""
+# Most characters read of a message; of a longer one the beginning and the end, where the request
+# mostly is.
 _LONGEST_QUESTION = 4_000
-"""Most characters read of a message; of a longer one the beginning and the end, where the request
-mostly is."""
+# Most sentences that are searched for: the first and the last ones. Each costs a search.
 _MOST_SENTENCES = 24
-"""Most sentences that are searched for: the first and the last ones. Each costs a search."""
+# Most terms of a sentence that is weighed as a whole, and of the overlapping pieces that a longer
+# one is cut into: dictated text has no full stops.
 _LONGEST = 14
 _PIECE = 8
-"""Most terms of a sentence that is weighed as a whole, and of the overlapping pieces that a longer
-one is cut into: dictated text has no full stops."""
+# Weight, in an order, of a word after "the" or "my": what it tells of was spoken of before, unlike
+# "a snail".
 _DEFINITE_WEIGHT = 2.0
-"""Weight, in an order, of a word after "the" or "my": what it tells of was spoken of before, unlike
-"a snail"."""
 _ASKS = re.compile(r"[?？؟՞]")
 _FENCE = re.compile(r"(?ms)^[ \t]{0,3}(```|~~~).*?(?:^[ \t]{0,3}\1[^\n]*$|\Z)")
 _QUOTED = re.compile(r"(?m)^[ \t]{0,3}>[^\n]*$")
+# Ends of sentences; "no. 7" and "e.g. this" go on.
 _ENDS = re.compile(r"(?<=[.!?…;؟।])[\"'”’)\]]{0,3}\s+(?![a-z\d])|(?<=[?!])\s+|(?<=[。！？；])|\n+")
-"""Ends of sentences; "no. 7" and "e.g. this" go on."""
 _DIGIT = re.compile(r"\d")
 _ASKING_WORDS = """
     who whom whose what when where which why how remind wer wem wen was wann wo wohin woher welche
@@ -67,11 +67,11 @@ _TALK_WORDS = """
     aujourd bien bonjour encore merci oui non plus très
 """
 _TALK = frozenset(_TALK_WORDS.split())
+# Weight of a word of talk about anything. Few of a chat's passages have it, yet it tells nothing:
+# without this two thirds of the messages that ask nothing were quoted to for such a word.
 _TALK_WEIGHT = 0.35
-"""Weight of a word of talk about anything. Few of a chat's passages have it, yet it tells nothing:
-without this two thirds of the messages that ask nothing were quoted to for such a word."""
+# Words after a definite article that it may belong to.
 _DEFINITE_REACH = 2
-"""Words after a definite article that it may belong to."""
 _LEANS = re.compile(r"(?i)^\W*(?:and|or|what about|how about|und|oder|et|y|e|что|а|那|那么)\b")
 _WORD = re.compile(r"[^\W\d_]+")
 

@@ -10,14 +10,14 @@ from collections.abc import Iterable
 from string import ascii_letters
 
 _PLAIN = (ascii_letters + " ").encode()
+# Letters and blanks of a token in English: 4.0 with cl100k, 4.2 with o200k.
 _PLAIN_PER_TOKEN = 4.0
-"""Letters and blanks of a token in English: 4.0 with cl100k, 4.2 with o200k."""
+# Digits and marks of a token: 1.4 to 1.6 in ids, dates and tables with both tokenizers.
 _MARKS_PER_TOKEN = 1.4
-"""Digits and marks of a token: 1.4 to 1.6 in ids, dates and tables with both tokenizers."""
+# Bytes of a token of any other script. With cl100k Greek and Hebrew have 2.0, Chinese and Korean
+# 2.3, Arabic 2.4, Hindi 2.5, Japanese 2.7, Thai 3.2, Russian 3.5; with o200k 3.2 to 8. Only Burmese
+# and emoji have fewer.
 _BYTES_PER_TOKEN = 2.0
-"""Bytes of a token of any other script. With cl100k Greek and Hebrew have 2.0, Chinese and Korean
-2.3, Arabic 2.4, Hindi 2.5, Japanese 2.7, Thai 3.2, Russian 3.5; with o200k 3.2 to 8. Only Burmese
-and emoji have fewer."""
 _FOREIGN = bytes(range(128, 256))
 OF_PROSE = 0.3
 """Estimated tokens of one character of English prose, with its punctuation and a few numbers."""

@@ -39,9 +39,9 @@ _FILTERED = frozenset(
         "prohibited_content",
     )
 ) | {"spii", "guardrail_intervened"}
+# Length of the beginning of an answer that is searched for a refusal or a reply to the user, in
+# characters.
 _HEAD = 240
-"""Length of the beginning of an answer that is searched for a refusal or a reply to the user, in
-characters."""
 
 # First person, at the beginning: "I'm sorry, but I can't help with that". A report says "the
 # assistant refused".
@@ -139,7 +139,9 @@ _CLOSING = re.compile(
     r"しましょうか|할까요)",
     re.IGNORECASE,
 )
+# Only an answer with fewer characters is taken for a reply because it ends with an offer of help.
 _SHORT = 500
+# The offer is looked for in so many characters at the end of the last line.
 _CLOSING_ROOM = 160
 
 _MAKING = """
@@ -155,28 +157,40 @@ _ASKING = """
     números 任务 对话 以上 用户 助手 名字 数字 决定 要点 会話 ユーザー アシスタント 대화
 """
 _MAKES = stems(_MAKING)
+# Words for a summary, and all words typical of a request for one.
 _ASKS = stems(_MAKING + _ASKING)
-"""Words for a summary, and all words typical of a request for one."""
+# Runs of words in our own requests.
 _REQUEST = frozenset(run for line in prompt.WORDING for run in runs(line))
-"""Runs of words in our own requests."""
 _PREAMBLE = re.compile(r"(?i)\W{0,8}(?:sure|here|below|this is|hier|voici|aquí|以下)|.*[:：]$")
+# Smallest share of request words in an answer that repeats the request.
 _MOSTLY = 0.5
+# The same where words are pairs of characters.
 _ASKING_DENSE = 0.2
+# Fewest words, or runs of words, whose shares are judged.
 _FEWEST_WORDS = 8
+# Of its other words less than a quarter are from the conversation.
 _HELD_PART = 4
-"""Smallest shares of request words in an answer that repeats the request (the second if words are
-pairs of characters); fewest words to check; and of its other words less than a quarter are from the
-conversation."""
+# Share of the runs of words of an answer and a message, from which on it is that message again.
 _SAME = 0.9
+# Largest share of an answer in sentences that it has said before.
 _TWICE = 0.2
+# Largest share of runs of words that it has said before.
 _REPEATED = 0.4
+# Largest share of new runs of words in a copy of the earlier summary.
 _NEW = 0.1
+# Characters from which a sentence counts if it is repeated.
 _PARAGRAPH = 40
+# Words of an answer from which on it is judged whether they are from the conversation.
 _FEWEST_TOLD = 16
+# Smallest share of them that are: invented stories of small models had .14 (see `fault`).
 _TOLD_SHARE = 0.3
+# Characters of either text whose script is read.
 _SAMPLE = 5_000
+# Fewest letters of either text whose script is judged.
 _FEWEST_LETTERS = 80
+# Share of a script in the conversation from which on it is the script of its people.
 _DOMINANT = 0.8
+# An answer with a smaller share of it is in another script.
 _TRACE = 0.05
 _WRAPPED = re.compile(
     r"(?is)\s*(?:<think(?:ing)?>.{0,100000}?</think(?:ing)?>\s*)?(?:```\w{0,12}\n|"

@@ -13,7 +13,7 @@ from itertools import accumulate
 from compacter.messages.fields import flat
 from compacter.messages.parts import Part
 from compacter.text.find import Finder
-from compacter.text.sentences import sentences
+from compacter.text.sentences import sentences, sentences_of_each
 from compacter.text.speech import named
 from compacter.text.words import Run, clip, reader, runs, stems, words
 
@@ -152,7 +152,12 @@ class Evidence:
         people = [
             one for one in entries if one.kind == "text" and one.role in ("user", "assistant")
         ]
-        self._said = [(one.role, sentence) for one in people for sentence in sentences(one.text)]
+        said_by_each = sentences_of_each([one.text for one in people])
+        self._said = [
+            (one.role, sentence)
+            for one, own in zip(people, said_by_each, strict=True)
+            for sentence in own
+        ]
         # For each word of the items, the numbers of the newest of these sentences that contain it,
         # and how many do. Read when a sentence about an item is first wanted.
         self._bearing: dict[str, deque[int]] = {}

@@ -23,23 +23,23 @@ from compacter.text.values import parse, values
 HEADING = "Files worked on, the last used first:"
 """Heading of the chapter; no model's section is called so."""
 _LINE = re.compile(r"Tool ([^:\n]{1,80}): (.+)")
+# A path or an address, or a file's name, as a whole argument.
 _NAME = re.compile(r"[^\s'\"<>|;]{0,120}[/\\][^\s'\"<>|;]{1,120}|[\w@+~-]{1,80}\.[A-Za-z]\w{0,7}")
-"""A path or an address, or a file's name, as a whole argument."""
+# An argument that says what a tool does which can do several things.
 _WORD = re.compile(r"[a-z][a-z_]{2,15}")
-"""An argument that says what a tool does which can do several things."""
+# Characters of the shortest and the longest name, and of the longest answer: about a line.
 _SHORTEST = 5
 _LONGEST = 160
 _LONGEST_ANSWER = 100
-"""Characters of the shortest and the longest name, and of the longest answer: about a line."""
+# Characters up to which a result of a call that names only a file is an answer, not the file.
 _WHOLE_ANSWER = 400
-"""Characters up to which a result of a call that names only a file is an answer, not the file."""
+# Tools that a line names, and their characters; a line of a summary allows 80.
 _MOST_TOOLS = 3
 _LONGEST_TOOLS = 60
-"""Tools that a line names, and their characters; a line of a summary allows 80."""
+# Answers alike, but for digits and paths, from which on they tell nothing.
 _USUAL = 3
-"""Answers alike, but for digits and paths, from which on they tell nothing."""
+# Characters added to each line's price, as in `timeline`.
 _HANDLING = 12
-"""Characters added to each line's price, as in ``timeline``."""
 _DIGITS = re.compile(r"\d+")
 
 

@@ -26,6 +26,7 @@ SMALLEST_CHUNK = 256
 """Smallest chunk in characters: room for the fence, a speaker and a part label."""
 
 _LABEL_SIZE = len("(part 9999999 of 9999999) ")
+# Characters of the name of a tool in the transcript: OpenAI's limit for the name of a function.
 _NAME_SIZE = 64
 _BREAK = re.compile(r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 # Our own fences, and the control tokens of chat templates: ChatML, Llama 2 and 3, Gemma, Mistral,
@@ -81,7 +82,9 @@ WORDING = "\n".join(
 """All lines of the built-in requests."""
 _ABOVE = "(the conversation above)"
 _MARKS = ("{history}", "%s")
+# A request states its limit in words: so many for each token.
 _WORDS_PER_TOKEN = 0.6
+# Fewest words that a request asks for.
 _FEWEST_WORDS = 30
 
 

@@ -22,6 +22,7 @@ from compacter.text.find import Finder
 from compacter.text.sentences import sentences_of_each
 from compacter.text.words import words
 
+# Sections in their order, each with its heading and other headings that models use for it.
 _SECTIONS: Mapping[str, tuple[str, ...]] = {
     "task": ("Task", "Goal", "Request", "Aufgabe", "Tâche", "Tarea", "Задача", "任务", "タスク"),
     "rules": (
@@ -82,7 +83,6 @@ _SECTIONS: Mapping[str, tuple[str, ...]] = {
     ),
     "failed": ("Failed", "What failed", "Gescheitert", "Échoué", "Fallido", "失败"),
 }
-"""Sections in their order, each with its heading and other headings that models use for it."""
 _KEYS = {name.lower(): key for key, names in _SECTIONS.items() for name in names}
 _NAMES = "|".join(sorted(map(re.escape, _KEYS), key=len, reverse=True))
 _MORE = r"(?:[ \t](?:[(&/]|and\b|und\b|et\b|y\b|des\b|de\b)[^:：\n]{0,30}?)?"
@@ -100,14 +100,15 @@ _BULLET = re.compile(r"^\s{0,16}(?:[-*•‣·–]|\d{1,3}[.)])\s{1,8}")
 _NOTHING = re.compile(
     r"\W{0,8}(?:none|n/?a|nothing|empty|none (?:so far|yet|stated))?\W{0,8}", re.IGNORECASE
 )
+# Fewest headings of an answer in sections; one with fewer is prose.
 _FEWEST = 2
-"""Fewest headings of an answer in sections; one with fewer is prose."""
+# Sections for the wishes of people; text that is only from a tool does not belong there.
 _WANTED = frozenset({"task", "decisions", "pending", "questions"})
-"""Sections for the wishes of people; text that is only from a tool does not belong there."""
+# Most items of one section, the newest.
 _MOST_CLOSED = 30
 
+# Share of an item's words from which on they are somebody's: more than half.
 _MOSTLY = 0.5
-"""Share of an item's words from which on they are somebody's: more than half."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,25 +17,25 @@ from compacter.summary.message import FRAME, NoSummaryError, Summary
 
 SMALLEST_CHUNK = 400
 """Characters below which a chunk that is still too long for the summarizer is not halved again."""
+# Share of the summarizer's window that a prompt may fill: the size in tokens is an estimate.
 _PROMPT_MARGIN = 0.92
-"""Share of the summarizer's window that a prompt may fill: the size in tokens is an estimate."""
+# A prompt that leaves less than this part of the window for the answer is split.
 _LEAST_ANSWER = 12
-"""A prompt that leaves less than this part of the window for the answer is split."""
+# Tokens of the window of a small model, whose own words are poor.
 _SMALL_WINDOWS = range(1, 4_097)
-"""Tokens of the window of a small model, whose own words are poor."""
+# Part of a summary that rules which only the model has noticed may take, as in `Head.rules`.
 _RULE_SHARE = 3
-"""Part of a summary that rules which only the model has noticed may take, as in ``Head.rules``."""
+# Characters that are worth filling with quoted lines: about two of them.
 _WORTH_FILLING = 200
-"""Characters that are worth filling with quoted lines: about two of them."""
+# Times the characters asked for of which a longer answer is left its most telling sentences: not
+# every function heeds `max_tokens`, and a summary that fills the window leaves later prompts no
+# room for anything else.
 _LONGER = 1.5
-"""Times the characters asked for of which a longer answer is left its most telling sentences: not
-every function heeds ``max_tokens``, and a summary that fills the window leaves later prompts no
-room for anything else."""
+# Characters from which on an earlier story is too long to be replaced by a sentence or two.
 _LOSABLE = 400
-"""Characters from which on an earlier story is too long to be replaced by a sentence or two."""
+# An answer shorter than this part of the earlier story has lost it: people do not take back three
+# quarters of what they settled.
 _SHRINKS = 4
-"""An answer shorter than this part of the earlier story has lost it: people do not take back three
-quarters of what they settled."""
 _COPIED = "summary: the earlier one again"
 
 
@@ -110,9 +110,7 @@ def write(
     """
     if not head.parts:
         raise NoSummaryError("nothing can be read in the head")
-    writer = _Writer(head, sizes, template, redact)
-    yield from writer.write(native=native)
-    return writer.fill(), writer.dropped
+    return _Writer(head, sizes, template, redact).write(native=native)
 
 
 def quote(head: Head, room: int, most: int) -> Summary:
@@ -158,8 +156,8 @@ class _Writer:
         self._is_whole = True
         self._transcript = prompt.render(head.parts)
 
-    def write(self, *, native: bool) -> Generator[Question, Answer | None, None]:
-        """Update the summary so far with all of the head.
+    def write(self, *, native: bool) -> Writing:
+        """Update the summary so far with all of the head, and return it with what was dropped.
 
         A chunk of which the model makes nothing is left to the quoted lines, unless it is the only
         one.
@@ -167,7 +165,7 @@ class _Writer:
         parts = self._head.parts
         budget, tokens = self._measure(len(self._transcript) - prompt.FENCE_SIZE)
         if native and budget is None and (yield from self._ask_natively(tokens)):
-            return
+            return self.fill(), self.dropped
         pending = [parts] if budget is None else list(prompt.chunks(parts, budget))
         is_written = False
         fault = ""
@@ -191,6 +189,7 @@ class _Writer:
                 self.dropped.append(failure)
         if not is_written:
             raise NoSummaryError(f"the summary was refused: {fault}")
+        return self.fill(), self.dropped
 
     def fill(self) -> Summary:
         """Return the model's summary, and in what it leaves of its room lines that a summary
@@ -251,7 +250,13 @@ class _Writer:
         )
         question = Question([{"role": "user", "content": asked}], tokens, is_native=True)
         answer = yield question
-        return answer is not None and not self._judge(answer, self._head.parts)
+        if answer is None:
+            return False
+        text, fault = self._judge(answer, self._head.parts)
+        if fault:
+            return False
+        self._take_over(text, self._head.parts)
+        return True
 
     def _update(
         self, chunk: Sequence[Part], transcript: str, tokens: int
@@ -276,14 +281,17 @@ class _Writer:
             answer = yield Question(messages, tokens)
             if answer is None:
                 return None
-            fault = self._judge(answer, chunk)
+            text, fault = self._judge(answer, chunk)
+            if not fault:
+                self._take_over(text, chunk)
+                return ""
             # A model that says the same again would do so a third time.
-            if not fault or fault == _COPIED:
+            if fault == _COPIED:
                 break
         return fault
 
-    def _judge(self, answer: Answer, chunk: Sequence[Part]) -> str:
-        """Make an answer the summary so far, or return what is wrong with it."""
+    def _judge(self, answer: Answer, chunk: Sequence[Part]) -> tuple[str, str]:
+        """Return the text of an answer, and what is wrong with it: an empty text if nothing is."""
         so_far = self._so_far
         text = checks.clean(answer.text)
         fault = checks.fault(
@@ -296,28 +304,24 @@ class _Writer:
             told=self._known if self._is_small else None,
         )
         if fault:
-            return fault
+            return text, fault
         if self._redact is not None:
             text = self._redact(text)
         if checks.copies(text, so_far.story, chunk):
-            return _COPIED
+            return text, _COPIED
         if len(so_far.story) >= _LOSABLE and len(text) * _SHRINKS < len(so_far.story):
-            return "the summary lost the earlier one"
-        story, rules = self._check_answer(text, chunk)
-        most = int(_LONGER * self._sizes.planned)
-        if len(story) > most:
-            story = sections.shortened(story, most)
-        self._so_far = replace(so_far, story=story, rules=rules)
-        return ""
+            return text, "the summary lost the earlier one"
+        return text, ""
 
-    def _check_answer(self, text: str, chunk: Sequence[Part]) -> tuple[str, tuple[str, ...]]:
-        """Return the story and the rules that an answer makes of the summary so far."""
+    def _take_over(self, text: str, chunk: Sequence[Part]) -> None:
+        """Make the text of an answer the summary so far: what a chunk bears out of it."""
         so_far = self._so_far
         own = self._head.own_of(chunk)
         items = sections.parse(text)
         before = sections.parse(so_far.story)
         if items is None and before is None:
-            return sections.mark(text, own), so_far.rules
+            self._keep(sections.mark(text, own), so_far.rules)
+            return
         checked = sections.check(
             items or {"facts": tuple(text.splitlines())},
             own,
@@ -326,4 +330,11 @@ class _Writer:
             rule_room=max(0, self._sizes.room // _RULE_SHARE),
         )
         self.dropped += checked.dropped
-        return sections.render(checked.sections), checked.rules
+        self._keep(sections.render(checked.sections), checked.rules)
+
+    def _keep(self, story: str, rules: tuple[str, ...]) -> None:
+        """Keep a story and rules as the summary so far."""
+        most = int(_LONGER * self._sizes.planned)
+        if len(story) > most:
+            story = sections.shortened(story, most)
+        self._so_far = replace(self._so_far, story=story, rules=rules)

@@ -67,8 +67,8 @@ class RateLimitError(ProviderError):
     """Too many tokens in too short a time; the same request may succeed later."""
 
 
+# Subclasses with vendors' names, so that each is created only once.
 _classes: dict[tuple[type[ProviderError], str], type[ProviderError]] = {}
-"""Subclasses with vendors' names, so that each is created only once."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,8 +34,8 @@ from compacter.messages.format import get_format
 T = TypeVar("T")
 Opener = Callable[[], Memory]
 _FORMAT = get_format("openai")
+# Scopes of different callers: a record of one is never found in another.
 _SCOPES = ("m\0server one", "m\0server two", "m2\0server one", "m", "")
-"""Scopes of different callers: a record of one is never found in another."""
 
 
 def record(key: str = "k", boundary: int = 3, text: str = "So far.", digest: str = "d") -> Record:

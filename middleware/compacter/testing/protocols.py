@@ -18,8 +18,8 @@ Body: TypeAlias = dict[str, Any]
 Event: TypeAlias = tuple[str | None, Body]
 """Name and data of a server-sent event."""
 
+# Numbers for the ids of answers: programs treat two answers with the same id as one.
 _numbers = itertools.count(1)
-"""Numbers for the ids of answers: programs treat two answers with the same id as one."""
 
 
 class ChatCompletions:

@@ -21,10 +21,10 @@ Chunk: TypeAlias = Any
 """One chunk of a stream in OpenAI's shape: a dict, or a `Struct`."""
 
 
+# Members that the SDKs' objects always have, and are None if the reply has none.
 _OPTIONAL = frozenset(
     {"content", "tool_calls", "function_call", "refusal", "finish_reason", "logprobs", "usage"}
 )
-"""Members that the SDKs' objects always have, and are None if the reply has none."""
 
 
 class Struct(SimpleNamespace):

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 C = TypeVar("C", bound="OpenAI | Anthropic")
 
+# End of a path -> its protocol; `/v1` before it may be left out.
 _PROTOCOLS: Mapping[str, ChatCompletions] = {
     "/chat/completions": ChatCompletions(),
     "/responses": Responses(),
     "/messages": Messages(),
 }
-"""End of a path -> its protocol; ``/v1`` before it may be left out."""
 
 
 class ScriptedServer:

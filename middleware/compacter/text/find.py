@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator
 
 from compacter.text.words import DENSE
 
+# A word, or two characters of a script without spaces.
 _TOKEN = re.compile(rf"(?=([{DENSE}]{{2}}))|([^\W_{DENSE}]+)")
-"""A word, or two characters of a script without spaces."""
+# Places of a word that are remembered, the newest: what is quoted was mostly said last. Without a
+# limit a quotation would be compared at each place of a text of one word.
 _MOST_PLACES = 64
-"""Places of a word that are remembered, the newest: what is quoted was mostly said last. Without
-a limit a quotation would be compared at each place of a text of one word."""
 
 
 class Finder:

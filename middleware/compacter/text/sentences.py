@@ -15,8 +15,8 @@ SHORTEST_VALUE = 3
 LONG_NUMBER = 6
 """Most digits of a line without letters that tell nothing by themselves: a line number, a year."""
 
+# Terminal colours and other control characters.
 _ANSI = re.compile(r"\x1b\[[0-9;?]{0,32}[ -/]{0,4}[@-~]|[\x00-\x08\x0e-\x1f\x7f]")
-"""Terminal colours and other control characters."""
 _ABBREVIATIONS = ("e.g.", "i.e.", "E.g.", "I.e.", "etc.", "vs.", "Dr.", "Mr.", "Mrs.")
 _NOT_AFTER = "".join(rf"(?<!\b{re.escape(word)})" for word in _ABBREVIATIONS)
 # German dates have a full stop after the day: "16. bis 18. Mai".
@@ -27,8 +27,8 @@ SENTENCE_END = re.compile(
     re.MULTILINE,
 )
 """End of a sentence or a line; not after an abbreviation, a list's number, or an ordinal."""
+# Characters after which a sentence that is too long may be cut at a comma or a bracket.
 _CLAUSE_LEAST = 120
-"""Characters after which a sentence that is too long may be cut at a comma or a bracket."""
 _CLAUSE = r"(?:[,;:)}\]]\s|[，；：、]|$)"
 _CLAUSES = re.compile(
     rf"(.{{{_CLAUSE_LEAST},{LONGEST}}}{_CLAUSE}|.{{1,{LONGEST}}}$)|"
@@ -38,11 +38,10 @@ _ALNUM = re.compile(r"[^\W_]")
 LETTERS = re.compile(r"[^\W\d_]+")
 """A run of letters."""
 _CODE = re.compile(r"[{}()\[\];=<>|\\$/_`]")
+# A text is code or output if a tenth of it are symbols that prose has not; in typed text a fifth.
 _CODE_SHARE = 10
-"""A text is code or output if a tenth of it are symbols that prose has not; in typed text a
-fifth."""
+# Spaces from which on a text without an end of a sentence may be prose.
 _WORDS = 5
-"""Spaces from which on a text without an end of a sentence may be prose."""
 _ENDS = (".", "!", "?", ":", "。", "！", "？", "：")
 
 
@@ -68,9 +67,13 @@ def split(text: str) -> list[str]:
 
 
 def _whole(text: str) -> list[str]:
-    ends = [match.end() for match in SENTENCE_END.finditer(text)]
-    places = zip([0, *ends], [*ends, len(text)], strict=True)
-    return [sentence for start, end in places if (sentence := text[start:end].strip())]
+    pieces: list[str] = []
+    start = 0
+    for match in SENTENCE_END.finditer(text):
+        pieces.append(text[start : match.end()].strip())
+        start = match.end()
+    pieces.append(text[start:].strip())
+    return list(filter(None, pieces))
 
 
 def clauses(text: str) -> Iterator[str]:

@@ -10,11 +10,13 @@ import unicodedata
 from collections.abc import Sequence
 
 _DATA_URL = re.compile(r"data:[\w.+-]+/[\w.+-]+(?:;[\w=.+-]+)*,[^\s\"'<>()\\]*")
+# A possible beginning of a JSON value inside prose.
 _OPENING = re.compile(r"(?:^|(?<=[\s:=`(>]))[\[{]")
-"""A possible beginning of a JSON value inside prose."""
+# Openings tried as the beginning of a JSON value, each of which may read all of the rest.
 _MOST_ATTEMPTS = 50
 _LEFT_OUT = " […{left:,} characters left out…] "
 _CUT = re.compile(r" \[…(\d[\d,]{0,14}) characters left out…\] ")
+# Characters that are planned for the note of what is left out.
 _LEFT_OUT_SIZE = 44
 _MORE = re.compile(r"(?:\[…)?(\d{1,12}) more (?:items|entries) left out(?:…\])?")
 _JOINER = "\u200d"
@@ -23,10 +25,12 @@ _SKIN_TONES = range(0x1F3FB, 0x1F400)
 _FLAGS = range(0x1F1E6, 0x1F200)
 _HIGH = range(0xD800, 0xDC00)
 _LOW = range(0xDC00, 0xE000)
+# Characters of a text that are kept at least.
 _SHORTEST = 40
+# Share of what is kept that is the beginning of the text; the rest is its end.
 _HEAD_SHARE = 0.6
+# Smallest JSON value to shorten, in characters; a smaller one is kept or omitted whole.
 _LEAST_VALUE = 400
-"""Smallest JSON value to shorten, in characters; a smaller one is kept or omitted whole."""
 
 Span = tuple[int, int]
 

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 Json = dict[str, Any] | list[Any]
 
 
+# Keys of a path that are kept: enough to know a value by, and deep JSON stays linear.
 _STEPS = 3
-"""Keys of a path that are kept: enough to know a value by, and deep JSON stays linear."""
 
 
 class Value(NamedTuple):

@@ -20,11 +20,11 @@ UNSPACED = re.compile(f"[{DENSE}]")
 # For ``re`` vowel signs of Indic scripts are not word characters.
 _WORD = re.compile(r"(?:[^\W_]|[\u0900-\u0dff])+")
 _ASCII_WORD = re.compile("[a-z0-9]+")
+# Letters that inflected forms of a word share: "deployed" and "deployment" are one topic. With four
+# "contract" and "control" would be one.
 _STEM = 5
-"""Letters that inflected forms of a word share: "deployed" and "deployment" are one topic. With
-four "contract" and "control" would be one."""
+# Longest word that is too short to tell a topic, unless it has a digit or is not ASCII.
 _SHORTEST_WORD = 2
-"""Longest word that is too short to tell a topic, unless it has a digit or is not ASCII."""
 
 _COMMONEST = """
     a about after all also am an and any are as at be been before but by can could did do does doing

@@ -21,8 +21,8 @@ from compacter.io import ASYNC, weight
 from compacter.messages.replies import Reply
 from compacter.overflow import TokenLimit
 
+# Largest share of the window that a history certainly fits into, by a quick estimate.
 _SMALL = 0.5
-"""Largest share of the window that a history certainly fits into, by a quick estimate."""
 
 
 class SteppedCall(WrappedFunction):

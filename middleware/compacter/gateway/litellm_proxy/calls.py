@@ -244,8 +244,8 @@ def setting(data: Mapping[str, Any], name: str) -> list[Any]:
 # -- streams opened with HTTP 200 that begin with a token limit ------------------------------------
 
 _END: Any = object()
+# Largest number of chunks without content that are read before a stream is passed on.
 _MOST_HELD = 64
-"""Largest number of chunks without content that are read before a stream is passed on."""
 
 
 async def read_until_content(

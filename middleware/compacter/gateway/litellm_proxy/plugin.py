@@ -15,7 +15,6 @@ import logging
 import secrets
 from collections.abc import AsyncGenerator, Mapping, MutableMapping
 from dataclasses import replace
-from importlib.metadata import version
 from typing import Any
 
 from cachetools import TTLCache
@@ -23,7 +22,6 @@ from litellm.integrations.custom_logger import CustomLogger
 
 from compacter.call.state import State
 from compacter.call.streams import close
-from compacter.errors import ConfigurationError
 from compacter.gateway.counting import TENANT, is_open
 from compacter.gateway.litellm_proxy.attempts import SteppedCall
 from compacter.gateway.litellm_proxy.calls import (
@@ -46,21 +44,17 @@ from compacter.gateway.litellm_proxy.calls import (
 )
 from compacter.gateway.litellm_proxy.metrics import Metrics
 from compacter.gateway.litellm_proxy.settings import CALLER, Caller, RouterSummarizer, Settings
-from compacter.gateway.litellm_proxy.start import check_names
-from compacter.gateway.memory_check import problem_of
+from compacter.gateway.litellm_proxy.start import check_settings, check_version
 from compacter.io import ASYNC
 from compacter.models import window
 from compacter.overflow import TokenLimit
 
 log = logging.getLogger("compacter")
 
-TESTED = ("1.106", "1.108", "1.109")
-"""Minor lines of litellm that the plug-in is tested with."""
-_OLDEST = (1, 106)
-_BROKEN = ((1, 107),)
+# Calls under way that are remembered at once, so that calls without an end do not fill the memory.
 _MOST_CALLS = 10_000
+# Seconds after which a call without an end is forgotten.
 _LONGEST_CALL = 1_800.0
-"""Seconds after which a call without an end is forgotten."""
 
 
 class CompacterPlugin(CustomLogger):
@@ -426,40 +420,11 @@ def make() -> CompacterPlugin:
     """
     import litellm
 
-    installed = version("litellm")
-    numbers = tuple(int(part) for part in installed.split(".")[:2])
-    if (
-        numbers < _OLDEST
-        or numbers in _BROKEN
-        or not hasattr(CustomLogger, "async_post_call_failure_deployment_hook")
-    ):
-        raise ConfigurationError(
-            f"compacter's plug-in does not work with litellm {installed}: it is tested with "
-            f"{', '.join(f'{line}.x' for line in TESTED)}; pip install 'litellm[proxy]>=1.108'"
-        )
-    if f"{numbers[0]}.{numbers[1]}" not in TESTED:
-        log.warning(
-            "compacter: litellm %s is newer than those tested: %s", installed, ", ".join(TESTED)
-        )
+    check_version()
     given = (getattr(litellm, "callback_settings", None) or {}).get("compacter")
     plugin = CompacterPlugin(given)
-    _check(plugin, given)
+    check_settings(plugin.settings, given)
     return plugin
-
-
-def _check(plugin: CompacterPlugin, given: object) -> None:
-    """Check names and memory once. Raises ``ConfigurationError``."""
-    from litellm.proxy import proxy_server
-
-    read: Any = getattr(proxy_server.proxy_config, "get_config_state", None)
-    config = read() if callable(read) else None
-    if isinstance(config, Mapping) and isinstance(given, Mapping):
-        check_names(config, given)
-    settings = plugin.settings.memory_settings
-    state = plugin.settings.of("", (), ())[1]
-    problem = problem_of(state.memory, settings.redis or settings.sqlite or "this process")
-    if problem:
-        log.warning("compacter: %s", problem)
 
 
 def _most_rounds(state: State) -> int:

@@ -27,6 +27,8 @@ from compacter.models import window
 from compacter.options import Options, validated
 
 _PATH = "callback_settings.compacter"
+# Options that take objects or functions, or need the wrapped call itself, and cannot be set in a
+# file.
 _IN_CODE = frozenset(
     {
         "pin",
@@ -40,8 +42,6 @@ _IN_CODE = frozenset(
         "summary_request",
     }
 )
-"""Options that take objects or functions, or need the wrapped call itself, and cannot be set in a
-file."""
 OPTIONS = frozenset(Options.model_fields) - _IN_CODE - {"memory", "conversation"}
 
 
@@ -251,11 +251,11 @@ def _validate(path: str, model: type[Any], given: Mapping[str, Any]) -> Any:
 
 MARK = "compacter"
 """Tag of summary requests in spend logs."""
+# Prefix of the metadata keys in which the proxy stores the caller.
 _CARRIED = "user_api_key"
-"""Prefix of the metadata keys in which the proxy stores the caller."""
 
+# Name of what the proxy has reserved for a call, in its metadata and its authentication.
 _RESERVATION = "budget_reservation"
-"""Name of what the proxy has reserved for a call, in its metadata and its authentication."""
 
 
 @dataclass(frozen=True, slots=True)

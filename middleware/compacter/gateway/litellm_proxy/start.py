@@ -1,17 +1,64 @@
-"""What is looked at once, when the proxy starts: names in the config, and whether the memory
-answers.
+"""What is looked at once, when the proxy starts: litellm's version, names in the config, and
+whether the memory answers.
 """
 
 from __future__ import annotations
 
 import difflib
 import fnmatch
+import logging
 from collections.abc import Iterator, Mapping
+from importlib.metadata import version
 from typing import Any
 
 from compacter.errors import ConfigurationError
+from compacter.gateway.litellm_proxy.settings import Settings
+from compacter.gateway.memory_check import problem_of
 
+log = logging.getLogger("compacter")
+
+TESTED = ("1.106", "1.108", "1.109")
+"""Minor lines of litellm that the plug-in is tested with."""
+# Versions that the plug-in does not work with: refused at start, see `docs/gateway.md`.
+_OLDEST = (1, 106)
+_BROKEN = ((1, 107),)
 _PATH = "callback_settings.compacter"
+
+
+def check_version() -> None:
+    """Raise ``ConfigurationError`` if the plug-in does not support this version of litellm."""
+    from litellm.integrations.custom_logger import CustomLogger
+
+    installed = version("litellm")
+    numbers = tuple(int(part) for part in installed.split(".")[:2])
+    if (
+        numbers < _OLDEST
+        or numbers in _BROKEN
+        or not hasattr(CustomLogger, "async_post_call_failure_deployment_hook")
+    ):
+        raise ConfigurationError(
+            f"compacter's plug-in does not work with litellm {installed}: it is tested with "
+            f"{', '.join(f'{line}.x' for line in TESTED)}; pip install 'litellm[proxy]>=1.108'"
+        )
+    if f"{numbers[0]}.{numbers[1]}" not in TESTED:
+        log.warning(
+            "compacter: litellm %s is newer than those tested: %s", installed, ", ".join(TESTED)
+        )
+
+
+def check_settings(settings: Settings, given: object) -> None:
+    """Check names and memory once. Raises ``ConfigurationError``."""
+    from litellm.proxy import proxy_server
+
+    read: Any = getattr(proxy_server.proxy_config, "get_config_state", None)
+    config = read() if callable(read) else None
+    if isinstance(config, Mapping) and isinstance(given, Mapping):
+        check_names(config, given)
+    memory = settings.memory_settings
+    state = settings.of("", (), ())[1]
+    problem = problem_of(state.memory, memory.redis or memory.sqlite or "this process")
+    if problem:
+        log.warning("compacter: %s", problem)
 
 
 def check_names(config: Mapping[str, Any], given: Mapping[str, Any]) -> None:

@@ -13,10 +13,10 @@ from compacter.gateway.serve.bodies import read
 from compacter.gateway.serve.upstream import end_to_end
 from compacter.messages.bodies import EventWatch
 
+# Longest JSON response that is read, in bytes; a longer one is passed on unread.
 _LONGEST_DOCUMENT = 16 << 20
-"""Longest JSON response that is read, in bytes; a longer one is passed on unread."""
+# Longest error response that is read, in bytes.
 _LONGEST_REFUSAL = 1 << 20
-"""Longest error response that is read, in bytes."""
 _PACKED = ("gzip", "deflate")
 
 

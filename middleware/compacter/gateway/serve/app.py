@@ -25,13 +25,13 @@ from compacter.gateway.serve.readiness import Readiness
 from compacter.gateway.serve.targets import Setup, make_targets
 from compacter.gateway.serve.upstream import is_loopback
 
+# Headers of the server's own pages; the report itself contains the policy for what it may load.
 _PRIVATE = {
     "cache-control": "no-store",
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
     "content-security-policy": "frame-ancestors 'none'",
 }
-"""Headers of the server's own pages; the report itself contains the policy for what it may load."""
 
 
 def create_app(

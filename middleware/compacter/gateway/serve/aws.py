@@ -19,8 +19,8 @@ _OF_SIGNATURE = frozenset(
     {b"authorization", b"x-amz-date", b"x-amz-security-token", b"x-amz-content-sha256"}
 )
 _SERVICE = "bedrock"
+# Headers that the new signature covers; others may still be changed on the way.
 _COVERED = ("content-type", "host")
-"""Headers that the new signature covers; others may still be changed on the way."""
 
 
 def is_signed(headers: Headers) -> bool:

@@ -33,13 +33,13 @@ from compacter.tools.report.figures import plural
 if TYPE_CHECKING:
     from compacter.compaction.task import CompactionPlan
 
+# Number of events in the report, the last ones.
 _EVENTS = 1_000
-"""Number of events in the report, the last ones."""
+# Longest model name shown, in characters.
 _NAME = 60
-"""Longest model name shown, in characters."""
+# Number of models counted apart. Callers choose the names, and each is kept for good; what comes
+# after these is counted as `other`.
 _MODELS = 200
-"""Number of models counted apart. Callers choose the names, and each is kept for good; what comes
-after these is counted as ``other``."""
 
 
 @dataclass(slots=True)

@@ -16,11 +16,11 @@ from typing import Any
 
 # The standard library's own parser of one level; typeshed does not list its functions.
 _DECODER: Any = import_module("json.decoder")
+# Size from which a body is parsed in a thread, in bytes: below, parsing takes about a millisecond,
+# and the way to a thread and back a tenth of that.
 _LARGE = 128 << 10
-"""Size from which a body is parsed in a thread, in bytes: below, parsing takes about a millisecond,
-and the way to a thread and back a tenth of that."""
+# Python's scanner, in C: returns the value at an index, and the index after it.
 _SCAN: Callable[[str, int], tuple[Any, int]] = JSONDecoder().scan_once  # type: ignore[attr-defined]
-"""Python's scanner, in C: returns the value at an index, and the index after it."""
 
 
 async def read(raw: bytes) -> dict[str, Any] | None:

@@ -18,11 +18,12 @@ from urllib.parse import parse_qsl
 
 from compacter.gateway.serve.upstream import Headers
 
+# End of a part of a name that carries a credential: `apikey`, `accessToken`, `x-amz-security-
+# token`.
 _CARRIES_A_KEY = re.compile(
     r"(?:key|token|auth|authorization|secret|passw(?:or)?d|credentials?|cookie|jwt|cert)$"
 )
-"""End of a part of a name that carries a credential: ``apikey``, ``accessToken``, ``x-amz-security-
-token``."""
+# Parts of a name that tell an account, a project or a person.
 _ACCOUNTS = frozenset(
     (
         "user",
@@ -37,18 +38,16 @@ _ACCOUNTS = frozenset(
         "workspace",
     )
 )
-"""Parts of a name that tell an account, a project or a person."""
+# Names that look like these and tell nobody apart; the one for a proxy ends at this server.
 _OTHER = frozenset(
     ("user-agent", "sec-websocket-key", "proxy-authorization", "x-csrf-token", "x-xsrf-token")
 )
-"""Names that look like these and tell nobody apart; the one for a proxy ends at this server."""
+# Parts of a name whose key or token belongs to one request (`idempotency-key`, `x-max-tokens`).
 _OF_A_REQUEST = frozenset(("idempotency", "cache", "page", "max"))
-"""Parts of a name whose key or token belongs to one request (``idempotency-key``,
-``x-max-tokens``)."""
+# Headers in which a proxy names the address of its client.
 _FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip")
-"""Headers in which a proxy names the address of its client."""
+# A signature differs for each request; the id of its key does not.
 _SIGNED = re.compile(rb"AWS4-[A-Z0-9-]+ .*?Credential=([^/,\s]{1,256})")
-"""A signature differs for each request; the id of its key does not."""
 CONNECTION = "compacter.connection"
 """Name in an ASGI scope's ``state`` of what tells one connection from all others."""
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from compacter.gateway.serve.targets import Setup
 
 _LIMITS = ("max_body", "header_timeout", "body_timeout", "max_summaries", "max_summaries_each")
+# Settings that a running server keeps.
 _FIXED = ("host", "port", "log", "show_text", "drain")
-"""Settings that a running server keeps."""
 
 
 def run(

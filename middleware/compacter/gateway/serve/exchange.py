@@ -26,11 +26,11 @@ from compacter.gateway.serve.protocols import Protocol
 from compacter.gateway.serve.targets import Target
 from compacter.gateway.serve.upstream import Headers, end_to_end
 
+# Headers that are valid for one body. With the first request's idempotency key, its response would
+# come again.
 _BODY_HEADERS = frozenset(
     {b"idempotency-key", b"content-digest", b"content-md5", b"digest", b"repr-digest"}
 )
-"""Headers that are valid for one body. With the first request's idempotency key, its response would
-come again."""
 
 
 class Exchange:

@@ -32,12 +32,12 @@ from compacter.gateway.serve.sender import Gone, Sender, Stalled, TooLarge
 from compacter.gateway.serve.targets import Setup, Target
 from compacter.gateway.serve.upstream import Headers, end_to_end
 
+# Largest request that is inspected, in bytes; a larger one is passed on. The largest window of
+# today, two million tokens, is a tenth of that.
 _LARGEST_BODY = 64 << 20
-"""Largest request that is inspected, in bytes; a larger one is passed on. The largest window of
-today, two million tokens, is a tenth of that."""
+# Seconds after which a program should try again while the server drains: another one has taken its
+# place then.
 _RETRY_AFTER = "5"
-"""Seconds after which a program should try again while the server drains: another one has taken
-its place then."""
 _CLOSING = {"connection": "close"}
 
 

@@ -13,13 +13,13 @@ from compacter.gateway.serve.targets import Target
 if TYPE_CHECKING:
     from compacter.gateway.serve.gateway import Gateway
 
+# Seconds for which a finding counts: probes come every few seconds, from more than one place, and
+# an upstream shall not be asked for each.
 _FRESH = 5.0
-"""Seconds for which a finding counts: probes come every few seconds, from more than one place, and
-an upstream shall not be asked for each."""
+# Seconds that an upstream or a memory may take to answer; less than the ten of a usual probe.
 _PATIENCE = 3.0
-"""Seconds that an upstream or a memory may take to answer; less than the ten of a usual probe."""
+# Key of a record that is never there.
 _NO_KEY = "compacter-readiness"
-"""Key of a record that is never there."""
 
 
 class Readiness:

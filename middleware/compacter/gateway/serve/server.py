@@ -20,12 +20,12 @@ from compacter.gateway.serve.gateway import Gateway
 
 _PROCESS = secrets.token_hex(8)
 _CONNECTIONS = itertools.count()
+# Seconds for connections to close at the end, after `drain`; also at Ctrl-C.
 _LAST_ANSWERS = 5
-"""Seconds for connections to close at the end, after ``drain``; also at Ctrl-C."""
+# Seconds of draining after which it is told; most requests have ended by then.
 _TELLING = 0.5
-"""Seconds of draining after which it is told; most requests have ended by then."""
+# Largest head of a request, in bytes. Cookies and tokens of companies exceed 16 kB at times.
 _LARGEST_HEAD = 64 << 10
-"""Largest head of a request, in bytes. Cookies and tokens of companies exceed 16 kB at times."""
 
 
 class Protocol(H11Protocol):
@@ -93,8 +93,8 @@ class Server(uvicorn.Server):
         self._gateway = gateway
         self._drain = drain
         self._reload = reload
+        # When draining ends; 0 before it begins.
         self._until = 0.0
-        """When draining ends; 0 before it begins."""
         self._said = False
         self._asked_to_reload = False
 

@@ -13,12 +13,12 @@ from typing import Any
 
 from compacter.gateway.serve.answers import Opening, watch_events
 
+# Bytes before a frame's headers: two lengths and a checksum.
 _PRELUDE = 12
-"""Bytes before a frame's headers: two lengths and a checksum."""
+# Largest frame that the encoding allows, in bytes; a longer one is none of its frames.
 _LARGEST_FRAME = 16 << 20
-"""Largest frame that the encoding allows, in bytes; a longer one is none of its frames."""
+# Type of a header whose value is a text; those that matter are of this type.
 _STRING = 7
-"""Type of a header whose value is a text; those that matter are of this type."""
 _DECODER = JSONDecoder()
 
 

@@ -26,11 +26,11 @@ from compacter.gateway.serve.limits import Limits
 from compacter.gateway.serve.upstream import Upstream, parse_upstreams
 from compacter.options import Options, validated
 
+# Timeout for connecting to an upstream, in seconds. The time for its response is limited by the
+# caller alone.
 _CONNECT = 15.0
-"""Timeout for connecting to an upstream, in seconds. The time for its response is limited by the
-caller alone."""
+# Default of the option `timeout`, in seconds: the limit for the summaries of one call.
 _SUMMARIES = 300.0
-"""Default of the option ``timeout``, in seconds: the limit for the summaries of one call."""
 
 
 @dataclass(slots=True)

@@ -23,6 +23,7 @@ Headers = Sequence[tuple[bytes, bytes]]
 
 _NAMED = re.compile(r"([a-z0-9][a-z0-9-]{0,30})=(?=https?://)", re.IGNORECASE)
 _VERSION = re.compile(r"/v\d{1,3}")
+# Hop-by-hop headers: https://www.rfc-editor.org/rfc/rfc9110#section-7.6.1.
 _HOP_BY_HOP = frozenset(
     {
         b"connection",
@@ -36,7 +37,6 @@ _HOP_BY_HOP = frozenset(
         b"upgrade",
     }
 )
-"""Hop-by-hop headers: https://www.rfc-editor.org/rfc/rfc9110#section-7.6.1."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from compacter.messages.format import Message, MessageFormat
 
 _OUTPUT = "max_output_tokens"
 _SAMPLING = ("temperature", "topP", "topK", "seed", "top_p", "top_k")
+# Members of `generationConfig` that a summary request leaves out, as it asks for plain text.
 _NOT_FOR_TEXT = frozenset(
     {
         "responseMimeType",
@@ -31,7 +32,6 @@ _NOT_FOR_TEXT = frozenset(
         "imageConfig",
     }
 )
-"""Members of ``generationConfig`` that a summary request leaves out, as it asks for plain text."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,6 +113,7 @@ class Prices(NamedTuple):
 
 
 _DIGEST = re.compile(r"[0-9a-f]{32,}")
+# Characters that tell digests apart, in a column of a table.
 _DIGEST_SHOWN = 12
 
 

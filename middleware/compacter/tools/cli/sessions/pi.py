@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from compacter.messages.format import Message
 from compacter.tools.cli.sessions.lines import Form, Line, Session, blocks, linked, skipped
 
+# The newest version of the format, in which sessions are written.
 _VERSION = 3
 _LINKED = 2
 """First version with ``id`` and ``parentId``."""

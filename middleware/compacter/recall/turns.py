@@ -1,19 +1,18 @@
-"""State of recall between calls: indexes of folded messages and of those in view, and the quotes of
-each turn.
+"""What recall keeps from call to call: indexes of the compacted messages and of those in view, and
+the quotes of each turn.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import compress
 from operator import is_
+from typing import TYPE_CHECKING, Protocol
 
 from cachetools import LRUCache
 
-from compacter.call.embedding import Embeddings
-from compacter.effects import Quote
 from compacter.locks import ForkAware, Lock
 from compacter.messages.format import Message
 from compacter.recall.index import MAX_BYTES, Index, Redact
@@ -22,13 +21,24 @@ from compacter.recall.question import question
 from compacter.recall.quotes import Quotation, folded, is_genuine, quote
 from compacter.recall.weight import tokens
 
+if TYPE_CHECKING:
+    from compacter.effects import Quote
+
+# Turns whose quotes are kept, so that each step of a turn is sent the same ones.
 _MOST_TURNS = 1_000
+# Size limit of each of the two caches, and so of one index: one that is larger could not be kept,
+# and would be made again for each call.
 _MOST_BYTES = MAX_BYTES // 2
-"""Size limit of each of the two caches, and so of one index: one that is larger could not be kept,
-and would be made again for each call."""
+# Source of an index: the id of a record, and the version of an archive's index.
 _Source = tuple[str, object]
-"""Source of an index: the id of a record, and the version of an archive's index."""
 _Views = Sequence[tuple[Sequence[Message], str]]
+
+
+class Embedded(Protocol):
+    """Comparison by meaning; `call/embedding.py` has it, as it calls the user's embedder."""
+
+    def near(self, index: Index, questions: Sequence[str]) -> Mapping[str, Mapping[int, float]]:
+        """Return how close the passages of an index are to sentences."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,18 +55,17 @@ class Recall(ForkAware):
     An index belongs to one record, and so to the folded messages of one conversation and scope. A
     missing index, after a restart for instance, is built again from the caller's messages. A cached
     index is never changed but copied and extended, as two calls may continue the same record in two
-    ways. ``redact`` is applied to all texts. ``failed`` is called when the embedder fails.
+    ways. ``redact`` is applied to all texts; ``embeddings`` compare by meaning.
     """
 
     def __init__(
         self,
         recall: Quotes | None,
         redact: Redact | None,
-        failed: Callable[[Exception], object] = lambda _: None,
+        embeddings: Embedded | None = None,
     ) -> None:
         super().__init__()
-        embed = recall.embed if recall is not None else None
-        self._embeddings = None if embed is None else Embeddings(embed, failed)
+        self._embeddings = embeddings
         self._recall = recall
         self._redact = redact
         self._lock = Lock()
