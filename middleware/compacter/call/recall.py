@@ -105,7 +105,8 @@ class Recall(ForkAware):
         key = None
         # Without a record it is unknown which messages were folded, unless these are the caller's
         # own.
-        if position is not None and (record or _same(conversation.messages, original)):
+        is_own = record or _same(conversation.messages, original)
+        if asked.sent and position is not None and is_own:
             # The position of its user message, and a digest of its text, identify a turn.
             key = source, position, blake2b(text, digest_size=16).digest()
         if position is not None and len(original) - position > len(conversation.messages) - at:

@@ -243,6 +243,8 @@ class WrappedCall(Performer):
         found = await self.io.thread(find) if slow else find()
         if found is None:
             return ""
+        if not effect.sent:
+            return found.text
         event = PassagesRecalled(
             model=self.model,
             conversation=effect.digest,
