@@ -315,16 +315,12 @@ class TestTheTurn:
         assert self.quoted(recall, view, len(first)) == first
         assert self.quoted(recall, view, 100_000) == first
 
-    def test_that_has_outgrown_its_quotes_gets_shorter_ones_that_will_fit_for_some_steps_more(
-        self,
-    ) -> None:
+    def test_that_has_outgrown_its_quotes_has_none_from_then_on(self) -> None:
         recall = Recall(Quotes(), None)
         view = self.view()
         first = self.quoted(recall, view, 4_000)
-        left = len(first) - 1
-        second = self.quoted(recall, view, left)
-        assert 0 < len(second) <= left // 2
-        assert self.quoted(recall, view, left - 100) == second
+        assert self.quoted(recall, view, len(first) - 1) == ""
+        assert self.quoted(recall, view, 4_000) == ""
 
     def test_without_quotes_has_none_later_either(self) -> None:
         recall = Recall(Quotes(), None)

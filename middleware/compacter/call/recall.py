@@ -85,7 +85,6 @@ class Recall(ForkAware):
         ``redact``.
         """
         conversation = asked.conversation
-        room = asked.room
         recall = self._recall
         at = conversation.last_user
         if recall is None or at is None:
@@ -118,8 +117,9 @@ class Recall(ForkAware):
                 granted = self._turns[key]
                 if granted is None or _fits(granted.text, asked):
                     return granted
-                # The turn has grown: smaller quotes, which will fit for some more steps.
-                room //= 2
+                # The turn has grown. Others would change once more what a prompt cache holds.
+                self._turns[key] = None
+                return None
             if key is not None:
                 self._turns[key] = None
         view = self._in_view(asked, source, at)
@@ -133,7 +133,7 @@ class Recall(ForkAware):
             index,
             wanted,
             view,
-            room,
+            asked.room,
             near=near,
             rank=recall.rank,
             tokens_of_one=asked.tokens_of_one,
