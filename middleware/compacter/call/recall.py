@@ -89,11 +89,8 @@ class Recall(ForkAware):
         at = conversation.last_user
         if recall is None or at is None:
             return None
-        known = [
-            place for place, (view, _) in enumerate(views) if _same(view, conversation.messages)
-        ]
-        record, earlier = (views[known[0]][1], views[: known[0]]) if known else ("", ())
-        source = record, asked.archive.index().version if asked.archive else None
+        source, earlier = _source(asked, views)
+        record = source[0]
         asking = conversation.parts(at)
         original = asked.original
         message = conversation.messages[at]
@@ -142,6 +139,16 @@ class Recall(ForkAware):
             with self._lock:
                 self._turns[key] = made
         return made
+
+    def embed_compacted(self, asked: Quote, views: _Views) -> None:
+        """Begin to embed the compacted messages of a view in the background, if there is an
+        embedder: some of them have vectors when the first question comes.
+
+        Raises the exceptions of ``quotation``.
+        """
+        if self._embeddings is not None:
+            source, earlier = _source(asked, views)
+            self._embeddings.add(self._index_of_compacted(asked, source, earlier).passages())
 
     def _index_of_compacted(self, asked: Quote, source: _Source, earlier: _Views) -> Index:
         """Return the index of all folded messages; if an earlier view has one, a copy extended by
@@ -193,6 +200,14 @@ class Recall(ForkAware):
                 with self._lock:
                     self._seen[source] = seen
         return seen.index
+
+
+def _source(asked: Quote, views: _Views) -> tuple[_Source, _Views]:
+    """Return the source of the index for a request, and the views that came before its own."""
+    messages = asked.conversation.messages
+    at = next((at for at, (view, _) in enumerate(views) if _same(view, messages)), None)
+    record, earlier = ("", ()) if at is None else (views[at][1], views[:at])
+    return (record, asked.archive.index().version if asked.archive else None), earlier
 
 
 def _same(some: Sequence[Message], others: Sequence[Message]) -> bool:
