@@ -109,3 +109,5 @@ class Quote(Effect[str]):
     """Digest of the conversation in events."""
     tokens_of_one: float = OF_PROSE
     """Estimated tokens of one of these characters."""
+    sent: bool = True
+    """Whether the quotes are sent; without, they are only looked for, and nothing is noted."""

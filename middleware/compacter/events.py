@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-Trigger = Literal["token_limit", "threshold", "manual", "prepared"]
+Trigger = Literal["token_limit", "threshold", "quotes", "manual", "prepared"]
 TEXTS = frozenset({"summary", "ledger", "unverified"})
 """Fields with text of messages: a file has them only if that is asked for."""
 UNTOLD = TEXTS | {"discarded", "cause"}
@@ -101,8 +101,9 @@ class CompactionEvent(Event):
     ledger: str = ""
     """Rest of the summary message: rules of the user, notes and quoted lines."""
     trigger: Trigger
-    """``token_limit`` (the provider refused), ``threshold`` (``trigger_tokens``), ``manual``, or
-    ``prepared`` (``prepare_tokens``)."""
+    """``token_limit`` (the provider refused), ``threshold`` (``trigger_tokens``), ``quotes`` (a
+    question had passages and no room for them), ``manual``, or ``prepared``
+    (``prepare_tokens``)."""
     strategy: str
     """Name of the strategy whose result is used; several are joined by ``+``."""
     fallback: bool = False
@@ -163,7 +164,7 @@ class CompactionStarted(Event):
     """Sent before a compaction."""
 
     trigger: Trigger
-    """``token_limit``, ``threshold``, ``manual`` or ``prepared``."""
+    """``token_limit``, ``threshold``, ``quotes``, ``manual`` or ``prepared``."""
     original_data_size: int
     """Size of all messages, in characters."""
     head_size: int
@@ -186,7 +187,7 @@ class CompactionFailed(Event):
     """Sent when a summary was refused or the summarizer failed, or a strategy failed."""
 
     trigger: Trigger
-    """``token_limit``, ``threshold``, ``manual`` or ``prepared``."""
+    """``token_limit``, ``threshold``, ``quotes``, ``manual`` or ``prepared``."""
     reason: str
     """Reason as a phrase, without text of messages."""
     error: str = ""
@@ -217,7 +218,7 @@ class CompactionSkipped(Event):
     """Sent when a compaction was due and did not take place."""
 
     trigger: Trigger
-    """``token_limit``, ``threshold``, ``manual`` or ``prepared``."""
+    """``token_limit``, ``threshold``, ``quotes``, ``manual`` or ``prepared``."""
     reason: Literal[
         "nothing_to_fold",
         "vetoed",
@@ -233,7 +234,10 @@ class CompactionSkipped(Event):
     @property
     def sentence(self) -> str:
         """Such as "no compaction: nothing to compact"."""
-        return f"no compaction: {self.reason.replace('_', ' ').replace('fold', 'compact')}"
+        what = (
+            "no room for quotes, and no compaction" if self.trigger == "quotes" else "no compaction"
+        )
+        return f"{what}: {self.reason.replace('_', ' ').replace('fold', 'compact')}"
 
 
 class PreparationFailed(Event):

@@ -175,7 +175,7 @@ class TestTheRoomForQuotes:
     def room(self, dialogue: Dialogue) -> int | None:
         """What the call asks quotes for; ``None`` where it asks for none."""
         effect: Any = dialogue.expect((Quote, Call))  # type: ignore[arg-type]
-        return effect.room if isinstance(effect, Quote) else None
+        return effect.room if isinstance(effect, Quote) and effect.sent else None
 
 
 class TestTheTrigger:

@@ -49,21 +49,44 @@ def history(asked: str) -> list[dict[str, str]]:
     return [*said, {"role": "user", "content": asked}]
 
 
-def quotes_for(asked: str, embedder: Any) -> str:
-    """Return the quotes in the request that a provider accepts."""
-    sent: list[dict[str, str]] = []
+class Program:
+    """A program whose provider takes 4,000 characters."""
 
-    def completion(messages: list[dict[str, str]], **_: Any) -> dict[str, Any]:
+    def __init__(self, embedder: Any) -> None:
+        self.sent: list[dict[str, str]] = []
+        options: dict[str, Any] = {"summarizer": lambda messages, **_: "They spoke of the house."}
+        self.compacter = Compacter(recall=Quotes(embed=embedder), **options)
+        self.call = self.compacter.wrap(self.completion)
+
+    def completion(self, messages: list[dict[str, str]], **_: Any) -> dict[str, Any]:
         size = sum(len(message["content"]) for message in messages)
         if size > LIMIT:
             raise token_limit_error(limit=LIMIT // 4, input_tokens=size // 4)
-        sent[:] = messages
+        self.sent[:] = messages
         return {"choices": [{"message": {"role": "assistant", "content": "Noted."}}]}
 
-    options: dict[str, Any] = {"summarizer": lambda messages, **_: "They spoke of the house."}
-    compacter = Compacter(recall=Quotes(embed=embedder), **options)
-    compacter.wrap(completion)(messages=history(asked))
-    return next((one["content"] for one in sent if is_quotes(one["content"])), "")
+    def wait(self) -> None:
+        """Wait until what is compacted has its vectors."""
+        embeddings = self.compacter._state.recall()._embeddings
+        under_way = embeddings and embeddings.add(())
+        if under_way:
+            under_way.result(30)
+
+    @property
+    def quotes(self) -> str:
+        """The quotes in the request that the provider has accepted."""
+        return next((one["content"] for one in self.sent if is_quotes(one["content"])), "")
+
+
+def quotes_for(asked: str, embedder: Any) -> str:
+    """Return the quotes for a question that comes when the compacted messages have vectors."""
+    program = Program(embedder)
+    begun = history("Go on.")
+    program.call(messages=begun)
+    program.wait()
+    gone_on = [*begun, {"role": "assistant", "content": "Gone."}]
+    program.call(messages=[*gone_on, {"role": "user", "content": asked}])
+    return program.quotes
 
 
 @pytest.mark.parametrize("embedder", [embed, embed_async])
@@ -80,15 +103,57 @@ def test_a_message_that_asks_nothing_gets_no_quotes() -> None:
     assert quotes_for("Marina, great, thank you.", embed) == ""
 
 
-def test_every_passage_is_embedded_once() -> None:
-    given: list[str] = []
+class Counting:
+    """An embedder that keeps what it is given."""
 
-    def counting(texts: list[str]) -> list[list[float]]:
-        given.extend(texts)
+    def __init__(self) -> None:
+        self.given: list[str] = []
+
+    def __call__(self, texts: list[str]) -> list[list[float]]:
+        self.given.extend(texts)
         return embed(texts)
 
+
+def test_every_passage_is_embedded_once() -> None:
+    counting = Counting()
     assert KEY in quotes_for(OTHER_WORDS, counting)
-    assert len(given) == len(set(given))
+    assert len(counting.given) == len(set(counting.given))
+
+
+def test_options_of_a_call_have_nothing_embedded_again() -> None:
+    counting = Counting()
+    program = Program(counting)
+    for _ in range(3):
+        program.call(messages=history(OTHER_WORDS), compacter_options={"conversation": "house"})
+        program.wait()
+    assert len(counting.given) == len(set(counting.given)) > 40
+
+
+def test_a_compaction_has_what_it_removes_embedded_before_any_question() -> None:
+    counting = Counting()
+    program = Program(counting)
+    program.call(messages=[*history("Go on."), {"role": "assistant", "content": "I go on."}])
+    program.wait()
+    assert any(KEY in text for text in counting.given)
+
+
+def test_passages_under_way_hold_no_call_up() -> None:
+    answer = threading.Event()
+    embedded: list[str] = []
+
+    def slow_for_many(texts: list[str]) -> list[list[float]]:
+        if len(texts) > 1:
+            answer.wait(30)
+            embedded.extend(texts)
+        return embed(texts)
+
+    program = Program(slow_for_many)
+    try:
+        program.call(messages=history("Where does the spare key of the boathouse hang?"))
+        assert embedded == []
+        assert KEY in program.quotes
+    finally:
+        answer.set()
 
 
 def boom(texts: list[str]) -> list[list[float]]:
@@ -126,8 +191,10 @@ def test_a_slow_embedder_holds_no_call_up(
         answer.wait(30)
         return embed(texts)
 
+    program = Program(slow)
     try:
-        assert KEY in quotes_for("Where does the spare key of the boathouse hang?", slow)
+        program.call(messages=history("Where does the spare key of the boathouse hang?"))
+        assert KEY in program.quotes
     finally:
         answer.set()
     assert "embed took longer" in caplog.text

@@ -1,7 +1,7 @@
 """Vectors of passages and questions: the calls of the user's embedder, and what it has returned.
 
 Passages are embedded in a thread of their own, each text once. A question waits for its own vectors
-for a second at most. After a failure the embedder is left alone for a minute.
+for a second at most, and for no others. After a failure the embedder is left alone for a minute.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import time
 from array import array
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from concurrent.futures import wait as wait_for
 from functools import partial
 from hashlib import blake2b
 from typing import Any
@@ -26,9 +25,6 @@ from compacter.recall.vectors import Closeness, Embed, read_vectors
 
 _DEADLINE = 1.0
 """Longest time in seconds that a turn waits for the vectors of its question."""
-_GRACE = 0.25
-"""Longest time in seconds that it waits for those of passages then: enough where they come from a
-cache. Otherwise the next turn has them."""
 _PAUSE = 60.0
 """Seconds for which an embedder that failed is not called."""
 _BATCH = 64
@@ -84,21 +80,27 @@ class Embeddings(ForkAware):
         vectors there are; see ``Closeness``.
         """
         passages = index.passages()
-        under_way = self.add(passages)
+        self.add(passages)
         if not questions or not self._is_ready():
             return {}
-        asked = in_thread(partial(self._ask, list(questions)))
-        try:
-            vectors = asked.result(_DEADLINE)
-        except Exception as error:  # noqa: BLE001 - the user's function, or its provider
-            self._rest(error)
-            return {}
-        if under_way is not None:
-            wait_for((under_way,), _GRACE)
+        keys = list(map(_key, questions))
+        with self._lock:
+            vectors = {key: self._vectors[key] for key in keys if key in self._vectors}
+        unknown = [text for key, text in zip(keys, questions, strict=True) if key not in vectors]
+        if unknown:
+            asked = in_thread(partial(self._ask, unknown))
+            try:
+                new = asked.result(_DEADLINE)
+            except Exception as error:  # noqa: BLE001 - the user's function, or its provider
+                self._rest(error)
+                return {}
+            vectors |= zip(map(_key, unknown), new, strict=True)
+            with self._lock:
+                self._vectors.update(vectors)
         closeness = self._measure(index, passages)
         found = {
-            question: closeness.to(vector)
-            for question, vector in zip(questions, vectors, strict=True)
+            question: closeness.to(vectors[key])
+            for key, question in zip(keys, questions, strict=True)
         }
         return {question: near for question, near in found.items() if near}
 

@@ -135,6 +135,8 @@ class Reader:
             # second call; the endpoint, as two tenants may begin alike.
             begun = named or conversation_digest(form, messages, 1)
             known = state.conversation(f"{facts.endpoint}\0{begun}")
+        elif options.recall is not None:
+            known = state.conversation(f"{facts.endpoint}\0{request.digest}")
         scope = (called, form.name, facts.endpoint, state.scope, *([repr(rules)] if rules else []))
         return WrappedCall(
             state=state,

@@ -2,37 +2,35 @@
 token limit.
 
 Pure: a `Policy` yields effects and continues with their results. In the order of a call: `complete`
-begins it, `recover` makes the request smaller (``smaller.py``) until it is answered or given up;
-then the trigger, compactions made ahead, the usage of replies, and the numbers in the provider's
-errors.
+begins it, quotes are added (``quoted.py``), `recover` makes the request smaller (``smaller.py``)
+until it is answered or given up; then the trigger, compactions made ahead, the usage of replies,
+and the numbers in the provider's errors.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 from tenacity import RetryCallState, Retrying, stop_after_attempt
 
 from compacter.call.prepare import ahead
+from compacter.call.quoted import QuotedRequest
 from compacter.call.request import advice
 from compacter.call.sizes import (
-    Room,
     calibrate,
     fills_window,
     learn,
     may_be_cut,
     missing_tokens,
     request_tokens,
-    room_for_quotes,
 )
-from compacter.call.smaller import SmallerRequest
 from compacter.compaction.plan import MARGIN
 from compacter.compaction.trigger import TARGET_SHARE, due
-from compacter.effects import Call, Emit, Flow, Quote, Remembered
+from compacter.effects import Call, Emit, Flow, Remembered
 from compacter.errors import CompactionError, FunctionError, add_note
-from compacter.events import CompactionSkipped, RetriesExhausted, SilentTruncation
+from compacter.events import RetriesExhausted, SilentTruncation
 from compacter.messages.replies import Reply
 from compacter.messages.usage import tokens_read
 from compacter.overflow import TokenLimit
@@ -42,7 +40,7 @@ _FAR_OVER = 1.5
 
 
 @dataclass(eq=False)
-class Policy(SmallerRequest):
+class Policy(QuotedRequest):
     """Decisions of one wrapped call."""
 
     detect: Callable[[BaseException], TokenLimit | None] | None = None
@@ -112,24 +110,13 @@ class Policy(SmallerRequest):
         return refused.raw
 
     def _send(self) -> Flow[Reply]:
-        """Send the request, with quotes for its question if messages were folded, and return the
+        """Send the request, with quotes for its question if messages were compacted, and return the
         reply.
 
         A token limit is in the reply; any other error is raised.
         """
+        yield from self.add_quotes()
         request = self.request
-        room = self._room_for_quotes()
-        if room is not None and request.conversation.last_user is not None:
-            text = yield from Quote(
-                request.original,
-                request.conversation,
-                room.characters,
-                request.archive,
-                request.digest,
-                room.tokens_of_one,
-            )
-            if text:
-                self.request = request = replace(request, quotes=text)
         try:
             reply = yield from Call(request.sent, request.options)
         except Exception as error:
@@ -142,23 +129,6 @@ class Policy(SmallerRequest):
         if reply.token_limit is not None and not self.is_confirmed(reply.token_limit):
             return replace(reply, token_limit=None)
         return reply
-
-    def _room_for_quotes(self) -> Room | None:
-        """Return the room for quotes; ``None`` if no messages were folded or quotes are off."""
-        request = self.request
-        recall = self.options.recall
-        if (
-            recall is None
-            or not self.quotes
-            or (request.messages is request.original and not request.archive)
-        ):
-            return None
-        window = self.calibration.window or self.threshold()
-        last_round = len(self.tried) == self.options.max_retries
-        if window is None and self.tried and last_round:
-            # They may be refused, and then the request could not be sent without them.
-            return None
-        return room_for_quotes(request, recall, self.calibration, window)
 
     def _give_up(self, refused: Reply, reason: str) -> Flow[object]:
         """Raise the provider's own exception, with a note; return the reply if the refusal
@@ -193,7 +163,7 @@ class Policy(SmallerRequest):
         if limit is None:
             if not self.calibration.warned:
                 self.calibration.warned = True
-                yield from self._emit_skipped("unknown_window")
+                yield from self.emit_skipped("threshold", "unknown_window")
             return
         if state.calls == 1:
             return
@@ -209,13 +179,10 @@ class Policy(SmallerRequest):
         target = due(size=size, tokens=tokens, limit=limit, stuck=state.stuck)
         if target is None:
             return
-        held_back = (
-            state.tried is not None and state.calls - state.tried <= self.options.min_calls_between
-        )
-        if held_back and tokens < limit * _FAR_OVER:
-            yield from self._emit_skipped("cool_down")
+        if self.is_held_back and tokens < limit * _FAR_OVER:
+            yield from self.emit_skipped("threshold", "cool_down")
             return
-        if (yield from self._compact_to(max(1, target - request.overhead))):
+        if (yield from self.compact_to(max(1, target - request.overhead))):
             left = yield from self._estimate_tokens()
             state.stuck = self.request.size if left >= limit else 0
 
@@ -244,31 +211,11 @@ class Policy(SmallerRequest):
         if isinstance(self.options.prepare_tokens, float) and calibration.window is None:
             if not calibration.warned:
                 calibration.warned = True
-                yield from Emit(
-                    CompactionSkipped(trigger="prepared", reason="unknown_window", **request.named)
-                )
+                yield from self.emit_skipped("prepared", "unknown_window")
             return
         what = ahead(self.options, request, calibration, tokens)
         if what is not None:
             yield from what
-
-    def _compact_to(self, target: int) -> Flow[bool]:
-        """Compact the messages to this size, in characters, and return whether it succeeded.
-
-        A failure is sent as an event, not raised.
-        """
-        state = self.state
-        state.tried = state.calls
-        try:
-            done = yield from self.compact_history(target)
-        except CompactionError as error:
-            yield from self.emit_failed("threshold", "no summary could be had", error.__cause__)
-            return False
-        if done:
-            state.tokens = state.stuck = 0
-        else:
-            state.stuck = self.request.size
-        return bool(done)
 
     def _estimate_tokens(self) -> Flow[int]:
         """Return the estimated input tokens of the request, tools and other options included.
@@ -288,9 +235,6 @@ class Policy(SmallerRequest):
         if state.tokens and size >= state.characters:
             return state.tokens + tokens(size - state.characters)
         return tokens(size)
-
-    def _emit_skipped(self, reason: Literal["cool_down", "unknown_window"]) -> Flow[None]:
-        yield from Emit(CompactionSkipped(trigger="threshold", reason=reason, **self.request.named))
 
     # -- the reply's usage, and the numbers of errors ----------------------------------------------
 
@@ -319,7 +263,7 @@ class Policy(SmallerRequest):
             1, int(tokens * TARGET_SHARE * self.calibration.chars_per_token) - whole.overhead
         )
         self.request = replace(whole, quotes="")
-        if (yield from self._compact_to(target)):
+        if (yield from self.compact_to(target)):
             try:
                 again = yield from self._send()
             except Exception:  # noqa: BLE001 - the first call has succeeded; its reply is returned

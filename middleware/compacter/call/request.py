@@ -81,6 +81,11 @@ class Request:
         return self.conversation.size + self.overhead + len(self.quotes) - self.saved
 
     @property
+    def begins_turn(self) -> bool:
+        """Whether the last message is the user's, so that it is no later step of a turn."""
+        return self.conversation.last_user == len(self.conversation.messages) - 1
+
+    @property
     def sent(self) -> Sequence[Message]:
         """Messages as they are sent: with the shortened message, and the quotes before the last
         user message.
@@ -117,6 +122,8 @@ class ConversationState:
     stuck: int = 0
     """Size of a history that stayed above the threshold, in characters; it is compacted again once
     it has grown."""
+    full: int = 0
+    """The same of a history in which a compaction has made no room for quotes."""
 
 
 # -- what cannot be folded -------------------------------------------------------------------------

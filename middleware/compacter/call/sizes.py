@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import marshal
-import math
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -195,25 +194,33 @@ _encode = json.JSONEncoder(ensure_ascii=False, check_circular=False, default=_me
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """Room for quotes."""
+    """Room for quotes. Sizes in characters as dear as those of the request."""
 
-    characters: int
-    """Largest size, in characters as dear as those of the request."""
+    wanted: int
+    """Largest size that quotes may have."""
+    free: int
+    """Size that the request leaves free; less than 0 if it is too large."""
     tokens_of_one: float
     """Estimated tokens of one of these characters, by their script; see ``weight.tokens_each``."""
+
+    @property
+    def characters(self) -> int:
+        """Largest size of the quotes; 0 if there is too little room for any."""
+        characters = min(self.wanted, self.free)
+        return characters if characters >= FEWEST_QUOTED else 0
 
 
 def room_for_quotes(
     request: Request, recall: Quotes, calibration: Calibration, window: int | None
-) -> Room | None:
-    """Return the room for quotes in a request; ``None`` if there is too little.
+) -> Room:
+    """Return the room for quotes in a request.
 
     ``window`` is the context window in tokens; ``None`` if it is unknown. Then a request may grow
     up to the size of one that was accepted before.
     """
     of_one = tokens_of_one(request)
     scale = max(calibration.scale or 1.0, _LEAST_SCALE)
-    tokens = recall.room_in_tokens(window)
+    wanted = int(recall.room_in_tokens(window) / (of_one * scale))
     if window is not None:
         output = min(request.output_tokens or 0, int(window * MOST_RESERVED))
         limit = (window - output) * (MARGIN if calibration.learnt else _UNSURE_MARGIN)
@@ -222,10 +229,9 @@ def room_for_quotes(
     elif calibration.refused:
         limit = calibration.refused * _REFUSED_BEFORE
     else:
-        limit = math.inf
-    tokens = min(tokens, limit - request_tokens(request, calibration))
-    characters = int(tokens / (of_one * scale))
-    return Room(characters, of_one) if characters >= FEWEST_QUOTED else None
+        return Room(wanted, wanted, of_one)
+    free = int((limit - request_tokens(request, calibration)) / (of_one * scale))
+    return Room(wanted, free, of_one)
 
 
 def request_tokens(request: Request, calibration: Calibration) -> int:

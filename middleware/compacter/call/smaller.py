@@ -17,12 +17,14 @@ from compacter.compaction.plan import Calibration, Job, plan, target_characters
 from compacter.compaction.run import compact
 from compacter.compaction.trigger import threshold
 from compacter.effects import Emit, Flow, Remember, Remembered
-from compacter.errors import FunctionError
+from compacter.errors import CompactionError, FunctionError
 from compacter.events import (
     CompactionFailed,
     CompactionReused,
+    CompactionSkipped,
     MaxTokensAdjusted,
     MessageShortened,
+    Trigger,
 )
 from compacter.messages.format import Message
 from compacter.options import Options, Retrieved
@@ -108,19 +110,22 @@ class SmallerRequest:
         yield from Emit(MessageShortened(before=size, after=size - shorter.saved, **facts))
         return f"the last user message shortened by {shorter.saved:,} characters"
 
-    def compact_history(self, target: int | None, found: TokenLimit | None = None) -> Flow[str]:
+    def compact_history(
+        self, target: int | None, found: TokenLimit | None = None, quotes: int = 0
+    ) -> Flow[str]:
         """Compact the messages, or use a compaction that was made ahead or by another call; return
         a description, empty if unchanged.
 
-        The memory is always read again: another call may have stored a record since this one began.
-        Raises ``CompactionError`` if there is neither a summary nor a fallback.
+        ``found`` and ``quotes`` are why it is made, see ``job``. The memory is always read again:
+        another call may have stored a record since this one began. Raises ``CompactionError`` if
+        there is neither a summary nor a fallback.
         """
         prepared = False
         if self.options.prepare_tokens is not None:
             prepared = yield from self.enforce_prepared()
         if prepared and (target is None or self.request.conversation.size <= target):
             return "a compaction that was made ahead"
-        job = self.job(target, found)
+        job = self.job(target, found, quotes)
         request = self.request
         planned = plan(self.options, job)
         folded = planned.folded
@@ -146,41 +151,76 @@ class SmallerRequest:
         after = made.event.compacted_data_size
         return f"{before:,} to {after:,} characters ({made.event.strategy})"
 
-    def job(self, target: int | None, found: TokenLimit | None = None) -> Job:
+    def compact_to(self, target: int, quotes: int = 0) -> Flow[bool]:
+        """Compact the messages to this size, in characters, before any refusal, and return whether
+        it succeeded.
+
+        For the trigger, or if ``quotes`` is not 0 for that much room for quotes, in characters. A
+        failure is sent as an event, not raised.
+        """
+        state = self.state
+        state.tried = state.calls
+        try:
+            done = yield from self.compact_history(target, quotes=quotes)
+        except CompactionError as error:
+            trigger: Trigger = "quotes" if quotes else "threshold"
+            yield from self.emit_failed(trigger, "no summary could be had", error.__cause__)
+            return False
+        if done:
+            state.tokens = state.stuck = 0
+        elif not quotes:
+            state.stuck = self.request.size
+        return bool(done)
+
+    @property
+    def is_held_back(self) -> bool:
+        """Whether the last compaction of this conversation is so near that the next one waits."""
+        state = self.state
+        return (
+            state.tried is not None and state.calls - state.tried <= self.options.min_calls_between
+        )
+
+    def job(self, target: int | None, found: TokenLimit | None = None, quotes: int = 0) -> Job:
         """Return the job of compacting the messages to a target size, in characters.
 
-        ``found`` is the token limit that requires it; ``None`` for the trigger.
+        ``found`` is the token limit that requires it, ``quotes`` the room for quotes, in
+        characters, that it is made for; without either it is made for the trigger.
         """
         request = self.request
-        recall = self.options.recall
-        calibration = self.calibration
         conversation = request.conversation
-        refused = found is not None
+        trigger: Trigger = "quotes" if quotes else "threshold"
         if target is not None:
             target += request.saved
-        if target is not None and target >= conversation.size:
-            # It fits by its characters, and was refused all the same: use the ratio of the
-            # provider's numbers.
-            target = target_in_proportion(request, found)
-        # Between an agent's steps there is no new question, so its steps need the room more than
-        # quotes (issue 10).
-        asked = refused and conversation.last_user == len(conversation.messages) - 1
-        quotes = 0
-        if recall is not None and self.quotes and asked and target is not None:
-            room = max(0, target - conversation.size + conversation.free)
-            quotes = recall.room(calibration.tokens(room), calibration.chars_per_token)
+        if found is not None:
+            trigger = "token_limit"
+            if target is not None and target >= conversation.size:
+                # It fits by its characters, and was refused all the same: use the ratio of the
+                # provider's numbers.
+                target = target_in_proportion(request, found)
+            quotes = self._room_kept_for_quotes(target)
         return Job(
             conversation=conversation,
             reserved=quotes if quotes >= FEWEST_QUOTED else 0,
-            trigger="token_limit" if refused else "threshold",
-            calibration=calibration,
+            trigger=trigger,
+            calibration=self.calibration,
             model=request.model,
             attempt=len(self.tried) + 1,
             digest=request.digest,
             target=target,
             found=found,
-            must=refused,
+            must=found is not None,
         )
+
+    def _room_kept_for_quotes(self, target: int | None) -> int:
+        """Return the room for quotes, in characters, that a refused request is to leave."""
+        recall = self.options.recall
+        conversation = self.request.conversation
+        # Between an agent's steps there is no new question, so its steps need the room more than
+        # quotes (issue 10).
+        if recall is None or not self.quotes or target is None or not self.request.begins_turn:
+            return 0
+        room = max(0, target - conversation.size + conversation.free)
+        return recall.room(self.calibration.tokens(room), self.calibration.chars_per_token)
 
     def find_lower_output(self, found: TokenLimit) -> int | None:
         """Return a lower output limit, in tokens, if the input alone fits; ``None`` if that does
@@ -249,9 +289,13 @@ class SmallerRequest:
             return None
         return threshold(trigger, self.calibration.window, self.request.output_tokens or 0)
 
-    def emit_failed(
-        self, trigger: Literal["token_limit", "threshold"], reason: str, cause: BaseException | None
+    def emit_skipped(
+        self, trigger: Trigger, reason: Literal["cool_down", "unknown_window", "no_progress"]
     ) -> Flow[None]:
+        """Send the event that a compaction was due and does not take place."""
+        yield from Emit(CompactionSkipped(trigger=trigger, reason=reason, **self.request.named))
+
+    def emit_failed(self, trigger: Trigger, reason: str, cause: BaseException | None) -> Flow[None]:
         """Send the event that the request could not be made smaller; of a ``FunctionError`` the
         cause is named.
         """

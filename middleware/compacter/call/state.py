@@ -102,6 +102,8 @@ class State:
         self._prepared_memory: tuple[BaseMemory, Matcher] | None = None
         self.redaction = options.redaction
         self._recall: Recall | None = None
+        self._with_recall: State | None = None
+        """The state whose indexes and vectors are used, if it is another one."""
         self.grants: bool | None = None
         """Whether the memory grants claims; ``None`` until one was requested."""
         self.compaction_hooks: list[Callable[..., object]] = list(options.on_compaction)
@@ -139,6 +141,8 @@ class State:
             made.event_hooks = self.event_hooks
         if "logger" not in options:
             made.log = self.log
+        if not {"recall", "redact"} & {*options}:
+            made._with_recall = self._with_recall or self
         if made.options.memory is self.options.memory:
             made.memory = self.memory
             made.flights = self.flights
@@ -191,16 +195,27 @@ class State:
         once, not raised.
         """
         try:
-            with self._lock:
-                if self._recall is None:
-                    # Imports SQLite, which few calls need.
-                    from compacter.recall.turns import Recall
-
-                    self._recall = Recall(self.options.recall, self.redaction, self._embeddings())
-            return self._recall.quotation(asked, views)
+            return (self._with_recall or self).recall().quotation(asked, views)
         except Exception as error:  # noqa: BLE001 - of the user's ranker or redaction, or of SQLite
             self.log.failed("recall", error)
             return None
+
+    def recall(self) -> Recall:
+        """Return the state of recall between calls."""
+        with self._lock:
+            if self._recall is None:
+                # Imports SQLite, which few calls need.
+                from compacter.recall.turns import Recall
+
+                self._recall = Recall(self.options.recall, self.redaction, self._embeddings())
+            return self._recall
+
+    def embed_compacted(self, asked: Quote, views: Sequence[tuple[Sequence[Message], str]]) -> None:
+        """Begin to embed what a compaction has removed. An exception is logged once, not raised."""
+        try:
+            (self._with_recall or self).recall().embed_compacted(asked, views)
+        except Exception as error:  # noqa: BLE001 - as above
+            self.log.failed("recall", error)
 
     def _embeddings(self) -> Embedded | None:
         """Return the comparison by meaning; ``None`` without the option for it."""

@@ -17,6 +17,7 @@ from compacter.call.one_summary import OneSummary
 from compacter.call.perform import Performer, Performs
 from compacter.call.prepare import Prepare, Prepared
 from compacter.call.recover import Policy
+from compacter.compaction.conversation import Conversation
 from compacter.effects import (
     AskSummarizer,
     Call,
@@ -183,6 +184,15 @@ class WrappedCall(Performer):
         if record:
             self._views.append((effect.after, record))
             self.state.note_record(record)
+            recall = self.state.options.recall
+            if recall is not None and recall.embed is not None:
+                await self.io.thread(partial(self._embed_compacted, effect))
+
+    def _embed_compacted(self, effect: Remember) -> None:
+        request = self.policy.request
+        view = Conversation.of(effect.after, request.format)
+        asked = Quote(effect.before, view, 0, request.archive, request.digest, sent=False)
+        self.state.embed_compacted(asked, tuple(self._views))
 
     async def save(
         self, memory: BaseMemory | None, matcher: Matcher | None, scope: str, effect: Remember
@@ -243,6 +253,8 @@ class WrappedCall(Performer):
         found = await self.io.thread(find) if slow else find()
         if found is None:
             return ""
+        if not effect.sent:
+            return found.text
         event = PassagesRecalled(
             model=self.model,
             conversation=effect.digest,

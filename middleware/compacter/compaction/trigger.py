@@ -10,9 +10,9 @@ to the whole window, which would leave no room for any input."""
 TARGET_SHARE = 0.9
 """Size to compact to, as a share of the threshold, so that the next message does not trigger
 again."""
-# Growth after which a history that stayed above the threshold is compacted again, as a multiple of
-# its size: each try costs a summary, and what must stay has not become smaller.
-_GROWN = 1.25
+GROWN = 1.25
+"""Growth after which a history that stayed above the threshold is compacted again, as a multiple of
+its size: each try costs a summary, and what must stay has not become smaller."""
 
 
 def threshold(trigger: float, window: int | None, output_tokens: int = 0) -> int | None:
@@ -42,6 +42,6 @@ def due(*, size: int, tokens: int, limit: int, stuck: int = 0) -> int | None:
         stuck: Size of a history that stayed above the threshold although it was compacted, in
             characters; 0 if there is none. It must have grown before the next try.
     """
-    if tokens < limit or size <= stuck * _GROWN:
+    if tokens < limit or size <= stuck * GROWN:
         return None
     return max(1, int(size * limit * TARGET_SHARE / tokens))

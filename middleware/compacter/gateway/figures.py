@@ -68,7 +68,9 @@ def figures_of(event: Event) -> Iterator[tuple[str, float]]:
             yield "summary_failures", 1
             yield "summary_tokens", event.input_tokens + event.output_tokens
             yield "summary_cost_usd", event.cost or 0.0
-        case CompactionSkipped(reason="nothing_to_fold" | "no_progress"):
+        case CompactionSkipped(reason="nothing_to_fold" | "no_progress") if (
+            event.trigger != "quotes"
+        ):  # That request is sent all the same.
             yield "not_foldable", 1
         case MaxTokensAdjusted():
             yield "output_limits_lowered", 1

@@ -22,6 +22,8 @@ from compacter.recall.quotes import Quotation, folded, is_genuine, quote
 from compacter.recall.weight import tokens
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from compacter.effects import Quote
 
 # Turns whose quotes are kept, so that each step of a turn is sent the same ones.
@@ -39,6 +41,9 @@ class Embedded(Protocol):
 
     def near(self, index: Index, questions: Sequence[str]) -> Mapping[str, Mapping[int, float]]:
         """Return how close the passages of an index are to sentences."""
+
+    def add(self, texts: Sequence[str]) -> Future[None] | None:
+        """Begin to embed passages in the background."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,16 +99,12 @@ class Recall(ForkAware):
         ``redact``.
         """
         conversation = asked.conversation
-        room = asked.room
         recall = self._recall
         at = conversation.last_user
         if recall is None or at is None:
             return None
-        known = [
-            place for place, (view, _) in enumerate(views) if _same(view, conversation.messages)
-        ]
-        record, earlier = (views[known[0]][1], views[: known[0]]) if known else ("", ())
-        source = record, asked.archive.index().version if asked.archive else None
+        source, earlier = _source(asked, views)
+        record = source[0]
         asking = conversation.parts(at)
         original = asked.original
         message = conversation.messages[at]
@@ -114,7 +115,8 @@ class Recall(ForkAware):
         key = None
         # Without a record it is unknown which messages were folded, unless these are the caller's
         # own.
-        if position is not None and (record or _same(conversation.messages, original)):
+        is_own = record or _same(conversation.messages, original)
+        if asked.sent and position is not None and is_own:
             # The position of its user message, and a digest of its text, identify a turn.
             key = source, position, blake2b(text, digest_size=16).digest()
         if position is not None and len(original) - position > len(conversation.messages) - at:
@@ -126,8 +128,9 @@ class Recall(ForkAware):
                 granted = self._turns[key]
                 if granted is None or _fits(granted.text, asked):
                     return granted
-                # The turn has grown: smaller quotes, which will fit for some more steps.
-                room //= 2
+                # The turn has grown. Others would change once more what a prompt cache holds.
+                self._turns[key] = None
+                return None
             if key is not None:
                 self._turns[key] = None
         view = self._in_view(asked, source, at)
@@ -141,7 +144,7 @@ class Recall(ForkAware):
             index,
             wanted,
             view,
-            room,
+            asked.room,
             near=near,
             rank=recall.rank,
             tokens_of_one=asked.tokens_of_one,
@@ -150,6 +153,16 @@ class Recall(ForkAware):
             with self._lock:
                 self._turns[key] = made
         return made
+
+    def embed_compacted(self, asked: Quote, views: _Views) -> None:
+        """Begin to embed the compacted messages of a view in the background, if there is an
+        embedder: some of them have vectors when the first question comes.
+
+        Raises the exceptions of ``quotation``.
+        """
+        if self._embeddings is not None:
+            source, earlier = _source(asked, views)
+            self._embeddings.add(self._index_of_compacted(asked, source, earlier).passages())
 
     def _index_of_compacted(self, asked: Quote, source: _Source, earlier: _Views) -> Index:
         """Return the index of all folded messages; if an earlier view has one, a copy extended by
@@ -201,6 +214,14 @@ class Recall(ForkAware):
                 with self._lock:
                     self._seen[source] = seen
         return seen.index
+
+
+def _source(asked: Quote, views: _Views) -> tuple[_Source, _Views]:
+    """Return the source of the index for a request, and the views that came before its own."""
+    messages = asked.conversation.messages
+    at = next((at for at, (view, _) in enumerate(views) if _same(view, messages)), None)
+    record, earlier = ("", ()) if at is None else (views[at][1], views[:at])
+    return (record, asked.archive.index().version if asked.archive else None), earlier
 
 
 def _same(some: Sequence[Message], others: Sequence[Message]) -> bool:

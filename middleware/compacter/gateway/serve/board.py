@@ -121,7 +121,9 @@ class Board:
         match event:
             case CompactionEvent() | CompactionFailed() | RetriesExhausted():
                 self.say(shown.sentence)
-            case CompactionSkipped(reason="nothing_to_fold" | "no_progress"):
+            case CompactionSkipped(reason="nothing_to_fold" | "no_progress") if (
+                event.trigger != "quotes"
+            ):  # That request is sent all the same.
                 self.say(shown.sentence)
 
     def veto(self, plan: CompactionPlan) -> bool:

@@ -1,0 +1,228 @@
+"""A question for which there are quotes and no room: the compaction that makes room, and when there
+is none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from compacter.call.prepare import Prepared
+from compacter.call.recover import Policy
+from compacter.call.request import ConversationState, Request
+from compacter.compaction.plan import Calibration
+from compacter.effects import AskSummarizer, Call, Quote
+from compacter.events import CompactionEvent, CompactionFailed, CompactionSkipped
+from compacter.messages.format import get_format
+from compacter.messages.replies import Reply
+from compacter.overflow import TokenLimit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.call.conftest import Dialogue
+
+    from compacter.options import Options
+
+OPENAI = get_format("openai")
+WINDOW = 1_000
+QUOTES = "User, message 0: The key hangs behind the kettle."
+TOO_LONG = ValueError("too long")
+FOUND = TokenLimit(limit=WINDOW, kind="input")
+
+
+def messages_of(size: int, count: int = 21) -> list[dict[str, Any]]:
+    """So many messages of so many characters each, the last one the user's."""
+    return [
+        {"role": "assistant" if at % 2 else "user", "content": f"{at}".ljust(size, "x")}
+        for at in range(count)
+    ]
+
+
+@pytest.fixture
+def policy(options: Callable[..., Options]) -> Callable[..., Policy]:
+    """The policy of a call in a conversation that was compacted before. Messages
+    of 190 characters leave no room in its window.
+    """
+
+    def make(
+        size: int = 190,
+        *,
+        messages: list[Any] | None = None,
+        known: ConversationState | None = None,
+        window: int | None = WINDOW,
+        **settings: Any,
+    ) -> Policy:
+        sent = messages or messages_of(size)
+        request = Request(format=OPENAI, original=[{"role": "user", "content": "x"}], messages=sent)
+        given = {"recall": 0.15, "detect": lambda error: FOUND, **settings}
+        calibration = Calibration(window=window, learnt=True)
+        return Policy(options(**given), request, calibration, known or ConversationState())
+
+    return make
+
+
+def look(dialogue: Dialogue, text: str = QUOTES) -> None:
+    """Answer the look for quotes that there is no room for."""
+    effect = dialogue.expect(Quote)
+    assert not effect.sent
+    assert WINDOW * 0.14 < effect.room * effect.tokens_of_one <= WINDOW * 0.15
+    dialogue.answer(text)
+
+
+def reasons(dialogue: Dialogue) -> list[tuple[str, str]]:
+    skipped = [event for event in dialogue.events if isinstance(event, CompactionSkipped)]
+    return [(event.trigger, event.reason) for event in skipped]
+
+
+def sends_quotes(dialogue: Dialogue) -> bool:
+    sent = dialogue.expect(Call).messages
+    return any(message["content"] == QUOTES for message in sent)
+
+
+def test_a_question_with_quotes_and_no_room_starts_the_compaction(
+    policy: Any, begin: Any, summary: Reply
+) -> None:
+    dialogue = begin(policy().complete())
+    look(dialogue)
+    dialogue.expect(AskSummarizer)
+    dialogue.answer(summary)
+    asked = dialogue.expect(Quote)
+    assert asked.sent
+    assert asked.room * asked.tokens_of_one > WINDOW * 0.14
+    dialogue.answer(QUOTES)
+
+    assert sends_quotes(dialogue)
+    (event,) = [event for event in dialogue.events if isinstance(event, CompactionEvent)]
+    assert event.trigger == "quotes"
+
+
+def test_a_question_that_finds_nothing_costs_no_summary(policy: Any, begin: Any) -> None:
+    dialogue = begin(policy().complete())
+    look(dialogue, "")
+    assert not sends_quotes(dialogue)
+    assert "AskSummarizer" not in dialogue.effects
+    assert dialogue.events == []
+
+
+def test_quotes_that_are_too_long_for_the_room_start_it_too(
+    policy: Any, begin: Any, summary: Reply
+) -> None:
+    dialogue = begin(policy(165).complete())
+    asked = dialogue.expect(Quote)
+    assert asked.sent
+    assert 300 <= asked.room < 600
+    dialogue.answer("")
+    look(dialogue)
+    dialogue.expect(AskSummarizer)
+    dialogue.answer(summary)
+    dialogue.expect(Quote)
+    dialogue.answer(QUOTES)
+    assert sends_quotes(dialogue)
+
+
+def test_with_all_the_room_there_may_be_nothing_is_looked_for_again(
+    policy: Any, begin: Any
+) -> None:
+    dialogue = begin(policy(100).complete())
+    assert dialogue.expect(Quote).sent
+    dialogue.answer("")
+    assert not sends_quotes(dialogue)
+
+
+def test_the_window_must_be_known(policy: Any, begin: Any) -> None:
+    dialogue = begin(policy(window=None).complete())
+    assert not sends_quotes(dialogue)
+    assert "Quote" not in dialogue.effects
+
+
+def test_the_steps_of_a_turn_start_none(policy: Any, begin: Any) -> None:
+    messages = [*messages_of(190), {"role": "assistant", "content": "Let me see."}]
+    dialogue = begin(policy(messages=messages).complete())
+    assert not sends_quotes(dialogue)
+    assert "Quote" not in dialogue.effects
+
+
+def test_where_nothing_can_be_compacted_an_event_says_so(policy: Any, begin: Any) -> None:
+    dialogue = begin(policy(messages=messages_of(3_900, 1)).complete())
+    look(dialogue)
+    assert not sends_quotes(dialogue)
+    assert reasons(dialogue) == [("quotes", "nothing_to_fold")]
+
+
+def test_soon_after_another_compaction_an_event_says_so(policy: Any, begin: Any) -> None:
+    known = ConversationState(calls=5, tried=3)
+    dialogue = begin(policy(known=known).complete())
+    look(dialogue)
+    assert not sends_quotes(dialogue)
+    assert reasons(dialogue) == [("quotes", "cool_down")]
+
+
+def test_a_compaction_that_made_no_room_is_not_made_again_until_the_history_has_grown(
+    policy: Any, begin: Any
+) -> None:
+    def ask(size: int) -> Dialogue:
+        made = policy(
+            size, known=known, min_calls_between=0, strategy=lambda task: task.messages[1:]
+        )
+        dialogue: Dialogue = begin(made.complete())
+        look(dialogue)
+        assert not sends_quotes(dialogue)
+        return dialogue
+
+    known = ConversationState()
+    assert ask(220).told()[-2:] == ["CompactionEvent", "CompactionSkipped"]
+    assert reasons(again := ask(220)) == [("quotes", "no_progress")]
+    assert again.told() == ["CompactionSkipped"]
+    assert "CompactionEvent" in ask(290).told()
+
+
+def test_a_failing_summarizer_costs_the_quotes_alone(policy: Any, begin: Any) -> None:
+    dialogue = begin(policy(fallback=()).complete())
+    look(dialogue)
+    while isinstance(effect := dialogue.expect((AskSummarizer, Call)), AskSummarizer):
+        dialogue.fail(RuntimeError("down"))
+    assert len(effect.messages) == 21
+    failed = [event for event in dialogue.events if isinstance(event, CompactionFailed)]
+    assert {event.trigger for event in failed} == {"quotes"}
+
+
+def test_a_compaction_that_was_made_ahead_is_used(policy: Any, begin: Any) -> None:
+    made = policy(prepare_tokens=0.7)
+    made.request = replace(made.request, original=list(made.request.messages))
+    dialogue = begin(made.complete())
+    look(dialogue)
+    dialogue.expect(Prepared)
+    dialogue.answer(list(made.request.original[10:]))
+    dialogue.expect(Quote)
+    dialogue.answer(QUOTES)
+    assert sends_quotes(dialogue)
+    assert "AskSummarizer" not in dialogue.effects
+
+
+def test_after_a_refusal_there_is_no_second_compaction_for_quotes(
+    policy: Any, begin: Any, summary: Reply
+) -> None:
+    made = policy(strategy=lambda task: task.messages[1:])
+    dialogue = begin(made.recover(Reply(token_limit=FOUND, error=TOO_LONG)))
+    look(dialogue)
+    assert not sends_quotes(dialogue)
+    assert reasons(dialogue) == [("quotes", "cool_down")]
+    assert dialogue.told().count("CompactionEvent") == 1
+
+
+def test_a_refusal_after_it_gives_the_quotes_up_first(
+    policy: Any, begin: Any, summary: Reply
+) -> None:
+    dialogue = begin(policy().complete())
+    look(dialogue)
+    dialogue.expect(AskSummarizer)
+    dialogue.answer(summary)
+    dialogue.expect(Quote)
+    dialogue.answer(QUOTES)
+    assert sends_quotes(dialogue)
+    dialogue.fail(TOO_LONG)
+    assert not sends_quotes(dialogue)
+    assert dialogue.effects.count("AskSummarizer") == 1
