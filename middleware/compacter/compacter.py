@@ -49,8 +49,8 @@ class Compacter:
         stop.
         summarizer: Writer of summaries: ``None`` (the wrapped call), a model's name, a function, or
         ``"extractive"``.
-        summary_prompt: Instruction in place of the built-in one.
-        max_summary_tokens: Largest size of a summary, in tokens.
+        summary_prompt: Older name of ``Summarize(prompt=...)``.
+        max_summary_tokens: Older name of ``Summarize(max_tokens=...)``.
         strategy: One strategy, or several to try in order.
         fallback: Replacement for a summary that fails: ``"extractive"``, ``"truncate"``, both;
         ``None`` raises.
@@ -80,8 +80,7 @@ class Compacter:
         function.
         conversation: Name of the conversation in events.
         logger: A logger of the standard library or of structlog.
-        summary_request: ``"transcript"``, or ``"native"`` to continue the conversation's own
-        messages.
+        summary_request: Older name of ``Summarize(request=...)``.
         token_counter: Function that counts the tokens of messages.
 
     ``compacter.options.Options`` describes each in full, with units.
@@ -214,7 +213,7 @@ class Compacter:
             "on_compaction": tuple(state.compaction_hooks),
             "on_event": tuple(state.event_hooks),
         }
-        return {**dict(state.options), **hooks}
+        return {**state.options.given, **hooks}
 
     # -- wrapping ----------------------------------------------------------------------------------
 

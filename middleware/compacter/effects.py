@@ -53,8 +53,8 @@ class AskSummarizer(Effect[Reply]):
     """Prompt as OpenAI-style messages with ``role`` and ``content``."""
     max_tokens: int
     prefix: Sequence[Message] | None = None
-    """With ``summary_request="native"``: the conversation's own messages, to which the instruction
-    is appended."""
+    """With ``Summarize(request="native")``: the conversation's own messages, to which the
+    instruction is appended."""
 
 
 @dataclass(frozen=True, slots=True)

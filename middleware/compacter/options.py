@@ -19,7 +19,7 @@ from tenacity import RetryCallState
 from tenacity.stop import stop_base
 
 from compacter import option_checks as check
-from compacter.compaction.summarize import Summarize
+from compacter.compaction.summarize import Summarize, check_settings, with_older_names
 from compacter.compaction.task import CompactionPlan, CompactionStrategy, StrategyLike
 from compacter.errors import ConfigurationError
 from compacter.events import CompactionEvent
@@ -109,11 +109,9 @@ class Options(BaseModel):
     **options)`` that returns text or a completion (sync or async), or ``"extractive"`` for no
     model."""
     summary_prompt: str | None = Field(default=None, min_length=1)
-    """Instruction in place of the built-in one; ``{history}`` or ``%s`` is replaced by the
-    transcript, which is otherwise appended."""
+    """Older name of ``Summarize(prompt=...)``."""
     max_summary_tokens: int = Field(default=4096, ge=16)
-    """Largest size of a summary in tokens, at least 16; capped to a quarter of a known window (half
-    of it without a model) and to the size of the messages that it replaces."""
+    """Older name of ``Summarize(max_tokens=...)``."""
     strategy: Annotated[tuple[CompactionStrategy, ...], PlainValidator(check.strategy)] = Field(
         default_factory=lambda: (Summarize(),)
     )
@@ -205,9 +203,7 @@ class Options(BaseModel):
     text. ``None`` for structlog if the program has configured it, else the standard library's
     logger ``compacter``."""
     summary_request: Literal["transcript", "native"] = "transcript"
-    """``"transcript"`` to send the messages as a fenced transcript. ``"native"`` to send the
-    messages themselves, most of which the provider then reads from its prompt cache; with another
-    ``summarizer`` or with ``redact`` it counts as ``"transcript"``."""
+    """Older name of ``Summarize(request=...)``."""
     token_counter: Annotated[
         Callable[[Sequence[Message]], int] | None,
         PlainValidator(
@@ -242,7 +238,16 @@ class Options(BaseModel):
         """Return a copy with some options replaced. Raises ``ConfigurationError`` as ``validated``
         does.
         """
-        return validated({**dict(self), **options})
+        return validated({**self.given, **options})
+
+    @property
+    def given(self) -> dict[str, object]:
+        """The options that were set, and the memory, which copies share. What was left out stays
+        so: a history of an agent's is divided differently where ``compact_ratio`` is set.
+        """
+        return {
+            name: value for name, value in self if name in self.model_fields_set or name == "memory"
+        }
 
     @property
     def redaction(self) -> Callable[[str], str] | None:
@@ -264,7 +269,7 @@ class Options(BaseModel):
         """
         known = {
             name: identify(value)
-            for name, value in self
+            for name, value in with_older_names(self)
             if BESIDE_SUMMARIES not in type(self).model_fields[name].metadata
         }
         by_class = callable(self.summarizer) and not hasattr(self.summarizer, "__name__")
@@ -287,7 +292,7 @@ def validated(options: dict[str, object]) -> Options:
     one.
     """
     try:
-        return Options.model_validate(options)
+        valid = Options.model_validate(options)
     except ValidationError as error:
         lines = []
         for problem in error.errors():
@@ -306,3 +311,5 @@ def validated(options: dict[str, object]) -> Options:
                 got = "another text" if is_address else repr(problem["input"])
                 lines.append(f"{name}: {problem['msg'].removeprefix('Value error, ')} (got {got})")
         raise ConfigurationError("; ".join(lines)) from None
+    check_settings(valid)
+    return valid

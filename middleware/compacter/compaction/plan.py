@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from compacter.compaction.conversation import Conversation
 from compacter.compaction.room import Division
-from compacter.compaction.summarize import Summarize, reserve
+from compacter.compaction.summarize import Summarize, planned_reserve
 from compacter.compaction.task import CompactionPlan, links_of
 from compacter.events import Trigger
 from compacter.messages.parts import Kind
@@ -229,7 +229,8 @@ def _cut(options: Options, job: Job, conversation: Conversation, *, reserving: b
     if job.target is not None:
         room = job.target - (conversation.size - free)
         room -= min(job.reserved if reserving else 0, room // 2)
-        wanted = reserve(options, job.calibration.window, free, job.calibration.chars_per_token)
+        calibration = job.calibration
+        wanted = planned_reserve(options, calibration.window, free, calibration.chars_per_token)
         most = int(room * _SUMMARY_SHARE)
         if division is not None and job.summary is None:
             ratio = division.ratio

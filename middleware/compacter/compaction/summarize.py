@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from compacter.compaction.room import Division, prior_size
-from compacter.compaction.task import CompactionTask
+from compacter.compaction.task import CompactionStrategy, CompactionTask, links_of
 from compacter.effects import AskSummarizer, Effect, Emit
-from compacter.errors import CompactionError
+from compacter.errors import CompactionError, ConfigurationError
 from compacter.events import CompactionFailed
 from compacter.messages.format import Message
 from compacter.messages.parts import Part
@@ -46,6 +46,14 @@ _HEAD_SHARE = 3
 _UNKNOWN_SHARE = 8
 """Quoted lines fill a summary to at most this part of what it replaces, where the window is known
 or not known."""
+_SMALLEST_SUMMARY = 16
+"""Least number of tokens that may be set: of fewer no sentence can be made."""
+OPTION_OF: Final = {
+    "summary_prompt": "prompt",
+    "max_summary_tokens": "max_tokens",
+    "summary_request": "request",
+}
+"""Arguments of ``Summarize`` by the older options of ``Compacter`` that say the same."""
 Asking = Generator[Effect[Any], Any, Summary]
 
 
@@ -67,10 +75,22 @@ def summary_tokens(
 
 
 def reserve(options: Options, window: int | None, head_size: int, chars_per_token: float) -> int:
-    """Characters to leave for a summary message when a cut is chosen."""
+    """Characters to leave for a summary message."""
     return (
         int(summary_tokens(options, window, head_size, chars_per_token) * chars_per_token) + FRAME
     )
+
+
+def planned_reserve(
+    options: Options, window: int | None, head_size: int, chars_per_token: float
+) -> int:
+    """Characters to leave for a summary message when a cut is chosen: those of the largest summary
+    that a strategy of ``options`` may write.
+    """
+    settled = [
+        link.settle(options) for link in links_of(options.strategy) if isinstance(link, Summarize)
+    ]
+    return max(reserve(each, window, head_size, chars_per_token) for each in settled or [options])
 
 
 def room(task: CompactionTask) -> int:
@@ -308,6 +328,43 @@ class Summarize:
 
     name: str = "summarize"
     """Name that events carry."""
+    prompt: str | None = field(default=None, kw_only=True)
+    """Instruction in place of the built-in one; ``{history}`` or ``%s`` is replaced by the
+    transcript, which is otherwise appended."""
+    max_tokens: int | None = field(default=None, kw_only=True)
+    """Largest size of a summary in tokens, at least 16; ``None`` for 4,096. Capped to a quarter of
+    a known window (half of it without a model) and to the size of the messages that it replaces."""
+    request: Literal["transcript", "native"] | None = field(default=None, kw_only=True)
+    """``"transcript"``, which ``None`` stands for, to send the messages as a fenced transcript.
+    ``"native"`` to send the messages themselves, most of which the provider then reads from its
+    prompt cache; with another ``summarizer`` or with ``redact`` it counts as ``"transcript"``."""
+
+    def __post_init__(self) -> None:
+        prompt: object = self.prompt
+        if prompt is not None and (not isinstance(prompt, str) or not prompt):
+            raise ConfigurationError(
+                f"Summarize: prompt takes a text that is not empty, or None (got {prompt!r})"
+            )
+        tokens: object = self.max_tokens
+        is_number = isinstance(tokens, int) and not isinstance(tokens, bool)
+        if tokens is not None and not (is_number and self.max_tokens >= _SMALLEST_SUMMARY):  # type: ignore[operator]
+            raise ConfigurationError(
+                f"Summarize: max_tokens takes a whole number of tokens, at least "
+                f"{_SMALLEST_SUMMARY}, or None (got {tokens!r})"
+            )
+        if self.request not in (None, "transcript", "native"):
+            raise ConfigurationError(
+                f'Summarize: request takes "transcript" or "native" (got {self.request!r})'
+            )
+
+    def settle(self, options: Options) -> Options:
+        """Return the options with what this strategy sets in place of theirs."""
+        own = {
+            option: value
+            for option, argument in OPTION_OF.items()
+            if (value := getattr(self, argument)) is not None
+        }
+        return options.model_copy(update=own) if own else options
 
     def compact(self, task: CompactionTask) -> Generator[Effect[Any], Any, list[Message]]:
         """The list of ``task`` with a summary message. Raises ``CompactionError`` where none can be
@@ -315,6 +372,7 @@ class Summarize:
         """
         if not task.plan.folded:
             return list(task.messages)
+        task = replace(task, options=self.settle(task.options))
         try:
             summary = yield from summarized(task)
         except NoSummaryError as failure:
@@ -337,3 +395,30 @@ class Summarize:
                 ) from failure.cause
             return fall_back(task) or list(task.messages)
         return task.fold(summary)
+
+
+def check_settings(options: Options) -> None:
+    """Raise ``ConfigurationError`` where an older option and ``Summarize`` say different things."""
+    for link in links_of(options.strategy):
+        if not isinstance(link, Summarize):
+            continue
+        for option, argument in OPTION_OF.items():
+            older = getattr(options, option)
+            newer = getattr(link, argument)
+            if None in (older, newer) or option not in options.model_fields_set or older == newer:
+                continue
+            raise ConfigurationError(
+                f"{option} and Summarize({argument}=...) say different things; give "
+                f"Summarize({argument}=...) alone (got {older!r} and {newer!r})"
+            )
+
+
+def with_older_names(options: Options) -> Options:
+    """Return the options with what their only ``Summarize`` sets under the older names, so that
+    both ways of writing the same thing are equal.
+    """
+    if len(options.strategy) != 1 or type(options.strategy[0]) is not Summarize:
+        return options
+    link = options.strategy[0]
+    plain: tuple[CompactionStrategy, ...] = (Summarize(link.name),)
+    return link.settle(options).model_copy(update={"strategy": plain})

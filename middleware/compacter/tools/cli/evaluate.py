@@ -289,5 +289,5 @@ def _as_code(score: Score) -> str:
         case _:
             options.append('summarizer="extractive"')
     if setting.prompt_name:
-        options.append(f"summary_prompt=...  # {setting.prompt_name}")
+        options.append(f"strategy=Summarize(prompt=...)  # {setting.prompt_name}")
     return f"Compacter({', '.join(options)})"
