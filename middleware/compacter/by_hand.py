@@ -25,7 +25,7 @@ from compacter.options import Options
 
 @dataclass(frozen=True, slots=True)
 class CompactionResult:
-    """The compacted messages, and those that were folded."""
+    """The new messages, and those that a summary stands for."""
 
     messages: list[Message] = field(repr=False)
     """A new list; messages that were kept are the same objects."""

@@ -44,7 +44,7 @@ class Compacter:
     compactions, and the calibration of each model.
 
     Args:
-        compact_ratio: Share of the size to fold, oldest messages first.
+        compact_ratio: Share of the size to compact, oldest messages first.
         max_retries: Compactions per call, so at most ``1 + max_retries`` requests; or a tenacity
         stop.
         summarizer: Writer of summaries: ``None`` (the wrapped call), a model's name, a function, or
@@ -73,8 +73,8 @@ class Compacter:
         before_compaction: Function of each ``CompactionPlan`` that may change or veto it.
         redact: Function from text to text, or ``"secrets"``, applied to all text that leaves the
         conversation.
-        recall: Room for quotes of folded messages: a share of the window, or tokens; ``None`` for
-        no quotes.
+        recall: Room for quotes of compacted messages: a share of the window, or tokens; ``None``
+        for no quotes.
         rules: Standing rules that every summary contains verbatim.
         retrieved: Marks of retrieved text in the last user message that may be shortened, or a
         function.
@@ -120,7 +120,7 @@ class Compacter:
     def for_chat(cls, **options: Unpack[CompacterOptions]) -> Self:
         """Return one for conversations with people; ``options`` override the preset.
 
-        Quotes of folded messages may take more of the window, so that more questions can be
+        Quotes of compacted messages may take more of the window, so that more questions can be
         answered.
         """
         return cls._make({**PRESETS["chat"], **options})
@@ -129,8 +129,8 @@ class Compacter:
     def frugal(cls, **options: Unpack[CompacterOptions]) -> Self:
         """Return one with the lowest costs; ``options`` override the preset.
 
-        Summaries are made without a model. More is folded at once, so that the prompt cache is used
-        more.
+        Summaries are made without a model. More is compacted at once, so that the prompt cache is
+        used more.
         """
         return cls._make({**PRESETS["frugal"], **options})
 
@@ -399,8 +399,8 @@ class Compacter:
         wire_format: str | None = None,
         budget: int | None = None,
     ) -> CompactionPlan:
-        """Return what ``compact`` would fold, without calling a model. If its cut is 0, nothing can
-        be folded.
+        """Return what ``compact`` would compact, without calling a model. If its cut is 0, nothing
+        can be compacted.
 
         Args:
             messages: Messages in any of the five formats.
@@ -487,7 +487,7 @@ class Compacter:
     ) -> list[Passage]:
         """Return the passages most relevant to a query, best first.
 
-        Searches the messages and those that a ``History`` has folded. The option ``redact`` is
+        Searches the messages and those that a ``History`` has compacted. The option ``redact`` is
         applied.
 
         Args:

@@ -98,8 +98,9 @@ class Options(BaseModel):
     )
 
     compact_ratio: Annotated[float, Number] = Field(default=0.7, gt=0, le=1)
-    """Share of the size of all messages that may be folded, oldest first: more than 0, at most 1.
-    More is folded if the provider stated its numbers and that is needed to fit in one round."""
+    """Share of the size of all messages that may be compacted, oldest first: more than 0, at most
+    1.
+    More is compacted if the provider stated its numbers and that is needed to fit in one round."""
     max_retries: Annotated[int | Stop, PlainValidator(check.retries), BESIDE_SUMMARIES] = 3
     """Compactions per call, so at most ``1 + max_retries`` requests; 0 to send events only. Or a
     tenacity stop such as ``stop_after_delay(30)`` (seconds)."""
@@ -151,7 +152,8 @@ class Options(BaseModel):
     """Whether user and assistant must alternate strictly; ``None`` for what the message format
     needs."""
     adjust_max_tokens: Annotated[bool, BESIDE_SUMMARIES] = True
-    """Whether to lower a too large output limit, in place of folding, if the input alone fits."""
+    """Whether to lower a too large output limit, in place of compacting, if the input alone
+    fits."""
     memory: Annotated[Memory | None, PlainValidator(check.memory), BESIDE_SUMMARIES] = Field(
         default_factory=InProcessMemory
     )
@@ -182,7 +184,7 @@ class Options(BaseModel):
     """Function from text to text, applied to all text for summarizers, events, memory and quotes;
     ``"secrets"`` for the built-in patterns."""
     recall: Annotated[Quotes | None, PlainValidator(check.recall), BESIDE_SUMMARIES] = Quotes()
-    """Room for quotes of folded messages: a share of a known window (default: 0.15, up to 4,000
+    """Room for quotes of compacted messages: a share of a known window (default: 0.15, up to 4,000
     tokens), or an int for tokens; ``Quotes(...)`` for more settings; ``None`` or 0 for no quotes.
     """
     rules: Annotated[tuple[str, ...], PlainValidator(check.rules)] = ()

@@ -1,5 +1,5 @@
-"""State of recall between calls: indexes of folded messages and of those in view, and the quotes of
-each turn.
+"""State of recall between calls: indexes of compacted messages and of those in view, and the quotes
+of each turn.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ class _Seen:
 class Recall(ForkAware):
     """State of recall for one Compacter. Thread-safe; empty in a forked child.
 
-    An index belongs to one record, and so to the folded messages of one conversation and scope. A
-    missing index, after a restart for instance, is built again from the caller's messages. A cached
-    index is never changed but copied and extended, as two calls may continue the same record in two
-    ways. ``redact`` is applied to all texts. ``failed`` is called when the embedder fails.
+    An index belongs to one record, and so to the compacted messages of one conversation and scope.
+    A missing index, after a restart for instance, is built again from the caller's messages. A
+    cached index is never changed but copied and extended, as two calls may continue the same record
+    in two ways. ``redact`` is applied to all texts. ``failed`` is called when the embedder fails.
     """
 
     def __init__(
@@ -103,8 +103,8 @@ class Recall(ForkAware):
         )
         text = "\n".join(part.text for part in asking).encode("utf-8", "surrogatepass")
         key = None
-        # Without a record it is unknown which messages were folded, unless these are the caller's
-        # own.
+        # Without a record it is unknown which messages were compacted, unless these are the
+        # caller's own.
         if position is not None and (record or _same(conversation.messages, original)):
             # The position of its user message, and a digest of its text, identify a turn.
             key = source, position, blake2b(text, digest_size=16).digest()
@@ -143,8 +143,8 @@ class Recall(ForkAware):
         return made
 
     def _index_of_compacted(self, asked: Quote, source: _Source, earlier: _Views) -> Index:
-        """Return the index of all folded messages; if an earlier view has one, a copy extended by
-        the new ones.
+        """Return the index of all compacted messages; if an earlier view has one, a copy extended
+        by the new ones.
         """
         record, version = source
         original = asked.original

@@ -112,7 +112,7 @@ class Policy(SmallerRequest):
         return refused.raw
 
     def _send(self) -> Flow[Reply]:
-        """Send the request, with quotes for its question if messages were folded, and return the
+        """Send the request, with quotes for its question if messages were compacted, and return the
         reply.
 
         A token limit is in the reply; any other error is raised.
@@ -144,7 +144,7 @@ class Policy(SmallerRequest):
         return reply
 
     def _room_for_quotes(self) -> Room | None:
-        """Return the room for quotes; ``None`` if no messages were folded or quotes are off."""
+        """Return the room for quotes; ``None`` if no messages were compacted or quotes are off."""
         request = self.request
         recall = self.options.recall
         if (

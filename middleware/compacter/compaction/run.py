@@ -198,7 +198,7 @@ def _onward(task: CompactionTask, made: Conversation, change: Change) -> Compact
 
 
 def _usual_size(task: CompactionTask) -> int:
-    """Return the size that folding the planned head would leave, in characters."""
+    """Return the size that compacting the planned head would leave, in characters."""
     head = task.plan.head_size
     calibration = task.job.calibration
     summary = planned_reserve(task.options, calibration.window, head, calibration.chars_per_token)

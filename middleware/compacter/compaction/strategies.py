@@ -234,7 +234,7 @@ class Chain:
     request fits.
 
     Put the cheap ones first: ``Chain(ClearToolResults(), Summarize())``, or a list of them. If the
-    provider has not stated a limit, the goal is the size that folding the head would leave.
+    provider has not stated a limit, the goal is the size that compacting the head would leave.
 
     Args:
         *strategies: Strategies, functions of a task, or sequences of them.

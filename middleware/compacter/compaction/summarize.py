@@ -1,6 +1,6 @@
 """Summarize: the head becomes a summary, with a model or without one.
 
-What reads and writes summaries is loaded at the first one: a program in which nothing is folded
+What reads and writes summaries is loaded at the first one: a program in which nothing is compacted
 does not wait for it.
 """
 
@@ -115,7 +115,7 @@ def room(task: CompactionTask) -> int:
 def summarized(task: CompactionTask) -> Asking:
     """The summary that the settings ask for. Raises ``NoSummaryError``.
 
-    Nothing is folded where the declared rules do not fit: leaving one out would be worse.
+    Nothing is compacted where the declared rules do not fit: leaving one out would be worse.
     ``CompactionError`` where they alone exceed the window, else ``RulesTooLongError``.
     """
     _check_rules(task)
@@ -321,7 +321,7 @@ def fall_back(task: CompactionTask) -> list[Message] | None:
 
 @dataclass(frozen=True, slots=True)
 class Summarize:
-    """Replaces the head by a summary of it; a prior summary is folded in, never stacked.
+    """Replaces the head by a summary of it; a prior summary is compacted too, never stacked.
 
     When no summary can be had, the fallbacks of ``Compacter`` take over, in their order.
     """
@@ -345,9 +345,10 @@ class Summarize:
             raise ConfigurationError(
                 f"Summarize: prompt takes a text that is not empty, or None (got {prompt!r})"
             )
-        tokens: object = self.max_tokens
+        tokens: Any = self.max_tokens
         is_number = isinstance(tokens, int) and not isinstance(tokens, bool)
-        if tokens is not None and not (is_number and self.max_tokens >= _SMALLEST_SUMMARY):  # type: ignore[operator]
+        is_enough = is_number and tokens >= _SMALLEST_SUMMARY
+        if tokens is not None and not is_enough:
             raise ConfigurationError(
                 f"Summarize: max_tokens takes a whole number of tokens, at least "
                 f"{_SMALLEST_SUMMARY}, or None (got {tokens!r})"
@@ -358,7 +359,11 @@ class Summarize:
             )
 
     def settle(self, options: Options) -> Options:
-        """Return the options with what this strategy sets in place of theirs."""
+        """Return the options with what this strategy sets in place of theirs.
+
+        Args:
+            options: Options of the ``Compacter``.
+        """
         own = {
             option: value
             for option, argument in OPTION_OF.items()
@@ -405,7 +410,8 @@ def check_settings(options: Options) -> None:
         for option, argument in OPTION_OF.items():
             older = getattr(options, option)
             newer = getattr(link, argument)
-            if None in (older, newer) or option not in options.model_fields_set or older == newer:
+            is_set = older is not None and option in options.model_fields_set
+            if not is_set or newer is None or older == newer:
                 continue
             raise ConfigurationError(
                 f"{option} and Summarize({argument}=...) say different things; give "

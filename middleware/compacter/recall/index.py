@@ -1,4 +1,4 @@
-"""Index of folded messages: SQLite's full-text search (FTS5) over their passages, in memory.
+"""Index of compacted messages: SQLite's full-text search (FTS5) over their passages, in memory.
 
 FTS5 finds the words, with English stemming and without accents; scripts without spaces are searched
 by pairs of characters. The score is BM25's weight of rare words in a passage and its neighbours, as
@@ -68,7 +68,7 @@ _NAMES = counter()
 
 
 class SearchUnavailableError(CompacterError):
-    """Folded messages cannot be searched: this Python's SQLite was built without FTS5, or this
+    """Compacted messages cannot be searched: this Python's SQLite was built without FTS5, or this
     process was forked while SQLite was busy.
     """
 
@@ -180,7 +180,7 @@ def _pairs(match: re.Match[str]) -> str:
 
 
 class Index:
-    """Searchable index of the folded messages of one history. Thread-safe; can be copied and
+    """Searchable index of the compacted messages of one history. Thread-safe; can be copied and
     pickled.
 
     ``redact`` (text -> text) is applied to each text when it is added, so that nothing it removes
@@ -243,7 +243,7 @@ class Index:
         return other
 
     def add(self, entries: Iterable[Part]) -> None:
-        """Add ``entries`` of a later fold, after the present ones."""
+        """Add ``entries`` of a later compaction, after the present ones."""
         with self._lock:
             self._insert(entries, self.redact)
             if self.bytes <= self._max_bytes:
@@ -406,11 +406,11 @@ _ARCHIVE_BYTES = 16_000_000
 
 
 class Archive(ForkAware):
-    """Text of the folded messages of a ``History``, which no longer has them; read and indexed at
-    the first search.
+    """Text of the compacted messages of a ``History``, which no longer has them; read and indexed
+    at the first search.
 
-    ``entries`` are those of another archive, ``shift`` is the number of messages that the folds
-    removed.
+    ``entries`` are those of another archive, ``shift`` is the number of messages that the
+    compactions removed.
     """
 
     def __init__(
@@ -429,13 +429,13 @@ class Archive(ForkAware):
         self._index = None
 
     def __bool__(self) -> bool:
-        """Return whether anything was folded."""
+        """Return whether anything was compacted."""
         return bool(self._entries or self._waiting)
 
     def add(self, folded: Callable[[], list[Part]], removed: int, redact: Redact | None) -> None:
-        """Add the messages of one fold. ``redact`` is applied to their text.
+        """Add the messages of one compaction. ``redact`` is applied to their text.
 
-        ``folded`` reads their entries, with indexes in the list before the fold, which was
+        ``folded`` reads their entries, with indexes in the list before the compaction, which was
         ``removed`` messages longer.
         """
         shift = self._shift

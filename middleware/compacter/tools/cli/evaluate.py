@@ -239,7 +239,7 @@ def _show(console: Console, scores: Sequence[Score], traces: Sequence[Trace]) ->
         "size": lambda score: _share(score.size),
         "refusals": lambda score: f"{score.refusals:,}",
         "lost": lambda score: f"{score.lost:,}",
-        "folds": lambda score: f"{score.folds:,}",
+        "compactions": lambda score: f"{score.folds:,}",
         "tokens": lambda score: f"{score.tokens:,}",
         "USD": lambda score: "–" if score.cost is None else f"{score.cost:.4f}",
     }
