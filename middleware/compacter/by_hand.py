@@ -157,7 +157,10 @@ def check_messages(messages: object) -> tuple[Message, ...]:
     for kind in set(map(type, held)):
         if issubclass(kind, (type(None), int, float, bytes)):
             index = next(index for index, message in enumerate(held) if type(message) is kind)
-            raise ConfigurationError(f"messages[{index}] is not a message: {held[index]!r}")
+            raise ConfigurationError(
+                f"messages[{index}] is not a message but {held[index]!r}; a message is a dict such "
+                f'as {{"role": "user", "content": "..."}}'
+            )
     return held
 
 

@@ -289,6 +289,33 @@ def _show_value(value: object) -> str:
     return getattr(inner, "__qualname__", None) or repr(inner)
 
 
+_TAKES: Final = {
+    "greater_than": "takes a number above {gt:g}",
+    "greater_than_equal": "takes a number of at least {ge:g}",
+    "less_than_equal": "takes a number of at most {le:g}",
+    "float_parsing": "takes a number",
+    "float_type": "takes a number",
+    "int_parsing": "takes a whole number",
+    "int_type": "takes a whole number",
+    "int_from_float": "takes a whole number",
+    "bool_parsing": "takes True or False",
+    "bool_type": "takes True or False",
+    "string_too_short": "takes a text that is not empty",
+    "string_type": "takes a text",
+    "literal_error": "takes {expected}",
+}
+"""What an option takes, by the type of pydantic's error."""
+
+
+def _say_fault(name: str, problem: Any) -> str:  # noqa: ANN401 - pydantic's ``ErrorDetails``
+    words = _TAKES.get(problem["type"])
+    if words is not None:
+        return words.format(**problem.get("ctx", {}))
+    # A check of ours may begin with the name too, as it is called elsewhere without an option.
+    text: str = problem["msg"]
+    return text.removeprefix("Value error, ").removeprefix(f"{name} ")
+
+
 def validated(options: dict[str, object]) -> Options:
     """Return options from keyword arguments. Raises ``ConfigurationError`` that names each invalid
     one.
@@ -311,7 +338,7 @@ def validated(options: dict[str, object]) -> Options:
                 # An address may contain a password.
                 is_address = name == "memory" and isinstance(problem["input"], str)
                 got = "another text" if is_address else repr(problem["input"])
-                lines.append(f"{name}: {problem['msg'].removeprefix('Value error, ')} (got {got})")
+                lines.append(f"{name}: {_say_fault(name, problem)} (got {got})")
         raise ConfigurationError("; ".join(lines)) from None
     check_settings(valid)
     return valid

@@ -253,7 +253,9 @@ class Chain:
         for one in strategies:
             given.extend(one if isinstance(one, (list, tuple)) else (one,))
         if not given:
-            raise ConfigurationError("Chain needs at least one strategy")
+            raise ConfigurationError(
+                "Chain takes at least one strategy, such as Chain(Summarize())"
+            )
         object.__setattr__(self, "strategies", tuple(map(as_strategy, given)))
         object.__setattr__(self, "name", "chain")
 
