@@ -1,4 +1,4 @@
-"""What a prompt cache saves: uncached tokens with ``summary_request="transcript"`` and
+"""What a prompt cache saves: uncached tokens with ``Summarize(request="transcript")`` and
 ``"native"``.
 
 One agent's conversation with tools grows through a small window. A provider's cache is taken to
@@ -12,7 +12,7 @@ import json
 import random
 from typing import Any, Literal
 
-from compacter import Compacter
+from compacter import Compacter, Summarize
 from compacter.testing import ScriptedModel
 
 WINDOW = 8_000
@@ -78,7 +78,7 @@ def measure(mode: Literal["transcript", "native"]) -> dict[str, float]:
         cache.take(messages, tools)
         return model.completion(messages=messages, tools=tools, **options)
 
-    compacter = Compacter(summary_request=mode)
+    compacter = Compacter(strategy=Summarize(request=mode))
     wrapped = compacter.wrap(completion)
     history: list[dict[str, Any]] = [
         {"role": "system", "content": ("You answer from the handbook. ") * 40}

@@ -261,3 +261,27 @@ def test_every_option_that_takes_a_share_or_tokens_is_named_here() -> None:
 
     names = {name for name in Options.model_fields if takes(name, 0.25) and takes(name, 20_000)}
     assert names - {"timeout"} == set(TOKENS_OR_SHARE)
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "words"),
+    [
+        ("compact_ratio", 0, "takes a number above 0"),
+        ("compact_ratio", 2, "takes a number of at most 1"),
+        ("compact_ratio", "x", "takes a number"),
+        ("max_summary_tokens", 3, "takes a number of at least 16"),
+        ("min_calls_between", "x", "takes a whole number"),
+        ("min_calls_between", 1.5, "takes a whole number"),
+        ("alternate_roles", "maybe", "takes True or False"),
+        ("conversation", "", "takes a text that is not empty"),
+        ("conversation", 3, "takes a text"),
+        ("summary_request", "x", "takes 'transcript' or 'native'"),
+        ("memory", "x", "takes sqlite:PATH"),
+    ],
+)
+def test_what_an_option_takes_is_said_in_words_and_the_name_once(
+    option: str, value: object, words: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=f"^{option}: {re.escape(words)}") as refused:
+        Compacter(**{option: value})  # type: ignore[arg-type]
+    assert str(refused.value).count(option) == 1

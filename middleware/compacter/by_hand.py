@@ -27,7 +27,7 @@ from compacter.recall.passages import Passage
 
 @dataclass(frozen=True, slots=True)
 class CompactionResult:
-    """The compacted messages, and those that were folded."""
+    """The new messages, and those that a summary stands for."""
 
     messages: list[Message] = field(repr=False)
     """A new list; messages that were kept are the same objects."""
@@ -96,8 +96,8 @@ class ByHand:
         wire_format: str | None = None,
         budget: int | None = None,
     ) -> CompactionPlan:
-        """Return what ``compact`` would fold, without calling a model. If its cut is 0, nothing can
-        be folded.
+        """Return what ``compact`` would compact, without calling a model. If its cut is 0, nothing
+        can be compacted.
 
         Args:
             messages: Messages in any of the five formats.
@@ -184,7 +184,7 @@ class ByHand:
     ) -> list[Passage]:
         """Return the passages most relevant to a query, best first.
 
-        Searches the messages and those that a ``History`` has folded. The option ``redact`` is
+        Searches the messages and those that a ``History`` has compacted. The option ``redact`` is
         applied.
 
         Args:
@@ -328,7 +328,10 @@ def check_messages(messages: object) -> tuple[Message, ...]:
     for kind in set(map(type, held)):
         if issubclass(kind, (type(None), int, float, bytes)):
             index = next(index for index, message in enumerate(held) if type(message) is kind)
-            raise ConfigurationError(f"messages[{index}] is not a message: {held[index]!r}")
+            raise ConfigurationError(
+                f"messages[{index}] is not a message but {held[index]!r}; a message is a dict such "
+                f'as {{"role": "user", "content": "..."}}'
+            )
     return held
 
 

@@ -31,13 +31,13 @@ class Compacter(ByHand):
     compactions, and the calibration of each model.
 
     Args:
-        compact_ratio: Share of the size to fold, oldest messages first.
+        compact_ratio: Share of the size to compact, oldest messages first.
         max_retries: Compactions per call, so at most ``1 + max_retries`` requests; or a tenacity
         stop.
         summarizer: Writer of summaries: ``None`` (the wrapped call), a model's name, a function, or
         ``"extractive"``.
-        summary_prompt: Instruction in place of the built-in one.
-        max_summary_tokens: Largest size of a summary, in tokens.
+        summary_prompt: Older name of ``Summarize(prompt=...)``.
+        max_summary_tokens: Older name of ``Summarize(max_tokens=...)``.
         strategy: One strategy, or several to try in order.
         fallback: Replacement for a summary that fails: ``"extractive"``, ``"truncate"``, both;
         ``None`` raises.
@@ -60,15 +60,14 @@ class Compacter(ByHand):
         before_compaction: Function of each ``CompactionPlan`` that may change or veto it.
         redact: Function from text to text, or ``"secrets"``, applied to all text that leaves the
         conversation.
-        recall: Room for quotes of folded messages: a share of the window, or tokens; ``None`` for
-        no quotes.
+        recall: Room for quotes of compacted messages: a share of the window, or tokens; ``None``
+        for no quotes.
         rules: Standing rules that every summary contains verbatim.
         retrieved: Marks of retrieved text in the last user message that may be shortened, or a
         function.
         conversation: Name of the conversation in events.
         logger: A logger of the standard library or of structlog.
-        summary_request: ``"transcript"``, or ``"native"`` to continue the conversation's own
-        messages.
+        summary_request: Older name of ``Summarize(request=...)``.
         token_counter: Function that counts the tokens of messages.
 
     ``compacter.options.Options`` describes each in full, with units.
@@ -108,7 +107,7 @@ class Compacter(ByHand):
     def for_chat(cls, **options: Unpack[CompacterOptions]) -> Self:
         """Return one for conversations with people; ``options`` override the preset.
 
-        Quotes of folded messages may take more of the window, so that more questions can be
+        Quotes of compacted messages may take more of the window, so that more questions can be
         answered.
         """
         return cls._make({**PRESETS["chat"], **options})
@@ -117,8 +116,8 @@ class Compacter(ByHand):
     def frugal(cls, **options: Unpack[CompacterOptions]) -> Self:
         """Return one with the lowest costs; ``options`` override the preset.
 
-        Summaries are made without a model. More is folded at once, so that the prompt cache is used
-        more.
+        Summaries are made without a model. More is compacted at once, so that the prompt cache is
+        used more.
         """
         return cls._make({**PRESETS["frugal"], **options})
 
@@ -201,7 +200,7 @@ class Compacter(ByHand):
             "on_compaction": tuple(state.compaction_hooks),
             "on_event": tuple(state.event_hooks),
         }
-        return {**dict(state.options), **hooks}
+        return {**state.options.given, **hooks}
 
     # -- wrapping ----------------------------------------------------------------------------------
 

@@ -53,8 +53,8 @@ class AskSummarizer(Effect[Reply]):
     """Prompt as OpenAI-style messages with ``role`` and ``content``."""
     max_tokens: int
     prefix: Sequence[Message] | None = None
-    """With ``summary_request="native"``: the conversation's own messages, to which the instruction
-    is appended."""
+    """With ``Summarize(request="native")``: the conversation's own messages, to which the
+    instruction is appended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +73,8 @@ class Remembered(Effect["Sequence[Message] | None"]):
     """Read the compacted view of these messages from memory; the outcome is ``None`` if there is
     none.
 
-    With a ``head`` that this call is about to fold, first wait for another call that is folding the
-    same head. If there is no such call, later ones wait for this one.
+    With a ``head`` that this call is about to compact, first wait for another call that is
+    compacting the same head. If there is no such call, later ones wait for this one.
     """
 
     messages: Sequence[Message]
@@ -93,8 +93,8 @@ class Remember(Effect[None]):
 
 @dataclass(frozen=True, slots=True)
 class Quote(Effect[str]):
-    """Find quotes of folded messages for the newest user message; the outcome is empty if there are
-    none.
+    """Find quotes of compacted messages for the newest user message; the outcome is empty if there
+    are none.
     """
 
     original: Sequence[Message]
@@ -104,7 +104,7 @@ class Quote(Effect[str]):
     room: int
     """Largest size of the quotes, in characters."""
     archive: Archive | None
-    """Archive of the folded messages of a ``History``."""
+    """Archive of the compacted messages of a ``History``."""
     digest: str
     """Digest of the conversation in events."""
     tokens_of_one: float = OF_PROSE

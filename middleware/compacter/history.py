@@ -50,9 +50,10 @@ class History(PinnedList):
         max_tokens: Threshold for compaction, in tokens; ``None`` for the option ``trigger_tokens``
             of ``compacter``, else 80 % of a known window.
         reserve_tokens: Number of tokens to keep free below the threshold.
-        archive: Whether to keep folded messages, up to some megabytes, for quotes and ``search``.
+        archive: Whether to keep compacted messages, up to some megabytes, for quotes and
+        ``search``.
         conversation: Name in events; ``None`` for a digest of the first three messages. It stays
-            the same when they are folded, copied or stored.
+            the same when they are compacted, copied or stored.
 
     Raises:
         ConfigurationError: An argument is invalid.
@@ -233,7 +234,7 @@ class History(PinnedList):
             summary: A summary of your own, in place of a model's.
 
         Raises:
-            CompactionError: Nothing can be folded, or there is no summary and ``fallback`` is
+            CompactionError: Nothing can be compacted, or there is no summary and ``fallback`` is
                 ``None``. The history is then unchanged.
             ConfigurationError: An argument is invalid, or there is no summarizer.
         """
@@ -249,11 +250,11 @@ class History(PinnedList):
 
     @property
     def archive(self) -> Archive | None:
-        """Archive of the folded messages; ``None`` with ``archive=False``."""
+        """Archive of the compacted messages; ``None`` with ``archive=False``."""
         return self._archive
 
     def search(self, query: str, limit: int = 5) -> list[Passage]:
-        """Return the passages of all messages, folded ones included, that are most relevant to a
+        """Return the passages of all messages, compacted ones included, that are most relevant to a
         query, best first.
 
         Args:
@@ -293,7 +294,7 @@ class History(PinnedList):
         self, io: IO, budget: int | None, summary: str | None = None, *, forced: bool = False
     ) -> CompactionResult:
         """Compact, install the messages, and return the result; with ``forced``, raise if nothing
-        could be folded.
+        could be compacted.
         """
         own = self._own()
         version = self._version

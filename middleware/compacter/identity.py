@@ -37,7 +37,16 @@ def identify(value: object) -> str:
         return f"{{{', '.join(sorted(map(identify, value)))}}}"
     parameters = getattr(type(value), "__dataclass_params__", None)
     if is_dataclass(value) and not isinstance(value, type) and parameters and parameters.frozen:
-        members = (identify(getattr(value, member.name)) for member in fields(value))
+        members = [
+            identify(getattr(value, member.name)) for member in fields(value) if not member.kw_only
+        ]
+        # By name, and only if set: an argument that a later version adds changes nothing for those
+        # who leave it out, and records from before it are found again.
+        members += [
+            f"{member.name}={identify(getattr(value, member.name))}"
+            for member in fields(value)
+            if member.kw_only and identify(getattr(value, member.name)) != identify(member.default)
+        ]
         return f"{identify(type(value))}({', '.join(members)})"
     module = getattr(value, "__module__", None)
     name = getattr(value, "__qualname__", None)

@@ -19,7 +19,7 @@ from tenacity import RetryCallState
 from tenacity.stop import stop_base
 
 from compacter import option_checks as check
-from compacter.compaction.summarize import Summarize
+from compacter.compaction.summarize import Summarize, check_settings, with_older_names
 from compacter.compaction.task import CompactionPlan, CompactionStrategy, StrategyLike
 from compacter.errors import ConfigurationError
 from compacter.events import CompactionEvent
@@ -98,8 +98,9 @@ class Options(BaseModel):
     )
 
     compact_ratio: Annotated[float, Number] = Field(default=0.7, gt=0, le=1)
-    """Share of the size of all messages that may be folded, oldest first: more than 0, at most 1.
-    More is folded if the provider stated its numbers and that is needed to fit in one round."""
+    """Share of the size of all messages that may be compacted, oldest first: more than 0, at most
+    1.
+    More is compacted if the provider stated its numbers and that is needed to fit in one round."""
     max_retries: Annotated[int | Stop, PlainValidator(check.retries), BESIDE_SUMMARIES] = 3
     """Compactions per call, so at most ``1 + max_retries`` requests; 0 to send events only. Or a
     tenacity stop such as ``stop_after_delay(30)`` (seconds)."""
@@ -109,11 +110,9 @@ class Options(BaseModel):
     **options)`` that returns text or a completion (sync or async), or ``"extractive"`` for no
     model."""
     summary_prompt: str | None = Field(default=None, min_length=1)
-    """Instruction in place of the built-in one; ``{history}`` or ``%s`` is replaced by the
-    transcript, which is otherwise appended."""
+    """Older name of ``Summarize(prompt=...)``."""
     max_summary_tokens: int = Field(default=4096, ge=16)
-    """Largest size of a summary in tokens, at least 16; capped to a quarter of a known window (half
-    of it without a model) and to the size of the messages that it replaces."""
+    """Older name of ``Summarize(max_tokens=...)``."""
     strategy: Annotated[tuple[CompactionStrategy, ...], PlainValidator(check.strategy)] = Field(
         default_factory=lambda: (Summarize(),)
     )
@@ -153,7 +152,8 @@ class Options(BaseModel):
     """Whether user and assistant must alternate strictly; ``None`` for what the message format
     needs."""
     adjust_max_tokens: Annotated[bool, BESIDE_SUMMARIES] = True
-    """Whether to lower a too large output limit, in place of folding, if the input alone fits."""
+    """Whether to lower a too large output limit, in place of compacting, if the input alone
+    fits."""
     memory: Annotated[Memory | None, PlainValidator(check.memory), BESIDE_SUMMARIES] = Field(
         default_factory=InProcessMemory
     )
@@ -184,7 +184,7 @@ class Options(BaseModel):
     """Function from text to text, applied to all text for summarizers, events, memory and quotes;
     ``"secrets"`` for the built-in patterns."""
     recall: Annotated[Quotes | None, PlainValidator(check.recall), BESIDE_SUMMARIES] = Quotes()
-    """Room for quotes of folded messages: a share of a known window (default: 0.15, up to 4,000
+    """Room for quotes of compacted messages: a share of a known window (default: 0.15, up to 4,000
     tokens), or an int for tokens; ``Quotes(...)`` for more settings; ``None`` or 0 for no quotes.
     """
     rules: Annotated[tuple[str, ...], PlainValidator(check.rules)] = ()
@@ -205,9 +205,7 @@ class Options(BaseModel):
     text. ``None`` for structlog if the program has configured it, else the standard library's
     logger ``compacter``."""
     summary_request: Literal["transcript", "native"] = "transcript"
-    """``"transcript"`` to send the messages as a fenced transcript. ``"native"`` to send the
-    messages themselves, most of which the provider then reads from its prompt cache; with another
-    ``summarizer`` or with ``redact`` it counts as ``"transcript"``."""
+    """Older name of ``Summarize(request=...)``."""
     token_counter: Annotated[
         Callable[[Sequence[Message]], int] | None,
         PlainValidator(
@@ -242,7 +240,16 @@ class Options(BaseModel):
         """Return a copy with some options replaced. Raises ``ConfigurationError`` as ``validated``
         does.
         """
-        return validated({**dict(self), **options})
+        return validated({**self.given, **options})
+
+    @property
+    def given(self) -> dict[str, object]:
+        """The options that were set, and the memory, which copies share. What was left out stays
+        so: a history of an agent's is divided differently where ``compact_ratio`` is set.
+        """
+        return {
+            name: value for name, value in self if name in self.model_fields_set or name == "memory"
+        }
 
     @property
     def redaction(self) -> Callable[[str], str] | None:
@@ -264,7 +271,7 @@ class Options(BaseModel):
         """
         known = {
             name: identify(value)
-            for name, value in self
+            for name, value in with_older_names(self)
             if BESIDE_SUMMARIES not in type(self).model_fields[name].metadata
         }
         by_class = callable(self.summarizer) and not hasattr(self.summarizer, "__name__")
@@ -282,12 +289,39 @@ def _show_value(value: object) -> str:
     return getattr(inner, "__qualname__", None) or repr(inner)
 
 
+_TAKES: Final = {
+    "greater_than": "takes a number above {gt:g}",
+    "greater_than_equal": "takes a number of at least {ge:g}",
+    "less_than_equal": "takes a number of at most {le:g}",
+    "float_parsing": "takes a number",
+    "float_type": "takes a number",
+    "int_parsing": "takes a whole number",
+    "int_type": "takes a whole number",
+    "int_from_float": "takes a whole number",
+    "bool_parsing": "takes True or False",
+    "bool_type": "takes True or False",
+    "string_too_short": "takes a text that is not empty",
+    "string_type": "takes a text",
+    "literal_error": "takes {expected}",
+}
+"""What an option takes, by the type of pydantic's error."""
+
+
+def _say_fault(name: str, problem: Any) -> str:  # noqa: ANN401 - pydantic's ``ErrorDetails``
+    words = _TAKES.get(problem["type"])
+    if words is not None:
+        return words.format(**problem.get("ctx", {}))
+    # A check of ours may begin with the name too, as it is called elsewhere without an option.
+    text: str = problem["msg"]
+    return text.removeprefix("Value error, ").removeprefix(f"{name} ")
+
+
 def validated(options: dict[str, object]) -> Options:
     """Return options from keyword arguments. Raises ``ConfigurationError`` that names each invalid
     one.
     """
     try:
-        return Options.model_validate(options)
+        valid = Options.model_validate(options)
     except ValidationError as error:
         lines = []
         for problem in error.errors():
@@ -304,5 +338,7 @@ def validated(options: dict[str, object]) -> Options:
                 # An address may contain a password.
                 is_address = name == "memory" and isinstance(problem["input"], str)
                 got = "another text" if is_address else repr(problem["input"])
-                lines.append(f"{name}: {problem['msg'].removeprefix('Value error, ')} (got {got})")
+                lines.append(f"{name}: {_say_fault(name, problem)} (got {got})")
         raise ConfigurationError("; ".join(lines)) from None
+    check_settings(valid)
+    return valid

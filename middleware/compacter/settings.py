@@ -20,7 +20,7 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
     # In a window of a tenth of the chat, .84 of 360 questions about it could be answered; .75 with
     # the defaults.
     "chat": {"recall": 0.35},
-    # Summaries without a model; folding more at once keeps the prompt cache valid for longer.
+    # Summaries without a model; compacting more at once keeps the prompt cache valid for longer.
     "frugal": {"summarizer": "extractive", "compact_ratio": 0.85},
 }
 """Options of each preset, as measured by ``benchmarks/presets.py``."""

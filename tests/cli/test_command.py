@@ -42,6 +42,23 @@ def test_each_command_has_help_with_an_example(run: Run, command: str) -> None:
     assert f"Example: compacter {command} " in " ".join(told.out.split())
 
 
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_help_names_no_type_of_python(run: Run, command: str) -> None:
+    told = run(*filter(None, (command, "--help"))).out
+    assert not re.search(r"<\w|<=|>=|\b(str|int|float|bool|list|None|True|False)\b", told), told
+
+
+@pytest.mark.parametrize("command", [name for name in COMMANDS if name != "serve"])
+def test_help_tells_the_default_of_each_option_that_takes_a_value(run: Run, command: str) -> None:
+    options = run(command, "--help").out.partition("Options:\n")[2]
+    rows = re.split(r"\n  (?=-)", f"\n{options}")[1:]
+    valued = [row for row in rows if re.match(r"(-\w, )?--[\w-]+ [A-Z]", row)]
+    untold = [
+        row for row in valued if not re.search(r"\[(default: |required)", " ".join(row.split()))
+    ]
+    assert not untold
+
+
 def test_the_help_lists_every_command(run: Run) -> None:
     told = run("--help")
     assert re.findall(r"^  (\w+)  ", told.out, re.MULTILINE) == list(COMMANDS)
@@ -168,7 +185,7 @@ def test_a_narrow_terminal_cuts_nothing_off(
     assert {"200,000", "request", "tokens", "history", "compacter"} <= set(
         re.findall(r"[\w,]+", explained.out)
     )
-    assert {"assistant", "characters", "folded", "kept"} <= set(re.findall(r"\w+", planned.out))
+    assert {"assistant", "characters", "compacted", "kept"} <= set(re.findall(r"\w+", planned.out))
     assert planned.code == 0
     assert max(map(len, explained.out.splitlines())) <= 100
 

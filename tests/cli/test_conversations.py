@@ -154,12 +154,12 @@ def test_a_list_of_requests_is_read_as_several_conversations(
     assert run("plan", "chats.json", "--conversation", "2", "--json").data["messages"] == 5
 
 
-def test_plan_of_what_must_stay_says_that_nothing_can_be_folded(
+def test_plan_of_what_must_stay_says_that_nothing_can_be_compacted(
     run: Run, write: Write, chat: list[Line]
 ) -> None:
     write("chat.json", [chat[0], chat[-1]])
     told = run("plan", "chat.json")
-    assert (told.code, "Nothing can be folded" in told.out) == (0, True)
+    assert (told.code, "Nothing can be compacted" in told.out) == (0, True)
 
 
 def test_a_file_of_several_asks_which(run: Run, write: Write, chat: list[Line]) -> None:
@@ -176,7 +176,9 @@ def test_plan_shows_roles_and_a_bar(run: Run, write: Write, chat: list[Line]) ->
     assert told.code == 0
     for words in ("system", "assistant", "before", "after", "window", "does not fit"):
         assert words in told.out
-    assert "fits: nothing would be folded yet" in run("plan", "chat.json", "--window", "90000").out
+    assert (
+        "fits: nothing would be compacted yet" in run("plan", "chat.json", "--window", "90000").out
+    )
 
 
 def test_plan_looks_up_the_window_of_a_model(run: Run, write: Write, chat: list[Line]) -> None:
@@ -202,7 +204,7 @@ def test_a_ratio_is_obeyed_and_a_wrong_one_named(run: Run, write: Write, chat: l
 def test_the_bar_can_be_read_without_colours(run: Run, write: Write, chat: list[Line]) -> None:
     write("chat.json", chat)
     told = run("plan", "chat.json").out
-    keys = re.search(r"(\S) folded  (\S) kept", told)
+    keys = re.search(r"(\S) compacted  (\S) kept", told)
     assert keys
     folded, kept = keys.groups()
     assert folded != kept

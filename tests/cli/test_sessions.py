@@ -539,7 +539,7 @@ UNKNOWN: dict[str, tuple[Any, str]] = {
         {"type": "message", "id": "h", "parentId": "q3", "message": {"role": "oracle"}},
         "message of role oracle (1)",
     ),
-    "pi-first.jsonl": ({"type": "hologram\x1b[31m"}, "hologram[31m (1)"),
+    "pi-first.jsonl": ({"type": "hologram\x1b[31m"}, r"hologram\u001b[31m (1)"),
 }
 
 

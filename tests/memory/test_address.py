@@ -108,7 +108,7 @@ def test_an_address_of_redis_is_taken_and_so_are_the_words() -> None:
 
 
 def test_what_is_no_address_is_refused_without_being_repeated() -> None:
-    with pytest.raises(ConfigurationError, match="memory: memory takes sqlite:PATH") as refused:
+    with pytest.raises(ConfigurationError, match="memory: takes sqlite:PATH") as refused:
         Compacter(memory="reddis://:secret@host/0")
     assert "secret" not in str(refused.value)
 

@@ -1,4 +1,4 @@
-"""Compactions made ahead: when the next one is made, and what it folds.
+"""Compactions made ahead: when the next one is made, and what it compacts.
 
 Pure. A reply shows that a conversation has reached `threshold`; `ahead` then describes the next
 compaction, and `make_ahead` makes it while the program goes on (``call/preparations.py``). It is
@@ -34,13 +34,13 @@ _BEFORE_LIMIT = 7 / 8
 # Share of the window at which `prepare_tokens` is taken to be if the window is unknown: the value
 # that the presets have.
 _USUAL = 0.7
-# Share of what is folded that must be gone once the compaction is in force: with a larger summary
-# the next one would be due after a few turns.
+# Share of what is compacted that must be gone once the compaction is in force: with a larger
+# summary the next one would be due after a few turns.
 _GONE = 0.7
 # Least size to compact to, as a share of the size at which a compaction is due: room for a summary
 # if the conversation still has far to grow.
 _LEAST_LEFT = 0.25
-# Largest share of the compactable size that is folded ahead, so that the newest step, which the
+# Largest share of the compactable size that is compacted ahead, so that the newest step, which the
 # model is working on, stays.
 _MOST_FOLDED = 0.97
 
@@ -53,7 +53,7 @@ class Prepare(Effect[None]):
     """The request whose reply has shown the size, without quotes."""
     calibration: Calibration
     ratio: float
-    """Share of the compactable size to fold."""
+    """Share of the compactable size to compact."""
     target: int
     """Largest size of the messages afterwards, in characters."""
     nearness: float
@@ -103,8 +103,8 @@ def ahead(
     """Return the compaction to make now that the request has so many input tokens; ``None`` if it
     is too small for one.
 
-    It folds what would be folded if the request had grown up to the size at which a compaction is
-    due: until it is in force, the conversation grows by the rest.
+    It compacts what would be compacted if the request had grown up to the size at which a
+    compaction is due: until it is in force, the conversation grows by the rest.
     """
     begin = threshold(options, calibration, request.output_tokens)
     if begin is None or tokens < begin:

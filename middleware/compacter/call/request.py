@@ -1,4 +1,6 @@
-"""The request of one call, what helps where nothing can be folded, and the reading of replies."""
+"""The request of one call, what helps where nothing can be compacted, and the reading of
+replies.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,7 @@ class Request:
     read: Conversation | None = None
     """Conversation of ``messages``, once they have been read."""
     archive: Archive | None = None
-    """Archive of the folded messages of a ``History``."""
+    """Archive of the compacted messages of a ``History``."""
     alternate: bool | None = None
     """The option ``alternate_roles``."""
     quotes: str = ""
@@ -126,7 +128,7 @@ class ConversationState:
     """The same of a history in which a compaction has made no room for quotes."""
 
 
-# -- what cannot be folded -------------------------------------------------------------------------
+# -- what cannot be compacted ----------------------------------------------------------------------
 
 # Least size of a shortened text between marks, in characters with its receipt.
 _LEAST = 100

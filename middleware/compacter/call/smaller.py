@@ -86,7 +86,7 @@ class SmallerRequest:
         if self.options.retrieved is not None:
             step = yield from self._shorten_message(self.options.retrieved, target, found)
             if not step and (target is None or read.size - read.free - request.saved > target):
-                # To fold all that may be folded would not suffice, as far as is known.
+                # To compact all that may be compacted would not suffice, as far as is known.
                 step = yield from self._shorten_message(None, target, found)
         return step or (yield from self.compact_history(target, found))
 

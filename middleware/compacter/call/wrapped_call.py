@@ -94,7 +94,7 @@ class WrappedCall(Performer):
         unchanged = self.as_passed and effect.messages is self.policy.request.original
         try:
             if effect.options or not unchanged:
-                # The caller's own object if nothing was folded: it may be a text, or a list that
+                # The caller's own object if nothing was compacted: it may be a text, or a list that
                 # the function adds to.
                 messages = (
                     self.binding.messages(args, kwargs) if unchanged else list(effect.messages)
@@ -219,7 +219,7 @@ class WrappedCall(Performer):
         )
 
     async def _lead(self, head: Sequence[Message]) -> None:
-        """Become the call that folds this head, or wait for the call that already does."""
+        """Become the call that compacts this head, or wait for the call that already does."""
         began = time.monotonic()
         digest = partial(prefix_digest, self.policy.request.format, head, self.scope)
         try:

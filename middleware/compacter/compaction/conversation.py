@@ -247,7 +247,7 @@ class Conversation:
         """Return a copy in which the provider's own compaction is the prior summary; ``None`` if it
         is not readable.
 
-        Everything before it is folded too, as it must not return to the model's context.
+        Everything before it is compacted too, as it must not return to the model's context.
         """
         if not self.kinds or self.kinds[self.start] is not Kind.COMPACTED:
             return None

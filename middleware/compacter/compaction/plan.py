@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from compacter.compaction.conversation import Conversation
 from compacter.compaction.room import Division
-from compacter.compaction.summarize import Summarize, reserve
+from compacter.compaction.summarize import Summarize, planned_reserve
 from compacter.compaction.task import CompactionPlan, links_of
 from compacter.events import Trigger
 from compacter.messages.parts import Kind
@@ -33,7 +33,7 @@ _FEWEST_TOKENS = 50
 _LETTERS = ascii_letters.encode()
 # Tokens that a chat template may put around a message.
 _TEMPLATE = 8
-# Smallest head worth folding, in characters: the summary message would be as large as a smaller
+# Smallest head worth compacting, in characters: the summary message would be as large as a smaller
 # one.
 _WORTH_FOLDING = summary_message.FRAME + 40
 # Share of a given size that the summary gets: passages chosen from the head are needed later more
@@ -130,7 +130,7 @@ class Job:
     summary: str | None = None
     """Summary given by the caller, used instead of the model's."""
     must: bool = False
-    """Whether something must be folded, whatever ``preserve_recent_turns`` is."""
+    """Whether something must be compacted, whatever ``preserve_recent_turns`` is."""
 
     @property
     def named(self) -> dict[str, Any]:
@@ -183,7 +183,7 @@ def plan(
     *,
     chosen: int | None = None,
 ) -> CompactionPlan:
-    """Return the plan of what to fold; with a cut of 0 nothing can be folded.
+    """Return the plan of what to compact; with a cut of 0 nothing can be compacted.
 
     ``conversation`` is the result of an earlier strategy, in place of the job's. ``chosen`` is a
     cut set by a hook; it is moved to the beginning of its step, and never past an open step.
@@ -198,7 +198,7 @@ def plan(
         cut = _cut(options, job, read)
         staying = read.size - read.free + summary_message.FRAME
         if job.must and (not cut or (job.target is not None and staying > job.target)):
-            # The messages that stay exceed the target alone: fold the provider's own compaction
+            # The messages that stay exceed the target alone: compact the provider's own compaction
             # too, if it is readable.
             whole = read.without_native()
             if whole is not None:
@@ -229,7 +229,8 @@ def _cut(options: Options, job: Job, conversation: Conversation, *, reserving: b
     if job.target is not None:
         room = job.target - (conversation.size - free)
         room -= min(job.reserved if reserving else 0, room // 2)
-        wanted = reserve(options, job.calibration.window, free, job.calibration.chars_per_token)
+        calibration = job.calibration
+        wanted = planned_reserve(options, calibration.window, free, calibration.chars_per_token)
         most = int(room * _SUMMARY_SHARE)
         if division is not None and job.summary is None:
             ratio = division.ratio
@@ -282,7 +283,7 @@ def choose_cut(
 
     The newest ``keep_turns`` turns stay as long as the head still has ``keep_need`` characters. The
     cut is never inside a step or past an open step, and at least one message stays. Returns 0 if
-    nothing can be folded, and if only a prior summary could be that need not (``must``) become
+    nothing can be compacted, and if only a prior summary could be that need not (``must``) become
     smaller.
     """
     steps = conversation.steps
@@ -293,7 +294,7 @@ def choose_cut(
     total = conversation.free
     count = len(kinds)
     end = count if conversation.open is None else conversation.open
-    # A prior summary is always folded, so its size does not count towards the ratio.
+    # A prior summary is always compacted, so its size does not count towards the ratio.
     aged = 0 if prior is None or protected[prior] else conversation.sizes[prior]
     goal = max((total - aged) * ratio + aged, need)
 
@@ -324,13 +325,14 @@ def choose_cut(
         kept = next((limit for limit in limits if heads[limit] >= keep_need), cut)
         if kept < cut:
             if not must and not keep_need and only_prior(kept):
-                # No size is required, and folding only a prior summary again would gain nothing.
+                # No size is required, and compacting only a prior summary again would gain nothing.
                 return 0
             cut = kept
     if cut == count and not any(protected):
         cut = newest  # At least one message stays.
     while prior is not None and only_prior(cut):
-        # A head with nothing but the prior summary is extended by the next step that can be folded.
+        # A head with nothing but the prior summary is extended by the next step that can be
+        # compacted.
         if cut >= end:
             return 0
         cut = boundaries[bisect_right(boundaries, cut)]

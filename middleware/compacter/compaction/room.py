@@ -50,7 +50,7 @@ class Division:
     """
 
     ratio: float = 0.0
-    """Least share of the compactable size to fold: the option ``compact_ratio`` if it is set."""
+    """Least share of the compactable size to compact: the option ``compact_ratio`` if it is set."""
 
     @classmethod
     def of(cls, options: Options, conversation: Conversation) -> Division | None:

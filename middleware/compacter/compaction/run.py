@@ -14,7 +14,7 @@ from compacter.compaction.change import Change, violations
 from compacter.compaction.conversation import Conversation
 from compacter.compaction.plan import Job, plan
 from compacter.compaction.strategies import BUILT_IN, Chain, Shorten, has_edits
-from compacter.compaction.summarize import fall_back, reserve
+from compacter.compaction.summarize import fall_back, planned_reserve
 from compacter.compaction.task import (
     CompactionPlan,
     CompactionStrategy,
@@ -198,10 +198,10 @@ def _onward(task: CompactionTask, made: Conversation, change: Change) -> Compact
 
 
 def _usual_size(task: CompactionTask) -> int:
-    """Return the size that folding the planned head would leave, in characters."""
+    """Return the size that compacting the planned head would leave, in characters."""
     head = task.plan.head_size
     calibration = task.job.calibration
-    summary = reserve(task.options, calibration.window, head, calibration.chars_per_token)
+    summary = planned_reserve(task.options, calibration.window, head, calibration.chars_per_token)
     return task.plan.original_data_size - head + summary
 
 

@@ -234,7 +234,7 @@ class Chain:
     request fits.
 
     Put the cheap ones first: ``Chain(ClearToolResults(), Summarize())``, or a list of them. If the
-    provider has not stated a limit, the goal is the size that folding the head would leave.
+    provider has not stated a limit, the goal is the size that compacting the head would leave.
 
     Args:
         *strategies: Strategies, functions of a task, or sequences of them.
@@ -253,7 +253,9 @@ class Chain:
         for one in strategies:
             given.extend(one if isinstance(one, (list, tuple)) else (one,))
         if not given:
-            raise ConfigurationError("Chain needs at least one strategy")
+            raise ConfigurationError(
+                "Chain takes at least one strategy, such as Chain(Summarize())"
+            )
         object.__setattr__(self, "strategies", tuple(map(as_strategy, given)))
         object.__setattr__(self, "name", "chain")
 

@@ -1,6 +1,6 @@
 """Summarize: the head becomes a summary, with a model or without one.
 
-What reads and writes summaries is loaded at the first one: a program in which nothing is folded
+What reads and writes summaries is loaded at the first one: a program in which nothing is compacted
 does not wait for it.
 """
 
@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from compacter.compaction.room import Division, prior_size
-from compacter.compaction.task import CompactionTask
+from compacter.compaction.task import CompactionStrategy, CompactionTask, links_of
 from compacter.effects import AskSummarizer, Effect, Emit
-from compacter.errors import CompactionError
+from compacter.errors import CompactionError, ConfigurationError
 from compacter.events import CompactionFailed
 from compacter.messages.format import Message
 from compacter.messages.parts import Part
@@ -46,6 +46,14 @@ _FILLED_TOKENS = 256
 # not known.
 _HEAD_SHARE = 3
 _UNKNOWN_SHARE = 8
+# Least number of tokens that may be set: of fewer no sentence can be made.
+_SMALLEST_SUMMARY = 16
+OPTION_OF: Final = {
+    "summary_prompt": "prompt",
+    "max_summary_tokens": "max_tokens",
+    "summary_request": "request",
+}
+"""Arguments of ``Summarize`` by the older options of ``Compacter`` that say the same."""
 Asking = Generator[Effect[Any], Any, Summary]
 
 
@@ -67,10 +75,22 @@ def summary_tokens(
 
 
 def reserve(options: Options, window: int | None, head_size: int, chars_per_token: float) -> int:
-    """Characters to leave for a summary message when a cut is chosen."""
+    """Characters to leave for a summary message."""
     return (
         int(summary_tokens(options, window, head_size, chars_per_token) * chars_per_token) + FRAME
     )
+
+
+def planned_reserve(
+    options: Options, window: int | None, head_size: int, chars_per_token: float
+) -> int:
+    """Characters to leave for a summary message when a cut is chosen: those of the largest summary
+    that a strategy of ``options`` may write.
+    """
+    settled = [
+        link.settle(options) for link in links_of(options.strategy) if isinstance(link, Summarize)
+    ]
+    return max(reserve(each, window, head_size, chars_per_token) for each in settled or [options])
 
 
 def room(task: CompactionTask) -> int:
@@ -96,7 +116,7 @@ def summarize_without_model(task: CompactionTask) -> Summary | None:
     """Return the summary that the settings ask for, ``None`` if a model is to write it. Raises
     ``NoSummaryError``.
 
-    Nothing is folded where the declared rules do not fit: leaving one out would be worse.
+    Nothing is compacted where the declared rules do not fit: leaving one out would be worse.
     ``CompactionError`` where they alone exceed the window, else ``RulesTooLongError``.
     """
     _check_rules(task)
@@ -301,13 +321,55 @@ def fall_back(task: CompactionTask) -> list[Message] | None:
 
 @dataclass(frozen=True, slots=True)
 class Summarize:
-    """Replaces the head by a summary of it; a prior summary is folded in, never stacked.
+    """Replaces the head by a summary of it; a prior summary is compacted too, never stacked.
 
     When no summary can be had, the fallbacks of ``Compacter`` take over, in their order.
     """
 
     name: str = "summarize"
     """Name that events carry."""
+    prompt: str | None = field(default=None, kw_only=True)
+    """Instruction in place of the built-in one; ``{history}`` or ``%s`` is replaced by the
+    transcript, which is otherwise appended."""
+    max_tokens: int | None = field(default=None, kw_only=True)
+    """Largest size of a summary in tokens, at least 16; ``None`` for 4,096. Capped to a quarter of
+    a known window (half of it without a model) and to the size of the messages that it replaces."""
+    request: Literal["transcript", "native"] | None = field(default=None, kw_only=True)
+    """``"transcript"``, which ``None`` stands for, to send the messages as a fenced transcript.
+    ``"native"`` to send the messages themselves, most of which the provider then reads from its
+    prompt cache; with another ``summarizer`` or with ``redact`` it counts as ``"transcript"``."""
+
+    def __post_init__(self) -> None:
+        prompt: object = self.prompt
+        if prompt is not None and (not isinstance(prompt, str) or not prompt):
+            raise ConfigurationError(
+                f"Summarize: prompt takes a text that is not empty, or None (got {prompt!r})"
+            )
+        tokens: Any = self.max_tokens
+        is_number = isinstance(tokens, int) and not isinstance(tokens, bool)
+        is_enough = is_number and tokens >= _SMALLEST_SUMMARY
+        if tokens is not None and not is_enough:
+            raise ConfigurationError(
+                f"Summarize: max_tokens takes a whole number of tokens, at least "
+                f"{_SMALLEST_SUMMARY}, or None (got {tokens!r})"
+            )
+        if self.request not in (None, "transcript", "native"):
+            raise ConfigurationError(
+                f'Summarize: request takes "transcript" or "native" (got {self.request!r})'
+            )
+
+    def settle(self, options: Options) -> Options:
+        """Return the options with what this strategy sets in place of theirs.
+
+        Args:
+            options: Options of the ``Compacter``.
+        """
+        own = {
+            option: value
+            for option, argument in OPTION_OF.items()
+            if (value := getattr(self, argument)) is not None
+        }
+        return options.model_copy(update=own) if own else options
 
     def compact(self, task: CompactionTask) -> Generator[Effect[Any], Any, list[Message]]:
         """The list of ``task`` with a summary message. Raises ``CompactionError`` where none can be
@@ -315,6 +377,7 @@ class Summarize:
         """
         if not task.plan.folded:
             return list(task.messages)
+        task = replace(task, options=self.settle(task.options))
         try:
             summary = summarize_without_model(task)
             if summary is None:
@@ -339,3 +402,31 @@ class Summarize:
                 ) from failure.cause
             return fall_back(task) or list(task.messages)
         return task.fold(summary)
+
+
+def check_settings(options: Options) -> None:
+    """Raise ``ConfigurationError`` where an older option and ``Summarize`` say different things."""
+    for link in links_of(options.strategy):
+        if not isinstance(link, Summarize):
+            continue
+        for option, argument in OPTION_OF.items():
+            older = getattr(options, option)
+            newer = getattr(link, argument)
+            is_set = older is not None and option in options.model_fields_set
+            if not is_set or newer is None or older == newer:
+                continue
+            raise ConfigurationError(
+                f"{option} and Summarize({argument}=...) say different things; give "
+                f"Summarize({argument}=...) alone (got {older!r} and {newer!r})"
+            )
+
+
+def with_older_names(options: Options) -> Options:
+    """Return the options with what their only ``Summarize`` sets under the older names, so that
+    both ways of writing the same thing are equal.
+    """
+    if len(options.strategy) != 1 or type(options.strategy[0]) is not Summarize:
+        return options
+    link = options.strategy[0]
+    plain: tuple[CompactionStrategy, ...] = (Summarize(link.name),)
+    return link.settle(options).model_copy(update={"strategy": plain})

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionPlan:
-    """The messages that a compaction would fold. Sizes are data sizes in characters.
+    """The messages that a compaction would replace. Sizes are data sizes in characters.
 
     ``before_compaction`` may return a copy with another cut: ``dataclasses.replace(plan,
     cut=...)``. A cut inside a step is moved to the beginning of the step. Protected messages are
@@ -113,7 +113,7 @@ class CompactionPlan:
 
     @property
     def head(self) -> tuple[Message, ...]:
-        """The conversation's own messages that would be folded, in order: without the earlier
+        """The conversation's own messages that would be compacted, in order: without the earlier
         summary and the fillers beside it, which compacter has written.
         """
         return self._own(self.folded)
@@ -143,7 +143,7 @@ class CompactionTask:
     """
 
     plan: CompactionPlan
-    """The plan: the messages to fold, and the cut."""
+    """The plan: the messages to compact, and the cut."""
     options: Options
     """The options of the ``Compacter``."""
     alternate: bool
@@ -199,7 +199,7 @@ class CompactionTask:
 
     @property
     def head(self) -> tuple[Message, ...]:
-        """The messages to fold, the earlier summary included."""
+        """The messages to compact, the earlier summary included."""
         return tuple(self.messages[index] for index in self.plan.folded)
 
     @property
@@ -273,7 +273,7 @@ class CompactionTask:
             return Summary()
 
     def fold(self, summary: Summary | str, keep: Sequence[int] | None = None) -> list[Message]:
-        """Return the compacted list, with a summary message in place of the folded messages.
+        """Return the compacted list, with a summary message in place of the compacted messages.
 
         Args:
             summary: Text of the summary.
@@ -375,8 +375,8 @@ class CompactionStrategy(Protocol):
 class EditingStrategy(CompactionStrategy, Protocol):
     """A strategy with one more member: whether it returns changed copies of messages, one for one.
 
-    Such a strategy is asked though nothing can be folded, and its copies may stand for what is not
-    protected.
+    Such a strategy is asked though nothing can be compacted, and its copies may stand for what is
+    not protected.
     """
 
     @property

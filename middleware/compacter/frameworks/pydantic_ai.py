@@ -85,7 +85,7 @@ def _part(part: Any) -> dict[str, Any]:
             "content": part.model_response(),
         }
     # System prompts and instructions; also unknown parts of later versions, which are then never
-    # folded.
+    # compacted.
     return {"role": "system", "content": str(getattr(part, "content", ""))}
 
 

@@ -138,8 +138,8 @@ class Matcher:
             for record in given
             if isinstance(record, Record) and record.key in keys and record.sound()
         ]
-        # Of two records with the same boundary, the one that folded more was made when the other's
-        # view overflowed.
+        # Of two records with the same boundary, the one that compacted more was made when the
+        # other's view overflowed.
         records.sort(key=lambda record: (-record.boundary, -record.folded))
         for record in records:
             try:
@@ -311,8 +311,8 @@ class _History:
         return self._body
 
     def folded(self, record: Record) -> list[Message]:
-        """Return the messages that the record folds; an empty list if this history is too short for
-        it.
+        """Return the messages that the record compacts; an empty list if this history is too short
+        for it.
         """
         if len(self.body) < record.boundary:
             return []
@@ -332,10 +332,10 @@ def _record_of(
     window: int,
     origins: Sequence[int | None] | None = None,
 ) -> Record | None:
-    """Return the record that turns a history into ``after``; ``None`` if nothing was folded.
+    """Return the record that turns a history into ``after``; ``None`` if nothing was compacted.
 
     The inserted messages are copied, as the wrapped function may change its arguments. Raises
-    ``Unencodable`` if a folded or inserted message cannot be encoded.
+    ``Unencodable`` if a compacted or inserted message cannot be encoded.
     """
     form = history.form
     before = history.messages

@@ -23,11 +23,11 @@ from compacter.messages.format import Message, MessageFormat
 VERSION = 4
 """Version of the stored form; a record of another version is ignored."""
 _BYTES = "compacter:bytes"
-# Number of positions that a lookup tries as the start of the folded messages; pinned ones may
+# Number of positions that a lookup tries as the start of the compacted messages; pinned ones may
 # precede it.
 _STARTS = 4
-# Number of messages in the key, if as many were folded in a row: many conversations share the first
-# message.
+# Number of messages in the key, if as many were compacted in a row: many conversations share the
+# first message.
 _RUN = 4
 LONGEST_OPENING = _STARTS + _RUN - 1
 """Number of messages read to compute the keys of a lookup."""
@@ -58,14 +58,14 @@ class StoredMessage:
 
 @dataclass(frozen=True)
 class Record:
-    """A compaction as a memory keeps it. It has digests of the folded messages, never the messages
-    themselves.
+    """A compaction as a memory keeps it. It has digests of the compacted messages, never the
+    messages themselves.
 
     Positions count the messages that are not system messages, from 0.
     """
 
     key: str
-    """Digest of the scope and the first folded messages, by which a lookup finds the record."""
+    """Digest of the scope and the first compacted messages, by which a lookup finds the record."""
     boundary: int
     """Position from which on all messages stay verbatim."""
     kept: tuple[int, ...]
@@ -73,26 +73,26 @@ class Record:
     literals: tuple[StoredMessage, ...]
     """Inserted messages, in order."""
     digest: str
-    """Digest of the folded messages: all before the boundary that are not kept."""
+    """Digest of the compacted messages: all before the boundary that are not kept."""
     last: str
-    """Digest of the last folded message, which distinguishes most histories without reading them
+    """Digest of the last compacted message, which distinguishes most histories without reading them
     whole."""
     folded_user: int = -1
-    """Position of the last genuine user message that was folded; -1 if there is none."""
+    """Position of the last genuine user message that was compacted; -1 if there is none."""
     window: int = 0
     """Context window of the model in tokens, as known then, so that a restarted program need not
     learn it from another refusal; 0: unknown."""
 
     @property
     def id(self) -> str:
-        """Identifier, made from the folded messages; a newer view of the same messages replaces
+        """Identifier, made from the compacted messages; a newer view of the same messages replaces
         this record.
         """
         return f"{self.key}:{self.boundary}:{self.digest}"
 
     @property
     def folded(self) -> int:
-        """Number of folded messages."""
+        """Number of compacted messages."""
         return self.boundary - len(self.kept)
 
     def to_json(self) -> str:
@@ -321,7 +321,7 @@ def record_key(
     """Return the key of a record.
 
     ``body`` is the history without system messages, ``folded`` the positions in it that were
-    folded, ascending. Raises ``Unencodable``.
+    compacted, ascending. Raises ``Unencodable``.
     """
     start = folded[0]
     run = 1

@@ -91,6 +91,8 @@ class SQLiteMemory(StoringMemory):
             self._check_file()
         except MemoryUnavailable:
             pass
+        except ConfigurationError:  # It names the file and the remedy.
+            raise
         except (OSError, ValueError, sqlite3.Error) as error:
             # A file that another process has locked will be opened when it is used.
             if result_code(error) not in LOCKED:

@@ -249,12 +249,14 @@ def _has_tables(connection: Database, path: str) -> bool:
     tables = dict(connection.execute("SELECT name, sql FROM sqlite_master"))
     if application != _APPLICATION and (application or version or tables):
         raise ConfigurationError(
-            f"SQLiteMemory cannot use {path!r}: it is another program's database"
+            f"SQLiteMemory cannot use {path!r}: it is another program's database; name a file "
+            f"of its own"
         )
     if version > _SCHEMA:
         raise ConfigurationError(
             f"SQLiteMemory cannot use {path!r}: a newer version of compacter made it "
-            f"(schema {version}, this one reads {_SCHEMA})"
+            f"(schema {version}, this one reads {_SCHEMA}); upgrade llm-compacter, or name another "
+            f"file"
         )
     wanted = {name.encode(): statement.encode() for name, statement in _TABLES.items()}
     return bool(version == _SCHEMA and wanted.items() <= tables.items())

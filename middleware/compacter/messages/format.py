@@ -61,7 +61,7 @@ class MessageFormat:
     """Base class of the five message formats. Messages are never changed.
 
     A subclass defines ``name``, ``alternates``, ``roles`` and the methods of the first section.
-    Reading never raises: an unreadable message is of ``Kind.UNKNOWN``, which is never folded.
+    Reading never raises: an unreadable message is of ``Kind.UNKNOWN``, which is never compacted.
     """
 
     name: ClassVar[FormatName]
@@ -175,7 +175,7 @@ class MessageFormat:
             if kind is Kind.ASSISTANT and self.compacted(message) is not None:
                 return Kind.COMPACTED, *summed[1:]
             return summed
-        except Exception:  # noqa: BLE001 - a foreign object may raise anything; it is not folded
+        except Exception:  # noqa: BLE001 - a foreign object may raise anything; it is not compacted
             return Kind.UNKNOWN, _weight(message), (), ()
 
     def outline(self, messages: Sequence[Message]) -> Steps:

@@ -16,7 +16,7 @@ class Kind(IntEnum):
     """Kind of a message, independent of its format."""
 
     SYSTEM = 0
-    """Instructions; never folded."""
+    """Instructions; never compacted."""
     USER = 1
     """A genuine user message; it may also carry tool results."""
     ASSISTANT = 2
@@ -25,7 +25,7 @@ class Kind(IntEnum):
     OTHER = 4
     """An item without a speaker, such as a reasoning item."""
     UNKNOWN = 5
-    """Not a message of its format; never folded."""
+    """Not a message of its format; never compacted."""
     INSERTED = 6
     """Filler inserted by compacter, where roles must alternate."""
     COMPACTED = 7

@@ -30,7 +30,7 @@ _TYPES = {
     "reasoning": Kind.OTHER,
     "item_reference": Kind.OTHER,
     "mcp_list_tools": Kind.OTHER,
-    # A compaction by OpenAI replaces all earlier items. A late list of tools is never folded.
+    # A compaction by OpenAI replaces all earlier items. A late list of tools is never compacted.
     "compaction": Kind.COMPACTED,
     "compaction_summary": Kind.COMPACTED,
     "context_compaction": Kind.COMPACTED,

@@ -1,3 +1,3 @@
-"""Search in folded messages: passages, the index over them, and quotes of those that fit a
+"""Search in compacted messages: passages, the index over them, and quotes of those that fit a
 question.
 """

@@ -15,11 +15,11 @@ _ARCHIVE_BYTES = 16_000_000
 
 
 class Archive(ForkAware):
-    """Text of the folded messages of a ``History``, which no longer has them; read and indexed at
-    the first search.
+    """Text of the compacted messages of a ``History``, which no longer has them; read and indexed
+    at the first search.
 
-    ``entries`` are those of another archive, ``shift`` is the number of messages that the folds
-    removed.
+    ``entries`` are those of another archive, ``shift`` is the number of messages that the
+    compactions removed.
     """
 
     def __init__(
@@ -38,13 +38,13 @@ class Archive(ForkAware):
         self._index = None
 
     def __bool__(self) -> bool:
-        """Return whether anything was folded."""
+        """Return whether anything was compacted."""
         return bool(self._entries or self._waiting)
 
     def add(self, folded: Callable[[], list[Part]], removed: int, redact: Redact | None) -> None:
-        """Add the messages of one fold. ``redact`` is applied to their text.
+        """Add the messages of one compaction. ``redact`` is applied to their text.
 
-        ``folded`` reads their entries, with indexes in the list before the fold, which was
+        ``folded`` reads their entries, with indexes in the list before the compaction, which was
         ``removed`` messages longer.
         """
         shift = self._shift

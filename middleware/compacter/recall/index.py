@@ -1,4 +1,4 @@
-"""Index of folded messages: SQLite's full-text search (FTS5) over their passages, in memory.
+"""Index of compacted messages: SQLite's full-text search (FTS5) over their passages, in memory.
 
 FTS5 finds the words, with English stemming and without accents; scripts without spaces are searched
 by pairs of characters. The score is BM25's weight of rare words in a passage and its neighbours, as
@@ -54,7 +54,7 @@ _NAMES = counter()
 
 
 class SearchUnavailableError(CompacterError):
-    """Folded messages cannot be searched: this Python's SQLite was built without FTS5, or this
+    """Compacted messages cannot be searched: this Python's SQLite was built without FTS5, or this
     process was forked while SQLite was busy.
     """
 
@@ -119,7 +119,7 @@ class Found:
 
 
 class Index:
-    """Searchable index of the folded messages of one history. Thread-safe; can be copied and
+    """Searchable index of the compacted messages of one history. Thread-safe; can be copied and
     pickled.
 
     ``redact`` (text -> text) is applied to each text when it is added, so that nothing it removes
@@ -182,7 +182,7 @@ class Index:
         return other
 
     def add(self, entries: Iterable[Part]) -> None:
-        """Add ``entries`` of a later fold, after the present ones."""
+        """Add ``entries`` of a later compaction, after the present ones."""
         with self._lock:
             self._insert(entries, self.redact)
             if self.bytes <= self._max_bytes:

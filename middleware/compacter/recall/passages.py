@@ -117,7 +117,7 @@ def read(
     asked = set(wanted)
     called: dict[str, str] = {}
     entries: list[Part] = []
-    # The call of a folded result is not before the first wanted message.
+    # The call of a compacted result is not before the first wanted message.
     first = min(asked, default=0)
     read_each = parts_of_each(messages[first : max(asked, default=-1) + 1])
     for index, (_, parts, readable_parts) in enumerate(read_each, first):

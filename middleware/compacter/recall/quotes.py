@@ -1,6 +1,6 @@
-"""Quotes: the folded passages that fit a question, and the text with them in the request.
+"""Quotes: the compacted passages that fit a question, and the text with them in the request.
 
-Nothing is quoted if the question does not have rare words, if no folded passage fits it, or if a
+Nothing is quoted if the question does not have rare words, if no compacted passage fits it, or if a
 message of the request fits as well. The result depends only on the question and on the messages at
 the beginning of its turn, so that every step of the turn sends the same bytes.
 """
@@ -73,7 +73,7 @@ def quote(
     """Return the quotes for a question, or ``None``.
 
     Args:
-        index: Index of the folded messages.
+        index: Index of the compacted messages.
         asked: The question of the turn, see ``question``.
         view: Index of the messages before the turn's user message, without summary and quotes.
         room: Largest size of the whole text, in characters.
@@ -190,7 +190,7 @@ def _telling(sentences: Sequence[Sentence], found: Sequence[Found], view: Index)
 
 
 def _is_in_view(found: Found, view: Index) -> bool:
-    """Return whether a passage in view has the words of a sentence as well as any folded one."""
+    """Return whether a passage in view has the words of a sentence as well as any compacted one."""
     (seen,) = view.find_each([found.terms], 1, [found.weights])
     return bool(seen.hits) and seen.hits[0].score >= found.hits[0].score
 

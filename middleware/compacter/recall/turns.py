@@ -57,10 +57,10 @@ class _Seen:
 class Recall(ForkAware):
     """State of recall for one Compacter. Thread-safe; empty in a forked child.
 
-    An index belongs to one record, and so to the folded messages of one conversation and scope. A
-    missing index, after a restart for instance, is built again from the caller's messages. A cached
-    index is never changed but copied and extended, as two calls may continue the same record in two
-    ways. ``redact`` is applied to all texts; ``embeddings`` compare by meaning.
+    An index belongs to one record, and so to the compacted messages of one conversation and scope.
+    A missing index, after a restart for instance, is built again from the caller's messages. A
+    cached index is never changed but copied and extended, as two calls may continue the same record
+    in two ways. ``redact`` is applied to all texts; ``embeddings`` compare by meaning.
     """
 
     def __init__(
@@ -113,8 +113,8 @@ class Recall(ForkAware):
         )
         text = "\n".join(part.text for part in asking).encode("utf-8", "surrogatepass")
         key = None
-        # Without a record it is unknown which messages were folded, unless these are the caller's
-        # own.
+        # Without a record it is unknown which messages were compacted, unless these are the
+        # caller's own.
         is_own = record or _same(conversation.messages, original)
         if asked.sent and position is not None and is_own:
             # The position of its user message, and a digest of its text, identify a turn.
@@ -165,8 +165,8 @@ class Recall(ForkAware):
             self._embeddings.add(self._index_of_compacted(asked, source, earlier).passages())
 
     def _index_of_compacted(self, asked: Quote, source: _Source, earlier: _Views) -> Index:
-        """Return the index of all folded messages; if an earlier view has one, a copy extended by
-        the new ones.
+        """Return the index of all compacted messages; if an earlier view has one, a copy extended
+        by the new ones.
         """
         record, version = source
         original = asked.original

@@ -125,8 +125,8 @@ class SteppedCall(WrappedFunction):
             self.close()
 
     async def planned(self, kwargs: dict[str, Any], found: TokenLimit) -> CompactionPlan | None:
-        """Return what ``again`` would fold, without calling a model. ``None`` if the call cannot be
-        compacted.
+        """Return what ``again`` would compact, without calling a model. ``None`` if the call cannot
+        be compacted.
         """
         call = await self._begin(kwargs)
         if call is None:

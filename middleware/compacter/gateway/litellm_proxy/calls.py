@@ -87,7 +87,7 @@ class ProxyCall:
     """Router's stream, from which the proxy takes the response's headers after its first chunk."""
 
     def headers(self) -> dict[str, str] | None:
-        """Return the response headers of compacter; ``None`` if nothing was folded."""
+        """Return the response headers of compacter; ``None`` if nothing was compacted."""
         if not (self.rounds or self.tokens_saved):
             return None
         return {
@@ -208,7 +208,7 @@ def of_group(fallbacks: list[Any], group: str) -> list[Any]:
 
 def with_own(theirs: list[Any], group: str, others: list[Any], rounds: int) -> list[Any]:
     """Return fallbacks for requests that are too long: those of the config, such as a larger model;
-    then folding.
+    then compacting.
     """
     groups = [group]
     for target in (*of_group(theirs, group), *of_group(others, group)):

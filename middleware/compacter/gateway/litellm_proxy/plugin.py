@@ -2,7 +2,7 @@
 
 A plug-in cannot repeat a call; the proxy's router does, by its rules for fallbacks. So each request
 gets fallbacks to its own model group, and `async_pre_call_deployment_hook`, which the router calls
-before every attempt, folds what that attempt sends. For refusals that litellm recognises
+before every attempt, compacts what that attempt sends. For refusals that litellm recognises
 (``ContextWindowExceededError``) these fallbacks are in ``context_window_fallbacks`` of the request
 from the beginning; for others the failure hook adds them to ``fallbacks``, before the router reads
 these. See https://docs.litellm.ai/docs/proxy/call_hooks and
@@ -287,7 +287,7 @@ class CompacterPlugin(CustomLogger):
         litellm_call_info: dict[str, Any] | None = None,
     ) -> dict[str, str] | None:
         """Return ``x-compacter-rounds`` and ``x-compacter-tokens-saved`` for a request that was
-        folded.
+        compacted.
         """
         call = self._call_of(data)
         if call is None:

@@ -3,7 +3,7 @@
 They are the options of ``Compacter`` that are plain data, and the plug-in's own settings. Both can
 be overridden for a model group, a team and a key; the more specific setting wins. The setting
 ``summarizer`` names a model group of the
-proxy: summaries are requested through its router, charged to the caller whose history is folded.
+proxy: summaries are requested through its router, charged to the caller whose history is compacted.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ class Switches(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     enabled: bool = True
-    """Whether requests are folded."""
+    """Whether requests are compacted."""
     dry_run: bool = False
-    """Whether a refusal is only counted and logged, with what would be folded. The client gets the
-    error."""
+    """Whether a refusal is only counted and logged, with what would be compacted. The client gets
+    the error."""
 
 
 class MemorySettings(BaseModel):
@@ -260,7 +260,7 @@ _RESERVATION = "budget_reservation"
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The caller whose history is folded."""
+    """The caller whose history is compacted."""
 
     group: str
     """Called model group."""

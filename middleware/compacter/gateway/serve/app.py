@@ -57,7 +57,7 @@ def create_app(
         summarizer: Writer of summaries: ``None`` for the model that is called, the name of another
             model of the same upstream (with the caller's key in both cases), ``"extractive"`` for
             no model, or a function as for the option ``summarizer``.
-        dry_run: Whether only to report what would be folded, and change nothing.
+        dry_run: Whether only to report what would be compacted, and change nothing.
         board: Object that keeps counts and events; ``None`` for a new one.
         hosts: Function that returns whether a request's ``Host``, in lower case and without a port,
             is allowed. This protects against web pages whose own name resolves to this machine (DNS

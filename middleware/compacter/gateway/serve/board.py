@@ -68,9 +68,10 @@ class Board:
     counted: dict[tuple[str, str, str], float] = field(default_factory=dict)
     """Counter's name, upstream and model -> amount."""
     seconds: dict[tuple[str, str], list[int]] = field(default_factory=dict)
-    """Upstream and model -> number of folds for each of the ``BUCKETS``, and of longer ones."""
+    """Upstream and model -> number of compactions for each of the ``BUCKETS``, and of longer
+    ones."""
     spent: dict[tuple[str, str], float] = field(default_factory=dict)
-    """Upstream and model -> seconds of all folds."""
+    """Upstream and model -> seconds of all compactions."""
     lock: threading.Lock = field(default_factory=threading.Lock)
     _said: set[str] = field(default_factory=set)
     _models: set[str] = field(default_factory=set)
@@ -127,7 +128,7 @@ class Board:
                 self.say(shown.sentence)
 
     def veto(self, plan: CompactionPlan) -> bool:
-        """Report what would be folded, and return False to prevent it; a hook for
+        """Report what would be compacted, and return False to prevent it; a hook for
         ``before_compaction``.
         """
         self.would_fold += 1

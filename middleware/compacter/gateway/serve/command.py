@@ -64,7 +64,7 @@ def run(
         memory_encryption: Keys with which an address in ``memory`` encrypts: ``file:PATH``, one a
             line, or ``env:NAME``. The first one encrypts, all decrypt.
         memory_quotes: Whether the lines that summaries quote are stored there too.
-        dry_run: Whether only to report what would be folded.
+        dry_run: Whether only to report what would be compacted.
         show_text: Whether the page shows summaries, which quote messages, to anyone who can reach
             the address.
         drain: Seconds that requests in progress have to end after SIGTERM; new ones are refused.

@@ -34,7 +34,9 @@ _BODY_HEADERS = frozenset(
 
 
 class Exchange:
-    """The requests of one call: as the caller sent it, with a folded history, and for a summary."""
+    """The requests of one call: as the caller sent it, with a compacted history, and for a
+    summary.
+    """
 
     def __init__(
         self,

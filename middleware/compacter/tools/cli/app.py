@@ -10,6 +10,8 @@ from typing import Annotated
 
 import typer
 
+from compacter.tools.cli.help import Command
+
 app = typer.Typer(
     help=(
         "A long conversation never dies of a context-window error. FILE may be - for "
@@ -26,6 +28,7 @@ Which = Annotated[
     typer.Option(
         "--conversation",
         metavar="NUMBER",
+        show_default="the only one",
         help=("Which conversation, from 1, if FILE has several."),
     ),
 ]
@@ -35,11 +38,18 @@ Ratio = Annotated[
     float | None,
     typer.Option(
         metavar="SHARE",
+        show_default="0.7",
         help=("Share of the size to compact, oldest first: more than 0, at most 1."),
     ),
 ]
 Window = Annotated[
-    int | None, typer.Option(min=64, metavar="TOKENS", help="The model's context window.")
+    int | None,
+    typer.Option(
+        min=64,
+        metavar="TOKENS",
+        show_default="what is known of the model",
+        help="The model's context window.",
+    ),
 ]
 Conversation = Annotated[
     str, typer.Argument(metavar="FILE", help=("A conversation, or a session of an agent."))
@@ -71,21 +81,33 @@ def options(
 
 
 @app.command(
-    epilog=('Example: compacter explain "prompt is too long: 205668 tokens > 200000 maximum"')
+    cls=Command,
+    epilog=('Example: compacter explain "prompt is too long: 205668 tokens > 200000 maximum"'),
 )
 def explain(
     text: Annotated[
-        str | None, typer.Argument(metavar="[TEXT|FILE]", help="The error, or a file with it.")
+        str | None,
+        typer.Argument(
+            metavar="TEXT|FILE", show_default="standard input", help="The error, or a file with it."
+        ),
     ] = None,
     status: Annotated[
         int | None,
         typer.Option(
-            min=100, max=599, metavar="STATUS", help=("HTTP status, if the text lacks it.")
+            min=100,
+            max=599,
+            metavar="STATUS",
+            show_default="none",
+            help=("HTTP status, if the text lacks it."),
         ),
     ] = None,
     code: Annotated[
         str | None,
-        typer.Option(metavar="CODE", help=("The provider's error code, if the text lacks it.")),
+        typer.Option(
+            metavar="CODE",
+            show_default="none",
+            help=("The provider's error code, if the text lacks it."),
+        ),
     ] = None,
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Also the rows of the table that decided.")
@@ -98,13 +120,16 @@ def explain(
     raise typer.Exit(run(text, status=status, code=code, as_json=as_json, verbose=verbose))
 
 
-@app.command(epilog="Example: compacter plan chat.json --window 128000")
+@app.command(cls=Command, epilog="Example: compacter plan chat.json --window 128000")
 def plan(
     file: Conversation,
     window: Window = None,
     ratio: Ratio = None,
     model: Annotated[
-        str | None, typer.Option(metavar="NAME", help="A model whose window is looked up.")
+        str | None,
+        typer.Option(
+            metavar="NAME", show_default="none", help="A model whose window is looked up."
+        ),
     ] = None,
     conversation: Which = None,
     as_json: AsJson = False,
@@ -118,7 +143,8 @@ def plan(
 
 
 @app.command(
-    epilog=("Example: compacter compact chat.json -o shorter.json --extractive --budget 20000")
+    cls=Command,
+    epilog=("Example: compacter compact chat.json -o shorter.json --extractive --budget 20000"),
 )
 def compact(
     file: Conversation,
@@ -129,18 +155,33 @@ def compact(
         ),
     ] = "-",
     model: Annotated[
-        str | None, typer.Option(metavar="NAME", help="A litellm model that writes the summary.")
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            show_default="none: sentences are quoted",
+            help="A litellm model that writes the summary.",
+        ),
     ] = None,
     extractive: Annotated[
         bool, typer.Option("--extractive", help=("Quote sentences; no model (the default)."))
     ] = False,
     budget: Annotated[
-        int | None, typer.Option(min=1, metavar="CHARACTERS", help="Largest size of the result.")
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="CHARACTERS",
+            show_default="none: --ratio decides",
+            help="Largest size of the result.",
+        ),
     ] = None,
     ratio: Ratio = None,
     rule: Annotated[
         list[str] | None,
-        typer.Option(metavar="TEXT", help=("A rule that the summary must have; may be repeated.")),
+        typer.Option(
+            metavar="TEXT",
+            show_default="none",
+            help=("A rule that the summary must have; may be repeated."),
+        ),
     ] = None,
     conversation: Which = None,
     force: Force = False,
@@ -172,7 +213,9 @@ def compact(
     raise typer.Exit(code)
 
 
-@app.command(epilog='Example: compacter search session.jsonl "which port did we choose?"')
+@app.command(
+    cls=Command, epilog='Example: compacter search session.jsonl "which port did we choose?"'
+)
 def search(
     file: Conversation,
     query: Annotated[
@@ -190,7 +233,7 @@ def search(
     raise typer.Exit(show_passages(file, query, conversation, limit=limit, as_json=as_json))
 
 
-@app.command(epilog="Example: compacter report events.jsonl -o report.html")
+@app.command(cls=Command, epilog="Example: compacter report events.jsonl -o report.html")
 def report(
     events: Events,
     output: Annotated[
@@ -217,7 +260,7 @@ def report(
     )
 
 
-@app.command(epilog="Example: compacter watch events.jsonl")
+@app.command(cls=Command, epilog="Example: compacter watch events.jsonl")
 def watch(
     events: Events,
     window: Window = None,
@@ -230,7 +273,9 @@ def watch(
 
 
 @app.command(
-    "eval", epilog=("Example: compacter eval sessions/*.jsonl --window 32000 --fail-under 0.8")
+    "eval",
+    cls=Command,
+    epilog=("Example: compacter eval sessions/*.jsonl --window 32000 --fail-under 0.8"),
 )
 def evaluate(
     traces: Annotated[
@@ -238,7 +283,12 @@ def evaluate(
     ],
     window: Annotated[
         int | None,
-        typer.Option(min=64, metavar="TOKENS", help=("By default a third of each conversation.")),
+        typer.Option(
+            min=64,
+            metavar="TOKENS",
+            show_default="a third of each conversation",
+            help="The context window.",
+        ),
     ] = None,
     cuts: Annotated[
         int,
@@ -248,34 +298,60 @@ def evaluate(
     ] = 3,
     ratio: Annotated[
         list[float] | None,
-        typer.Option(metavar="SHARE", help=("Values of compact_ratio; may be repeated.")),
+        typer.Option(
+            metavar="SHARE",
+            show_default="0.5 and 0.7",
+            help=("Values of compact_ratio; may be repeated."),
+        ),
     ] = None,
     recall: Annotated[
         list[float] | None,
-        typer.Option(metavar="SHARE", help=("Values of recall, 0 for none; may be repeated.")),
+        typer.Option(
+            metavar="SHARE",
+            show_default="0 and 0.15",
+            help=("Values of recall, 0 for none; may be repeated."),
+        ),
     ] = None,
     strategy: Annotated[
         list[str] | None,
         typer.Option(
             autocompletion=_strategies,
             metavar="NAME",
+            show_default="all; model only with --model",
             help=("extractive, truncate, clear, model; may be repeated."),
         ),
     ] = None,
     model: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Also compare summaries by this litellm model."),
+        typer.Option(
+            metavar="NAME",
+            show_default="none",
+            help="Also compare summaries by this litellm model.",
+        ),
     ] = None,
     prompt: Annotated[
         list[str] | None,
-        typer.Option(metavar="FILE", help=("With --model: files with summary prompts.")),
+        typer.Option(
+            metavar="FILE",
+            show_default="the built-in one",
+            help=("With --model: files with summary prompts."),
+        ),
     ] = None,
     probes: Annotated[
-        str | None, typer.Option(metavar="FILE", help="JSON lines with a question and its answer.")
+        str | None,
+        typer.Option(
+            metavar="FILE", show_default="none", help="JSON lines with a question and its answer."
+        ),
     ] = None,
     fail_under: Annotated[
         float | None,
-        typer.Option(min=0, max=1, metavar="SHARE", help=("Exit with 1 if the best keeps less.")),
+        typer.Option(
+            min=0,
+            max=1,
+            metavar="SHARE",
+            show_default="none",
+            help=("Exit with 1 if the best keeps less."),
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -298,15 +374,22 @@ def evaluate(
     raise typer.Exit(code)
 
 
-@app.command(epilog="Example: compacter doctor --model gpt-4o --memory sqlite:compacter.db")
+@app.command(
+    cls=Command, epilog="Example: compacter doctor --model gpt-4o --memory sqlite:compacter.db"
+)
 def doctor(
     model: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="A model to look up; may be repeated.")
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", show_default="none", help="A model to look up; may be repeated."
+        ),
     ] = None,
     memory: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="ADDRESS", help="sqlite:PATH or redis://HOST:PORT/DB; may be repeated."
+            metavar="ADDRESS",
+            show_default="none",
+            help="sqlite:PATH or redis://HOST:PORT/DB; may be repeated.",
         ),
     ] = None,
     as_json: AsJson = False,
@@ -317,7 +400,7 @@ def doctor(
     raise typer.Exit(run(model or [], memory or [], as_json=as_json))
 
 
-@app.command()
+@app.command(cls=Command)
 def serve() -> None:
     """Run a server that passes requests on, and compacts those that are too long."""
     # Only for the list of commands: ``main`` starts the server, without typer.

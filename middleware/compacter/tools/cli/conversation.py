@@ -1,8 +1,8 @@
 """Commands on one conversation of a file: ``compacter plan``, ``compact`` and ``search``.
 
-``plan`` shows what a compaction would fold, as a table by role, and as bars before and after;
-``compact`` folds it and writes it in the format it was read in; ``search`` prints the passages that
-match a question.
+``plan`` shows what a compaction would replace, as a table by role, and as bars before and after;
+``compact`` compacts it and writes it in the format it was read in; ``search`` prints the passages
+that match a question.
 """
 
 from __future__ import annotations
@@ -178,14 +178,15 @@ def _show(console: Console, file: Transcript, made: CompactionPlan, window: int 
     if window is not None:
         fits = tokens(whole) <= window
         words = (
-            "fits: nothing would be folded yet. The first fold would be:"
+            "fits: nothing would be compacted yet. The first compaction would be:"
             if fits
             else "does not fit."
         )
         console.print(f"A window of {window:,} tokens: the conversation {words}")
     if not made.folded:
         console.print(
-            "Nothing can be folded: the system prompt, pins and the last user message always stay."
+            "Nothing can be compacted: the system prompt, pins and the last user message always "
+            "stay."
         )
         return
     cells = [
@@ -198,13 +199,13 @@ def _show(console: Console, file: Transcript, made: CompactionPlan, window: int 
         ]
         for name, row in rows(made).items()
     ]
-    print_table(console, ("role", "messages", "characters", "folded", "kept"), cells)
+    print_table(console, ("role", "messages", "characters", "compacted", "kept"), cells)
     console.print(_bars(made, window, max(10, min(60, console.width - 19))))
     last = max(made.folded)
     console.print(
-        f"Folded: {plural(len(made.folded), 'message')} up to number {last + 1} (index "
+        f"Compacted: {plural(len(made.folded), 'message')} up to number {last + 1} (index "
         f"{last}), {made.head_size:,} "
-        f"characters ({made.ratio:.0%} of what may be folded). Kept verbatim: "
+        f"characters ({made.ratio:.0%} of what may be compacted). Kept verbatim: "
         f"{made.tail_size:,}, and a summary."
     )
 
@@ -224,7 +225,7 @@ def _bars(made: CompactionPlan, window: int | None, width: int) -> str:
     if limit:
         edge = round(width * limit / scale)
         lines.append(f"window  {' ' * max(0, edge - 1)}▲")
-    return "\n".join([*lines, "        [magenta]▒[/] folded  [green]█[/] kept"])
+    return "\n".join([*lines, "        [magenta]▒[/] compacted  [green]█[/] kept"])
 
 
 # -- compact ---------------------------------------------------------------------------------------
@@ -305,7 +306,8 @@ def _print_outcome(
     event = result.event
     if event is None:
         console.print(
-            f"{file.name}: nothing was folded; the conversation was written unchanged", markup=False
+            f"{file.name}: nothing was compacted; the conversation was written unchanged",
+            markup=False,
         )
         return
     words = (
@@ -325,7 +327,7 @@ def _print_outcome(
     if not result.fits and budget is not None:
         words = (
             f"{event.compacted_data_size:,} characters exceed the budget of {budget:,}: the "
-            f"rest cannot be folded"
+            f"rest cannot be compacted"
         )
         console.print(words, style="yellow")
 

@@ -239,7 +239,7 @@ def _show(console: Console, scores: Sequence[Score], traces: Sequence[Trace]) ->
         "size": lambda score: _share(score.size),
         "refusals": lambda score: f"{score.refusals:,}",
         "lost": lambda score: f"{score.lost:,}",
-        "folds": lambda score: f"{score.folds:,}",
+        "compactions": lambda score: f"{score.folds:,}",
         "tokens": lambda score: f"{score.tokens:,}",
         "USD": lambda score: "–" if score.cost is None else f"{score.cost:.4f}",
     }
@@ -289,5 +289,5 @@ def _as_code(score: Score) -> str:
         case _:
             options.append('summarizer="extractive"')
     if setting.prompt_name:
-        options.append(f"summary_prompt=...  # {setting.prompt_name}")
+        options.append(f"strategy=Summarize(prompt=...)  # {setting.prompt_name}")
     return f"Compacter({', '.join(options)})"

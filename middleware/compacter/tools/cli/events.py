@@ -164,15 +164,15 @@ def line(record: Record) -> str:
 
 
 def picture(found: Sequence[Story], window: int | None, width: int) -> RenderableType:
-    """Return the newest conversations, each with the sizes of its last request and of all folds,
-    and the totals.
+    """Return the newest conversations, each with the sizes of its last request and of all
+    compactions, and the totals.
     """
     newest = sorted(found, key=lambda story: story.end or 0)[-_MOST:]
     panels = [_panel(story, window, max(10, min(60, width - 42))) for story in newest]
     folds = [fold for story in found for fold in story.folds]
     cost = sum(fold.cost or 0 for fold in folds)
     totals = (
-        f"{plural(len(found), 'conversation')}, {plural(len(folds), 'fold')}, "
+        f"{plural(len(found), 'conversation')}, {plural(len(folds), 'compaction')}, "
         f"{sum(fold.saved for fold in folds):,} tokens taken out, "
         f"{sum(story.summarizer_tokens for story in found):,} summarizer tokens, {cost:.4f} USD, "
         f"{plural(sum(story.failures for story in found), 'failure')}"
@@ -193,7 +193,7 @@ def _panel(story: Story, window: int | None, width: int) -> Panel:
         rows += [drawn.append(f"{last.after:,} of {limit:,} tokens"), _saw(story, limit, width)]
         rows.append(
             Text(
-                (f"folds  {len(story.folds):,}, the last by {last.record.text('strategy')}"),
+                (f"compactions: {len(story.folds):,}, the last by {last.record.text('strategy')}"),
                 "dim",
             )
         )

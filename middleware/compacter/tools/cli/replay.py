@@ -145,7 +145,7 @@ class Cut:
     """Number of messages that the call had."""
     needles: tuple[str, ...] = field(repr=False)
     """Identifiers, paths and numbers that the assistant used later and that occur in messages that
-    may be folded."""
+    may be compacted."""
     rules: tuple[str, ...] = field(repr=False)
     """Lasting instructions of the user so far, as compacter recognises them."""
 

@@ -1,7 +1,8 @@
-"""Sawtooth chart of a conversation as SVG: the size of its requests before and after each fold.
+"""Sawtooth chart of a conversation as SVG: the size of its requests before and after each
+compaction.
 
 The SVG stretches with the page, so it contains no text: labels are HTML beside it, readable on any
-screen. Sizes are known only at folds; between two of them the line is straight.
+screen. Sizes are known only at compactions; between two of them the line is straight.
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ from compacter.tools.report.figures import Fold, Story, plural
 WIDTH = 1000
 HEIGHT = 240
 _MOST_TEETH = 250
-"""Largest number of teeth that can be distinguished. If there are more folds, each tooth shows
-several of them."""
+"""Largest number of teeth that can be distinguished. If there are more compactions, each tooth
+shows several of them."""
 
 
 def sawtooth(story: Story, key: str) -> str:
-    """Return a figure with the chart of one conversation; empty if it has no folds.
+    """Return a figure with the chart of one conversation; empty if it has no compactions.
 
     Args:
         story: The conversation.
@@ -96,7 +97,7 @@ def _window_key(story: Story) -> str:
 
 
 def share_bar(fold: Fold) -> str:
-    """Return a bar with the shares of a fold: kept, summary, and taken out."""
+    """Return a bar with the shares of a compaction: kept, summary, and taken out."""
     whole = max(1, fold.before)
     summary = fold.summary or 0
     kept = max(0.0, min(100.0, 100 * (fold.after - summary) / whole))
@@ -112,7 +113,9 @@ def share_bar(fold: Fold) -> str:
 
 
 def _thin_out(folds: list[Fold]) -> list[tuple[int, int]]:
-    """Return the sizes before and after each fold, combined to at most ``_MOST_TEETH`` pairs."""
+    """Return the sizes before and after each compaction, combined to at most ``_MOST_TEETH``
+    pairs.
+    """
     each = -(-len(folds) // _MOST_TEETH) or 1
     groups = (folds[start : start + each] for start in range(0, len(folds), each))
     return [

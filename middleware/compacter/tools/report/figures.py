@@ -123,7 +123,7 @@ def short_key(key: str) -> str:
 
 
 def plural(count: int, what: str) -> str:
-    """Return a number and its noun, such as "1 fold"."""
+    """Return a number and its noun, such as "1 compaction"."""
     return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
@@ -201,7 +201,7 @@ class Story:
 
     @property
     def saved(self) -> int:
-        """Tokens that folds took out, each counted once."""
+        """Tokens that compactions took out, each counted once."""
         return sum(fold.saved for fold in self.folds)
 
     @property
@@ -260,7 +260,7 @@ def _add_up(story: Story, price: Callable[[str | None], Prices]) -> None:
     story.window_stated = bool(stated)
     story.window = stated[-1] if stated else models.window(story.model or None)
     quoted = 0
-    # Backwards, as the quotes in requests that follow a fold belong to it.
+    # Backwards, as the quotes in requests that follow a compaction belong to it.
     for record in reversed(story.records):
         if record.kind == "PassagesRecalled":
             quoted = max(quoted, record.count("tokens"))
@@ -300,7 +300,7 @@ def _fold(record: Record, quoted: int, price: Prices) -> Fold:
 
 
 def _pays_after(spent: float, before: int, after: int, price: Prices) -> int | None:
-    """Return the number of calls until a fold has saved what it cost; ``None``: never.
+    """Return the number of calls until a compaction has saved what it cost; ``None``: never.
 
     It costs the summarizer's tokens, and once the difference between the full and the cached price
     of the new request. Each later call saves the cached price of what was taken out.

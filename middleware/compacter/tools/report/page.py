@@ -56,7 +56,7 @@ _ABOUT_PAYING = (
 _OPEN = 3
 """Number of conversations that are open at first."""
 _SHOWN = 100
-"""Number of folds of one conversation that are shown at first, the newest ones."""
+"""Number of compactions of one conversation that are shown at first, the newest ones."""
 
 
 def page(
@@ -354,7 +354,7 @@ def _way(record: Record) -> str:
 
 
 def _fold_cells(fold: Fold) -> dict[str, str]:
-    """Return the numbers of a fold by the headings of their columns."""
+    """Return the numbers of a compaction by the headings of their columns."""
     record = fold.record
     return {
         "Before": f"{fold.before:,}",
