@@ -39,6 +39,7 @@ class Embedded(Protocol):
 
     def near(self, index: Index, questions: Sequence[str]) -> Mapping[str, Mapping[int, float]]:
         """Return how close the passages of an index are to sentences."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
