@@ -10,8 +10,8 @@ import pytest
 from tests.conversations import Chat, talk
 
 from compacter import Compacter, CompactionEvent, History
+from compacter.call.reader import Reader
 from compacter.call.sizes import expected_tokens
-from compacter.call.wrap import WrappedFunction
 from compacter.compaction.plan import Calibration
 from compacter.events import SilentTruncation
 from compacter.messages.openai import OpenAIFormat
@@ -44,7 +44,7 @@ def test_a_cut_prompt_is_told_without_a_trigger_and_the_reply_is_handed_out() ->
 def test_a_hook_does_not_have_each_quiet_call_read(
     monkeypatch: pytest.MonkeyPatch, tokens: int | None
 ) -> None:
-    monkeypatch.setattr(WrappedFunction, "read", never)
+    monkeypatch.setattr(Reader, "read", never)
     usage = {"usage": {"prompt_tokens": tokens}} if tokens else {}
     compacter, events = listening()
     reply = {"choices": [], **usage}
