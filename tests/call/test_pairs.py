@@ -27,7 +27,7 @@ def pairs() -> list[tuple[type, str]]:
     return [
         (kind, name)
         for kind in classes
-        for name in vars(kind)
+        for name in dir(kind)
         if not name.startswith("_") and inspect.iscoroutinefunction(getattr(kind, f"a{name}", None))
     ]
 

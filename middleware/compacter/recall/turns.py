@@ -41,6 +41,7 @@ class Embedded(Protocol):
 
     def near(self, index: Index, questions: Sequence[str]) -> Mapping[str, Mapping[int, float]]:
         """Return how close the passages of an index are to sentences."""
+        ...
 
     def add(self, texts: Sequence[str]) -> Future[None] | None:
         """Begin to embed passages in the background."""
