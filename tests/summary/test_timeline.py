@@ -165,6 +165,22 @@ def test_results_are_told_under_the_tool_that_was_called() -> None:
     ]
 
 
+def test_results_in_another_order_are_told_under_their_own_calls() -> None:
+    names = ("Edit", "Bash")
+    parts = [Part("assistant", "call", "{}", name, call_id=name) for name in names]
+    parts += [
+        Part("tool", "result", f"--- {name.upper()} of 40 passed", call_id=name)
+        for name in reversed(names)
+    ]
+    parts.append(Part("tool", "result", "and 3 were skipped", call_id="Edit"))
+
+    assert timeline(parts, 500).splitlines()[1:] == [
+        "Tool Bash: --- BASH of 40 passed",
+        "Tool Edit: --- EDIT of 40 passed",
+        "Tool Edit: and 3 were skipped",
+    ]
+
+
 def test_of_a_record_the_values_that_tell_something_are_told() -> None:
     record = {
         "user": {"id": "ann_lee_4411", "active": True, "level": 2},

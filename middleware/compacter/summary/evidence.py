@@ -16,6 +16,7 @@ from compacter.text.find import Finder
 from compacter.text.sentences import sentences
 from compacter.text.speech import named
 from compacter.text.words import Run, clip, reader, runs, stems, words
+from compacter.text.wrapped import unwrap
 
 Sections = Mapping[str, tuple[str, ...]]
 """Items of a summary by section."""
@@ -152,7 +153,9 @@ class Evidence:
         people = [
             one for one in entries if one.kind == "text" and one.role in ("user", "assistant")
         ]
-        self._said = [(one.role, sentence) for one in people for sentence in sentences(one.text)]
+        self._said = [
+            (one.role, sentence) for one in people for sentence in sentences(unwrap(one.text))
+        ]
         # For each word of the items, the numbers of the newest of these sentences that contain it,
         # and how many do. Read when a sentence about an item is first wanted.
         self._bearing: dict[str, deque[int]] = {}

@@ -13,7 +13,7 @@ from __future__ import annotations
 import heapq
 import math
 import re
-from collections import Counter, defaultdict, deque
+from collections import Counter, defaultdict
 from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import chain, pairwise
@@ -295,10 +295,9 @@ def _needs(pool: _Pool) -> Iterator[tuple[int, int]]:
     """Yield each sentence that needs an earlier one to be understood, with that one.
 
     These are a short answer of the user and its question, and a line of a tool's result and the
-    path in its call. Results are in the order of the calls.
+    path in its call.
     """
-    asked: deque[int] = deque()
-    before = call = -1
+    paths: dict[int, int] = {}
     for place, one in enumerate(pool.sentences):
         last = pool.sentences[place - 1]
         if one.speaker == "User" and one.size <= _ANSWER:
@@ -309,14 +308,10 @@ def _needs(pool: _Pool) -> Iterator[tuple[int, int]]:
                 and place
             ):
                 yield place, place - 1
-        elif one.speaker.startswith("Tool ") and one.part >= 0:
-            if one.part != before and not one.output:
-                asked.append(place)
-            elif one.part != before:
-                call = asked.popleft() if asked else -1
-            before = one.part
-            if one.output and call >= 0 and _PATH.fullmatch(pool.sentences[call].text):
-                yield place, call
+        elif one.call in paths:
+            yield place, paths[one.call]
+        elif one.part >= 0 and one.part != last.part and _PATH.fullmatch(one.text):
+            paths[one.part] = place
 
 
 def _later(pool: _Pool) -> dict[int, int]:
