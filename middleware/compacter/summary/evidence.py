@@ -16,7 +16,6 @@ from compacter.text.find import Finder
 from compacter.text.sentences import sentences
 from compacter.text.speech import named
 from compacter.text.words import Run, clip, reader, runs, stems, words
-from compacter.text.wrapped import unwrap
 
 Sections = Mapping[str, tuple[str, ...]]
 """Items of a summary by section."""
@@ -153,9 +152,7 @@ class Evidence:
         people = [
             one for one in entries if one.kind == "text" and one.role in ("user", "assistant")
         ]
-        self._said = [
-            (one.role, sentence) for one in people for sentence in sentences(unwrap(one.text))
-        ]
+        self._said = [(one.role, sentence) for one in people for sentence in sentences(one.text)]
         # For each word of the items, the numbers of the newest of these sentences that contain it,
         # and how many do. Read when a sentence about an item is first wanted.
         self._bearing: dict[str, deque[int]] = {}
