@@ -33,7 +33,7 @@ from compacter.summary import (
     write,
 )
 from compacter.summary.head import Head
-from compacter.text import find, own, sentences, shorten, speech, values, words
+from compacter.text import find, own, sentences, shorten, speech, values, words, wrapped
 
 SHAPES: dict[str, Callable[[int], str]] = {
     "one sentence": lambda i: "Never restart the production server. ",
@@ -178,9 +178,12 @@ WORK: dict[str, Callable[[str], object]] = {
     "text.sentences.is_prose": sentences.is_prose,
     "text.sentences.is_typed_prose": sentences.is_typed_prose,
     "text.sentences.has_code": sentences.has_code,
+    "text.speech.calls": lambda text: speech.calls(talk(text)),
     "text.speech.named": lambda text: speech.named(talk(text)),
     "text.speech.read": use_read,
     "text.speech.quote": use_read,
+    "text.wrapped.unwrap": wrapped.unwrap,
+    "text.wrapped.split_each": lambda text: wrapped.split_each([text]),
     "text.values.parse": values.parse,
     "text.values.values": use_values,
     "text.own.separate": lambda text: own.separate(text, ("<", ">")),

@@ -167,6 +167,47 @@ def test_a_label_before_what_the_user_says_hides_no_rule(label: str) -> None:
     assert len(rules.lines(talk)) == 6
 
 
+@pytest.mark.parametrize(
+    "label",
+    [
+        "Ann: ",
+        "**Ann:** ",
+        "[Ann]: ",
+        "<ann> ",
+        "Ann Lee (10:42): ",
+        "[10:42] Ann: ",
+        "Dr. Ann Lee: ",
+        "@bot ",
+        "Ann (she/her): ",
+        "[2026-05-03 10:42] Ann: ",
+    ],
+)
+def test_a_speaker_before_the_sentence_hides_no_rule(label: str) -> None:
+    rule = f"{label}Please always give prices in euros."
+    assert rules.lines(user(rule)) == [f"Rule: {rule}"]
+
+
+@pytest.mark.parametrize(
+    ("by", "rule"),
+    [
+        ("Assistant", "Never close gate 7."),
+        ("Tom", "Please always give prices in euros."),
+        ("Tom", "From now on, use the short form."),
+        ("Tom", "Always answer in one sentence."),
+    ],
+)
+def test_a_log_in_which_both_sides_have_a_name_has_rules(by: str, rule: str) -> None:
+    talk = [
+        part
+        for said in (rule, "What does the berth cost?", "And the crane?")
+        for part in (
+            Part("user", "text", f"Ann: {said}"),
+            Part("assistant", "text", f"{by}: It is in the list."),
+        )
+    ]
+    assert rules.lines(talk) == [f"Rule: Ann: {rule}"]
+
+
 def test_a_rule_said_again_stands_once_and_as_the_newest() -> None:
     said = user("Never use tabs.", "Always use the metric system.", "Never use tabs.")
     assert rules.lines(said) == ["Rule: Always use the metric system.", "Rule: Never use tabs."]

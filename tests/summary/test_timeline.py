@@ -165,6 +165,22 @@ def test_results_are_told_under_the_tool_that_was_called() -> None:
     ]
 
 
+def test_results_in_another_order_are_told_under_their_own_calls() -> None:
+    names = ("Edit", "Bash")
+    parts = [Part("assistant", "call", "{}", name, call_id=name) for name in names]
+    parts += [
+        Part("tool", "result", f"--- {name.upper()} of 40 passed", call_id=name)
+        for name in reversed(names)
+    ]
+    parts.append(Part("tool", "result", "and 3 were skipped", call_id="Edit"))
+
+    assert timeline(parts, 500).splitlines()[1:] == [
+        "Tool Bash: --- BASH of 40 passed",
+        "Tool Edit: --- EDIT of 40 passed",
+        "Tool Edit: and 3 were skipped",
+    ]
+
+
 def test_of_a_record_the_values_that_tell_something_are_told() -> None:
     record = {
         "user": {"id": "ann_lee_4411", "active": True, "level": 2},
@@ -275,6 +291,24 @@ def test_lines_of_a_file_come_with_its_own_name_also_after_an_earlier_summary(bu
     talk += [Part("tool", "result", "k_7 = q_8 + r_9", "read")]
     lines = timeline(talk, budget, "Artifacts:\nTool read: /srv/stock.py").splitlines()
     assert ("Tool read: k_7 = q_8 + r_9" in lines) <= (f"Tool read: {path}" in lines)
+
+
+def test_values_that_people_named_once_outlive_ten_folds_among_the_output_of_tools() -> None:
+    values = [f"AB{1_000 + 37 * number}" for number in range(20)]
+    text = ""
+    for day in range(10):
+        talk = [
+            user(f"The crate is {value}, by the way.") for value in values[2 * day : 2 * day + 2]
+        ]
+        talk.append(assistant("The crane waits for the tide. It lifts what the list says. " * 6))
+        for call in range(6):
+            path = f"/srv/berths/{day}/{call}/plan.py"
+            talk.append(Part("assistant", "call", json.dumps({"path": path}), "read"))
+            lines = [f"berth_{day}_{call}_{row} = tide({row * 7})" for row in range(12)]
+            talk.append(Part("tool", "result", "\n".join(lines), "read"))
+        text = timeline(talk, 1_200, text)
+
+    assert sum(value in text for value in values) == 20
 
 
 def test_a_short_answer_comes_with_its_question() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from importlib import import_module
 from typing import Any, ClassVar, Literal, TypeAlias
 
@@ -227,13 +228,20 @@ class MessageFormat:
 
     @staticmethod
     def _readable(parts: Iterable[Part]) -> list[Part]:
-        """Return those of all parts that ``parts`` returns."""
-        return [
-            part
-            for part in parts
-            if part.kind == "call"
-            or (part.text and part.kind != "reasoning" and part.text not in _FILLERS)
-        ]
+        """Return those of all parts that ``parts`` returns; each of a result has the result's id,
+        which stands in a part of its own.
+        """
+        read: list[Part] = []
+        call_id: str | None = None
+        for part in parts:
+            if part.kind == "result" and part.call_id is not None:
+                call_id = part.call_id
+            if part.kind == "call":
+                read.append(part)
+            elif part.text and part.kind != "reasoning" and part.text not in _FILLERS:
+                is_unnamed = part.kind == "result" and part.call_id is None
+                read.append(replace(part, call_id=call_id) if is_unnamed and call_id else part)
+        return read
 
     def all_parts(self, message: Message, index: int) -> Sequence[Part]:
         """Return all parts of a message, reasoning and empty results included."""

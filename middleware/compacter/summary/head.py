@@ -11,7 +11,8 @@ from compacter.messages.parts import Part
 from compacter.summary import files, rules, timeline
 from compacter.summary.message import Summary
 from compacter.text.own import PASTE, Marks, own_parts
-from compacter.text.sentences import sentences, sentences_of_each, split
+from compacter.text.sentences import sentences, sentences_of_each
+from compacter.text.wrapped import split_each
 
 _RULE_SHARE = 3
 """Rules take at most this part of a summary: they are few, and the rest must tell the story."""
@@ -97,7 +98,7 @@ class Head:
         worked_on = files.lines(self.parts, int(size * _FILES_SHARE), earlier)
         chapter = "\n".join([files.HEADING, *worked_on]) if worked_on else ""
         left = size - len(chapter) - (2 if chapter else 0)
-        in_view = set(split("\n".join(texts)))
+        in_view = split_each(texts)
         told = timeline.timeline(self.own, left, before, in_view, beside=worked_on)
         return "\n\n".join(filter(None, [told, chapter]))
 

@@ -8,13 +8,28 @@ of the user.
 
 from __future__ import annotations
 
-import re
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cache
 
 from compacter.messages.parts import Part
 from compacter.summary.message import LATER, RULE, rule_lines
+from compacter.summary.rule_words import (
+    ADDRESSED,
+    ASSISTANTS,
+    AT_HAND,
+    FOR_GOOD,
+    LASTS,
+    MARK,
+    NO_PROSE,
+    ORDERS,
+    PERSONS,
+    REPORTED,
+    SIGNED,
+    TAKES_BACK,
+    TELLS,
+    WISHES,
+)
 from compacter.text.speech import TYPED, Sentence, read
 from compacter.text.words import UNSPACED, stems_of_words, words
 
@@ -30,251 +45,6 @@ _MOST_CHANGES = 60
 """Most rules with which a later statement is compared, and most later statements kept: the newest.
 """
 
-_LANGUAGES = (
-    "english|german|french|spanish|italian|portuguese|dutch|russian|polish|turkish|arabic|hindi|chinese|mandarin|"
-    "japanese|korean|swedish|danish|norwegian|finnish|greek|czech|ukrainian"
-)
-_VERBS = (
-    "use|run|re-?run|try|make|issue|write|explain|ask|tell|check|add|keep|stop|include|say|reply|answer|respond|let|call|"
-    "wait|prefer|avoid|do|don't|never|give|put|open|create|capture|report|return|describe|start|skip|ignore|treat|conduct|"
-    "drop|omit|ensure|insert|minimi[sz]e|reuse|mention|confirm|show|warn|quote|cite|format|round|convert"
-)
-
-
-def _any(*words: str, unspaced: str) -> re.Pattern[str]:
-    """Return a pattern of whole words, and of ``unspaced`` words at any place in a script without
-    spaces.
-    """
-    return re.compile(rf"\b(?:{'|'.join(words)})\b|(?=[^\0-\x7f])(?:{unspaced})")
-
-
-# All patterns are for lower case. Beginnings of orders; words before them are matched once.
-_ORDERS = re.compile(
-    r"[^\w<]{0,8}(?:(?:please|also|and|but|so|then|remember|important|note|rule|ok|"
-    r"okay|in particular|just|btw|oh)\b"
-    r"[,:.!]?\s*){0,3}(?:"
-    # Never restart the database. Do not touch the archive. (Never mind; don't worry.)
-    r"(?:never(?! (?:mind|again|saw|seen|been|had|knew|thought))|always(?! (?:happy|"
-    r"glad|nice|fun|on))|"
-    r"under no circumstances|at no point|refrain from)\b|"
-    r"(?:do not|don't)(?! (?:worry|forget|give up|feel|stress|be (?:shy|afraid|"
-    r"sorry)|sweat|cry|panic|get me))\b"
-    r"(?![^.,\n]{0,80}\byet(?:,|\W{0,3}$))|"
-    # From now on, ... Whatever happens, ...
-    r"(?:from (?:now|here|today|this (?:point|moment|day)) on|going forward|"
-    r"in (?:the )?future|for the rest of|"
-    r"whatever (?:happens|you do))\b|"
-    r"(?:avoid|prefer|stick (?:to|with)|no matter what|remember to|be (?:brief|"
-    r"concise|polite|honest)|"
-    r"try to (?:avoid|minimi[sz]e|keep|limit))\b|"
-    # Make sure that all numbers have units.
-    r"(?:make|be) sure (?:to|that|all|every|no|not|any|we|you)\b(?! (?:take|get|rest|sleep|enjoy))|"
-    # Only use the staging database. Instead, use the script.
-    r"only (?:use|write|answer|reply|commit|touch|change|edit|run|add|show|do|make|"
-    r"work|return|ask|call|read|send)\b|"
-    r"instead,? (?:try to )?(?:use|try|call|write|run|create)\b|"
-    r"keep (?:all|every|your|in mind|my|replies|answers|responses|messages|old|everything)\b|"
-    # You must ask first. You can only send one mail.
-    r"you (?:must(?! be (?:kidding|joking|tired|right|proud|so)\b)|"
-    r"may not|should (?:always|never|not)|shouldn't|(?:may|can) only|are not allowed)\b|"
-    # We never deploy on a Friday. We also don't test other people's code.
-    r"we (?:also )?(?:(?:always|never|only)(?! (?:had|got|was|were|did|went|saw|"
-    r"heard|knew|made|came|took|"
-    r"met|said|told|found|\w+ed)\b)|"
-    r"must|should (?:always|never)|"
-    r"(?:don't|do not) (?:use|test|allow|commit|ship))\b|"
-    # Check each invoice twice. Answer only when you are sure.
-    r"(?!(?:love|enjoy|like|almost|not|in|on|at|of|for|with|from|by|after|"
-    r"during)\b)[a-z]+ (?:every|each) \w"
-    r"(?![^.\n]{0,100}\b(?:this|below|today|now)\b)|"
-    r"(?:use|include|keep|limit|ask|check|treat|ignore|discard|write|run|work|add|"
-    r"return|report|stop|mention)\b"
-    r"[^.\n]{0,100}\b(?:only|unless|whenever|when (?:applicable|possible|needed|"
-    r"in doubt|the|an?|you)|"
-    r"where applicable)\b|"
-    # If a test fails, tell me. Before every release, run the linter. (If yes, do it.)
-    r"(?:if|when|whenever|(?:every|each) time|(?:before|after) (?:you|every|each|any)|"
-    r"for (?:all|every|each|any|test)|in (?:all|every))\b"
-    r"(?! (?:yes|no|not|that|this|it|possible|so|needed|you (?:have|want|wish|need|"
-    r"like|would like|prefer|are|see|"
-    r"get))\b)"
-    r"[^,\n]{3,140}, (?:please |always |first |then |just |simply |you (?:must|"
-    r"should) |do not |try to |make sure )?"
-    rf"(?:{_VERBS})\b|"
-    # Reply in German. Give all amounts in euros. Keep every answer short. No emojis.
-    r"(?:reply|answer|respond|write|speak|talk|communicate|format|give|show|express|"
-    r"phrase|keep|name|spell|round|"
-    r"cite|use)\b"
-    rf"[^.\n]{{0,80}}(?:\bin (?:(?:plain|simple|british|american) )?(?:{_LANGUAGES}|"
-    rf"utc|metric|celsius|"
-    rf"euros?|dollars|"
-    r"bullet points|lower ?case|markdown|"
-    r"(?:plain|simple) (?:text|words|terms|language))\b|\b(?:every|each|"
-    r"all) (?:your )?(?:answers?|repl\w+|"
-    r"messages?|prices?|amounts?|dates?|times)\b|"
-    r"\b(?:short|brief|concise|formal|informal|polite)\b|\buntil i (?:say|tell|ask)\b)|"
-    r"use [^.,\n]{0,30}\b(?:spelling|units|notation|syntax)\b|"
-    r"no (?:emojis?|markdown|jargon|bullet points|small talk|apologies|"
-    r"abbreviations|unit tests|new dependencies)\b|"
-    # Replies should be short. (That should be fine.)
-    r"(?!(?:i|you|we|it|that|this|these|he|she|they|there|what|how|who|why|where|"
-    r"everything|nobody|but|and|so|if|"
-    r"when)\b)[a-z][^.,;:()\n]{2,50}(?<! it)(?<! that)(?<! this) should (?:always |"
-    r"never |not |only )?"
-    r"(?:be(?! (?:\w+ing|here|there|back|ready|done|fine|ok|okay)\b)|"
-    r"have(?! \w+(?:ed|en|ne)\b)|use|show|start|"
-    r"end|support|fit|stay)\b|"
-    # Ne modifie jamais ce fichier. No borres nada.
-    r"(?:por favor,? |s'il te plaît,? )?(?:ne |n'|no (?:me llames|uses|hagas|digas|"
-    r"menciones|incluyas|"
-    r"sugieras|borres|toques|envíes|cambies|modifiques|escribas|"
-    r"compartas)\b|não (?:use|faça|apague|mude|altere|envie|mencione|partilhe|"
-    r"compartilhe|sugira)\b|"
-    r"не (?:предлагай|трогай|пиши|меняй|удаляй|используй|добавляй|упоминай|отправляй)(?:те)?\b))"
-)
-_WISHES = re.compile(
-    r"\b(?:"
-    # The folder must stay read-only. (That must have been fun.)
-    r"must(?:n't| not| never| always| only)?\b(?!'ve| have| feel| admit| say|"
-    r" be (?:so|very|really|great|nice|"
-    r"hard|tough|kidding|joking|tired|right|wrong|the|an?|it)\b)|"
-    r"(?:is|are) (?:strictly |absolutely )?(?:not allowed|forbidden|off[- ]limits|"
-    r"mandatory|prohibited|"
-    r"only (?:available|allowed))\b|"
-    r"you (?:cannot|can't) (?:use|run|change|edit|access|install|touch|modify|delete|open)\b|"
-    # Each report should have a date.
-    r"(?:whole|total|everything|nothing|nobody|each|every|"
-    r"all)\b[^.,;()\n]{0,60}\b(?:may|should|has to|have to|"
-    r"needs? (?:to|an?)|shall)\b(?! (?:work|be (?:fine|ok|okay|good|ready|done)|"
-    r"have (?:to|been))\b)|"
-    # I prefer short answers. I'd like you to call me Captain. I don't want any emojis.
-    r"i(?:'d| would)?(?: strongly| really| much|"
-    r" always)? (?:prefer(?! not to (?:say|share))|insist)\b|"
-    r"i(?:'d| would)? (?:only )?(?:want|like|need|expect) (?:you to (?:always|never|"
-    r"call|address|answer|reply|"
-    r"write|use|keep|ask|avoid|stop|include|stay|treat))\b|"
-    r"i (?:do not|don't|never) (?:want\b(?! (?:it|to (?:go|be|leave|lose|miss|wait|"
-    r"sound|talk|know|think)|"
-    r"you to (?:worry|think|feel))\b)|need\b(?! (?:it|that|this|to|help|more)\b))|"
-    r"i(?: would)? only (?:need|want)\b|"
-    r"users? prefers\b|i(?:'d| would) (?:also )?like to (?:use|pay)\b|"
-    r"call me (?!when|back|if|at|on|later|tomorrow|today|about|crazy|old)|"
-    r"(?:address|refer to) me (?:as|by)\b|"
-    # ... without asking me. Tell me before you buy anything.
-    r"without (?:my (?:ok|okay|approval|permission|consent)|asking (?:me|first))\b|(?:ask|tell|"
-    r"check with) me (?:first|before)\b|(?:unless|until) i (?:say|tell you|ask)\b|"
-    # The budget is $400 in total.
-    r"(?:budget|limit|cap|ceiling)\b(?: \w+){0,2} (?:is|of|at) (?:at most )?[$€£¥]?\d|"
-    # At most 2,350 euros. Below 120 words.
-    r"(?:at most|no more than|not (?:cost |take )?more than|not exceed|"
-    r"no later than|(?<!went )(?<!rose )up to|"
-    r"(?:stay|remain|be|keep[^.\n]{0,40}|answers?|replies)(?: \w+)? (?:below|under|"
-    r"within|above))\s+(?:[$€£¥]\s?)?\d)"
-)
-
-_PERSONS = re.compile(r"\b(?:i|me|my|you|your|users?|please)\b")
-"""Persons whom an impersonal statement ("Dogs are not allowed in the park.") does not mention."""
-
-# Other languages.
-_LASTS = _any(
-    r"ab (?:jetzt|sofort)|von nun an|künftig|in zukunft|auf keinen fall|keinesfalls|"
-    r"unter keinen umständen|ich bevorzuge",
-    (
-        r"bitte (?:\w+ )?(?:nie|niemals|immer|kein\w*|nicht|nur)|(?:duze|sieze|"
-        r"nenne?) mich|ich möchte,? dass (?:du|sie)"
-    ),
-    (
-        r"(?:du|sie) (?:darfst|dürfen|sollst|sollen|musst|müssen)(?: \w+){0,3} (?:nicht|"
-        r"nie|niemals|kein\w*|immer|nur)"
-    ),
-    (
-        r"désormais|dorénavant|à partir de maintenant|en aucun cas|sous aucun prétexte|"
-        r"il ne faut (?:pas|jamais)"
-    ),
-    r"(?:tu|vous) (?:ne )?(?:dois|devez)|appelle(?:z)?-moi|(?:tutoie|vouvoie)(?:z)?-moi|je préfère|"
-    r"sans mon accord",
-    (
-        r"a partir de ahora|de ahora en adelante|en ningún caso|llám[ae]me|tutéame|"
-        r"prefiero|sin mi permiso"
-    ),
-    r"a partir de agora|de agora em diante|em hipótese alguma|chame-me|prefiro|"
-    r"d'ora in poi|in nessun caso|"
-    r"chiamami|preferisco",
-    (
-        r"с этого момента|ни в коем случае|называй меня|отныне|нельзя|запрещено|"
-        r"od teraz|pod żadnym pozorem|nie wolno"
-    ),
-    # "Nie" is also the Polish "not", "mai" also the German and the French "May".
-    (
-        r"niemals|(?<=\w )nie(?![^.\n]{0,200}[ąćęłńóśźż])|immer|stets|ausschließlich|"
-        r"höchstens|jamais|toujours|uniquement"
-    ),
-    (
-        r"nunca|jamás|siempre|únicamente|sempre|non [^.\n]{0,40}\bmai|mai più|никогда|"
-        r"всегда|только|обязательно"
-    ),
-    r"nigdy|zawsze|wyłącznie|nooit|altijd|aldrig|alltid|asla|daima",
-    r"(?:antworte|schreibe?|sprich|réponds|répondez|écris|parle|responde|escribe|"
-    r"habla|rispondi|scrivi|responda|"
-    r"отвечай|пиши)\b[^.\n]{0,40}\b(?:auf|en|in|em|на|по)",
-    unspaced=r"绝不|绝对不|永远不|不要(?!紧)|不得|不许|不准|禁止|切勿|请勿|务必|必须|一定要|"
-    r"始终|只能用|只用|不超过|今后|以后(?:都|请|不)|"
-    r"从现在(?:起|开始)|(?:请|都)用(?:中文|英文|英语|日语|德语|法语)|叫我|称呼我|"
-    r"每次都|絕不|不許|務必|必須|從現在(?:起|開始)|請勿|"
-    r"絶対に|決して|必ず|常に|今後は|これからは|(?:し|使わ|書か|送ら|変え)ないで|"
-    r"てはいけません|以内[でに]|と呼んで|日本語で(?:答|書|返)|"
-    r"절대|항상|반드시|하지 ?마|마세요|앞으로는|금지|يجب ألا|يجب أن|لا تستخدم|"
-    r"لا ترسل|لا تحذف|دائما|أبدا",
-)
-_REPORTED = re.compile(
-    r"^(?:my|the|his|her|their|our|he|she|they|it|\w+'s)\b[^,.]{0,30}\b(?:says?|"
-    r"said|told|wrote|claims?)\b|"
-    r",[\"'”]? (?:\w+ )?(?:said|says|wrote) |, i (?:think|guess|believe)\W{0,3}$"
-)
-"""Statements of other people, or of which the user is not sure."""
-_TELLS = re.compile(
-    r"^\W{0,4}(?:ich|wir|er|es|das|mein\w*|man|je|il|elle|on|nous|ça|c'|mon|ma|j'|"
-    r"yo|él|ella|mi|eu|ele|ela|meu|minha|"
-    r"io|lui|noi|я|мы|он|она|мой|моя|это|ja|ik|jag|jeg|hij|wij)\b|\b(?:avons|habe|"
-    r"haben|hatte|hemos)\b|"
-    r"\b(?:he|ha|han) \w+do\b|"
-    r"^(?:我(?!希望|要求|要你|想让你|需要你)|他|她|它|这|那|私|僕|俺|彼|これ|나는|저는|그는)"
-)
-
-# Lines that are not instructions, whatever words they have.
-_NO_PROSE = re.compile(
-    r"[+\s]{0,8}(?:#|assert |raise |//|/\*|--\s|>>>|\$ |\||<(?!/?(?:b|i|em|"
-    r"strong)>)|\[|\d{1,6}[:|→]|\(use )|"
-    r"\s{0,8}(?:\w{1,40}(?:error|exception|warning)|error|warning|fatal|failed|"
-    r"failure|usage|traceback|exception|"
-    r"hint|tip|caveat|info)\b\s?[:\[]"
-)
-_AT_HAND = re.compile(
-    r"^\W{0,4}(?:please |also |and |but |no,? )?(?:don't|do not|make sure|ensure|"
-    r"only|keep|avoid|use)\b[^\n]*?"
-    r"(?:\bthe\b|[a-z]_[a-z]|[a-z][A-Z]|[A-Z]_[A-Z]|\w\(|--\w|`)"
-)
-"""An order about the present code or text, typed informally: without a capital, and about a
-specific thing."""
-_MARK = re.compile(r"^(?:[-*•+>]\s{1,4}|\(?\d{1,3}[.)]\s{1,4}|[a-z]\)\s)")
-_SIGNED = re.compile(r"^(?:\([^()\n]{1,40}\) )?([^\W\d_][\w.'-]{0,24}(?: [\w.'-]{1,24})?): ")
-"""Beginning of a message in a conversation of people, or with a label: ``Ann: ``, ``Day 2: ``."""
-
-_TAKES_BACK = _any(
-    r"no longer|again|back to|forget|ignore (?:my|the|that|what)|instead|scrap|cancel|lift(?:ed)?|"
-    r"drop (?:the|that)|switch|you (?:may|can|are allowed)|(?:is|are) (?:fine|ok|"
-    r"okay|allowed|permitted|free)|"
-    r"doesn't matter|don't (?:have|need) to|changed my mind|never ?mind|from now on|"
-    r"as of now|now|moved|changed|"
-    r"raised|lowered|extended|any ?more",
-    r"nicht mehr|wieder|doch|vergiss|stattdessen|jetzt|darfst|egal|à nouveau|oublie|"
-    r"maintenant|peux|ya no|"
-    r"de nuevo|olvida|ahora|puedes|não precisa|agora|pode|non più|adesso|puoi|"
-    r"больше не|теперь|можно|już nie|teraz|"
-    r"możesz",
-    unspaced="不再|不用再|可以|取消|改成|改为|现在|忘掉|算了|もう|取り消|やめ|変更|かまいません|構いません|いいです|"
-    "이제|더 이상|취소|돼요|바꿔",
-)
 _EMPTY_WORDS = """
     always never again back into only don't can't can make sure keep want like need prefer use used
     using longer anymore instead now you all every each not are rule immer niemals bitte nicht mehr
@@ -292,21 +62,22 @@ def _tone(sentence: str) -> int | None:
     """Return 1 for a rule that is an order or speaks of persons, -1 for an impersonal one, ``None``
     for no rule.
     """
-    plain = _MARK.sub("", sentence.replace("’", "'").strip()).replace("**", "")
+    plain = MARK.sub("", sentence.replace("’", "'").strip()).replace("**", "")
+    plain = ADDRESSED.sub("", plain, count=1)
     letters = len(plain) + len(UNSPACED.findall(plain[:_SHORTEST]))
     if letters < _SHORTEST or len(plain) > _LONGEST:
         return None
     if plain.rstrip(" \"'*_)").endswith(("?", "？", "؟", ":", "：")):
         return None
-    if _NO_PROSE.match(plain.lower()) or _AT_HAND.match(plain):
+    if NO_PROSE.match(plain.lower()) or AT_HAND.match(plain):
         return None
-    low = _SIGNED.sub("", plain, count=1).lower()
-    if _REPORTED.search(low):
+    low = SIGNED.sub("", plain, count=1).lower()
+    if REPORTED.search(low):
         return None
-    if _ORDERS.match(low) or (_LASTS.search(low) and not _TELLS.search(low)):
+    if ORDERS.match(low) or (LASTS.search(low) and not TELLS.search(low)):
         return 1
-    if _WISHES.search(low):
-        return 1 if _PERSONS.search(low) else -1
+    if WISHES.search(low):
+        return 1 if PERSONS.search(low) else -1
     return None
 
 
@@ -314,7 +85,7 @@ def takes_back(sentence: str) -> bool:
     """Return whether ``sentence`` has a word with which people withdraw or change an earlier
     statement.
     """
-    return _TAKES_BACK.search(sentence.lower()) is not None
+    return TAKES_BACK.search(sentence.lower()) is not None
 
 
 def _about(text: str) -> set[str]:
@@ -383,13 +154,15 @@ def _rule_lines(
     told = [
         part for part in parts if part.role == "user" and part.kind == "text" and part.text.strip()
     ]
-    if _has_signatures(told) and _has_signatures(
-        part for part in parts if part.role == "assistant" and part.kind == "text"
-    ):
-        return  # If both sides sign their messages, it is a conversation of two people.
+    # If both sides sign their messages, it is a conversation of two people, who order one another
+    # about too.
+    answers = [part for part in parts if part.role == "assistant" and part.kind == "text"]
+    are_people = bool(_signature(told)) and _signature(answers) not in ("", *ASSISTANTS)
     sentences = list(read(told))
     tones = {
-        text: tone for text in {one.text for one in sentences if one.prose} if (tone := _tone(text))
+        text: tone
+        for text in {one.text for one in sentences if one.prose}
+        if (tone := _tone(text)) and (not are_people or _is_for_good(text))
     }
     if not (known or tones or quoted):
         return
@@ -425,15 +198,21 @@ def _rule_lines(
         topics.append(about)
 
 
-def _has_signatures(parts: Iterable[Part]) -> bool:
-    """Return whether most of the messages begin with one name; "Day 2: " and "Task: " are not
-    signatures.
+def _signature(parts: Iterable[Part]) -> str:
+    """Return the name with which most of the messages begin, in lower case, or an empty text;
+    "Day 2: " and "Task: " are no names.
     """
     names = Counter(
-        match[1] if (match := _SIGNED.match(part.text.lstrip())) else "" for part in parts
+        match[1].lower() if (match := SIGNED.match(part.text.lstrip())) else "" for part in parts
     )
     name, times = names.most_common(1)[0] if names else ("", 0)
-    return bool(name) and times >= _FEW // 2 and times * 2 > names.total()
+    return name if times >= _FEW // 2 and times * 2 > names.total() else ""
+
+
+def _is_for_good(sentence: str) -> bool:
+    """Return whether a rule is one that is asked of an assistant, not of a friend."""
+    plain = SIGNED.sub("", ADDRESSED.sub("", sentence, count=1), count=1).lower()
+    return FOR_GOOD.search(plain) is not None
 
 
 def _may_change(sentence: Sentence) -> bool:

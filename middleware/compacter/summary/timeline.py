@@ -13,7 +13,7 @@ from __future__ import annotations
 import heapq
 import math
 import re
-from collections import Counter, defaultdict, deque
+from collections import Counter, defaultdict
 from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import chain, pairwise
@@ -43,6 +43,10 @@ _VALUES = 0.15
 """Share of the room for statements of people with a value that nothing else holds, beside the
 output of tools, whose many names would take it. Of thirty such values in real runs, in a tenth of
 the size: .64 for .54; with a share of .3 fewer of the names that agents needed later were left."""
+_FEW_VALUES = 1_200
+_MOST_VALUES = 0.45
+"""Characters that such statements may take of a small summary, about thirty of them, and the
+largest share of its room: in a small window they were lost one by one, compaction by compaction."""
 _HANDLING = 12
 """Characters added to each cost, as a fragment ("Yes.", "Oh no!") is worth less than its size."""
 _OLDEST = 0.8
@@ -129,8 +133,15 @@ def timeline(
     for first, share in ((request, _FIRST), (changed, _CHANGES)):
         left -= _fill(pool, newest.intersection(first), int(budget * share), chosen, covered)
     valued = [place for place in story if pool.valued[place]]
+    spent = 0
     if any(one.speaker.startswith("Tool ") for one in pool.sentences):
-        left -= _fill(pool, valued, int(budget * _VALUES), chosen, covered)
+        spent = _fill(pool, valued, int(budget * _VALUES), chosen, covered)
+    # Where the room is small, more of those with a figure: names of code are found again.
+    if _VALUES * budget < _FEW_VALUES:
+        figured = [place for place in valued if _DIGITS.search(pool.sentences[place].text)]
+        more = int(min(_MOST_VALUES * budget, _FEW_VALUES)) - spent
+        spent += _fill(pool, figured, min(left - spent, more), chosen, covered)
+    left -= spent
     left -= _fill(pool, story, int(left * _STORY) if others else left, chosen, covered)
     if others:
         left -= len(ARTIFACTS) + 3
@@ -295,10 +306,9 @@ def _needs(pool: _Pool) -> Iterator[tuple[int, int]]:
     """Yield each sentence that needs an earlier one to be understood, with that one.
 
     These are a short answer of the user and its question, and a line of a tool's result and the
-    path in its call. Results are in the order of the calls.
+    path in its call.
     """
-    asked: deque[int] = deque()
-    before = call = -1
+    paths: dict[int, int] = {}
     for place, one in enumerate(pool.sentences):
         last = pool.sentences[place - 1]
         if one.speaker == "User" and one.size <= _ANSWER:
@@ -309,14 +319,10 @@ def _needs(pool: _Pool) -> Iterator[tuple[int, int]]:
                 and place
             ):
                 yield place, place - 1
-        elif one.speaker.startswith("Tool ") and one.part >= 0:
-            if one.part != before and not one.output:
-                asked.append(place)
-            elif one.part != before:
-                call = asked.popleft() if asked else -1
-            before = one.part
-            if one.output and call >= 0 and _PATH.fullmatch(pool.sentences[call].text):
-                yield place, call
+        elif one.call in paths:
+            yield place, paths[one.call]
+        elif one.part >= 0 and one.part != last.part and _PATH.fullmatch(one.text):
+            paths[one.part] = place
 
 
 def _later(pool: _Pool) -> dict[int, int]:

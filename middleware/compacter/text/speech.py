@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
@@ -21,6 +21,7 @@ from compacter.text.sentences import (
     split,
 )
 from compacter.text.values import parse, values
+from compacter.text.wrapped import unwrap
 
 ELLIPSIS = "…"
 """Mark of omitted text between two pieces of a line."""
@@ -62,21 +63,37 @@ class Sentence(NamedTuple):
     """Length of the whole text of its part, in characters."""
     keys: tuple[str, ...] = ()
     """Keys of the values of a record that need them to be understood."""
+    call: int = -1
+    """Number of the part with the call that it answers; -1 if there is none."""
 
 
-def named(parts: Iterable[Part]) -> list[tuple[str, Part]]:
-    """Return each part with its tool's name, which some formats omit in results. Results are in the
-    order of calls.
+def calls(parts: Sequence[Part]) -> list[int]:
+    """Return, for each result among ``parts``, the place of its call; -1 for every other part, and
+    for a result without a call.
+
+    Pairs have the same id; where a format has no ids, results are in the order of the calls. A
+    result of several parts has one call.
     """
-    pairs: list[tuple[str, Part]] = []
-    waiting: deque[str] = deque()
-    for part in parts:
-        name = part.name
+    waiting: dict[str | None, deque[int]] = defaultdict(deque)
+    answered: dict[str | None, int] = {}
+    found: list[int] = []
+    for place, part in enumerate(parts):
+        call = -1
         if part.kind == "call":
-            waiting.append(name)
-        elif part.kind == "result" and waiting:
-            first = waiting.popleft()
-            name = name or first
+            waiting[part.call_id].append(place)
+        elif part.kind == "result" and waiting[part.call_id]:
+            call = answered[part.call_id] = waiting[part.call_id].popleft()
+        elif part.kind == "result" and part.call_id is not None:
+            call = answered.get(part.call_id, -1)
+        found.append(call)
+    return found
+
+
+def named(parts: Sequence[Part]) -> list[tuple[str, Part]]:
+    """Return each part with its tool's name, which some formats omit in results."""
+    pairs: list[tuple[str, Part]] = []
+    for part, call in zip(parts, calls(parts), strict=True):
+        name = part.name or (parts[call].name if call >= 0 else "")
         pairs.append((_NAME.sub(" ", name).strip()[:_LONGEST_NAME], part))
     return pairs
 
@@ -84,13 +101,14 @@ def named(parts: Iterable[Part]) -> list[tuple[str, Part]]:
 def read(parts: Sequence[Part]) -> list[Sentence]:
     """Return the sentences of ``parts`` in order. Linear in the text."""
     sentences: list[Sentence] = []
+    answers = calls(parts)
     for number, (name, part) in enumerate(named(parts)):
         if part.kind in ("summary", "media") or part.role == "system":
             continue
         if part.kind == "text" and part.role in ("user", "assistant"):
             sentences += _read_talk(part, number)
         else:
-            sentences += _read_output(part, name, number)
+            sentences += _read_output(part, name, number, answers[number])
     return sentences
 
 
@@ -99,7 +117,7 @@ def _read_talk(part: Part, number: int) -> Iterator[Sentence]:
     size = len(part.text)
     speaker = part.role.capitalize()
     is_code = False
-    for line in lines(part.text):
+    for line in lines(unwrap(part.text)):
         if line.startswith(_FENCE):
             is_code = not is_code
             continue
@@ -119,13 +137,20 @@ def _is_bare(text: str) -> bool:
     return not LETTERS.search(text) and sum(map(str.isalnum, text)) <= LONG_NUMBER
 
 
-def _read_output(part: Part, name: str, number: int) -> Iterator[Sentence]:
+def _read_output(part: Part, name: str, number: int, call: int) -> Iterator[Sentence]:
     """Yield the lines of a call or a result; for JSON the values, joined within a record."""
     speaker = f"Tool {name or part.kind}"
     is_result = part.kind == "result"
     for text, keys in _output(part.text):
         yield Sentence(
-            text, speaker, number, prose=False, output=is_result, size=len(part.text), keys=keys
+            text,
+            speaker,
+            number,
+            prose=False,
+            output=is_result,
+            size=len(part.text),
+            keys=keys,
+            call=call,
         )
 
 
