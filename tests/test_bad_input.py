@@ -201,7 +201,7 @@ class TestWhatIsNoCall:
         self, target: Any
     ) -> None:
         with pytest.raises(
-            TypeError, match=r"^compacter cannot wrap .{1,110}clients\.md\)$"
+            TypeError, match=r"^compacter cannot wrap .{1,160}clients\.md\)$"
         ) as told:
             Compacter().wrap(target)
         assert ". " not in str(told.value)

@@ -34,7 +34,7 @@ PACKAGE = ROOT / "middleware" / "compacter"
 
 PURE_ROOMS = ("text", "messages", "compaction", "overflow", "summary", "recall")
 PURE_FILES = tuple(
-    f"call/{name}.py" for name in ("prepare", "recover", "request", "sizes", "smaller")
+    f"call/{name}.py" for name in ("prepare", "recover", "request", "sizes", "smaller", "quoted")
 )
 PURE_MODULES = ("effects", "errors", "events", "objects", "options", "redaction")
 """What the rooms may know of the front: they are data."""

@@ -13,7 +13,7 @@ import pytest
 from tests.dialects import DIALECTS, Dialect
 
 from compacter import Compacter, ConfigurationError, History
-from compacter.call.request import Request, advice, shortened, with_less_retrieved
+from compacter.call.request import Request, advice, shorten_message, with_less_retrieved
 from compacter.compaction.plan import Calibration
 from compacter.events import CompactionEvent, Event, MessageShortened
 from compacter.messages.format import FORMATS, get_format
@@ -173,14 +173,14 @@ class TestRetrievedText:
     def test_in_every_format(self, name: str) -> None:
         form = get_format(name)
         message = form.say("user", ASKED)
-        shorter = shortened(form, message, MARKS, 10_000)
+        shorter = shorten_message(form, message, MARKS, 10_000)
         assert form.size(message) - form.size(shorter) == pytest.approx(10_000, abs=200)
         assert "oldest?" in str(shorter)
 
     def test_what_stands_between_two_retrieved_texts_stays_even_if_one_is_empty(self) -> None:
         form = get_format("openai")
         asked = f"<a></aaaa>{PAGES}<a>{PAGES}</aaaa>"
-        shorter = shortened(form, form.say("user", asked), ("<a>", "</aaaa>"), 10_000)
+        shorter = shorten_message(form, form.say("user", asked), ("<a>", "</aaaa>"), 10_000)
         assert f"<a></aaaa>{PAGES}<a>" in str(form.plain_text(shorter))
         assert form.size(shorter) < len(asked)
 

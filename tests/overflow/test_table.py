@@ -15,7 +15,7 @@ from tests.overflow.test_messages import read
 from compacter.overflow import detect_text
 from compacter.overflow.detect import ROWS, Verdict, default_table, judge
 from compacter.overflow.signals import Signals, signals_of
-from compacter.overflow.table import Row, Table, compile_table
+from compacter.overflow.table import Row, Table, compiled
 from compacter.overflow.text import normalise, without_accents
 
 VETOES = {"output", "idiom", "other call", "other error", "other thing", "other unit", "handled"}
@@ -57,9 +57,7 @@ def test_the_sample_of_a_row_is_judged_rightly(row: Row) -> None:
 
 @rows
 def test_without_a_row_its_sample_is_misjudged(row: Row) -> None:
-    others = compile_table(
-        other for other in ROWS if other.meaning == row.meaning and other is not row
-    )
+    others = compiled(other for other in ROWS if other.meaning == row.meaning and other is not row)
     table = {**default_table(), row.meaning: re.compile(r"(?!)"), **others}
 
     found = verdict(row, table)

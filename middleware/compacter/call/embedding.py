@@ -31,6 +31,7 @@ _BATCH = 64
 """Texts in one call: providers take from 96 to 2,048."""
 _MOST_BYTES = 64_000_000
 """Size limit of the vectors that are kept: some 40,000 of 384 numbers."""
+# Conversations whose measures are kept: each is made again from vectors that are there.
 _MOST_INDEXES = 16
 
 

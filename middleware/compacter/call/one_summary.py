@@ -122,10 +122,10 @@ class OneSummary:
         if inspect.iscoroutinefunction(give_back):
             # Not a partial: Python 3.11 does not recognise a partial of a coroutine method as a
             # coroutine function.
-            async def awaited() -> None:
+            async def release_later() -> None:
                 await self.performer.safely("memory", give_back)
 
-            release = awaited
+            release = release_later
         with self._lock:
             if not self._closed:
                 self._held.append(partial(io.beside, release))

@@ -157,16 +157,18 @@ def with_less_retrieved(
     if now <= allowed or (target is None and 2 * now < read.size - saved):
         return None
     if how is None:
-        message = shortened(
+        message = shorten_message(
             read.format, request.shortened or read.messages[at], None, now - allowed
         )
     else:
-        message = shortened(read.format, read.messages[at], how, size - allowed)
+        message = shorten_message(read.format, read.messages[at], how, size - allowed)
     less = size - read.format.size(message)
     return replace(request, shortened=message, saved=less) if less > saved else None
 
 
-def shortened(form: MessageFormat, message: Message, how: Retrieved | None, excess: int) -> Message:
+def shorten_message(
+    form: MessageFormat, message: Message, how: Retrieved | None, excess: int
+) -> Message:
     """Return a copy of a user message, shorter by up to ``excess`` characters; itself if it cannot
     be shortened.
 

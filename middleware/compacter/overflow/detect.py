@@ -30,7 +30,7 @@ from compacter.overflow.signals import (
     siblings,
     signals_of,
 )
-from compacter.overflow.table import Row, Table, compile_table
+from compacter.overflow.table import Row, Table, compiled
 from compacter.overflow.text import Span, normalise, sentences, without_accents
 from compacter.overflow.vetoes import VETOES
 
@@ -121,7 +121,7 @@ def default_table() -> Table:
     """Return the patterns of ``ROWS``, compiled at the first error, as that takes a tenth of a
     second.
     """
-    return compile_table(ROWS)
+    return compiled(ROWS)
 
 
 def detect_token_limit(error: BaseException) -> TokenLimit | None:

@@ -37,7 +37,7 @@ class Row(NamedTuple):
         return self.name.partition(":")[0]
 
 
-def compile_table(table: Iterable[Row]) -> dict[str, re.Pattern[str]]:
+def compiled(table: Iterable[Row]) -> dict[str, re.Pattern[str]]:
     """Return one compiled pattern for each meaning."""
     patterns: dict[str, list[str]] = {}
     for row in table:
