@@ -250,11 +250,12 @@ def watched() -> list[dict[str, float]]:
     rows = []
     for length in LENGTHS:
         row = {"messages": float(length)}
-        for name, messages, options in (
+        looks: tuple[tuple[str, list[Any], dict[str, Any]], ...] = (
             ("on_event", conversation(length), {"on_event": lambda _: None}),
             ("on_event_agent", agent(length), {"on_event": lambda _: None}),
             ("trigger_tokens", conversation(length), {"trigger_tokens": 10**9}),
-        ):
+        )
+        for name, messages, options in looks:
             tokens = len(json.dumps(messages)) // 5
             usage = {"prompt_tokens": tokens, "completion_tokens": 1}
             reply = partial(answer, {**REPLY, "usage": usage})

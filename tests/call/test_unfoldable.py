@@ -187,7 +187,9 @@ class TestRetrievedText:
     def test_many_marks_take_linear_time(self) -> None:
         form = get_format("openai")
         hostile = "<context>" * 200_000
-        assert shortened(form, form.say("user", hostile), MARKS, 1_000) == form.say("user", hostile)
+        assert shorten_message(form, form.say("user", hostile), MARKS, 1_000) == form.say(
+            "user", hostile
+        )
 
     @pytest.mark.parametrize("value", ["<context>", ("<a>",), ("", "</a>"), ("a", 3), 7, str])
     def test_what_is_neither_marks_nor_function_is_refused(self, value: Any) -> None:
@@ -419,7 +421,9 @@ class TestHowMuchIsKept:
             f"A<context>{texts[0][:4_000]}</context>B<context>{texts[1][:1_000]}</context>"
             "C</context><context>D"
         )
-        short = shortened(OPENAI, {"role": "user", "content": asked}, MARKS, excess)["content"]
+        short = shorten_message(OPENAI, {"role": "user", "content": asked}, MARKS, excess)[
+            "content"
+        ]
         found = re.fullmatch(
             "A<context>(.*)</context>B<context>(.*)</context>C</context><context>D",
             short,
@@ -435,7 +439,7 @@ class TestHowMuchIsKept:
             "role": "user",
             "content": [{"type": "text", "text": text} for text in (PAGES[:size], PAGES)],
         }
-        short = shortened(OPENAI, asked, first, 15_000)["content"]
+        short = shorten_message(OPENAI, asked, first, 15_000)["content"]
         assert short[0]["text"] == PAGES[:size]
         assert len(short[1]["text"]) < len(PAGES)
 
@@ -444,15 +448,15 @@ class TestHowMuchIsKept:
         retrieved = f"<context>{PAGES}</context>"
         result = {"type": "tool_result", "tool_use_id": "1", "content": retrieved}
         asked = {"role": "user", "content": [result, {"type": "text", "text": retrieved}]}
-        short = shortened(get_format("anthropic"), asked, how, 10_000)["content"]
+        short = shorten_message(get_format("anthropic"), asked, how, 10_000)["content"]
         assert short[0] == result
         assert len(retrieved) - 10_100 < len(short[1]["text"]) <= len(retrieved) - 10_000
 
     def test_is_a_part_of_each_of_two_texts_that_stand_side_by_side(self) -> None:
         asked = f"<retrieved>{PAGES[:4_000]}#<retrieved>{PAGES[4_000:8_000]}#Which?"
-        short = shortened(OPENAI, {"role": "user", "content": asked}, ("<retrieved>", "#"), 4_000)[
-            "content"
-        ]
+        short = shorten_message(
+            OPENAI, {"role": "user", "content": asked}, ("<retrieved>", "#"), 4_000
+        )["content"]
         assert [len(text) < 2_100 for text in short.removesuffix("Which?").split("#")] == [
             True,
             True,

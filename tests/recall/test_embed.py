@@ -68,8 +68,8 @@ class Program:
     def wait(self) -> None:
         """Wait until what is compacted has its vectors."""
         embeddings = self.compacter._state.recall()._embeddings
-        under_way = embeddings and embeddings.add(())
-        if under_way:
+        under_way = None if embeddings is None else embeddings.add(())
+        if under_way is not None:
             under_way.result(30)
 
     @property

@@ -43,7 +43,7 @@ class Embedded(Protocol):
         """Return how close the passages of an index are to sentences."""
         ...
 
-    def add(self, texts: Sequence[str]) -> Future[None] | None:
+    def add(self, passages: Sequence[str]) -> Future[None] | None:
         """Begin to embed passages in the background."""
 
 
