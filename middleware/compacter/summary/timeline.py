@@ -44,7 +44,7 @@ _VALUES = 0.15
 output of tools, whose many names would take it. Of thirty such values in real runs, in a tenth of
 the size: .64 for .54; with a share of .3 fewer of the names that agents needed later were left."""
 _FEW_VALUES = 1_200
-_MOST_VALUES = 0.45
+_MOST_VALUES = 0.4
 """Characters that such statements may take of a small summary, about thirty of them, and the
 largest share of its room: in a small window they were lost one by one, compaction by compaction."""
 _HANDLING = 12
