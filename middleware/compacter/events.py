@@ -237,7 +237,9 @@ class CompactionSkipped(Event):
         what = (
             "no room for quotes, and no compaction" if self.trigger == "quotes" else "no compaction"
         )
-        return f"{what}: {self.reason.replace('_', ' ').replace('fold', 'compact')}"
+        # Others' programs compare the reason, which has the older word.
+        reason = "nothing to compact" if self.reason == "nothing_to_fold" else self.reason
+        return f"{what}: {reason.replace('_', ' ')}"
 
 
 class PreparationFailed(Event):

@@ -1,39 +1,12 @@
-"""Attributes that are computed once, and special methods for one object."""
+"""Special methods for one object, such as a client or a stream of a vendor."""
 
 from __future__ import annotations
 
 import types
 from collections.abc import Callable, Mapping
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, TypeVar
 
 T = TypeVar("T")
-
-
-class cached_attribute(Generic[T]):  # noqa: N801 - used as a decorator, as ``property`` is
-    """A method without arguments whose result becomes an attribute at first use.
-
-    ``functools.cached_property`` without its lock: before Python 3.12 one lock serves all objects
-    of a class, and a process that forks while another thread computes such an attribute copies it
-    locked. The child then hangs at the same attribute. Two threads may both compute the value here.
-    """
-
-    def __init__(self, compute: Callable[[Any], T]) -> None:
-        self._compute = compute
-        self._name = compute.__name__
-        self.__doc__ = compute.__doc__
-
-    @overload
-    def __get__(self, thing: None, kind: type) -> cached_attribute[T]: ...
-
-    @overload
-    def __get__(self, thing: object, kind: type) -> T: ...
-
-    def __get__(self, thing: object | None, kind: type) -> cached_attribute[T] | T:
-        if thing is None:
-            return self
-        # No ``__set__``: from now on Python finds the value in the object's own dictionary first.
-        value = thing.__dict__[self._name] = self._compute(thing)
-        return value
 
 
 def with_special_methods(thing: T, methods: Mapping[str, Callable[..., Any]]) -> T:

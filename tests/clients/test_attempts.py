@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from compacter.call.arguments import Binding
+from compacter.call.reader import Reader
 from compacter.call.state import State
 from compacter.errors import CompactionError
 from compacter.gateway.litellm_proxy.attempts import SteppedCall
@@ -139,6 +140,27 @@ async def test_a_short_history_is_not_looked_up() -> None:
     await call.again(kwargs, refusal(), TOO_LONG)
     shared.calibration("m").window = 1_000_000
     assert await SteppedCall(shared, BINDING).first(kwargs) is kwargs
+
+
+@pytest.mark.parametrize(
+    ("begin", "window", "is_read"),
+    [(None, 1_000, False), (0.7, None, False), (0.7, 1_000, True), (200, None, True)],
+)
+async def test_a_call_is_read_for_a_compaction_ahead_only_if_its_size_can_be_compared(
+    monkeypatch: pytest.MonkeyPatch, begin: float | None, window: int | None, is_read: bool
+) -> None:
+    reads: list[object] = []
+    read = Reader.read
+
+    async def counted(self: Reader, *args: Any, **kwargs: Any) -> Any:
+        reads.append(self)
+        return await read(self, *args, **kwargs)
+
+    monkeypatch.setattr(Reader, "read", counted)
+    shared = state(Writer(), prepare_tokens=begin)
+    shared.calibration("m").window = window
+    await SteppedCall(shared, BINDING).first({"model": "m", "messages": talk()})
+    assert bool(reads) is is_read
 
 
 async def test_a_summarizer_that_fails_leaves_the_fallback() -> None:

@@ -20,7 +20,6 @@ from compacter.database import SQLITE, Database
 from compacter.locks import Lock, import_before_fork
 from compacter.memory import InProcessMemory, MemoryUnavailable, Record, RedisMemory, SQLiteMemory
 from compacter.messages.parts import Part
-from compacter.objects import cached_attribute
 from compacter.recall.archive import Archive
 from compacter.recall.index import Index, SearchUnavailableError
 from compacter.recall.passages import Quotes
@@ -263,29 +262,3 @@ def test_a_child_does_not_close_its_parents_databases() -> None:
         return len(database._connection.execute("SELECT 1").fetchall()) == 1
 
     assert child(close) == 0
-
-
-def test_a_child_computes_an_attribute_that_a_thread_of_its_parent_was_computing() -> None:
-    inside = threading.Event()
-    may_end = threading.Event()
-
-    class Read:
-        @cached_attribute
-        def words(self) -> list[str]:
-            inside.set()
-            may_end.wait(300)
-            return ["harbour"]
-
-    computing = threading.Thread(target=lambda: Read().words)
-    computing.start()
-    assert inside.wait(300)
-
-    def reads() -> bool:
-        may_end.set()
-        return Read().words == ["harbour"]
-
-    try:
-        assert child(reads) == 0
-    finally:
-        may_end.set()
-        computing.join()

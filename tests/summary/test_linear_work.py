@@ -220,7 +220,6 @@ WORK: dict[str, Callable[[str], object]] = {
     "summary.evidence.Evidence": use_evidence,
     "summary.evidence.bare": evidence.bare,
     "summary.evidence.name_of": evidence.name_of,
-    "summary.rules.is_rule": rules.is_rule,
     "summary.rules.takes_back": rules.takes_back,
     "summary.rules.overlap": lambda text: rules.overlap(set(text.split()), set(text.split())),
     "summary.rules.lines": lambda text: rules.lines(

@@ -25,7 +25,7 @@ from compacter.io import IO
 from compacter.memory import InProcessMemory
 from compacter.messages.fields import word
 from compacter.messages.format import Message, MessageFormat
-from compacter.objects import cached_attribute, with_special_methods
+from compacter.objects import with_special_methods
 from compacter.options import validated
 from compacter.recall.passages import Quotes
 
@@ -49,10 +49,13 @@ class Mirrors(Sequence[Message]):
     def __init__(self, own: Sequence[Any], read: Callable[[Sequence[Any]], list[Mirror]]) -> None:
         self._own = own
         self._read = read
+        self._mirrors: list[Mirror] | None = None
 
-    @cached_attribute
+    @property
     def _messages(self) -> list[Mirror]:
-        return self._read(self._own)
+        if self._mirrors is None:
+            self._mirrors = self._read(self._own)
+        return self._mirrors
 
     def __getitem__(self, index: Any) -> Any:
         """Return the messages in OpenAI's form."""

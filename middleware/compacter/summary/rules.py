@@ -53,11 +53,6 @@ _EMPTY_WORDS = """
 _EMPTY = frozenset(_EMPTY_WORDS.split())
 
 
-def is_rule(sentence: str) -> bool:
-    """Return whether ``sentence``, from the user, is meant for more than the next answer."""
-    return _tone(sentence) is not None
-
-
 def _tone(sentence: str) -> int | None:
     """Return 1 for a rule that is an order or speaks of persons, -1 for an impersonal one, ``None``
     for no rule.

@@ -68,7 +68,7 @@ class SteppedCall(WrappedFunction):
         compacter.
         """
         self.state.count_call()
-        is_idle = self.idle()() and not self.state.prepares
+        is_idle = self.idle()() and not self._may_begin_one(kwargs)
         if is_idle or self._surely_fits(kwargs):
             return kwargs
         call = await self._begin(kwargs)
@@ -142,6 +142,15 @@ class SteppedCall(WrappedFunction):
             flow.close()
         if self._call is not None:
             self._call.close()
+
+    def _may_begin_one(self, kwargs: dict[str, Any]) -> bool:
+        """Return whether the reply may begin a compaction ahead. Nothing is read for it before the
+        window is known of which ``prepare_tokens`` is a share.
+        """
+        begin = self.state.options.prepare_tokens
+        if isinstance(begin, float):
+            return bool(self.state.calibration(self.binding.read((), kwargs).model).window)
+        return begin is not None
 
     def _surely_fits(self, kwargs: dict[str, Any]) -> bool:
         """Return whether the whole history is far below the known window, so that no record is
