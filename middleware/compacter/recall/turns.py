@@ -203,18 +203,22 @@ class Recall(ForkAware):
         messages = conversation.messages[conversation.start : turn]
         with self._lock:
             seen = self._seen.get(source)
-        if seen is None or seen.messages != messages[: len(seen.messages)]:
-            seen = _Seen((), Index(redact=self._redact, max_bytes=_MOST_BYTES))
-        new = messages[len(seen.messages) :]
+        if seen is not None and seen.messages != messages[: len(seen.messages)]:
+            seen = None
+        new = messages[len(seen.messages) :] if seen else messages
         # Where they stand is of no use here, so their parts are taken as they are.
         genuine = compress(conversation.parts_of_each(new), is_genuine(new, conversation.format))
         parts = [part for read in genuine for part in read.readable]
-        if parts:
-            seen = _Seen(messages, seen.index.extend(parts))
-            if any(source):
-                with self._lock:
-                    self._seen[source] = seen
-        return seen.index
+        if seen and not parts:
+            return seen.index
+        if seen:
+            index = seen.index.extend(parts)
+        else:
+            index = Index(parts, redact=self._redact, max_bytes=_MOST_BYTES)
+        if parts and any(source):
+            with self._lock:
+                self._seen[source] = _Seen(messages, index)
+        return index
 
 
 def _source(asked: Quote, views: _Views) -> tuple[_Source, _Views]:
