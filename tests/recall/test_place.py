@@ -1,4 +1,4 @@
-"""Quotes stand right before the newest user message, in all five formats, and can be taken out
+"""Quotes stand right before the newest user message, in all formats, and can be taken out
 again.
 """
 
