@@ -20,7 +20,7 @@
 #   make docs        the manual as a site, in build/site: links and anchors are checked, each page is there as Markdown too
 #   make mutants     put small faults into the code and count those that the tests notice (slow)
 #
-# PYTHON=/path/to/python chooses the interpreter, PYTEST_ARGS="-k stream" narrows the tests, SEED=2 shuffles them anew.
+# PYTHON=/path/to/python chooses the interpreter, PYTEST_ARGS="-k stream" narrows the tests, SEED=2 shuffles them and draws mutants anew.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -99,7 +99,7 @@ coverage: $(VENV)/.dev
 ROOMS ?= messages compaction call overflow
 SAMPLE ?= 60
 mutants: $(VENV)/.dev $(VENV)-mutants/.done
-	$(VENV)-mutants/bin/python tests/mutants.py $(ROOMS) --sample $(SAMPLE)
+	$(VENV)-mutants/bin/python tests/mutants.py $(ROOMS) --sample $(SAMPLE) --seed $(SEED)
 
 newest: $(VENV)-newest/.done
 	PYTHONPATH=middleware $(VENV)-newest/bin/python -m pytest -n $(WORKERS) $(NEWEST) $(PYTEST_ARGS)

@@ -44,7 +44,7 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "middleware/compacter"
 OF_THE_PROJECT = re.compile("test_(examples|manual|packaging|peers|reference|site|structure)")
 """Tests of what lies around the code."""
-ROOMS = ("messages", "compaction", "call", "overflow", "memory", "recall", "summary")
+ROOMS = ("messages", "compaction", "call", "overflow", "memory", "recall", "summary", "text")
 TESTS = [
     *(f"tests/{name}" for name in (*ROOMS, "promises", "properties", "clients")),
     *sorted(

@@ -72,7 +72,7 @@ class ByHand:
         by replies.
 
         Args:
-            messages: Messages in any of the five formats.
+            messages: Messages in any of the formats.
             model: Name of the model whose characters per token are used.
             wire_format: Format of the messages, if it cannot be detected.
 
@@ -100,7 +100,7 @@ class ByHand:
         can be compacted.
 
         Args:
-            messages: Messages in any of the five formats.
+            messages: Messages in any of the formats.
             model: Name of the model whose window is used.
             wire_format: Format of the messages, if it cannot be detected.
             budget: Largest size of the result, in characters, the summary included.
@@ -125,7 +125,7 @@ class ByHand:
         """Compact the messages now, and return the result. The list that is passed is not changed.
 
         Args:
-            messages: Messages in any of the five formats.
+            messages: Messages in any of the formats.
             model: Name of the litellm model that writes the summary if the option ``summarizer`` is
             not set.
             wire_format: Format of the messages, if it cannot be detected.
@@ -188,7 +188,7 @@ class ByHand:
         applied.
 
         Args:
-            messages: Messages in any of the five formats.
+            messages: Messages in any of the formats.
             query: A question or search words.
             limit: Largest number of passages.
             wire_format: Format of the messages, if it cannot be detected.

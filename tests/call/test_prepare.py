@@ -635,6 +635,14 @@ class TestTheLine:
         go.release(40)
         assert self.drain(line)
 
+    @pytest.mark.parametrize(("mine", "other"), [("a", "b"), ("b", "a")])
+    def test_tells_the_same_messages_to_two_models_apart(self, mine: str, other: str) -> None:
+        _, (preparation, *_), *_ = self.preparations(1)
+        preparation.key = (mine, "digest")
+
+        assert preparation.continues((mine, "digest"), [0, "later"])
+        assert not preparation.continues((other, "digest"), [0, "later"])
+
     def test_has_one_place_for_a_conversation(self) -> None:
         line, made, go, order, began = self.preparations(9)
         for preparation in made:

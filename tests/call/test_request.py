@@ -142,6 +142,8 @@ class TestNumbers:
             (500, 1_428, 64),
             (500, 1_429, None),
             (63, 1_050, None),
+            # It would be the same request again.
+            (392, 992, None),
         ],
     )
     def test_an_output_limit_is_lowered_as_long_as_an_answer_has_room(

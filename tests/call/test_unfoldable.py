@@ -22,6 +22,7 @@ from compacter.summary.message import FRAME
 from compacter.testing import ScriptedModel, TokenLimitError, token_limit_error
 
 OPENAI = get_format("openai")
+OPENAI_DIALECT = DIALECTS["openai"]
 MARKS = ("<context>", "</context>")
 PAGES = "".join(f"Page {n} tells of harbour {n} and of its ships. " for n in range(400))
 ASKED = f"Answer by this:\n<context>{PAGES}</context>\nWhich harbour is the oldest?"
@@ -71,6 +72,17 @@ class TestRetrievedText:
         )
         assert (event.limit, event.attempt, event.model) == (1_000, 1, "m")
         assert "from 19,044 to 3," in str(event)
+
+    def test_the_event_says_how_much_at_a_later_step_too(self) -> None:
+        history: list[Any] = [{"role": "user", "content": ASKED}]
+        history += OPENAI_DIALECT.calls([("c1", "look", {"at": "sea"})])
+        history += OPENAI_DIALECT.results([("c1", "look", "It is blue.")])
+        told = list[Event]()
+        middle = Compacter(on_event=told.append, retrieved=MARKS, summarizer="extractive")
+        middle.wrap(ScriptedModel(window=1_000).completion)("m", history)
+        event = told[0]
+        assert isinstance(event, MessageShortened)
+        assert event.before == len(ASKED)
 
     def test_by_a_function_of_ones_own(self) -> None:
         asked: list[int] = []

@@ -29,6 +29,8 @@ from compacter.messages.format import get_format
 from compacter.testing import ScriptedModel, token_limit_error
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tests.clients.loopback import Provider
 
 PROMPT = [{"role": "system", "content": "Summarise."}, {"role": "user", "content": "The record."}]
@@ -78,6 +80,17 @@ ANTHROPIC = {
     "extra_headers",
     "extra_query",
 }
+CLIENTS: dict[str, tuple[str, Callable[[str], Any]]] = {
+    "openai": (
+        "openai_server",
+        lambda url: openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0),
+    ),
+    "anthropic": (
+        "anthropic_server",
+        lambda url: anthropic.Anthropic(base_url=url, api_key="none", max_retries=0),
+    ),
+}
+"""Vendor -> the fixture that speaks its protocol, and how its client is made for an address."""
 METHODS: dict[str, tuple[str, str, set[str]]] = {
     "chat.completions.create": ("openai", "messages", {*OPENAI, *SAMPLING, "seed"}),
     "chat.completions.parse": ("openai", "messages", {*OPENAI, *SAMPLING, "seed"}),
@@ -114,9 +127,9 @@ HISTORIES = {
 
 
 def parameters(method: str) -> list[str]:
-    vendor = METHODS[method][0]
-    client: Any = (openai.OpenAI if vendor == "openai" else anthropic.Anthropic)(api_key="none")
-    return list(inspect.signature(functools.reduce(getattr, method.split("."), client)).parameters)
+    _, make = CLIENTS[METHODS[method][0]]
+    function: Any = functools.reduce(getattr, method.split("."), make("http://localhost"))
+    return list(inspect.signature(function).parameters)
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")
@@ -125,7 +138,8 @@ def test_each_sdk_method_passes_on_what_the_table_says_and_nothing_else(
     method: str, request: pytest.FixtureRequest, compacter: Compacter
 ) -> None:
     vendor, param, carried = METHODS[method]
-    server: Provider = request.getfixturevalue(f"{vendor}_server")
+    fixture, make = CLIENTS[vendor]
+    server: Provider = request.getfixturevalue(fixture)
     fed = {
         name: SPECIAL.get(name, f"sentinel-{name}.")
         for name in parameters(method)
@@ -138,10 +152,7 @@ def test_each_sdk_method_passes_on_what_the_table_says_and_nothing_else(
             if name in fed
         }
     fed[param] = request.getfixturevalue(HISTORIES[vendor, param])
-    base = server.url + ("/v1" if vendor == "openai" else "")
-    with (openai.OpenAI if vendor == "openai" else anthropic.Anthropic)(
-        base_url=base, api_key="none", max_retries=0
-    ) as client:
+    with make(server.url) as client:
         call: Any = functools.reduce(getattr, method.split("."), compacter.wrap(client))
         reply = call(**fed)
         if hasattr(reply, "__enter__"):

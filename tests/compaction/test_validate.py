@@ -96,6 +96,7 @@ def test_what_keeps_the_promises_is_sound(after: list[Any], options: dict[str, A
         ([S, {"role": "system", "content": "x"}, A2, U3], {}, "speaks as the system"),
         ([S, A2, U3, SUMMARY], {}, "newest message is not one of the conversation's"),
         ([S, SUMMARY, U2, A2, U3], {"alternate": True}, "two user messages in a row"),
+        ([S, U1, OTHER, A2, U3], {"alternate": True}, "two user messages in a row"),
         (
             [SUMMARY, U1, A2, U3],
             {"alternate": True, "before": [LONG, U1, A1, A2, U3]},

@@ -225,3 +225,10 @@ def test_attached_objects_make_room_for_records() -> None:
     memory.attach("large", object(), 101)
     assert memory.attached("small") is not None
     assert memory.attached("large") is None
+
+
+def test_a_record_that_has_room_beside_attached_objects_drops_none() -> None:
+    memory = InProcessMemory()
+    memory.attach("k", object(), 300)
+    memory.save(Record("k", 3, (), (), "d", "l"))
+    assert memory.attached("k") is not None

@@ -6,6 +6,7 @@ import pickle
 import socket
 import sys
 import threading
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from compacter.errors import ConfigurationError
 from compacter.memory import MemoryUnavailable, Record, RedisMemory
 from compacter.memory.circuit import FAILURES
+from compacter.memory.protocol import PER_KEY
 from compacter.memory.record import StoredMessage
 
 redis = pytest.importorskip("redis")
@@ -39,6 +41,16 @@ def test_every_key_begins_with_the_namespace(
     new = set(client.keys()) - before
     assert len(new) == 2
     assert all(name.decode().startswith(f"{namespace}:") for name in new)
+
+
+def test_of_many_records_of_a_conversation_the_shortest_go_first(
+    redis_memory: RedisMemory,
+) -> None:
+    boundaries = [*range(2 * PER_KEY, 0, -1)]
+    for boundary in boundaries:
+        redis_memory.save(replace(record(), boundary=boundary))
+    kept = {found.boundary for found in redis_memory.find(["k"])}
+    assert kept == {*boundaries[: PER_KEY - 1], 1}  # The last is the one just saved.
 
 
 def test_namespaces_do_not_see_each_other(

@@ -306,6 +306,25 @@ def test_a_claim_is_not_renewed_after_its_seconds() -> None:
     lease.release()
 
 
+@pytest.mark.parametrize("further", [-1, 1])
+def test_a_forked_child_gives_no_claim_back_also_if_its_process_number_is_smaller(
+    further: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given_back: list[str] = []
+
+    async def give_back() -> None:
+        given_back.append("k")
+
+    lease = Lease(0.1, counted(threading.Semaphore(0)), give_back)
+    child = os.getpid() + further
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "getpid", lambda: child)
+        lease.release()
+    assert given_back == []
+    lease.release()
+    assert given_back == ["k"]
+
+
 def test_a_claim_that_was_lost_is_not_renewed_any_more() -> None:
     renewals = threading.Semaphore(0)
     before = set(threading.enumerate())

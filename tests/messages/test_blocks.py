@@ -98,10 +98,11 @@ def test_a_bare_text_of_gemini_becomes_a_content() -> None:
 
 def test_an_edit_is_told_what_it_edits_and_of_which_tool(dialect: Dialect) -> None:
     form = dialect.format
-    (shown,) = form.parts(form.rewrite(dialect.results([SEEN])[0], _told), 0)
-    named = "look" if dialect.name in ("openai", "gemini") else ""
+    result = dialect.results([SEEN])[0]
+    (before,) = form.parts(result, 0)
+    (shown,) = form.parts(form.rewrite(result, _told), 0)
 
-    assert shown.text == f"[result {named}: blue]"
+    assert shown.text == f"[result {before.name}: blue]"
     assert form.plain_text(form.rewrite(dialect.user("own"), _told)) == "[text : own]"
 
 

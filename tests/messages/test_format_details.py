@@ -427,11 +427,12 @@ def test_words_are_found_wherever_they_are(name: str, message: object, shown: st
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_a_part_that_nobody_knows_yet_is_shown_as_it_is(name: str) -> None:
-    part = {"what": {"new": "b"}}
-    (entry,) = get_format(name).parts({"role": "user", "content": [part], "parts": [part]}, 0)
+    form = get_format(name)
+    message = {"role": "user", form.body: [{"what": {"new": "b"}}]}
+    (entry,) = form.parts(message, 0)
 
     assert (entry.kind, entry.text) == ("text", '{"what": {"new": "b"}}')
-    assert get_format(name).size({"role": "user", "content": [part], "parts": [part]}) > 10
+    assert form.size(message) > 10
 
 
 def test_gemini_shows_what_its_own_tools_did() -> None:

@@ -1,4 +1,4 @@
-"""What every message format promises, held against all five with one set of tests."""
+"""What every message format promises, held against all of them with one set of tests."""
 
 from __future__ import annotations
 

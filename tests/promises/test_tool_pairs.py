@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.dialects import DIALECTS
 
 from compacter import Compacter, History, InvalidHistoryError, Truncate
 from compacter.compaction.summarize import Summarize
@@ -23,57 +24,13 @@ def compacter(**options: Any) -> Compacter:
 
 def errand(name: str, text: str, call: str, result: str) -> list[Any]:
     """A question, a call, its result and an answer, as this wire format writes them."""
-    match name:
-        case "openai":
-            function = {"name": "f", "arguments": "{}"}
-            calls = [{"id": call, "type": "function", "function": function}]
-            return [
-                {"role": "user", "content": text},
-                {"role": "assistant", "content": None, "tool_calls": calls},
-                {"role": "tool", "tool_call_id": call, "content": result},
-                {"role": "assistant", "content": "ok"},
-            ]
-        case "anthropic":
-            use = {"type": "tool_use", "id": call, "name": "f", "input": {}}
-            answer = {"type": "tool_result", "tool_use_id": call, "content": result}
-            return [
-                {"role": "user", "content": text},
-                {"role": "assistant", "content": [use]},
-                {"role": "user", "content": [answer]},
-                {"role": "assistant", "content": "ok"},
-            ]
-        case "responses":
-            said = [{"type": "output_text", "text": "ok"}]
-            return [
-                {
-                    "type": "message",
-                    "role": "user",
-                    "content": [{"type": "input_text", "text": text}],
-                },
-                {"type": "function_call", "call_id": call, "name": "f", "arguments": "{}"},
-                {"type": "function_call_output", "call_id": call, "output": result},
-                {"type": "message", "role": "assistant", "content": said},
-            ]
-        case "gemini":
-            response = {"name": "f", "response": {"result": result}}
-            return [
-                {"role": "user", "parts": [{"text": text}]},
-                {"role": "model", "parts": [{"functionCall": {"name": "f", "args": {}}}]},
-                {"role": "user", "parts": [{"functionResponse": response}]},
-                {"role": "model", "parts": [{"text": "ok"}]},
-            ]
-        case _:
-            use = {"toolUseId": call, "name": "f", "input": {}}
-            block = {"toolUseId": call, "content": [{"text": result}]}
-            return [
-                {"role": "user", "content": [{"text": text}]},
-                {
-                    "role": "assistant",
-                    "content": [{"toolUse": {"toolUseId": call, "name": "f", "input": {}}}],
-                },
-                {"role": "user", "content": [{"toolResult": block}]},
-                {"role": "assistant", "content": [{"text": "ok"}]},
-            ]
+    dialect = DIALECTS[name]
+    return [
+        dialect.user(text),
+        *dialect.calls([(call, "f", {})]),
+        *dialect.results([(call, "f", result)]),
+        dialect.answer("ok"),
+    ]
 
 
 OPENAI = get_format("openai")

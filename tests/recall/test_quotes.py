@@ -52,6 +52,29 @@ def test_the_passages_stand_oldest_first(folded: list[Part]) -> None:
     assert places == sorted(places)
 
 
+def test_an_order_that_tools_were_called_for_comes_with_the_end_of_its_turn(
+    folded: list[Part],
+) -> None:
+    turn = [
+        Part("user", "text", "Measure the cellar of the brewery.", "", 100),
+        Part("assistant", "call", '{"place": "below"}', "survey", 101),
+        *(
+            Part(
+                "tool", "result", f"Step {step}: the rod is laid down and taken up.", "survey", 102
+            )
+            for step in range(20)
+        ),
+        Part("assistant", "text", "Fourteen paces by nine.", "", 103),
+        Part("user", "text", "Thank you.", "", 104),
+    ]
+
+    # Room for two of these lines.
+    text = text_of(quoted([*folded, *turn], "How large was the cellar of the brewery?", room=250))
+
+    assert "Measure the cellar of the brewery." in text
+    assert "Fourteen paces by nine." in text
+
+
 def test_a_question_that_was_quoted_comes_with_its_answer(folded: list[Part]) -> None:
     assert "guarantee?\nUser, message 5: Two years" in text_of(
         quoted(folded, "Was there a guarantee?", room=260)

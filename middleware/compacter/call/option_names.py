@@ -35,24 +35,30 @@ BESIDE = (
 )
 """Options whose content is part of the prompt."""
 
+PLACES = (
+    "base_url",
+    "api_base",
+    "api_version",
+    "custom_llm_provider",
+    "region_name",
+    "aws_region_name",
+)
+"""Options of a call that select another server than the client's. A memory keeps what was sent to
+one server apart from what is sent to another, so each vendor's name for an address stands here."""
 CARRIED = frozenset(
     {
-        # Model, key, server and account.
+        *PLACES,
+        # Model, key and account.
         "self",
         "model",
         "model_id",
         "modelId",
         "deployment_id",
-        "custom_llm_provider",
         "client",
         "api_key",
-        "api_base",
-        "base_url",
-        "api_version",
         "api_type",
         "organization",
         "project",
-        "region_name",
         "workspace_id",
         "user_profile_id",
         "billing_policy",
@@ -172,15 +178,6 @@ LEFT_OUT = NOT_FOR_NATIVE | {
 """Options that are left out of a request to summarize a transcript, also if they are parameters of
 a user's own function. ``native_call`` leaves out ``NOT_FOR_NATIVE`` alone: the others are part of
 the provider's cached prompt."""
-PLACES = (
-    "base_url",
-    "api_base",
-    "api_version",
-    "custom_llm_provider",
-    "region_name",
-    "aws_region_name",
-)
-"""Options of a call that select another server than the client's."""
 
 RAW_RESPONSE_HEADER = "x-stainless-raw-response"
 

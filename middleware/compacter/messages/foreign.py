@@ -8,7 +8,7 @@ from compacter.messages.fields import Json, word
 
 ROLES = frozenset({"system", "developer", "user", "assistant", "model", "tool", "function"})
 """The roles of all formats."""
-# Packages whose objects are messages of one of the five formats; lists may mix them with dicts.
+# Packages whose objects are messages of one of the formats; lists may mix them with dicts.
 _SDKS = (
     "openai.",
     "litellm.",

@@ -59,7 +59,7 @@ _FILLERS = frozenset(FILLERS.values())
 
 
 class MessageFormat:
-    """Base class of the five message formats. Messages are never changed.
+    """Base class of the message formats. Messages are never changed.
 
     A subclass defines ``name``, ``alternates``, ``roles`` and the methods of the first section.
     Reading never raises: an unreadable message is of ``Kind.UNKNOWN``, which is never compacted.

@@ -215,10 +215,10 @@ def _parts(entry: Part, room: int) -> list[Part]:
     space = room - len(line(replace(entry, text=""))) - 1 - _LABEL_SIZE
     while start < len(text):
         end = min(len(text), start + space)
-        # Rendering adds characters (an indent after each line break): shrink proportionally, by at
-        # least one.
+        # Rendering adds characters (an indent after each line break): shrink proportionally, which
+        # is by at least one.
         while (rendered := len(neutral(text[start:end]))) > space:
-            end = start + max(1, min((end - start) * space // rendered, end - start - 1))
+            end = start + max(1, (end - start) * space // rendered)
         pieces.append(text[start:end])
         start = end
     return [

@@ -140,7 +140,7 @@ def timeline(
     if _VALUES * budget < _FEW_VALUES:
         figured = [place for place in valued if _DIGITS.search(pool.sentences[place].text)]
         more = int(min(_MOST_VALUES * budget, _FEW_VALUES)) - spent
-        spent += _fill(pool, figured, min(left - spent, more), chosen, covered)
+        spent += _fill(pool, figured, more, chosen, covered)
     left -= spent
     left -= _fill(pool, story, int(left * _STORY) if others else left, chosen, covered)
     if others:
