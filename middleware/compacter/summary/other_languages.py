@@ -107,6 +107,12 @@ LASTING: Final[tuple[Row, ...]] = (
         r"отправляй)(?:те)?\b))",
         "No borres nada.",
     ),
+    Row(
+        "order: do not, in German",
+        r"(?:bitte )?(?:verwende|benutze|nutze|nimm|schreibe?|zeige?|gib|nenne?|erwähne|ändere|"
+        r"lösche|installiere|verschicke?|sende)\b[^.\n]{0,60}\b(?:kein\w{0,2}|nicht)\b",
+        "Verwende keine fremden Bibliotheken.",
+    ),
     # Scripts without spaces: at any place, with a quick look first whether it is another script.
     Row(
         "lasts: Chinese",
@@ -140,10 +146,30 @@ TELLING: Final[tuple[Row, ...]] = (
         "tells: I, we, he, it",
         # "Ich bevorzuge Tee" tells what is wanted.
         r"^\W{0,4}(?:ich(?! (?:bevorzuge|möchte))|wir|er|es|das|mein\w{0,20}|man|je(?! préfère)|"
-        r"il(?! ne faut)|elle|on|nous|ça|c'|mon|ma|j'|yo(?! prefiero)|él|ella|mi|eu(?! prefiro)|"
+        r"elle|on|nous|ça|c'|mon|ma|j'|yo(?! prefiero)|él|ella|mi|eu(?! prefiro)|"
         r"ele|ela|meu|minha|io(?! preferisco)|lui|noi|я|мы|он|она|мой|моя|это|ja|ik|jag|jeg|hij|"
         r"wij)\b",
         "Yo siempre como tarde.",
+    ),
+    # "The server always crashes" tells; "The server must always run" does not.
+    Row(
+        "tells: the server, German",
+        r"^\W{0,4}(?:der|die|dieser?|ein|eine|unser|unsere)\b"
+        r"(?![^.\n]{0,200}\b(?:muss|müssen|soll|sollen|sollte|sollten|darf|dürfen|bitte)\b)",
+        "Der Server stürzt immer ab.",
+    ),
+    Row(
+        "tells: the server, French",
+        r"^\W{0,4}(?:le|la|les|ce|cette|ces|notre)\b"
+        r"(?![^.\n]{0,200}\b(?:doit|doivent|devrait|devraient|faut|peut|peuvent)\b)",
+        "Le serveur tombe toujours en panne.",
+    ),
+    Row(
+        "tells: the server, Spanish, Portuguese and Italian",
+        r"^\W{0,4}(?:el|los|las|este|esta|o|os|as|il|lo|gli|questo|questa)\b"
+        r"(?![^.\n]{0,200}\b(?:debe|deben|tiene|tienen|puede|pueden|deve|devem|pode|podem|devono|"
+        r"può|possono|ne faut)\b)",
+        "El servidor siempre se cae.",
     ),
     Row(
         "tells: past tense",

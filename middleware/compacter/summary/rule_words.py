@@ -96,21 +96,28 @@ VETOES: Final[tuple[Row, ...]] = (
     # specific thing.
     Row(
         "at hand: the",
-        r"^\W{0,4}(?:please |also |and |but |no,? )?(?:don't|do not|make sure|ensure|only|keep|"
-        r"avoid|use)\b[^\n]{0,320}?(?:\bthe\b|[a-z]_[a-z]|[a-z][A-Z]|[A-Z]_[A-Z]|\w\(|--\w|`)",
+        r"^\W{0,4}(?:please |also |and |but |just |no,? )?"
+        r"(?:don't|do not|make sure|ensure|only|keep|avoid|use)\b[^\n]{0,320}?"
+        r"(?:\bthe\b|[a-z]_[a-z]|[a-z][A-Z]|[A-Z]_[A-Z]|\w\(|--\w|`)",
         "don't use the old cache here",
     ),
     # Statements of other people, or of which the user is not sure.
     Row(
         "reported: he said",
         r"^(?:my|the|his|her|their|our|he|she|they|it|\w{1,20}'s)\b[^,.]{0,30}\b"
-        r"(?:says?|said|told|wrote|claims?)\b",
+        r"(?:says?|said|told|wrote|claim(?:s|ed)?|state[sd]|reads|warn(?:s|ed)|"
+        r"explain(?:s|ed)|mention(?:s|ed))\b",
         "My neighbour said we must never park there.",
     ),
     Row(
         "reported: ..., he said",
         r",[\"'”]? (?:\w{1,20} )?(?:said|says|wrote) ",
         "You should never have sold it, said my aunt.",
+    ),
+    Row(
+        "reported: as they say",
+        r", as (?:they say|the saying goes|\w{1,20} (?:says|said|puts it|put it))\b",
+        "Never say never, as they say.",
     ),
     Row(
         "reported: I think",
