@@ -1,7 +1,5 @@
-"""Words and forms of standing instructions in English.
-
-An *order* is read at the beginning of a sentence, after words that lead to it ("please", "also");
-a *wish* at any place.
+"""Words and forms of orders in English, which are read at the beginning of a sentence, after words
+that lead to it ("please", "also").
 """
 
 from __future__ import annotations
@@ -15,7 +13,8 @@ _ACTS = (
     "answer|respond|let|call|wait|do|give|put|open|create|capture|report|return|describe|start|"
     "skip|ignore|treat|conduct|drop|omit|ensure|insert|minimi[sz]e|reuse|mention|confirm|show|"
     "warn|quote|cite|format|round|convert|remind|notify|inform|alert|mark|list|link|log|flag|"
-    "pause|refuse|translate|document|suggest|leave|assume|refer"
+    "pause|refuse|translate|document|suggest|leave|assume|refer|hand|escalate|offer|send|switch|"
+    "retry|abort|contact|transfer|forward|choose|pick|take"
 )
 _VERBS = f"{_ACTS}|prefer|avoid|don't|never"
 _LANGUAGES = (
@@ -59,14 +58,16 @@ ORDERS: Final[tuple[Row, ...]] = (
     ),
     Row(
         "order: from now on",
-        r"(?:from (?:now|here|today|this (?:point|moment|day)) on|going forward|"
+        r"(?:from (?:now|here|today|tomorrow|this (?:point|moment|day)|next (?:week|month|year)|"
+        r"\w{3,6}day) on|starting (?:now|today|tomorrow|next|\w{3,6}day)|going forward|"
         r"in (?:the )?future|for the rest of|whatever (?:happens|you do))\b",
         "From now on, speak up.",
     ),
     Row(
         "order: avoid",
         r"(?:avoid|prefer|stick (?:to|with)|no matter what|remember to|"
-        r"be (?:brief|concise|polite|honest)|try to (?:avoid|minimi[sz]e|keep|limit))\b",
+        r"be (?:brief|concise|polite|honest|direct|specific|consistent|formal|precise|thorough|"
+        r"strict|careful (?:with|not))|try to (?:avoid|minimi[sz]e|keep|limit))\b",
         "Avoid long words.",
     ),
     Row(
@@ -77,7 +78,7 @@ ORDERS: Final[tuple[Row, ...]] = (
     ),
     Row(
         "order: only",
-        rf"only (?:{_ACTS}|commit|touch|change|edit|work|read|send)\b",
+        rf"only (?:{_ACTS}|commit|touch|change|edit|work|read)\b",
         "Only use the staging database.",
     ),
     Row(
@@ -89,14 +90,66 @@ ORDERS: Final[tuple[Row, ...]] = (
     Row(
         "order: remember that I cannot",
         r"(?:remember|bear in mind|note),? (?:that )?(?:i|we|you) "
-        r"(?:am|are|can't|cannot|can only|don't|do not|have to|need)\b",
+        r"(?:am|are|can't|cannot|don't|do not|have to|need)\b",
         "Remember that I cannot swim.",
     ),
     Row(
         "order: ask before every",
-        rf"(?:you (?:should|need to|have to) )?(?:{_ACTS}|get|send)\b[^.,;\n]{{1,60}}"
+        rf"(?:you (?:should|need to|have to) )?(?:{_ACTS}|get)\b[^.,;\n]{{1,60}}"
         r"\b(?:before|after) (?:every|each|any)\b",
         "Run the tests after every change.",
+    ),
+    # Not "I looked everywhere": an act comes first.
+    Row(
+        "order: round everywhere",
+        rf"(?:{_ACTS})\b[^.;\n]{{0,80}}\b(?:everywhere|throughout|every time|each time|by default|"
+        r"(?:once|twice) (?:a|per) (?:day|week|month))\b",
+        "Round to two decimals everywhere.",
+    ),
+    Row(
+        "order: once a week",
+        rf"(?:once|twice) (?:a|per) (?:day|week|month),? (?:please )?(?:{_ACTS})\b",
+        "Once a week, send me a report.",
+    ),
+    Row(
+        "order: stop using",
+        r"stop (?:using|saying|adding|writing|asking|apologi[sz]ing|calling|suggesting|mentioning|"
+        r"repeating|putting|ending|starting|telling|giving|making)\b",
+        "Stop using long words.",
+    ),
+    Row(
+        "order: ask if something is unclear",
+        r"(?:ask|tell|warn|stop|check with)(?: me| us)? (?:if|when|as soon as) "
+        r"(?:anything|something|you're|you are|in doubt)\b",
+        "Ask if something is unclear.",
+    ),
+    Row(
+        "order: write all letters",
+        r"(?:write|name|format|spell|label|phrase|express|book|sign|style|quote|document|number) "
+        r"all (?!(?:the|these|those|this|of|my|your|our)\b)",
+        "Write all headings in one line.",
+    ),
+    Row(
+        "order: do everything in",
+        r"(?:do|write|explain|document|log|run|name) everything (?:in|with|by|through|as)\b",
+        "Do everything in a virtual environment.",
+    ),
+    Row(
+        "order: treat as",
+        r"treat [^.;\n]{1,60} as\b",
+        "Treat the numbers as a secret.",
+    ),
+    Row(
+        "order: answer in one line",
+        r"(?:reply|answer|respond)\b[^.;\n]{0,40} (?:in|with) (?:at most |only )?"
+        r"(?:a|one|two|three|four|five|\d{1,3})\b",
+        "Answer in one line.",
+    ),
+    Row(
+        "order: begin letters with",
+        r"(?:start|begin|end|prefix|sign|close) (?:your |the )?"
+        r"(?:answers|replies|messages|e?mails|letters|reports|commits|posts|chapters)\b",
+        "Begin letters with the date.",
     ),
     Row(
         "order: act as",
@@ -118,21 +171,22 @@ ORDERS: Final[tuple[Row, ...]] = (
     Row(
         "order: keep",
         r"keep (?:all|your|in mind|my|replies|answers|responses|messages|old|everything)\b|"
-        r"keep [^.,;\n]{1,60} (?:compatible|unchanged|untouched|intact|in sync|consistent|simple|"
+        r"(?:keep|leave) [^.,;\n]{1,60} (?:compatible|unchanged|untouched|intact|alone|as it is|"
+        r"in sync|consistent|simple|"
         r"private|secret|confidential|separate)\b",
         "Keep all receipts.",
     ),
     Row(
         "order: you must",
         r"you (?:must(?! be (?:kidding|joking|tired|right|proud|so)\b)|"
-        r"may not|should (?:always|never|not)|shouldn't|(?:may|can) only)\b",
+        r"may not|should not|shouldn't|(?:may|can) only)\b",
         "You can only send one mail.",
     ),
     Row(
         "order: we always",
         r"we (?:also )?(?:(?:always|never|only)"
         r"(?! (?:had|got|was|were|did|went|saw|heard|knew|made|came|took|met|said|told|found|"
-        r"\w{1,20}ed)\b)|must|should (?:always|never)|"
+        r"\w{1,20}ed)\b)|must|should (?:always|never)(?! have\b)|"
         r"(?:don't|do not) (?:use|test|allow|commit|ship))\b",
         "We never deploy on a Friday.",
     ),
@@ -166,6 +220,8 @@ ORDERS: Final[tuple[Row, ...]] = (
         r"keep|name|spell|round|cite|use|refer)\b[^.\n]{0,80}"
         rf"(?:\bin (?:(?:plain|simple|british|american) )?(?:{_LANGUAGES}|utc|metric|celsius|"
         r"euros?|dollars|bullet points|lower ?case|markdown|"
+        r"(?:the )?(?:(?:active|passive) voice|(?:present|past) tense|"
+        r"(?:first|second|third) person|imperative)|"
         r"(?:plain|simple) (?:text|words|terms|language))\b|"
         r"\b(?:every|each|all) (?:your )?"
         r"(?:answers?|repl\w{1,20}|messages?|prices?|amounts?|dates?|times|documents|"
@@ -175,15 +231,30 @@ ORDERS: Final[tuple[Row, ...]] = (
     ),
     Row(
         "order: use metric units",
-        r"use [^.,\n]{0,30}\b(?:spelling|units|notation|syntax)\b",
+        r"use [^.,\n]{0,30}\b(?:spelling|units|notation|syntax|commas?|tense|voice|spaces|"
+        r"tabs|quotes|indentation|pronouns|style|tone|punctuation|headings)\b(?! (?:above|below))",
         "Use metric units.",
     ),
     Row(
         "order: no emojis",
         r"no (?:emojis?|markdown|jargon|bullet points|small talk|apologies|abbreviations|"
         r"unit tests|new dependencies)\b|"
-        r"no(?! (?:thanks|thank|problem|need|more)\b)(?: [a-z-]{2,20}){1,4},? please\b",
+        r"no(?! (?:thanks|thank|problem|need|more)\b)(?: [a-z-]{2,20}){1,4},? please\b|"
+        # Not what there was none of: "No changes."
+        r"no (?!(?:thanks|worries|problems|changes|errors|results|comments|news|signs|questions|"
+        r"matches|updates|differences|ideas|plans|issues|tests|objections|complaints|less|yes)\b)"
+        r"[a-z]{2,20}s(?:,|\W{0,3}$)",
         "No emojis, please.",
+    ),
+    Row(
+        "order: only trains",
+        r"only(?: [a-z-]{2,20}){1,4},? please\b",
+        "Only vegetarian restaurants, please.",
+    ),
+    Row(
+        "order: let me approve",
+        r"let me (?:approve|review|confirm)\b[^.;\n]{0,60}\b(?:before|every|each|any)\b",
+        "Let me approve each draft.",
     ),
     Row(
         "order: no file may",
@@ -214,171 +285,6 @@ ORDERS: Final[tuple[Row, ...]] = (
         r"(?:be(?! (?:\w{1,20}ing|here|there|back|ready|done|fine|ok|okay)\b)|"
         r"have(?! \w{1,20}(?:ed|en|ne)\b)|use|show|start|end|support|fit|stay)\b",
         "Replies should be short.",
-    ),
-)
-
-WISHES: Final[tuple[Row, ...]] = (
-    # Not "That must have been fun."
-    Row(
-        "wish: it must",
-        r"\bmust(?:n't)?\b(?!'ve|"
-        r" have(?! (?:an?(?! lot)|no|at least|exactly|one|two|its|their|\d)\b)|"
-        r" feel| admit| say|"
-        r" be (?:so|very|really|great|nice|hard|tough|kidding|joking|tired|right|wrong|proud|"
-        r"the|an?|it)\b)",
-        "The folder must stay read-only.",
-    ),
-    Row(
-        "wish: it is not allowed",
-        r"(?:\b(?:is|are)|'re) (?:strictly |absolutely )?(?:not allowed|forbidden|off[- ]limits|"
-        r"mandatory|prohibited|only (?:available|allowed))\b",
-        "Smoking is strictly forbidden.",
-    ),
-    # Not what has been tried: "The file can't be opened".
-    Row(
-        "wish: it cannot be before",
-        r"\b(?:cannot|can't|can not) be [^.,;\n]{1,60} "
-        r"(?:before|after|later|earlier|outside|unless)\b",
-        "Meetings can't be held before ten.",
-    ),
-    Row(
-        "wish: it has to work",
-        r"(?<!\bhe )(?<!\bshe )\b(?:has|needs) to (?:work|run|stay|remain|fit|support|comply|"
-        r"be (?:able|compatible|accessible|compliant))\b",
-        "It has to work without a network.",
-    ),
-    Row(
-        "wish: at all times",
-        r"\b(?:under no circumstances|on no account|in no case|at all times|no exceptions|"
-        r"without exception)\b",
-        "The migration stays, no exceptions.",
-    ),
-    Row(
-        "wish: the policy is",
-        r"\b(?:our|my) (?:policy|convention|rule|style|standard|preference)s? (?:is|are)\b|"
-        r"\bwe (?:follow|stick to)\b",
-        "Our policy is that refunds take a week.",
-    ),
-    Row(
-        "wish: wherever possible",
-        r"\b(?:whenever|wherever|where) (?:(?:one|it|that|they) (?:is|are) )?"
-        r"(?:possible|available|applicable|appropriate)\b",
-        "A window seat wherever possible.",
-    ),
-    Row(
-        "wish: keep that in mind",
-        r"\b(?<!ll )(?:keep|bear) (?:that|this|it) in mind\b",
-        "We travel with a dog, keep that in mind.",
-    ),
-    Row(
-        "wish: you cannot",
-        r"\byou (?:cannot|can't) (?:use|run|change|edit|access|install|touch|modify|delete|"
-        r"open)\b",
-        "You cannot install anything there.",
-    ),
-    Row(
-        "wish: everything has to",
-        r"\b(?:whole|total|everything|nothing|nobody|each|every|all)\b"
-        r"[^.,;()\n]{0,60}\b(?:may|should|has to|have to|needs? (?:to|an?)|shall)\b"
-        r"(?! (?:work|be (?:fine|ok|okay|good|ready|done)|have been)\b)",
-        "All of it has to rhyme.",
-    ),
-    Row(
-        "wish: any of it has to",
-        r"\b(?<!if )any\b[^.,;()\n]{1,60} (?:should|has to|have to)\b",
-        "Any date has to be in UTC.",
-    ),
-    Row(
-        "wish: I prefer",
-        r"\bi(?:'d| would)?(?: strongly| really| much| always)? "
-        r"(?:prefer(?! (?:not to (?:say|share)|to (?:wait|see|think))\b)|insist)\b",
-        "I prefer short answers.",
-    ),
-    Row(
-        "wish: I want you to",
-        r"\bi(?:'d| would)? (?:only )?(?:want|like|need|expect) "
-        r"(?:you to (?:always|never|call|address|answer|reply|write|use|keep|ask|avoid|stop|"
-        r"include|stay|treat))\b",
-        "I want you to write in verse.",
-    ),
-    Row(
-        "wish: I don't want",
-        r"\bi (?:do not|don't|never) (?:want\b(?! (?:it|to (?:go|be|leave|lose|miss|wait|sound|"
-        r"talk|know|think)|you to (?:worry|think|feel))\b)|"
-        r"need\b(?! (?:it|that|this|to|help|more)\b))",
-        "I don't want a window seat.",
-    ),
-    Row(
-        "wish: I want all of them to be",
-        r"\bi(?:'d| would)? (?:want|like|need|expect) (?:all|every|each|any|everything|your)\b"
-        r"[^.,;\n]{0,60} to (?:be|have|start|begin|end|include|show|use|stay|fit|work)\b",
-        "I need all the rooms to be quiet.",
-    ),
-    Row(
-        "wish: I'd rather",
-        r"\bi(?:'d| would) (?:much )?rather (?:you|not|have)\b",
-        "I'd rather you ask than guess.",
-    ),
-    # What somebody does not eat, today or next year.
-    Row(
-        "wish: I don't eat",
-        r"\b(?:i|we) (?:don't|do not|can't|cannot|won't|will not|never) "
-        r"(?:eat|drink|fly|drive|pay|accept)\b|"
-        r"\b(?:i'm|i am|we're|we are) (?:a |an )?(?:allergic|intolerant|vegetarian|vegan|diabetic|"
-        r"coeliac|celiac|colou?r-?blind)",
-        "I don't eat meat.",
-    ),
-    Row(
-        "wish: I don't like",
-        r"\bi (?:really )?(?:don't|do not) like(?! (?:it|this|that|these|those|the|how|what|where|"
-        r"your|him|her|them|to)\b) ",
-        "I don't like early flights.",
-    ),
-    Row(
-        "wish: I only want",
-        r"\bi(?: would)? only (?:need|want)\b",
-        "I only want aisle seats.",
-    ),
-    Row(
-        "wish: the user prefers",
-        r"\busers? prefers\b",
-        "The user prefers tea.",
-    ),
-    Row(
-        "wish: I'd like to pay",
-        r"\bi(?:'d| would) (?:also )?like to (?:use|pay)\b",
-        "I'd like to pay with the gift card.",
-    ),
-    Row(
-        "wish: call me",
-        r"\bcall me (?!when|back|if|at|on|later|tomorrow|today|about|crazy|old)|"
-        r"\b(?:address|refer to) me (?:as|by)\b",
-        "Call me Captain.",
-    ),
-    Row(
-        "wish: without asking me",
-        r"\bwithout (?:my (?:ok|okay|approval|permission|consent)|asking (?:me|first))\b|"
-        r"\b(?:ask|tell|check with) me (?:first|before)\b|"
-        r"\b(?:unless|until) i (?:say|tell you|ask)\b",
-        "Nothing leaves the house without my okay.",
-    ),
-    Row(
-        "wish: the budget is",
-        r"\b(?:budget|limit|cap|ceiling)\b(?: \w{1,20}){0,2} (?:is|of|at) (?:at most )?[$€£¥]?\d",
-        "The budget is $400 in total.",
-    ),
-    Row(
-        "wish: at most",
-        r"\b(?:at most|no more than|not (?:cost |take )?more than|not exceed|no later than|"
-        r"(?<!went )(?<!rose )up to|(?:stay|remain|be|keep[^.\n]{0,40}|answers?|replies)"
-        r"(?: \w{1,20})? (?:below|under|within|above))\s{1,4}(?:[$€£¥]\s?)?\d",
-        "The trip costs at most 2,350 euros.",
-    ),
-    # An impersonal statement ("Dogs are not allowed in the park.") mentions none of these.
-    Row(
-        "person: you",
-        r"\b(?:i|me|my|you|your|users?|please)\b",
-        "Your replies must rhyme.",
     ),
 )
 

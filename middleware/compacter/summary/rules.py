@@ -15,7 +15,7 @@ from functools import cache
 from typing import Final
 
 from compacter.messages.parts import Part
-from compacter.summary import order_words, other_languages, rule_words
+from compacter.summary import order_words, other_languages, rule_words, wish_words
 from compacter.summary.message import LATER, RULE, rule_lines
 from compacter.summary.rule_words import Row
 from compacter.text.speech import TYPED, Sentence, read
@@ -51,7 +51,7 @@ ROWS: Final = (
     *rule_words.BEGINNINGS,
     *rule_words.VETOES,
     *order_words.ORDERS,
-    *order_words.WISHES,
+    *wish_words.WISHES,
     *other_languages.LASTING,
     *other_languages.TELLING,
     *rule_words.FOR_GOOD,
