@@ -21,17 +21,20 @@ from compacter.summary.rule_words import Row
 from compacter.text.speech import TYPED, Sentence, read
 from compacter.text.words import UNSPACED, stems_of_words, words
 
+# Letters of the shortest rule; one of a script without spaces counts twice.
 _SHORTEST = 8
+# Characters of the longest rule.
 _LONGEST = 320
+# Characters of the longest statement that changes a rule.
 _LONGEST_CHANGE = 200
+# Smallest share of the shorter statement's words that two statements about the same share.
 _SAME = 0.3
-"""Smallest share of the shorter statement's words that two statements about the same have in
-common."""
+# Sentences, in a short conversation, that a word may be in and still tell a topic.
 _FEW = 4
+# Most rules with which a later statement is compared, and most later statements that are kept: the
+# newest.
 _MOST_TOPICS = 200
 _MOST_CHANGES = 60
-"""Most rules with which a later statement is compared, and most later statements kept: the newest.
-"""
 
 _EMPTY_WORDS = """
     always never again back into only don't can't can make sure keep want like need prefer use used
@@ -40,6 +43,7 @@ _EMPTY_WORDS = """
 """
 _EMPTY = frozenset(_EMPTY_WORDS.split())
 
+_EDGE = r"\b"
 # "Ok, but please never ...", in quotation marks.
 _MOST_LEADS = 4
 
@@ -63,10 +67,21 @@ ROWS: Final = (
 
 
 def compiled(rows: Iterable[Row]) -> dict[str, re.Pattern[str]]:
-    """Return one compiled pattern for each meaning."""
+    """Return one compiled pattern for each meaning.
+
+    A pattern that begins with an edge of a word does so in each of its alternatives.
+    """
     patterns: dict[str, list[str]] = {}
+    at_edges: dict[str, list[str]] = {}
     for row in rows:
-        patterns.setdefault(row.meaning, []).append(f"(?:{row.pattern})")
+        patterns.setdefault(row.meaning, [])
+        # The edge is looked for once for all rows, which takes half the time.
+        if row.pattern.startswith(_EDGE):
+            at_edges.setdefault(row.meaning, []).append(f"(?:{row.pattern[len(_EDGE) :]})")
+        else:
+            patterns[row.meaning].append(f"(?:{row.pattern})")
+    for meaning, each in at_edges.items():
+        patterns[meaning].append(f"{_EDGE}(?:{'|'.join(each)})")
     return {meaning: re.compile("|".join(each)) for meaning, each in patterns.items()}
 
 
@@ -82,6 +97,7 @@ def tone(sentence: str, table: Table = _TABLE) -> int | None:
     letters = len(plain) + len(UNSPACED.findall(plain[:_SHORTEST]))
     if letters < _SHORTEST or len(plain) > _LONGEST:
         return None
+    # A question orders nothing, and a line that ends with a colon is a heading.
     if plain.rstrip(" \"'*_)").endswith(("?", "？", "؟", ":", "：")):
         return None
     if table["no prose"].match(plain.lower()) or table["at hand"].match(plain):
@@ -89,6 +105,8 @@ def tone(sentence: str, table: Table = _TABLE) -> int | None:
     low = table["signed"].sub("", plain, count=1).lower()
     if table["reported"].search(low):
         return None
+    # In other languages the word is enough, at any place; the English "never" and "always" tell of
+    # somebody unless the sentence begins with them.
     lasts = table["lasts"].search(low) and not table["tells"].search(low)
     if lasts or _is_order(low, table):
         return 1
@@ -167,6 +185,7 @@ def lines(
     for place in sorted(
         range(len(listed)), key=lambda at: (at not in changes, entries[listed[at]] > TYPED, -at)
     ):
+        # A shorter one may still fit.
         if len(listed[place]) >= room:
             continue
         about = _about(listed[place])
@@ -217,6 +236,7 @@ def _rule_lines(
     common = Counter(
         word for one in sentences for word in set().union(*map(about_one, one.text.split()))
     )
+    # A word in more than an eighth of the sentences is what the whole conversation is about.
     most = max(_FEW, len(sentences) // 8)
     topics = deque((_about(line.partition(": ")[2]) for line in known), _MOST_TOPICS)
     for sentence in sentences:

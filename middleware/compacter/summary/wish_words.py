@@ -20,7 +20,7 @@ WISHES: Final[tuple[Row, ...]] = (
     ),
     Row(
         "wish: it is not allowed",
-        r"(?:\b(?:is|are)|'re) (?:strictly |absolutely )?(?:not allowed|forbidden|off[- ]limits|"
+        r"\b(?:is|are|'re) (?:strictly |absolutely )?(?:not allowed|forbidden|off[- ]limits|"
         r"mandatory|prohibited|only (?:available|allowed))\b",
         "Smoking is strictly forbidden.",
     ),
@@ -33,7 +33,7 @@ WISHES: Final[tuple[Row, ...]] = (
     ),
     Row(
         "wish: it has to work",
-        r"(?<!\bhe )(?<!\bshe )\b(?:has|needs) to (?:work|run|stay|remain|fit|support|comply|"
+        r"\b(?<!\bhe )(?<!\bshe )(?:has|needs) to (?:work|run|stay|remain|fit|support|comply|"
         r"be (?:able|compatible|accessible|compliant))\b",
         "It has to work without a network.",
     ),
@@ -152,7 +152,7 @@ WISHES: Final[tuple[Row, ...]] = (
     ),
     Row(
         "wish: and never use",
-        r"(?:[,;:]|\band|\bbut) (?:please )?(?:never|always|don't|do not) "
+        r"\b(?:[,;:]|and|but) (?:please )?(?:never|always|don't|do not) "
         r"(?:use|write|add|send|book|show|mention|include|change|delete|touch|suggest|ask|tell|"
         r"answer|call|put|skip|commit|store|save|share|give(?! up)|reveal|publish|post|print|"
         r"remove|rename|install|deploy|push|merge|run|translate|quote|invent|assume|guess|explain|"
@@ -161,7 +161,7 @@ WISHES: Final[tuple[Row, ...]] = (
     ),
     Row(
         "wish: it should never",
-        r"(?<!\bi )\bshould (?:always|never)\b(?! have\b)",
+        r"\b(?<!\bi )should (?:always|never)\b(?! have\b)",
         "Passwords should never appear there.",
     ),
     Row(
