@@ -12,21 +12,23 @@ from re import _compiler, _parser  # type: ignore[attr-defined] # isort: skip
 _NEVER = _parser.parse(r"(?!)")[0]
 
 
-def _branches(tree: Any) -> Iterator[tuple[list[Any], int]]:
-    """Every alternative of a parsed pattern, at any depth: the list that it is in, and its place.
-
-    What a look-ahead excludes is no alternative.
+def _branches(tree: Any, *, exceptions: bool) -> Iterator[Any]:
+    """Every alternative of a parsed pattern, at any depth, and what a look-ahead excludes, with its
+    alternatives, if ``exceptions`` are wanted.
     """
     for operation, argument in tree:
         name = str(operation)
         if name == "BRANCH":
-            for place, branch in enumerate(argument[1]):
-                yield argument[1], place
-                yield from _branches(branch)
+            for branch in argument[1]:
+                yield branch
+                yield from _branches(branch, exceptions=exceptions)
         elif name == "SUBPATTERN":
-            yield from _branches(argument[3])
+            yield from _branches(argument[3], exceptions=exceptions)
         elif name.endswith("REPEAT"):
-            yield from _branches(argument[2])
+            yield from _branches(argument[2], exceptions=exceptions)
+        elif name == "ASSERT_NOT" and exceptions:
+            yield argument[1]
+            yield from _branches(argument[1], exceptions=exceptions)
 
 
 def _text(tree: Any) -> str:
@@ -47,11 +49,13 @@ def _text(tree: Any) -> str:
     return "".join(pieces)
 
 
-def without_each(pattern: str) -> Iterator[tuple[str, re.Pattern[str]]]:
+def without_each(
+    pattern: str, *, exceptions: bool = False
+) -> Iterator[tuple[str, re.Pattern[str]]]:
     """Each alternative as a reader would know it, and the pattern without it."""
-    for number in range(len(list(_branches(_parser.parse(pattern))))):
+    for number in range(len(list(_branches(_parser.parse(pattern), exceptions=exceptions)))):
         tree = _parser.parse(pattern)
-        branches, place = list(_branches(tree))[number]
-        name = _text(branches[place])
-        branches[place] = _parser.SubPattern(branches[place].state, [_NEVER])
+        branch = list(_branches(tree, exceptions=exceptions))[number]
+        name = _text(branch)
+        branch.data = [_NEVER]
         yield name, _compiler.compile(tree)

@@ -10,6 +10,7 @@ import importlib
 import inspect
 import json
 import pkgutil
+import re
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -33,6 +34,7 @@ from compacter.summary import (
     write,
 )
 from compacter.summary.head import Head
+from compacter.summary.rule_words import Row
 from compacter.text import find, own, sentences, shorten, speech, values, words, wrapped
 
 SHAPES: dict[str, Callable[[int], str]] = {
@@ -220,6 +222,11 @@ WORK: dict[str, Callable[[str], object]] = {
     "summary.evidence.Evidence": use_evidence,
     "summary.evidence.bare": evidence.bare,
     "summary.evidence.name_of": evidence.name_of,
+    "summary.rules.compiled": lambda text: rules.compiled(
+        Row(f"name: {line}", re.escape(line), line) for line in text.splitlines()
+    ),
+    "summary.rules.tone": lambda text: [rules.tone(text), *map(rules.tone, text.splitlines())],
+    "summary.rules.is_for_good": rules.is_for_good,
     "summary.rules.takes_back": rules.takes_back,
     "summary.rules.overlap": lambda text: rules.overlap(set(text.split()), set(text.split())),
     "summary.rules.lines": lambda text: rules.lines(
@@ -234,7 +241,7 @@ WORK: dict[str, Callable[[str], object]] = {
     "Compacter.compact": use_compacter,
 }
 DATA = {"Sentence", "Value", "Piece", "Checked", "Summary", "NoSummaryError"} | {
-    *("Sizes", "Question", "Answer", "Written"),
+    *("Sizes", "Question", "Answer", "Written", "Row"),
 }
 """Classes that only hold what they are given."""
 

@@ -27,6 +27,7 @@ class DocumentWatch:
         self.found: TokenLimit | None = None
         """The token limit that the body states, once ``read`` or ``end`` has found it."""
         self._unpack = (
+            # With 32 zlib finds out by itself whether it is gzip's or deflate's form.
             zlib.decompressobj(zlib.MAX_WBITS | 32) if packed in ("gzip", "deflate") else None
         )
         self._seen = 0

@@ -49,6 +49,7 @@ def field(item: Message, name: str) -> Json:
             value = getattr(item, name, None) if read is None else read(item)
         except Exception:  # noqa: BLE001 - a property of a foreign class
             return None
+    # By far the most common: the checks below take longer than the reading.
     if type(value) in _PLAIN:
         return value
     if isinstance(value, str):
@@ -104,6 +105,7 @@ def plain(item: Message, *, shown: bool = False) -> Json:
     while waiting:
         container = waiting.pop()
         for key, value in container.items() if type(container) is dict else enumerate(container):
+            # These are shared and never changed: no copy is needed.
             if type(value) in _SCALARS:
                 continue
             known = made.get(id(value))
@@ -204,6 +206,7 @@ def _scalar(value: object) -> Json:
     """
     if isinstance(value, str):
         text = str.__str__(value)
+        # A text that begins with the mark gets one more, so that no text equals a marked value.
         return f"\0{text}" if text[:1] == "\0" else text
     if isinstance(value, bool):
         return "\0true" if value else "\0false"
@@ -237,6 +240,7 @@ def _members(item: object) -> Iterator[tuple[str, object]]:
             ((name, value) for name, value in vars(item).items() if name in fields), extra.items()
         )
     found: dict[str, object] = {}
+    # From the oldest class to the newest, which overrides; ``object`` has no data.
     for ancestor in kind.__mro__[-2::-1]:
         found.update(_declarations(item, ancestor))
     found.update(getattr(item, "__dict__", {}))
@@ -319,6 +323,7 @@ def _characters(value: Json) -> int:
     if value is None:
         return 0
     if isinstance(value, Mapping):
+        # Quotation marks, colon and comma of JSON.
         return sum(len(str(key)) + 4 + _characters(inner) for key, inner in value.items())
     if isinstance(value, (list, tuple)):
         return sum(map(_characters, value)) + 2 * len(value)

@@ -171,6 +171,7 @@ class MessageFormat:
         try:
             kind = self.kind(message)
             summed = outline(kind, self._parts(message, _SPEAKERS.get(kind, "assistant"), 0))
+            # The size first, as reading the text again for each message would cost more.
             if summed[1] == len(_FILLER) and self.plain_text(message) == _FILLER:
                 return Kind.INSERTED, *summed[1:]
             if kind is Kind.ASSISTANT and self.compacted(message) is not None:
@@ -205,6 +206,7 @@ class MessageFormat:
         return [
             index
             for index, message in enumerate(messages)
+            # Roles first: most messages need no further look.
             if (type(message) is not dict or message.get("role") not in _NO_SYSTEM)
             and self.speaker(message) == "system"
         ]
@@ -375,6 +377,7 @@ def get_format(name: str) -> MessageFormat:
     names.
     """
     if name in FORMATS:
+        # Imported only now, as the formats import this file.
         found: MessageFormat = getattr(import_module(f"compacter.messages.{name}"), name.upper())
         return found
     raise ConfigurationError(

@@ -101,6 +101,7 @@ class GeminiFormat(MessageFormat):
                 _show_call(*(waiting.take(*key) or key)) for key in map(_split, results)
             )
             made = list(map(_split, calls))
+            # New calls end the wait for older ones: a response belongs to the batch before it.
             if made:
                 waiting = _Waiting(made)
             return kind, size, tuple(_show_call(*key) for key in made), answered
@@ -169,6 +170,7 @@ class GeminiFormat(MessageFormat):
         if new == old:
             return block
         edited = replaced(answer, response={key: new})
+        # Media of a result go when its text is replaced, as in the other formats.
         if field(answer, "parts"):
             edited = replaced(edited, parts=[])
         return _with(block, "function_response", edited)
@@ -196,6 +198,8 @@ _OWN_TYPES = frozenset({dict, str, list, tuple})
 
 def _either(item: Message, name: str) -> Json:
     """Return a field by its snake_case or camelCase name."""
+    # The two names are read without ``field``, as most parts are dicts and most fields are
+    # absent.
     if type(item) is dict:
         value = item.get(name)
         return item.get(_CAMEL[name]) if value is None else value
@@ -215,6 +219,7 @@ def _parts(message: Message) -> Sequence[Message]:
 
 def _key(part: Message) -> str:
     """Return the pairing key of a call or response: its name and id, separated by a line break."""
+    # No name or id has a line break, so the two can be told apart again.
     return f"{text_field(part, 'name')}\n{text_field(part, 'id')}"
 
 
@@ -291,6 +296,7 @@ class _Waiting:
             found.extend(places[-1:])
         if not found:
             return None
+        # One by id and one without: the earlier call was made first.
         self._taken.add(min(found))
         return self._calls[min(found)]
 

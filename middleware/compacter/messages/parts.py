@@ -146,6 +146,7 @@ class Part:
         if isinstance(data, str) and (found := _data_url(data)) is not None:
             mime, data = found
         if not isinstance(data, (str, bytes, bytearray)) or (
+            # Base64 has no colon; an address has one after its scheme.
             isinstance(data, str) and ":" in data[:16]
         ):
             data = None  # A URL, such as https://...
@@ -216,6 +217,7 @@ def pair_calls(  # noqa: C901 - one decision a line
     caller = 0
     for index, message in enumerate(messages):
         try:
+            # Fast path of the common form: a history is outlined at each call.
             if plain and not waiting and type(message) is dict and len(message) == 2:
                 text = message["content"]
                 kind = plain[message["role"]]
@@ -231,6 +233,7 @@ def pair_calls(  # noqa: C901 - one decision a line
         sizes.append(size)
         answers = False
         for result in results:
+            # Counted, not a set: parallel calls of one batch may share an id.
             count = waiting.pop(result, 0)
             if not count:
                 broken.append(Broken(index, result, "orphan result"))
@@ -248,6 +251,7 @@ def pair_calls(  # noqa: C901 - one decision a line
         for call in calls:
             waiting[call] = waiting.get(call, 0) + 1
         caller = index
+    # Unanswered calls are found late, when their batch ends.
     broken.sort(key=lambda half: half.index)
     return Steps(kinds, sizes, steps, tuple(broken), steps[-1] if waiting else None)
 
@@ -290,17 +294,20 @@ def media_weight(mime: str, bytes_: int | None = None, *, detail: str | None = N
     if kind == "image":
         return IMAGE_LOW_DETAIL if detail == "low" else IMAGE
     if kind in ("audio", "video"):
+        # Half a minute, where only an address is known.
         known = bytes_ or 30 * _AUDIO_BYTES_PER_SECOND
         return max(_AUDIO_PER_SECOND, known * _AUDIO_PER_SECOND // _AUDIO_BYTES_PER_SECOND)
     if kind == "text":
         return bytes_ if bytes_ is not None else UNKNOWN_MEDIUM
     if kind == "application":
+        # Rounded up; two pages where only an address is known.
         return max(1, -(-(bytes_ or 2 * _PAGE_BYTES) // _PAGE_BYTES)) * _PAGE
     return UNKNOWN_MEDIUM
 
 
 def _decoded_size(data: str | bytes | bytearray) -> int:
     """Return the decoded size of base64 text, or the size of raw bytes, in bytes."""
+    # Base64 writes three bytes as four characters; padding does not matter for an estimate.
     return len(data) * 3 // 4 if isinstance(data, str) else len(data)
 
 

@@ -76,6 +76,7 @@ def recognise(messages: Sequence[Message], *, param: str = "", since: int = 0) -
             ]
         found = _first_telling(others)
     if found != "gemini":
+        # Classes, not messages: a history has thousands of messages of one or two classes.
         for kind in set(map(type, others)) - {dict}:
             index = next(index for index, message in enumerate(messages) if type(message) is kind)
             if foreign(messages[index]):
@@ -149,12 +150,14 @@ def _telling(message: Message) -> FormatName | None:
     ):
         return (
             None
+            # Messages of the AI SDK and of pydantic-ai have parts too, with a type.
             if any(isinstance(part, dict) and not _NOT_GEMINI.isdisjoint(part) for part in parts)
             else "gemini"
         )
     kind = word(message, "type")
     role = word(message, "role")
     if role is None:
+        # Only the Responses API has items without a role.
         return "responses" if _is_item(kind) else None
     if field(message, "tool_calls") or role in ("tool", "function"):
         return "openai"

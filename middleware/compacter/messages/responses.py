@@ -267,6 +267,7 @@ def _join_calls(
             referred = index
         for answered in results:
             if waiting.get(answered):
+                # The latest: ids may be reused, and an earlier call has its output by then.
                 reach[waiting[answered].pop()] = index
             elif referred is not None:
                 # The call may be the stored item that a reference names.
@@ -287,6 +288,7 @@ def _join_reasoning(
     two responses. A reference may stand for reasoning.
     """
     end = len(items)
+    # Backwards, so that the end of each response is known when its reasoning is met.
     for index in range(len(items) - 1, -1, -1):
         if outlines[index][0] not in _MADE:
             end = index

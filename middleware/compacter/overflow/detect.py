@@ -179,6 +179,7 @@ def explain(
             verdict = judge_error(error, table)
         else:
             verdict = judge(signals_of(error, status=status, code=code), table)
+        # A veto has the name of its meaning; a rule has several meanings, all of which are told.
         wanted = {verdict.rule} if verdict.rule in table else _MEANINGS
         rows = (
             row
@@ -196,6 +197,7 @@ def judge_error(error: BaseException, table: Table, seen: set[int] | None = None
     seen = set() if seen is None else seen
     if id(error) in seen or len(seen) >= MAX_EXCEPTIONS or not isinstance(error, Exception):
         return NOTHING
+    # Exceptions refer to one another in circles: a cause that holds its wrapper.
     seen.add(id(error))
     own = judge(signals_of(error), table)
     stated = own.limit
@@ -203,6 +205,8 @@ def judge_error(error: BaseException, table: Table, seen: set[int] | None = None
         stated and stated.limit is not None and stated.requested is not None
     ):
         return own
+    # What stands behind it decides where its own text says nothing, and fills in numbers that it
+    # lacks.
     behind = NOTHING
     for reason in reasons(error):
         behind = judge_error(reason, table, seen)
@@ -230,7 +234,9 @@ def judge_error(error: BaseException, table: Table, seen: set[int] | None = None
 
 def judge(signals: Signals, table: Table) -> Verdict:
     """Return the verdict on the signals of one exception, reply or text."""
+    # Patterns of class names are in lower case, as all of them.
     names = [name.lower() for name in signals.types]
+    # Codes are written with hyphens too.
     coded = any(table["code"].fullmatch(code.replace("-", "_")) for code in signals.codes)
     text = normalise(signals.text)
     if not coded and table["other call"].search(text):
@@ -251,6 +257,7 @@ def judge(signals: Signals, table: Table) -> Verdict:
     index = -1
     verdict = Verdict("nothing", statement=text)
     if decisive or (doubts and not coded):
+        # The last one: a log of attempts ends with the one that counts.
         index = (decisive or doubts)[-1]
         rule = "" if read[index].veto else read[index].rule
         if not rule:
@@ -343,6 +350,8 @@ def _read_sentence(sentence: str, table: Table) -> _Reading:
         return _Reading("decides", veto="other error")
     if table["handled"].search(sentence) and not table["not handled"].search(sentence):
         return _Reading("decides", veto="handled")
+    # An idiom ("ssl context") has words of a limit and is none: it is taken out, the rest is
+    # read.
     plain = table["idiom"].sub(" ", sentence)
     present = {meaning for meaning in _MEANINGS if table[meaning].search(plain)}
     veto = ""
@@ -378,6 +387,7 @@ def _has_input(sentence: str, table: Table) -> bool:
     is the limit.
     """
     sign = table["exceed"].search(sentence)
+    # Before the verb stands what is too long, behind it what it is too long for.
     middle = sign.end() if sign else len(sentence)
     sentence = sentence[:middle] + table["context"].sub(" ", sentence[middle:])
     return bool(table["subject"].search(sentence) or table["sum"].search(sentence))
@@ -392,6 +402,7 @@ def _find_statement(
     for index, (start, end) in enumerate(spans):
         if read[index].veto:
             continue
+        # "The limit is 8192. You sent 9000." is one statement in two sentences.
         if index + 1 < len(spans) and not read[index + 1].veto:
             end = spans[index + 1][1]  # noqa: PLW2901 - the next sentence is read with it
         piece = text[start:end]

@@ -154,6 +154,8 @@ def measure(
     # Limits whose word is too far away to be certain if there are other numbers.
     distant: set[int] = set()
     for index, number in enumerate(numbers):
+        # Words between two numbers belong to either: the text is cut at the numbers beside this
+        # one.
         start = max(numbers[index - 1].end if index else 0, number.start - _REACH)
         end = min(
             numbers[index + 1].start + 1 if index + 1 < len(numbers) else len(text),
@@ -177,6 +179,8 @@ def measure(
         unsure = chosen.get("limit") in distant and not {"sent", "input"} & chosen.keys()
         far = chosen.pop("limit") if unsure else None
         rest = {value for value in unclaimed | distant if value >= _SMALLEST} - set(chosen.values())
+        # A number without words is what is left: the larger one was sent, the smaller is the
+        # limit.
         limit = chosen.get("limit")
         sent = chosen.get("sent", chosen.get("input"))
         over = [value for value in rest if limit is not None and value > limit]
@@ -198,6 +202,7 @@ def measure(
         sent is not None and output is not None and total == sent and total < (limit or 0)
     ):
         total = sent + (output or 0) if sent is not None else None
+    # The limit is for both if an output is told, or the text counts the completion.
     both = bool(output) or (counted and output is None)
     if output is None and (not both or sent == total):
         sent = None
@@ -211,6 +216,7 @@ def token_counts(text: str, table: Table, codes: frozenset[str] = frozenset()) -
     found: list[Number] = []
     for match in _NUMBER.finditer(text):
         scale = _SCALE.get(match["scale"] or "", 1)
+        # "1.5" counts no tokens; "8.192" is a whole number by its separator, "1.2M" by its scale.
         if match["fraction"] and scale == 1 and not float(match["body"]).is_integer():
             continue
         digits = (
@@ -236,6 +242,7 @@ def token_counts(text: str, table: Table, codes: frozenset[str] = frozenset()) -
                 word = _ONE_WORD.match(after)
                 if word is None or _role("", word[0], table)[0] not in {"sent", "limit"}:
                     continue
+            # A window is often a multiple of 1,024, a code is not: "(8192)" stays.
             if opened and value % 1024 and _STATUS_IN_BRACKETS.match(after):
                 if 400 <= value < 600 and not _role(before[:-1], "", table)[1]:
                     continue
@@ -255,6 +262,7 @@ def _role(before: str, after: str, table: Table) -> tuple[Role | None, bool]:
     """Return the role of a number between two pieces of text, and whether its words are
     next to it.
     """
+    # Words of another clause say nothing of this number.
     clause = _CLAUSE.split(before)[-1]
     filler = _FILLER.search(clause)
     edge = filler.start() if filler else len(clause)
@@ -296,6 +304,7 @@ def _calculate(text: str, values: dict[int, int], chosen: dict[Role, int], table
         named = text[max(0, match.start() - 120) : match.start()]
         output = table["output"].search(named)
         subject = table["subject"].search(named)
+        # "max_tokens and prompt: 512 + 8000": the order of the names is that of the numbers.
         swapped = output is not None and subject is not None and output.start() < subject.start()
         chosen["input"], chosen["output"] = (second, first) if swapped else (first, second)
         chosen["limit"] = bound

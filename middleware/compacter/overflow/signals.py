@@ -110,6 +110,7 @@ def signals_of(error: object, *, status: int | None = None, code: str | None = N
         bodies = [
             text_of(error),
             *(text for text in said if isinstance(text, str | bytes)),
+            # A bound, as a foreign class may carry any number of them.
             *error.args[:20],
         ]
         bodies += [_attribute(error, name) for name in _BODY_NAMES]
@@ -125,12 +126,14 @@ def signals_of(error: object, *, status: int | None = None, code: str | None = N
             stated.insert(0, value)
         elif length < MAX_TEXT and not (key in _CODE_KEYS and isinstance(value, int | float)):
             text = text_of(value).strip()
+            # A bare value ("131072") means something only after its key; a sentence needs none.
             if key and len(text) < 60 and " " not in text:
                 text = f"{key}: {text}"
             if text and text not in texts:
                 length += len(text)
                 texts[text] = None
     text = f" {BREAK} ".join(texts)
+    # Wrappers write the class of the first error into their text.
     types += [name.rpartition(".")[2] for name in _CLASS_NAME.findall(text)]
     codes = [each.value if isinstance(each, Enum) else each for each in codes]
     words = [
@@ -228,6 +231,7 @@ def _leaves(body: object) -> Iterator[tuple[str, object]]:
                     inner.append((key, member))
             inner += [("", ", ".join(numbers))] if numbers else []
         if depth < _MAX_DEPTH:
+            # Reversed, so that the first member is popped first and the text keeps its order.
             left += [(name, member, depth + 1) for name, member in reversed(inner)]
 
 
@@ -250,6 +254,8 @@ def reasons(error: BaseException) -> Iterator[BaseException]:
         yield error.__cause__
     attempt = _attribute(error, "last_attempt")
     carried: list[object] = [_attribute(error, name) for name in _WRAPPED_NAMES]
+    # The time-out of 0: a future that is done has its exception at once, and none may be waited
+    # for.
     if isinstance(attempt, Future) and attempt.done() and not attempt.cancelled():
         carried.insert(0, attempt.exception(timeout=0))
     carried += error.args[:20]
@@ -288,6 +294,7 @@ def find_handled(error: BaseException) -> BaseException | None:
     kind = type(error)
     if error.__suppress_context__ or old is None or signals_of(error).status is not None:
         return None
+    # A class of the user's own may derive from a client's: each of its names is looked at.
     bases = [base.__name__ for base in kind.__mro__ if base.__module__ != "builtins"]
     if any(NETWORK.search(name) for name in bases) or isinstance(error, OSError):
         return None

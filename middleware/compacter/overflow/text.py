@@ -143,14 +143,18 @@ def normalise(text: str) -> str:
     """Return the normalised form of at most ``MAX_TEXT`` characters of ``text``."""
     text = _ANSI.sub("", limit_text(text))
     text = _ESCAPED_LETTER.sub(_decode_escape, text)
+    # Before frames and line breaks go: afterwards nobody sees that a number was broken.
     text = _BROKEN_NUMBER.sub(BROKEN, text)
     text = _FRAMES.sub(" ", text)
     text = _PARAGRAPH.sub(f" {BREAK} ", text)
     text = _ESCAPED_QUOTE.sub("", _ESCAPED_SPACE.sub(" ", text))
     text = _ENTITY.sub(lambda match: _ENTITIES[match.group()], text)
+    # Most errors are ASCII, for which this would be wasted.
     if not text.isascii():
         text = without_accents(_INVISIBLE.sub("", _HARD_SPACE.sub("_", text)))
+    # Addresses have words and numbers of their own ("/v1/context/8192").
     text = _URL.sub(_endpoint, text).lower()
+    # Only where a role stands too: "input": "..." alone may be the provider's own words.
     if _ECHO_ROLE.search(text):
         text = _ECHO.sub(" ", text)
     text = _without_quotation(_ECHO_VALUE.sub(" ", text))

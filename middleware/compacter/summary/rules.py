@@ -8,42 +8,33 @@ of the user.
 
 from __future__ import annotations
 
+import re
 from collections import Counter, deque
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from typing import Final
 
 from compacter.messages.parts import Part
+from compacter.summary import order_words, other_languages, rule_words, wish_words
 from compacter.summary.message import LATER, RULE, rule_lines
-from compacter.summary.rule_words import (
-    ADDRESSED,
-    ASSISTANTS,
-    AT_HAND,
-    FOR_GOOD,
-    LASTS,
-    MARK,
-    NO_PROSE,
-    ORDERS,
-    PERSONS,
-    REPORTED,
-    SIGNED,
-    TAKES_BACK,
-    TELLS,
-    WISHES,
-)
+from compacter.summary.rule_words import Row
 from compacter.text.speech import TYPED, Sentence, read
 from compacter.text.words import UNSPACED, stems_of_words, words
 
+# Letters of the shortest rule; one of a script without spaces counts twice.
 _SHORTEST = 8
+# Characters of the longest rule.
 _LONGEST = 320
+# Characters of the longest statement that changes a rule.
 _LONGEST_CHANGE = 200
+# Smallest share of the shorter statement's words that two statements about the same share.
 _SAME = 0.3
-"""Smallest share of the shorter statement's words that two statements about the same have in
-common."""
+# Sentences, in a short conversation, that a word may be in and still tell a topic.
 _FEW = 4
+# Most rules with which a later statement is compared, and most later statements that are kept: the
+# newest.
 _MOST_TOPICS = 200
 _MOST_CHANGES = 60
-"""Most rules with which a later statement is compared, and most later statements kept: the newest.
-"""
 
 _EMPTY_WORDS = """
     always never again back into only don't can't can make sure keep want like need prefer use used
@@ -52,35 +43,103 @@ _EMPTY_WORDS = """
 """
 _EMPTY = frozenset(_EMPTY_WORDS.split())
 
+_EDGE = r"\b"
+# "Ok, but please never ...", in quotation marks.
+_MOST_LEADS = 4
 
-def _tone(sentence: str) -> int | None:
+Table = Mapping[str, re.Pattern[str]]
+"""Compiled pattern of each meaning."""
+
+
+ROWS: Final = (
+    *rule_words.BEGINNINGS,
+    *rule_words.VETOES,
+    *order_words.ORDERS,
+    *wish_words.WISHES,
+    *other_languages.LASTING,
+    *other_languages.TELLING,
+    *rule_words.FOR_GOOD,
+    *order_words.FOR_GOOD,
+    *rule_words.CHANGES,
+    *other_languages.CHANGES,
+)
+"""The whole table."""
+
+
+def compiled(rows: Iterable[Row]) -> dict[str, re.Pattern[str]]:
+    """Return one compiled pattern for each meaning.
+
+    A pattern that begins with an edge of a word does so in each of its alternatives.
+    """
+    patterns: dict[str, list[str]] = {}
+    at_edges: dict[str, list[str]] = {}
+    for row in rows:
+        patterns.setdefault(row.meaning, [])
+        # The edge is looked for once for all rows, which takes half the time.
+        if row.pattern.startswith(_EDGE):
+            at_edges.setdefault(row.meaning, []).append(f"(?:{row.pattern[len(_EDGE) :]})")
+        else:
+            patterns[row.meaning].append(f"(?:{row.pattern})")
+    for meaning, each in at_edges.items():
+        patterns[meaning].append(f"{_EDGE}(?:{'|'.join(each)})")
+    return {meaning: re.compile("|".join(each)) for meaning, each in patterns.items()}
+
+
+_TABLE: Table = compiled(ROWS)
+
+
+def tone(sentence: str, table: Table = _TABLE) -> int | None:
     """Return 1 for a rule that is an order or speaks of persons, -1 for an impersonal one, ``None``
     for no rule.
     """
-    plain = MARK.sub("", sentence.replace("’", "'").strip()).replace("**", "")
-    plain = ADDRESSED.sub("", plain, count=1)
+    plain = table["mark"].sub("", sentence.replace("’", "'").strip()).replace("**", "")
+    plain = table["addressed"].sub("", plain, count=1)
     letters = len(plain) + len(UNSPACED.findall(plain[:_SHORTEST]))
     if letters < _SHORTEST or len(plain) > _LONGEST:
         return None
+    # A question orders nothing, and a line that ends with a colon is a heading.
     if plain.rstrip(" \"'*_)").endswith(("?", "？", "؟", ":", "：")):
         return None
-    if NO_PROSE.match(plain.lower()) or AT_HAND.match(plain):
+    if table["no prose"].match(plain.lower()) or table["at hand"].match(plain):
         return None
-    low = SIGNED.sub("", plain, count=1).lower()
-    if REPORTED.search(low):
+    low = table["signed"].sub("", plain, count=1).lower()
+    if table["reported"].search(low):
         return None
-    if ORDERS.match(low) or (LASTS.search(low) and not TELLS.search(low)):
+    # In other languages the word is enough, at any place; the English "never" and "always" tell of
+    # somebody unless the sentence begins with them.
+    lasts = table["lasts"].search(low) and not table["tells"].search(low)
+    if lasts or _is_order(low, table):
         return 1
-    if WISHES.search(low):
-        return 1 if PERSONS.search(low) else -1
+    if table["wish"].search(low):
+        return 1 if table["person"].search(low) else -1
     return None
 
 
-def takes_back(sentence: str) -> bool:
+def _is_order(sentence: str, table: Table) -> bool:
+    """Return whether ``sentence`` begins with an order, after words that lead to it."""
+    at = 0
+    for _ in range(_MOST_LEADS):
+        if table["order"].match(sentence, at):
+            return True
+        # Only now, as some orders begin with such a word: "remember to".
+        lead = table["lead"].match(sentence, at)
+        if lead is None:
+            return False
+        at = lead.end()
+    return table["order"].match(sentence, at) is not None
+
+
+def takes_back(sentence: str, table: Table = _TABLE) -> bool:
     """Return whether ``sentence`` has a word with which people withdraw or change an earlier
     statement.
     """
-    return TAKES_BACK.search(sentence.lower()) is not None
+    return table["takes back"].search(sentence.lower()) is not None
+
+
+def is_for_good(sentence: str, table: Table = _TABLE) -> bool:
+    """Return whether a rule is one that is asked of an assistant, not of a friend."""
+    plain = table["signed"].sub("", table["addressed"].sub("", sentence, count=1), count=1)
+    return table["for good"].search(plain.lower()) is not None
 
 
 def _about(text: str) -> set[str]:
@@ -126,6 +185,7 @@ def lines(
     for place in sorted(
         range(len(listed)), key=lambda at: (at not in changes, entries[listed[at]] > TYPED, -at)
     ):
+        # A shorter one may still fit.
         if len(listed[place]) >= room:
             continue
         about = _about(listed[place])
@@ -152,12 +212,12 @@ def _rule_lines(
     # If both sides sign their messages, it is a conversation of two people, who order one another
     # about too.
     answers = [part for part in parts if part.role == "assistant" and part.kind == "text"]
-    are_people = bool(_signature(told)) and _signature(answers) not in ("", *ASSISTANTS)
+    are_people = bool(_signature(told)) and _signature(answers) not in ("", *rule_words.ASSISTANTS)
     sentences = list(read(told))
     tones = {
-        text: tone
+        text: direction
         for text in {one.text for one in sentences if one.prose}
-        if (tone := _tone(text)) and (not are_people or _is_for_good(text))
+        if (direction := tone(text)) and (not are_people or is_for_good(text))
     }
     if not (known or tones or quoted):
         return
@@ -176,6 +236,7 @@ def _rule_lines(
     common = Counter(
         word for one in sentences for word in set().union(*map(about_one, one.text.split()))
     )
+    # A word in more than an eighth of the sentences is what the whole conversation is about.
     most = max(_FEW, len(sentences) // 8)
     topics = deque((_about(line.partition(": ")[2]) for line in known), _MOST_TOPICS)
     for sentence in sentences:
@@ -197,17 +258,12 @@ def _signature(parts: Iterable[Part]) -> str:
     """Return the name with which most of the messages begin, in lower case, or an empty text;
     "Day 2: " and "Task: " are no names.
     """
+    signed = _TABLE["signed"]
     names = Counter(
-        match[1].lower() if (match := SIGNED.match(part.text.lstrip())) else "" for part in parts
+        match[1].lower() if (match := signed.match(part.text.lstrip())) else "" for part in parts
     )
     name, times = names.most_common(1)[0] if names else ("", 0)
     return name if times >= _FEW // 2 and times * 2 > names.total() else ""
-
-
-def _is_for_good(sentence: str) -> bool:
-    """Return whether a rule is one that is asked of an assistant, not of a friend."""
-    plain = SIGNED.sub("", ADDRESSED.sub("", sentence, count=1), count=1).lower()
-    return FOR_GOOD.search(plain) is not None
 
 
 def _may_change(sentence: Sentence) -> bool:
