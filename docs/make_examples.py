@@ -42,7 +42,12 @@ def printed(name: str) -> str:
         timeout=300,
         check=True,
     )
-    return "\n".join(line.rstrip() for line in done.stdout.splitlines()).strip("\n")
+    return trimmed(done.stdout)
+
+
+def trimmed(text: str) -> str:
+    """The text without empty lines around it, and spaces at the ends of its lines."""
+    return "\n".join(line.rstrip() for line in text.splitlines()).strip("\n")
 
 
 def steady(text: str) -> str:

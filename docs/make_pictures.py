@@ -86,7 +86,7 @@ def draw(sizes: Sizes, colours: Colours) -> str:
     rows = [
         (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
-            'font-family="system-ui, sans-serif" font-size="13">'
+            'font-family="system-ui, sans-serif" font-size="17">'
         ),
         "<title>Tokens of each request over 200 turns</title>",
         (

@@ -28,6 +28,7 @@ LINK = re.compile(r"\]\(([^()\s#:]+)(#[^()\s]*)?\)")
 FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})")
 ROW = re.compile(r"^\| \[[^][]*\]\(([^()#]+)\) \| (.+) \|$", re.MULTILINE)
 EMPTY_HEAD = re.compile(r"<thead>\s*<tr>\s*(?:<th[^>]*>\s*</th>\s*)+</tr>\s*</thead>\s*")
+TEST = re.compile(r"<code>tests/[\w/.:]+::test_(\w+)</code>")
 LANGUAGES = {".py": "python", ".jsonl": "json", ".toml": "toml", ".yaml": "yaml", ".yml": "yaml"}
 
 
@@ -89,7 +90,11 @@ def gather(sources: Path) -> None:
     site's sources.
     """
     waiting = {PurePosixPath(file.relative_to(ROOT)) for file in (ROOT / "docs").rglob("*.md")}
-    waiting.add(PurePosixPath("docs/styles/manual.css"))
+    # The style shows the dark picture in place of the light one, which pages name.
+    waiting |= {
+        PurePosixPath("docs/styles/manual.css"),
+        PurePosixPath("docs/images/sawtooth-dark.svg"),
+    }
     done: set[PurePosixPath] = set()
     while waiting:
         file = waiting.pop()
@@ -212,13 +217,18 @@ def without_empty_heads(html: str) -> str:
     return EMPTY_HEAD.sub("", html)
 
 
+def with_tests_in_words(html: str) -> str:
+    """Return a page that names tests by the sentence that their names are."""
+    return TEST.sub(lambda test: test[1].replace("_", " "), html)
+
+
 def finish(site: Path) -> None:
     """Mend each page, check its markup, and leave tests and sources out of the search.
 
     Raises ``BrokenManualError`` with the faults of the first page that has some.
     """
     for page in sorted(site.rglob("*.html")):
-        html = without_empty_heads(page.read_text(encoding="utf-8"))
+        html = with_tests_in_words(without_empty_heads(page.read_text(encoding="utf-8")))
         page.write_text(html, encoding="utf-8")
         if faults := faults_of(html):
             raise BrokenManualError(f"{page.relative_to(site)}: {'; '.join(faults[:5])}")

@@ -144,9 +144,15 @@ class TestOptions:
         [
             ({"compact_ration": 0.5}, r"'compact_ration'; did you mean compact_ratio\?"),
             ({"window": 5}, r"'window'; the options are: adjust_max_tokens, .*, trigger_tokens"),
-            ({"summarizer": "extrative"}, "did you mean 'extractive'"),
-            ({"strategy": "clear_tool_results"}, r"say ClearToolResults\(\)"),
-            ({"strategy": Truncate}, r"say Truncate\(\)"),
+            ({"model": "gpt-4o"}, r"'model'; did you mean summarizer\?"),
+            ({"max_tokens": 5}, r"'max_tokens'; did you mean trigger_tokens\?"),
+            ({"summarizer": "extrative"}, r"did you mean 'extractive'\?$"),
+            ({"strategy": "clear_tool_results"}, r"say ClearToolResults\(\)$"),
+            ({"strategy": Truncate}, r"say Truncate\(\)$"),
+            ({"on_event": "print"}, "of the event, not 'print'$"),
+            ({"pin": "role"}, r"takes a function of a message, or None \(got 'role'\)$"),
+            ({"pin": lambda: True}, "cannot be called as pin[^<]*$"),
+            ({"memory": "sqlite"}, "redis://[^(]*$"),
         ],
     )
     def test_a_slip_is_told_what_was_meant(self, options: dict[str, Any], remedy: str) -> None:
@@ -252,8 +258,20 @@ class TestWhatIsNoCall:
         def add(one: int, other: int) -> int:
             return one + other
 
-        with pytest.raises(TypeError, match=r"add.*out of one, other.*messages_param"):
+        with pytest.raises(TypeError, match=r"add.*only one, other; name.*messages_param"):
             Compacter().wrap(add)
+
+    @pytest.mark.parametrize(
+        ("target", "text"),
+        [
+            (None, "compacter cannot wrap None: pass a client"),
+            ("gpt-4o", "compacter cannot wrap a str: wrap the function that calls the model"),
+            (pytest, "compacter cannot wrap the module pytest: pass a client"),
+        ],
+    )
+    def test_what_cannot_be_called_is_named_as_users_do(self, target: object, text: str) -> None:
+        with pytest.raises(TypeError, match=text):
+            Compacter().wrap(target)
 
     def test_messages_that_are_arguments_one_by_one_are_no_list(self) -> None:
         def chat(*messages: Chat) -> None: ...

@@ -113,6 +113,13 @@ def test_a_table_without_names_of_columns_has_no_head() -> None:
     assert SITE["without_empty_heads"](named) == named
 
 
+def test_a_test_is_named_by_its_sentence() -> None:
+    link = '<a href="x"><code>tests/a/test_b.py::TestC::test_what_is_not_there</code></a>'
+    assert SITE["with_tests_in_words"](link) == '<a href="x">what is not there</a>'
+    other = "<code>tests/a/test_b.py</code>"
+    assert SITE["with_tests_in_words"](other) == other
+
+
 def test_headings_of_the_reference_are_bare_names() -> None:
     reference = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
     headings = [line for line in reference.splitlines() if line.startswith("###")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Annotated, Any, Final, Literal, TypedDict
@@ -316,6 +317,38 @@ def _say_fault(name: str, problem: Any) -> str:  # noqa: ANN401 - pydantic's ``E
     return text.removeprefix("Value error, ").removeprefix(f"{name} ")
 
 
+def _say_value(name: str, problem: Any) -> str:  # noqa: ANN401 - as above
+    value = problem["input"]
+    # An address may contain a password, and the text of a function says nothing to a reader.
+    if (name == "memory" and isinstance(value, str)) or inspect.isroutine(value):
+        return ""
+    # Several checks name the value; a number may stand in them for another reason.
+    is_said = not isinstance(value, (int, float)) and repr(value) in problem["msg"]
+    return "" if is_said else f" (got {value!r})"
+
+
+_CALLED_ELSEWHERE = {
+    "keep_last": "preserve_recent_turns",
+    "keep_recent": "preserve_recent_turns",
+    "llm": "summarizer",
+    "max_context_tokens": "trigger_tokens",
+    "max_tokens": "trigger_tokens",
+    "model": "summarizer",
+    "ratio": "compact_ratio",
+    "threshold": "trigger_tokens",
+}
+"""Names of other libraries' options, and the options here that do the most similar thing."""
+
+
+def _suggest(name: str) -> str:
+    """Return what helps who has passed an option that does not exist."""
+    similar = difflib.get_close_matches(name, Options.model_fields, 1, 0.7)
+    meant = _CALLED_ELSEWHERE.get(name) or (similar[0] if similar else None)
+    if meant:
+        return f"did you mean {meant}?"
+    return f"the options are: {', '.join(sorted(Options.model_fields))}"
+
+
 def validated(options: dict[str, object]) -> Options:
     """Return options from keyword arguments. Raises ``ConfigurationError`` that names each invalid
     one.
@@ -327,18 +360,9 @@ def validated(options: dict[str, object]) -> Options:
         for problem in error.errors():
             name = ".".join(map(str, problem["loc"][:1]))
             if problem["type"] == "extra_forbidden":
-                similar = difflib.get_close_matches(name, Options.model_fields, 1, 0.7)
-                known = (
-                    f"did you mean {similar[0]}?"
-                    if similar
-                    else f"the options are: {', '.join(sorted(Options.model_fields))}"
-                )
-                lines.append(f"unknown option {name!r}; {known}")
+                lines.append(f"unknown option {name!r}; {_suggest(name)}")
             else:
-                # An address may contain a password.
-                is_address = name == "memory" and isinstance(problem["input"], str)
-                got = "another text" if is_address else repr(problem["input"])
-                lines.append(f"{name}: {_say_fault(name, problem)} (got {got})")
+                lines.append(f"{name}: {_say_fault(name, problem)}{_say_value(name, problem)}")
         raise ConfigurationError("; ".join(lines)) from None
     check_settings(valid)
     return valid

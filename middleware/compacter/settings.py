@@ -124,7 +124,7 @@ def _check_option(variable: str, name: str, text: str, how: Mapping[str, Any]) -
     try:
         validated({name: value})
     except ConfigurationError as error:
-        takes = str(error).removeprefix(f"{name}: ").rpartition(" (got ")[0]
+        takes = str(error).removeprefix(f"{name}: ").partition(" (got ")[0]
         raise ConfigurationError(f"{variable}={text!r}: {takes}") from None
     return value
 

@@ -73,11 +73,22 @@ async def test_so_it_is_in_an_async_program_with_an_async_hook() -> None:
 
 def test_so_it_is_of_a_conversation_with_a_record_whose_model_is_known() -> None:
     compacter, events = listening()
-    compacter.wrap(ScriptedModel(window=900).completion)("m", talk())
-    cutting = ScriptedModel(window=900, usage={"prompt_tokens": 20, "completion_tokens": 1})
-    compacter.wrap(cutting.completion)("m", talk())
+    compacter.wrap(ScriptedModel(window=9_000).completion)("m", talk(10, 4_000))
+    cutting = ScriptedModel(window=9_000, usage={"prompt_tokens": 200, "completion_tokens": 1})
+    compacter.wrap(cutting.completion)("m", talk(10, 4_000))
     assert [request.refused for request in cutting.requests] == [False]
-    assert [event.prompt_tokens for event in told(events, SilentTruncation)] == [20]
+    assert [event.prompt_tokens for event in told(events, SilentTruncation)] == [200]
+
+
+@pytest.mark.parametrize("options", [{}, {"trigger_tokens": 10**6}])
+def test_no_window_is_as_small_as_the_usage_of_a_pretended_server(options: dict[str, Any]) -> None:
+    model = ScriptedModel(window=9_000, usage={"prompt_tokens": 10, "completion_tokens": 1})
+    compacter, events = listening(**options)
+    completion = compacter.wrap(model.completion)
+    for _ in range(3):
+        completion("m", talk(10, 200))
+    assert events == []
+    assert len(model.requests) == 3
 
 
 def test_with_a_trigger_the_history_is_compacted_and_sent_again() -> None:

@@ -551,6 +551,14 @@ class TestWhetherAPromptMayHaveBeenCut:
         assert may_be_cut([nested], 195)
         assert not may_be_cut([nested], 400)
 
+    def test_a_text_that_stands_in_many_messages_counts_each_time(self) -> None:
+        call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+        turn: list[dict[str, Any]] = [
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "c1", "content": "x" * 700},
+        ]
+        assert may_be_cut(turn * 20, 1_900)
+
     @pytest.mark.parametrize("messages", ["text", None, [object()], [{"content": object()}]])
     def test_what_cannot_be_weighed_may_have_been_cut(self, messages: object) -> None:
         assert may_be_cut(messages, 10**9)

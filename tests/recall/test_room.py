@@ -18,6 +18,8 @@ QUESTION = "Good. And who keeps the deposit?"
 OTHER = "Tell me a joke about a penguin."
 FULL = range(157, 174)
 """Days after which this diary fills its window, and was compacted before."""
+SENT_FROM = 110
+"""Day from which the diary is sent to the model: it fills the window for the first time later."""
 
 
 def sync(compacter: Compacter, model: ScriptedModel) -> Callable[[Any], Any]:
@@ -51,14 +53,15 @@ class Diary:
             said = f"Day {day}: we sold {day * 7 % 90} tickets."
             if day == 12:
                 said += " Mr. Lind keeps the deposit of 40 euros."
-            self.ask(said)
+            self.ask(said, sent=day >= SENT_FROM)
         self.refused = self.model.rejected
         self.events.clear()
         self.call = call(self.compacter, self.model)
 
-    def ask(self, text: str) -> None:
+    def ask(self, text: str, *, sent: bool = True) -> None:
         self.history.append({"role": "user", "content": text})
-        self.call(self.history)
+        if sent:
+            self.call(self.history)
         self.history.append({"role": "assistant", "content": "Noted."})
 
     @property
@@ -88,7 +91,7 @@ def test_the_compaction_that_is_due_comes_before_the_question_is_sent(call: Any)
     assert [event.trigger for event in diary.told(CompactionEvent)] == ["quotes"]
 
 
-@pytest.mark.parametrize("days", FULL)
+@pytest.mark.parametrize("days", FULL[::4])
 def test_a_question_that_finds_nothing_has_nothing_compacted(days: int) -> None:
     diary = Diary(days)
     diary.ask(OTHER)

@@ -19,6 +19,7 @@ from compacter.call.prepare import ahead
 from compacter.call.quoted import QuotedRequest
 from compacter.call.request import advice
 from compacter.call.sizes import (
+    LEAST_CUT,
     calibrate,
     fills_window,
     learn,
@@ -248,7 +249,7 @@ class Policy(QuotedRequest):
         # What is learnt never depends on a hook, as it decides what is sent. To read a whole
         # history for its size alone would take too long once the model is known.
         learns = self.proactive or not self.calibration.learnt or whole.read is not None
-        tokens = tokens_read(reply.raw) if learns or self.watched else 0
+        tokens = self._read_usage(reply.raw) if learns or self.watched else 0
         if learns and whole.read is not None:
             self.calibration.accept(request_tokens(whole, self.calibration))
         if not tokens or not (yield from self.cut_silently(tokens)):
@@ -276,11 +277,20 @@ class Policy(QuotedRequest):
         self.request = whole
         return reply.raw
 
+    def _read_usage(self, raw: object) -> int:
+        """Return the tokens that the server has read; 0 if what it reports is no number of them."""
+        tokens = tokens_read(raw)
+        if 0 < tokens < LEAST_CUT and missing_tokens(self.request, tokens, self.calibration):
+            return 0
+        return tokens
+
     def cut_silently(self, tokens: int) -> Flow[bool]:
         """Return whether a server that read ``tokens`` has silently truncated the prompt, and send
         an event if so.
         """
         request = self.request
+        if tokens < LEAST_CUT:
+            return False
         unread = request.read is None
         if unread and not may_be_cut(request.sent, tokens, overhead=request.overhead):
             return False

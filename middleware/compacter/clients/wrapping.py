@@ -39,7 +39,7 @@ def wrap(state: State, target: T, *, messages_param: str | None, wire_format: st
         what = (
             "is left as it is"
             if same
-            else ("will be compacted by two Compacters: wrap what was there before")
+            else "will be compacted by two Compacters: wrap the original instead"
         )
         said = f"{_describe_target(target)} is wrapped already, and {what}"
         state.log.write(
@@ -96,7 +96,7 @@ def _wrap_once(
         where = "has no parameter called messages, input or contents"
         if names:
             where += (
-                f"; name the one that takes the messages, out of {names}: "
+                f", only {names}; name the one that takes the messages: "
                 'wrap(function, messages_param="...") or @compacted(messages_param="...")'
             )
         raise TypeError(f"{_describe_target(target)} {where} ({CLIENTS_PAGE})")
@@ -248,6 +248,8 @@ def _call_on(target: object, method: FunctionType) -> Any:
 def _hint(target: object) -> str:
     if inspect.isclass(target):
         return "it is a class, so wrap an object of it"
+    if isinstance(target, str):
+        return "wrap the function that calls the model, and pass that the model's name"
     if inspect.isawaitable(target):
         return "it is the result of a call, so wrap the function"
     if any(map(_resource_of, type(target).__mro__)):
@@ -259,6 +261,10 @@ def _hint(target: object) -> str:
 
 
 def _describe_target(target: object) -> str:
-    return getattr(target, "__qualname__", None) or (
-        f"a {type(target).__module__}.{type(target).__qualname__}"
-    )
+    if target is None:
+        return "None"
+    if isinstance(target, ModuleType):
+        return f"the module {target.__name__}"
+    kind = type(target)
+    place = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
+    return getattr(target, "__qualname__", None) or f"a {place}{kind.__qualname__}"

@@ -96,8 +96,11 @@ class SQLiteMemory(StoringMemory):
         except (OSError, ValueError, sqlite3.Error) as error:
             # A file that another process has locked will be opened when it is used.
             if result_code(error) not in LOCKED:
+                reason = str(error)
+                if isinstance(error, FileNotFoundError):
+                    reason = "its folder is not there; make it, or name another file"
                 raise ConfigurationError(
-                    f"SQLiteMemory cannot use {self.path!r}: {error}"
+                    f"SQLiteMemory cannot use {self.path!r}: {reason}"
                 ) from error
 
     def __repr__(self) -> str:

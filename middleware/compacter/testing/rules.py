@@ -13,7 +13,7 @@ from compacter.messages.format import Message
 
 def fields(message: Message) -> Mapping[str, Any] | None:
     """Return the fields of a message or block, or None if it has none."""
-    if isinstance(message, Mapping):
+    if isinstance(message, (dict, Mapping)):  # Most are dicts, which is seen at once.
         return message
     dump = getattr(message, "model_dump", None)
     if callable(dump):
@@ -100,18 +100,19 @@ class CharacterCount:
             elif _is_medium(members):
                 media += 1
             else:
-                characters += sum(
-                    _json_length(members[key]) for key in _JSON if members.get(key) is not None
-                )
+                if not _JSON.isdisjoint(members):
+                    characters += sum(
+                        _json_length(members[key]) for key in _JSON if members.get(key) is not None
+                    )
                 pending.extend(value for key, value in members.items() if key not in _UNREAD)
         return math.ceil(characters / self.chars_per_token) + media * self.media_tokens
 
 
 def _is_medium(members: Mapping[str, Any]) -> bool:
     kind = members.get("type")
-    return (isinstance(kind, str) and kind in _MEDIA_TYPES) or any(
-        members.get(key) is not None for key in _MEDIA
-    )
+    if isinstance(kind, str) and kind in _MEDIA_TYPES:
+        return True
+    return not _MEDIA.isdisjoint(members) and any(members.get(key) is not None for key in _MEDIA)
 
 
 def _json_length(value: object) -> int:
