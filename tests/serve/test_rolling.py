@@ -63,6 +63,7 @@ class Balancer:
 
     def ask(self, body: dict[str, Any]) -> httpx.Response:
         """The answer; the last refusal where every server was passed over."""
+        response = httpx.Response(599)
         first = next(self._calls)
         for step in range(len(self._ports)):
             port = self._ports[(first + step) % len(self._ports)]
