@@ -12,7 +12,8 @@
 #   make release-check  install the wheel on each Python that is present, with each extra, and try it (some minutes)
 #   make clean       remove what the above made
 #   make newest      the tests of the OpenAI and Anthropic clients with the newest SDKs, and without litellm
-#   make node agent  install what two tests of the pass-through want: OpenAI's SDK for Node, and an agent (400 MB)
+#   make node        install what a test of the pass-through wants: OpenAI's SDK for Node
+#   make agents      eight agent programs in a window that is too small, with the pass-through and without (2 GB; AGENTS="codex pi")
 #   make gateway     the plug-in of the LiteLLM proxy, with a real proxy     make fleet    see it at work
 #   make fleet-bench two workers, one Redis, 200 conversations, and what fails (some minutes)
 #   make frameworks  the tests of LangChain and a dozen others, each in its own environment (FRAMEWORKS="langchain dspy")
@@ -49,7 +50,7 @@ UV := $(BIN)/uv pip install --python $(BIN)/python
 EXTRAS := openai anthropic google bedrock redis encryption otel serve cli
 COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 
-.PHONY: setup newest test test-all pytest lint format types bench coverage demo wheel lock mutants redis node agent chromium
+.PHONY: setup newest test test-all pytest lint format types bench coverage demo wheel lock mutants redis node agents chromium
 .PHONY: gateway fleet fleet-bench frameworks peers docs sdist sbom release-check clean
 
 setup: $(VENV)/.dev
@@ -87,7 +88,7 @@ types: $(VENV)/.dev
 bench: $(VENV)/.dev
 	@rm -rf build/bench; mkdir -p build/bench
 	@for program in benchmarks/*.py; do \
-		case $$program in */_*|*/fleet.py) continue;; esac; \
+		case $$program in */_*|*/fleet.py|*/streams.py) continue;; esac; \
 		echo "== $$program"; PYTHONPATH=benchmarks $(BIN)/python $$program \
 			| tee build/bench/$$(basename $$program .py).txt; done
 	$(BIN)/python benchmarks/_figures.py
@@ -222,8 +223,19 @@ redis:
 		{ apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq redis-server; } </dev/null >/dev/null \
 		|| echo "   not to be had: the tests that need it will be skipped"; fi
 
+# Agent programs, in Python and for Node, in one environment: the table in docs/serve.md.
+agents: $(VENV)/.dev $(VENV)-agents/.done
+	$(BIN)/python benchmarks/agents/run.py $(AGENTS)
+
+$(VENV)-agents/.done: requirements/agents.txt benchmarks/agents/package-lock.json | $(VENV)/.uv
+	@$(PYTHON) -m venv $(VENV)-agents
+	@$(BIN)/uv pip install --quiet --python $(VENV)-agents/bin/python --require-hashes -r requirements/agents.txt
+	@cp benchmarks/agents/package.json benchmarks/agents/package-lock.json $(VENV)-agents
+	@cd $(VENV)-agents && npm ci --no-audit --no-fund
+	@touch $@
+
 # The tests of the pass-through that want these skip with a reason where they are not installed.
-node agent:
+node:
 	@cd tests/serve/$@ && npm ci --no-audit --no-fund
 
 # The tests of the report want a browser, and skip with a reason where there is none.
@@ -242,6 +254,7 @@ lock: $(VENV)/.uv
 	$(BIN)/$(COMPILE) pyproject.toml requirements/proxy.in --output-file requirements/proxy.txt
 	$(BIN)/$(COMPILE) requirements/mutants.in --output-file requirements/mutants.txt
 	$(BIN)/$(COMPILE) requirements/docs.in --output-file requirements/docs.txt
+	$(BIN)/$(COMPILE) requirements/agents.in --output-file requirements/agents.txt
 	$(BIN)/$(COMPILE) requirements/uv.in --output-file requirements/uv.txt
 	$(BIN)/$(COMPILE) --constraint requirements/dev.txt --constraint requirements/uv.txt requirements/release.in --output-file requirements/release.txt
 	@for file in requirements/frameworks/*.in requirements/peers/*.in; do case $$file in */base.in) continue;; esac; \

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from tests.clients import loopback
 
-PROGRAM = Path(__file__).parent / "agent" / "node_modules" / ".bin" / "codex"
+PROGRAM = Path(f"{sys.prefix}-agents", "node_modules", ".bin", "codex")
 WINDOW = 8_500
 STEPS = 10
 """Tokens of four characters; commands that the model has the agent run, each of about 700 tokens.
@@ -142,7 +142,7 @@ def counted(url: str, home: Path, *words: str) -> str:
 @pytest.fixture
 def upstream() -> Iterator[loopback.Provider]:
     if not PROGRAM.exists():
-        pytest.skip("the agent is not installed (make agent)")
+        pytest.skip("the agent is not installed (make agents)")
     with loopback.serving(model) as server:
         yield server
 

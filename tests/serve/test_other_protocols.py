@@ -67,8 +67,10 @@ class GeminiArray:
         self, server: loopback.Provider, path: str, body: loopback.Body
     ) -> loopback.Answer:
         answer = loopback.gemini(server, path, body)
-        if "event-stream" not in answer.kind:
+        if "stream" not in path:
             return answer
+        if "event-stream" not in answer.kind:  # An error stands in an array too.
+            return loopback.Answer(b"[" + answer.body + b"]", answer.kind, answer.status)
         events = [line[6:] for line in answer.body.decode().splitlines() if line[:6] == "data: "]
         array = "[" + ",\r\n".join(events) + "\n]"
         return loopback.Answer(array.encode(), "application/json")
@@ -108,10 +110,14 @@ def gemini_says(url: str, *, stream: bool, key: str, tools: bool) -> str:
 
 
 def gemini_array_says(url: str, *, stream: bool, key: str, tools: bool) -> str:
-    del tools
-    contents = []
-    for question, answer in turns():
+    contents: list[dict[str, Any]] = []
+    for number, (question, answer) in enumerate(turns()):
         contents.append({"role": "user", "parts": [{"text": question}]})
+        if tools and number % 3 == 0:
+            call = {"name": "look_up", "args": {"pier": number}}
+            contents.append({"role": "model", "parts": [{"functionCall": call}]})
+            result = {"name": "look_up", "response": {"built": 1800 + number}}
+            contents.append({"role": "user", "parts": [{"functionResponse": result}]})
         contents.append({"role": "model", "parts": [{"text": answer}]})
     contents.append({"role": "user", "parts": [{"text": "Which pier came first?"}]})
     verb = "streamGenerateContent" if stream else "generateContent"
@@ -173,10 +179,14 @@ def converse_says(url: str, *, stream: bool, key: str, tools: bool) -> str:
 
 
 def invoke_says(url: str, *, stream: bool, key: str, tools: bool) -> str:
-    del tools
-    messages = []
-    for question, answer in turns():
+    messages: list[dict[str, Any]] = []
+    for number, (question, answer) in enumerate(turns()):
         messages.append({"role": "user", "content": question})
+        if tools and number % 3 == 0:
+            use = {"type": "tool_use", "id": f"t{number}", "name": "look_up", "input": {}}
+            messages.append({"role": "assistant", "content": [use]})
+            result = {"type": "tool_result", "tool_use_id": f"t{number}", "content": "1800"}
+            messages.append({"role": "user", "content": [result]})
         messages.append({"role": "assistant", "content": answer})
     messages.append({"role": "user", "content": "Which pier came first?"})
     version = {"anthropic_version": "bedrock-2023-05-31", "max_tokens": 100}
@@ -225,6 +235,26 @@ def test_what_is_too_long_is_answered(
     assert serving.board.numbers()["rounds"] == 1
     assert serving.board.numbers()["failures"] == 0
     assert serving.board.passed == 0
+
+
+@pytest.mark.parametrize("tools", [False, True])
+@pytest.mark.parametrize("name", ["gemini", "gemini as an array", "ollama"])
+@pytest.mark.parametrize("stream", [False, True])
+def test_an_error_document_with_status_200_is_recovered(
+    serve: Serve, words: str, name: str, *, stream: bool, tools: bool
+) -> None:
+    """As servers and gateways in front of them send it; Bedrock's has no member that tells it."""
+    says, vendor = PROTOCOLS[name]
+
+    def with_status_200(server: loopback.Provider, path: str, body: Any) -> loopback.Answer:
+        answer: loopback.Answer = vendor(server, path, body)
+        answer.status = 200
+        return answer
+
+    with loopback.serving(with_status_200) as server:
+        serving = serve(server.url)
+        assert says(serving.url, stream=stream, key="one", tools=tools) == words
+    assert serving.board.numbers()["rounds"] == 1
 
 
 @pytest.mark.parametrize("stream", [False, True])

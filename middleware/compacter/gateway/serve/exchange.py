@@ -7,6 +7,8 @@ theirs are. An unchanged body is sent byte for byte as it was received.
 
 from __future__ import annotations
 
+import asyncio
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -18,6 +20,7 @@ import httpx
 
 from compacter.call.wrap import wrap_function
 from compacter.clients.openai import Responses, compacting, output_param
+from compacter.compaction.plan import DEFAULT
 from compacter.gateway.serve.answers import Answer, Watches, look_into, watch_events
 from compacter.gateway.serve.aws import is_signed
 from compacter.gateway.serve.bodies import write
@@ -58,6 +61,8 @@ class Exchange:
         self._headers = [*end_to_end(headers, *gone), (b"accept-encoding", b"identity")]
         self._raw = raw
         self._body = body
+        self._sent: object = None
+        self._attempts = 0
 
     @property
     def url(self) -> httpx.URL:
@@ -68,10 +73,27 @@ class Exchange:
         """Send a body and return the response. Raises ``Refused``, or ``httpx.HTTPError`` if the
         connection fails.
         """
+        self._attempts += 1
+        self._sent = None
         if self._is_original(body):
             return await self._answer("POST", self._url, self._headers, self._raw)
+        self._sent = body.get(self._protocol.param)
         content = await write(body, len(self._raw))
         return await self._answer("POST", self._url, self._change_headers(body), content)
+
+    async def own_headers(self) -> Headers:
+        """Return the headers that tell what was compacted; none if the caller's own body went
+        upstream.
+        """
+        if self._sent is None:
+            return ()
+        sizes = [self._body.get(self._protocol.param), self._sent]
+        before, after = await asyncio.to_thread(list, map(_characters, sizes))
+        saved = max(0, before - after) / DEFAULT
+        return (
+            (b"x-compacter-rounds", b"%d" % (self._attempts - 1)),
+            (b"x-compacter-tokens-saved", b"%d" % saved),
+        )
 
     async def summary(self, /, **body: Any) -> Mapping[str, Any]:
         """Send a body that asks for a summary, and return the reply."""
@@ -165,6 +187,10 @@ class Exchange:
             await answer.aclose()
             raise
         return answer
+
+
+def _characters(messages: object) -> int:
+    return len(json.dumps(messages, ensure_ascii=False))
 
 
 def wrapped(

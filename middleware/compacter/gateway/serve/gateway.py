@@ -219,6 +219,7 @@ class _Request:
             answer: Answer = await call(**body)
         except Refused as refused:
             return refused.answer
+        answer.headers.extend(await exchange.own_headers())
         return answer
 
     async def _pass_on(self, target: Target, url: httpx.URL, held: bytes) -> Answer:

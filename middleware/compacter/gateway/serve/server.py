@@ -24,6 +24,10 @@ _CONNECTIONS = itertools.count()
 _LAST_ANSWERS = 5
 # Seconds of draining after which it is told; most requests have ended by then.
 _TELLING = 0.5
+# Ticks, of which there are ten a second, between the last listening and the end: whoever had
+# connected by then, or sends on a connection that was kept open, still gets an answer. Without them
+# a call that came with the end is cut off.
+_LAST_TICKS = 5
 # Largest head of a request, in bytes. Cookies and tokens of companies exceed 16 kB at times.
 _LARGEST_HEAD = 64 << 10
 
@@ -96,6 +100,7 @@ class Server(uvicorn.Server):
         # When draining ends; 0 before it begins.
         self._until = 0.0
         self._said = False
+        self._ticks_left = _LAST_TICKS
         self._asked_to_reload = False
 
     def run(self, sockets: Any = None) -> None:
@@ -128,8 +133,11 @@ class Server(uvicorn.Server):
 
     def _see_whether_drained(self) -> None:
         gateway = self._gateway
-        if gateway is None or not gateway.open:
+        if gateway is None:
             self.should_exit = True
+            return
+        if not gateway.open:
+            self._stop_listening()
             return
         left = self._until - time.monotonic()
         if left <= 0:
@@ -141,6 +149,12 @@ class Server(uvicorn.Server):
                 f"ending: {gateway.open} open requests have {left:.0f} seconds, "
                 "new ones are refused"
             )
+
+    def _stop_listening(self) -> None:
+        for listening in self.servers:
+            listening.close()
+        self._ticks_left -= 1
+        self.should_exit = self._ticks_left <= 0
 
 
 def server(

@@ -38,12 +38,14 @@ def watch_bedrock(kind: str, packed: str) -> Opening | None:
 
 
 class ArrayOpening(Opening):
-    """Reads the elements of a JSON array as they come."""
+    """Reads the elements of a JSON array as they come, or one object."""
 
     def _take(self, chunk: bytes) -> bool:
         self._text += chunk
         text = self._text.decode("utf-8", "ignore")
         at = WHITESPACE.match(text, 0).end()
+        if text[at : at + 1] == "{":
+            return self._object(text, at)
         if text[at : at + 1] not in ("[", ""):
             return True
         at += 1
@@ -57,6 +59,15 @@ class ArrayOpening(Opening):
                 return False
             if self.judge(element):
                 return True
+
+    def _object(self, text: str, at: int) -> bool:
+        """Judge an object in place of the array, as an error is written."""
+        try:
+            element, _ = _DECODER.raw_decode(text, at)
+        except ValueError:  # It has not come completely.
+            return False
+        self.judge(element)
+        return True
 
     def end(self) -> None:
         """End reading; every complete element was judged."""
