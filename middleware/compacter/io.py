@@ -161,6 +161,8 @@ class AsyncIO:
         """Start a short action that does not raise, without waiting for it; a coroutine function as
         a task.
         """
+        if sys.is_finalizing():
+            return  # A new thread would not begin any more, and its start be waited for for ever.
         if not inspect.iscoroutinefunction(action) or not self.awaits:
             in_thread(lambda: resolve(action))
             return

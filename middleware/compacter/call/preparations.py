@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 MOST_AT_ONCE = 8
 """Most preparations that run at once. Each is a request to a model: more would take the share of
 the provider's rate limit that the program's own calls need."""
-# Most preparations in line; each keeps the messages of its conversation alive.
-_MOST_WAITING = 1_000
+MOST_WAITING = 1_000
+"""Most preparations in line; each keeps the messages of its conversation alive."""
 # Most conversations of which is known what came of their last preparation; a few numbers each.
 _MOST_SETTLED = 10_000
 # Preparations that the present code is part of: its hooks and its summarizer.
@@ -154,7 +154,7 @@ class Preparations(ForkAware):
             if any(_same(other, preparation) for other in self._running):
                 return
             self._line.append(preparation)
-            if len(self._line) > _MOST_WAITING:
+            if len(self._line) > MOST_WAITING:
                 self._line.remove(min(self._line, key=lambda waiting: waiting.nearness))
         self._start()
 
@@ -221,7 +221,7 @@ class Preparations(ForkAware):
             try:
                 self._begin(preparation)
             except Exception:  # noqa: BLE001 - the loop was closed, or there can be no more threads
-                self._end(preparation)
+                self._note_end(preparation)
 
     def _take_next(self) -> Iterator[Preparation]:
         """Yield those to start, taken from the line: the caller with the fewest running first, then
@@ -247,7 +247,7 @@ class Preparations(ForkAware):
             # A daemon: it must not hold up the end of the program.
             threading.Thread(
                 target=context.run,
-                args=(run, self._run(preparation)),
+                args=(lambda: run(self._run(preparation)),),
                 daemon=True,
                 name="compacter-prepare",
             ).start()
@@ -267,19 +267,35 @@ class Preparations(ForkAware):
         preparation.task = task
 
     async def _run(self, preparation: Preparation) -> None:
+        was_made = False
         try:
             _WITHIN.set((*_WITHIN.get(), preparation))
             await preparation.make()
+            was_made = True
         finally:
-            self._end(preparation)
+            if not was_made:
+                # Its loop or nursery is ending: another one begun there now would be cut off too.
+                self._drop_line(preparation)
+            self._note_end(preparation)
+            self._start()
 
-    def _end(self, preparation: Preparation) -> None:
+    def _note_end(self, preparation: Preparation) -> None:
         with self._lock:
             if preparation in self._running:
                 self._running.remove(preparation)
             if not preparation.done.done():
                 preparation.done.set_result(None)
-        self._start()
+
+    def _drop_line(self, ended: Preparation) -> None:
+        """Drop those in line that would run in the same loop or nursery."""
+        if ended.loop is None and ended.nursery is None:
+            return
+        with self._lock:
+            self._line = [
+                item
+                for item in self._line
+                if item.loop is not ended.loop or item.nursery is not ended.nursery
+            ]
 
     def _forget_ended(self) -> None:
         """Forget those whose event loop was closed, and with it their task."""

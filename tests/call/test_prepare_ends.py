@@ -1,0 +1,209 @@
+"""The end of an event loop, or of the threads that there can be, in the middle of a preparation.
+
+Each program runs in an interpreter of its own, where every warning is an error and asyncio checks
+itself: what it prints is "ended", and nothing else.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from compacter.call.preparations import Preparation, Preparations
+from compacter.io import SYNC, run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PROGRAM = """
+import asyncio
+import gc
+import sys
+import threading
+import compacter
+from compacter.call.preparations import MOST_AT_ONCE
+from compacter.testing import ScriptedModel
+
+ending, kind, count, place = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
+began = threading.Semaphore(0)
+go = threading.Event()
+asked = []
+
+
+async def awaited(messages):
+    asked.append(1)
+    began.release()
+    await asyncio.Event().wait()
+
+
+def threaded(messages):
+    asked.append(1)
+    began.release()
+    go.wait(60)
+    return "They asked about harbours."
+
+
+events = []
+kept = set()
+maker = compacter.Compacter(
+    prepare_tokens=500,
+    summarizer=awaited if kind == "awaited" else threaded,
+    memory=compacter.SQLiteMemory(place) if place else compacter.InProcessMemory(),
+    on_event=events.append,
+)
+completion = maker.wrap(ScriptedModel().acompletion)
+
+
+async def call(number):
+    words = [{"role": role, "content": f"{number} word " * 100} for role in ("user", "assistant")]
+    await completion("m", [*words * 2, {"role": "user", "content": "And now?"}])
+
+
+def be_patient():
+    # A slow machine is no fault.
+    asyncio.get_running_loop().slow_callback_duration = 1e9
+
+
+class Stop(Exception):
+    pass
+
+
+async def program():
+    be_patient()
+    for number in range(count):
+        await call(number)
+    for _ in range(min(count, MOST_AT_ONCE)):
+        while not began.acquire(blocking=False):
+            await asyncio.sleep(0)
+    if ending == "raised":
+        raise Stop
+    if ending == "let go":
+        go.set()
+    if ending == "kept":
+        # They are destroyed only when the interpreter ends.
+        kept.update(asyncio.all_tasks())
+
+
+loop = asyncio.new_event_loop()
+if ending == "run":
+    asyncio.run(program())
+elif ending == "raised":
+    try:
+        asyncio.run(program())
+    except Stop:
+        pass
+else:
+    loop.run_until_complete(program())
+loop.close()
+go.set()
+gc.collect()
+assert maker.drain(30)
+gc.collect()
+assert len(asked) <= MOST_AT_ONCE, len(asked)
+failed = [event for event in events if type(event).__name__ == "PreparationFailed"]
+assert failed == [], failed
+# The next loop begins anew.
+async def again():
+    be_patient()
+    before = len(asked)
+    go.set()
+    await call(count)
+    while len(asked) == before:
+        await asyncio.sleep(0)
+
+asyncio.run(again())
+gc.collect()
+print("ended")
+"""
+
+
+@pytest.mark.parametrize(
+    ("ending", "kind", "count", "place"),
+    [
+        ("run", "awaited", 40, ""),
+        ("run", "threaded", 40, "memory.db"),
+        ("raised", "threaded", 40, ""),
+        ("closed", "awaited", 40, "memory.db"),
+        ("closed", "threaded", 1, ""),
+        ("let go", "threaded", 40, "memory.db"),
+        ("kept", "awaited", 2, "memory.db"),
+    ],
+)
+def test_the_end_of_a_loop_leaves_no_warning(
+    ending: str, kind: str, count: int, place: str, root: Path, tmp_path: Path
+) -> None:
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(root / "middleware"),
+        "PYTHONASYNCIODEBUG": "1",
+        "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+    }
+    ended = subprocess.run(
+        [
+            sys.executable,
+            *("-X", "dev", "-W", "error", "-c", PROGRAM),
+            *(ending, kind, str(count), str(tmp_path / place) if place else ""),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env=environment,
+    )
+    assert (ended.stdout, ended.stderr) == ("ended\n", "")
+
+
+def preparations(count: int, **where: Any) -> list[Preparation]:
+    """Preparations of as many conversations, of which none can begin."""
+
+    async def make() -> None:
+        raise AssertionError("it began")
+
+    return [
+        Preparation(
+            key=("scope", str(number)),
+            messages=[number],
+            nearness=0.5,
+            io=SYNC,
+            make=make,
+            **where,
+        )
+        for number in range(count)
+    ]
+
+
+class Full:
+    """Stands for a loop that takes nothing more, or a system without another thread."""
+
+    def is_closed(self) -> bool:
+        return False
+
+    def call_soon_threadsafe(self, *_: object) -> None:
+        raise RuntimeError("it takes nothing more")
+
+
+def test_a_full_line_whose_loop_takes_nothing_more_is_given_up() -> None:
+    line = Preparations()
+    line._line = preparations(1_000, loop=Full())
+    line.offer(preparations(1, loop=Full())[0])
+    assert not line
+
+
+def test_a_full_line_is_given_up_where_there_can_be_no_more_threads(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    line = Preparations()
+    line._line = preparations(1_000)
+
+    def start(_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    line.offer(preparations(1)[0])
+    assert not line
+    assert run(line.drain(SYNC, 1))

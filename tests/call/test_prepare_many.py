@@ -1,0 +1,128 @@
+"""Two thousand conversations that are prepared through one process keep threads, tasks and memory
+bounded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import threading
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from compacter import Compacter, InProcessMemory
+from compacter.call.preparations import MOST_AT_ONCE, MOST_WAITING, Preparation
+from compacter.call.preparer import Preparer
+from compacter.testing import ScriptedModel
+
+if TYPE_CHECKING:
+    from tests.conversations import Chat
+
+CONVERSATIONS = 2_000
+SAID = "They asked how deep a harbour is."
+
+
+class Writer:
+    """A summarizer that waits until it is let go, and counts how many wait at once."""
+
+    def __init__(self) -> None:
+        self.go = threading.Event()
+        self.may_go = asyncio.Event()
+        self.lock = threading.Lock()
+        self.now = 0
+        self.most = 0
+        self.asked = 0
+
+    def begin(self) -> None:
+        with self.lock:
+            self.now += 1
+            self.asked += 1
+            self.most = max(self.most, self.now)
+
+    def end(self) -> str:
+        with self.lock:
+            self.now -= 1
+        return SAID
+
+    def write(self, messages: list[Chat]) -> str:
+        self.begin()
+        assert self.go.wait(60)
+        return self.end()
+
+    async def awrite(self, messages: list[Chat]) -> str:
+        self.begin()
+        await self.may_go.wait()
+        return self.end()
+
+
+def make(writer: Any) -> Compacter:
+    memory = InProcessMemory(max_entries=100)
+    return Compacter(summarizer=writer, prepare_tokens=700, recall=None, memory=memory)
+
+
+def history(number: int) -> list[Chat]:
+    """About 800 tokens: long enough to prepare for, and not too long to send."""
+    turns: list[Chat] = []
+    for turn in range(8):
+        question = f"How deep is quay {turn} of {number}?"
+        turns.append({"role": "user", "content": question.ljust(196)})
+        turns.append({"role": "assistant", "content": f"Quay {turn} is deep.".ljust(196)})
+    return [*turns, {"role": "user", "content": "And now?"}]
+
+
+def alive(*kinds: type) -> int:
+    """Return the number of objects of these classes."""
+    gc.collect()
+    return sum(isinstance(item, kinds) for item in gc.get_objects())
+
+
+def test_in_threads() -> None:
+    writer = Writer()
+    compacter = make(writer.write)
+    completion = compacter.wrap(ScriptedModel(window=1_000).completion)
+    before = set(threading.enumerate())
+    for number in range(CONVERSATIONS):
+        completion("m", history(number))
+    more = [
+        thread
+        for thread in set(threading.enumerate()) - before
+        if thread.name != "compacter-warm-up"
+    ]
+    names = Counter(thread.name for thread in more)
+    # The summarizer, which has a time limit, runs in a thread beside that of its preparation.
+    assert names["compacter-prepare"] == MOST_AT_ONCE
+    assert names["compacter"] <= MOST_AT_ONCE
+    assert names.keys() <= {"compacter-prepare", "compacter"}
+    # What is in line, and what runs, keeps its conversation alive.
+    assert alive(Preparation) == MOST_AT_ONCE + MOST_WAITING
+    writer.go.set()
+    assert compacter.drain(120)
+    for thread in more:
+        thread.join(60)
+    assert writer.most == MOST_AT_ONCE
+    assert writer.asked == MOST_AT_ONCE + MOST_WAITING
+    assert compacter.totals.prepared == writer.asked
+    assert alive(Preparation, Preparer) == 0
+
+
+def test_in_tasks() -> None:
+    writer = Writer()
+    compacter = make(writer.awrite)
+    completion = compacter.wrap(ScriptedModel(window=1_000).acompletion)
+
+    async def program() -> None:
+        before = set(threading.enumerate())
+        for number in range(CONVERSATIONS):
+            await completion("m", history(number))
+        names = [task.get_name() for task in asyncio.all_tasks()]
+        assert names.count("compacter-prepare") == MOST_AT_ONCE
+        more = {thread.name for thread in set(threading.enumerate()) - before}
+        assert more <= {"compacter-warm-up"}
+        assert alive(Preparation) == MOST_AT_ONCE + MOST_WAITING
+        writer.may_go.set()
+        assert await compacter.adrain(120)
+
+    asyncio.run(program())
+    assert writer.most == MOST_AT_ONCE
+    assert compacter.totals.prepared == MOST_AT_ONCE + MOST_WAITING
+    assert alive(Preparation, Preparer) == 0
