@@ -42,6 +42,7 @@ WINDOW = 900
 WHOLE = 4_096
 """Tokens: the window that must be folded into, and one that takes all of a conversation."""
 ANSWER_TOKENS = 40
+ALL = "all of the history"
 
 Fact = tuple[str, str, str]
 """What the user says, the question, the words that the answer must hold."""
@@ -402,7 +403,7 @@ def main() -> None:
     parser.add_argument(
         "--bare", action="store_true", help="ask the questions alone, not in a message"
     )
-    parser.add_argument("--ways", nargs="+", default=list(ways()), help="ways of compacting")
+    parser.add_argument("--ways", nargs="+", default=[ALL, *ways()], help="rows of the table")
     parser.add_argument("--answers", type=Path, help="file that keeps what was asked and answered")
     options = parser.parse_args()
     options.whole_url = options.whole_url or options.base_url
@@ -423,13 +424,13 @@ def main() -> None:
                 print(json.dumps({"way": way, **row}, ensure_ascii=False), file=file)
 
     with servers(options) as start:
-        for way in ("all of the history", *options.ways):
+        for way in options.ways:
             compacter = ways().get(way)
             with start(WINDOW if compacter else WHOLE) as url:
                 model = poster(url, options.model)
                 rows[way] = measure(model, compacter, options.length, dresses, keep)
             print(way, rows[way], flush=True)
-    whole = rows["all of the history"]["right"] or 1
+    whole = rows.get(ALL, {}).get("right") or 1
     print(f"\n{'':22}{'right':>8}{'of whole':>10}{'in request':>12}")
     for name, row in rows.items():
         print(f"{name:22}{row['right']:>8}{row['right'] / whole:>10.2f}{row['in request']:>12}")
