@@ -9,6 +9,9 @@ when it holds the expected words; ``in request`` counts the questions whose expe
 the request at all, which is what folding can do something about. That alone is counted with
 ``--scripted``, which asks no model; ``summary`` is the longest summary message, in characters.
 
+Each question stands in another of the messages of ``_dresses.py``; ``--bare`` asks it alone.
+``--answers FILE`` keeps what was asked and answered, one JSON line each.
+
 Run: ``python benchmarks/questions.py``. Prints a table and ends with one JSON line.
 """
 
@@ -25,6 +28,8 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from _dresses import DRESSES, dress
+
 from compacter import Compacter, Truncate
 from compacter.summary.message import TAG
 from compacter.testing import token_limit_error
@@ -37,6 +42,7 @@ WINDOW = 900
 WHOLE = 4_096
 """Tokens: the window that must be folded into, and one that takes all of a conversation."""
 ANSWER_TOKENS = 40
+ALL = "all of the history"
 
 Fact = tuple[str, str, str]
 """What the user says, the question, the words that the answer must hold."""
@@ -249,9 +255,9 @@ def conversation(subject: str, facts: Sequence[Fact], length: int) -> list[dict[
     return history
 
 
-def asked(question: str) -> str:
+def asked(question: str, name: str) -> str:
     """The question as a user would put it; a small model needs to be told to be brief."""
-    return f"{question} Answer in a few words."
+    return f"{dress(question, name)} Answer in a few words."
 
 
 def poster(base_url: str, model: str) -> Callable[..., dict[str, Any]]:
@@ -301,7 +307,11 @@ def scripted(window: int) -> Callable[..., dict[str, Any]]:
 
 
 def measure(
-    completion: Callable[..., Any], compacter: Compacter | None, length: int
+    completion: Callable[..., Any],
+    compacter: Compacter | None,
+    length: int,
+    dresses: Sequence[str] = ("bare",),
+    keep: Callable[[dict[str, Any]], object] = lambda _: None,
 ) -> dict[str, Any]:
     """Ask every question; how many answers were right, and how many were in the request."""
     sent: list[Any] = []
@@ -316,13 +326,26 @@ def measure(
     for subject, facts in STORIES.items():
         history = conversation(subject, facts, length)
         for _, question, expected in facts:
+            text = asked(question, dresses[total % len(dresses)])
             reply = call(
-                messages=[*history, {"role": "user", "content": asked(question)}],
-                max_tokens=ANSWER_TOKENS,
+                messages=[*history, {"role": "user", "content": text}], max_tokens=ANSWER_TOKENS
             )
             total += 1
-            right += expected.lower() in reply["choices"][0]["message"]["content"].lower()
-            held += expected.lower() in json.dumps(sent, ensure_ascii=False).lower()
+            answer = reply["choices"][0]["message"]["content"]
+            is_right = expected.lower() in answer.lower()
+            is_held = expected.lower() in json.dumps(sent, ensure_ascii=False).lower()
+            right += is_right
+            held += is_held
+            keep(
+                {
+                    "asked": text,
+                    "expected": expected,
+                    "answer": answer,
+                    "right": is_right,
+                    "in request": is_held,
+                    "sent": sent[:] if compacter else [],
+                }
+            )
             longest = max(
                 longest,
                 *(len(message["content"]) for message in sent if TAG in message["content"]),
@@ -377,8 +400,14 @@ def main() -> None:
         action="store_true",
         help=("no model: only what is in requests of small windows"),
     )
+    parser.add_argument(
+        "--bare", action="store_true", help="ask the questions alone, not in a message"
+    )
+    parser.add_argument("--ways", nargs="+", default=[ALL, *ways()], help="rows of the table")
+    parser.add_argument("--answers", type=Path, help="file that keeps what was asked and answered")
     options = parser.parse_args()
     options.whole_url = options.whole_url or options.base_url
+    dresses = ("bare",) if options.bare else tuple(DRESSES)
     if options.scripted:
         for window in (1_000, 2_000, 4_000):
             for name in ("no model", "default", "default, no recall"):
@@ -388,14 +417,20 @@ def main() -> None:
         print(json.dumps({"skipped": reason}))
         return
     rows: dict[str, dict[str, Any]] = {}
+
+    def keep(row: dict[str, Any]) -> None:
+        if options.answers:
+            with options.answers.open("a", encoding="utf-8") as file:
+                print(json.dumps({"way": way, **row}, ensure_ascii=False), file=file)
+
     with servers(options) as start:
-        with start(WHOLE) as url:
-            rows["all of the history"] = measure(poster(url, options.model), None, options.length)
-        for name, compacter in ways().items():
-            with start(WINDOW) as url:
-                rows[name] = measure(poster(url, options.model), compacter, options.length)
-            print(name, rows[name], flush=True)
-    whole = rows["all of the history"]["right"] or 1
+        for way in options.ways:
+            compacter = ways().get(way)
+            with start(WINDOW if compacter else WHOLE) as url:
+                model = poster(url, options.model)
+                rows[way] = measure(model, compacter, options.length, dresses, keep)
+            print(way, rows[way], flush=True)
+    whole = rows.get(ALL, {}).get("right") or 1
     print(f"\n{'':22}{'right':>8}{'of whole':>10}{'in request':>12}")
     for name, row in rows.items():
         print(f"{name:22}{row['right']:>8}{row['right'] / whole:>10.2f}{row['in request']:>12}")

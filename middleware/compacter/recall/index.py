@@ -13,7 +13,6 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from heapq import nlargest
 from itertools import count as counter
 from itertools import takewhile
 from sys import getsizeof
@@ -31,10 +30,10 @@ MAX_BYTES = 64_000_000
 
 # Offsets of the neighbours of a passage, and the share of its weight for a word that only occurs
 # there.
-_AROUND = (
-    (0, 1.0),
-    *((side * step, share**step) for step in (1, 2, 3, 4) for side, share in ((-1, 0.8), (1, 0.7))),
+_AROUND = tuple(
+    (side * step, share**step) for step in (1, 2, 3, 4) for side, share in ((-1, 0.8), (1, 0.7))
 )
+_STEPS = (0, *(step for step, _ in _AROUND))
 # Number of runs, beyond the limit, whose neighbours are read too: those with the most weight.
 _MORE = 50
 # Most occurrences read in one search, which bounds its time: those of the rarest words first, and
@@ -69,18 +68,35 @@ class Hit(NamedTuple):
     """Terms in the run or its neighbours: a bit for each, the first term's the lowest."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Found:
-    """Result of one search, best first, and the state of the index at that time."""
+    """Result of one search, and the state of the index at that time."""
 
     terms: tuple[Term, ...]
     weights: tuple[float, ...]
     """Weight of each term: BM25's weight of a rare word."""
-    hits: tuple[Hit, ...]
+    limit: int
+    """Most hits."""
     count: int
     """Number of runs in the index."""
     entries: Sequence[Part]
     runs: Sequence[int]
+    _rows: Sequence[Sequence[int]]
+    """Runs that have each term."""
+    _hits: tuple[Hit, ...] | None = None
+
+    @property
+    def hits(self) -> tuple[Hit, ...]:
+        """The runs that match best, the best first. They are ranked when they are first asked for:
+        that takes the most time of a search, and few sentences of a message need it.
+        """
+        if self._hits is None:
+            masks: dict[int, int] = {}
+            for at, rows in enumerate(self._rows):
+                for row in rows:
+                    masks[row] = masks.get(row, 0) | 1 << at
+            self._hits = tuple(ranked(self.weights, masks, self.count, self.limit))
+        return self._hits
 
     def entry(self, number: int) -> Part:
         """Return the entry of a run; its text is redacted, and JSON is in lines, as searched."""
@@ -285,12 +301,8 @@ class Index:
                 else term.weight * rarity(counts[term.text], count)
                 for at, term in enumerate(group)
             ]
-            masks: dict[int, int] = {}
-            for at, term in enumerate(group):
-                for row in rows.get(term.text, ()):
-                    masks[row] = masks.get(row, 0) | 1 << at
-            hits = tuple(ranked(told, masks, count, limit))
-            results.append(Found(tuple(group), tuple(told), hits, count, entries, runs))
+            of_each = [rows.get(term.text, ()) for term in group]
+            results.append(Found(tuple(group), tuple(told), limit, count, entries, runs, of_each))
         return results
 
     def passages(self) -> list[str]:
@@ -316,36 +328,50 @@ def rarity(rows: int, count: int) -> float:
     return math.log(1 + (count - rows + 0.5) / (rows + 0.5)) if count else 0.0
 
 
+class _Sums(dict[int, float]):
+    """Sums of weights by the terms that they belong to: a bit for each term."""
+
+    def __init__(self, weights: Sequence[float]) -> None:
+        super().__init__()
+        self._weights = weights
+
+    def __missing__(self, mask: int) -> float:
+        total = 0.0
+        left = mask
+        while left:  # Few bits are set, of up to a hundred.
+            bit = left & -left
+            total += self._weights[bit.bit_length() - 1]
+            left ^= bit
+        self[mask] = total
+        return total
+
+
 def ranked(weights: Sequence[float], masks: dict[int, int], count: int, limit: int) -> list[Hit]:
     """Return the best of ``count`` runs, whose terms are the bits of ``masks``; of two alike, the
     newer one first.
+
+    Some thousand runs are looked at for each sentence of a user's message, so the loop does the
+    least that it can.
     """
-    sums: dict[int, float] = {}
-
-    def worth(mask: int) -> float:
-        """Return the sum of the weights of these terms."""
-        total = sums.get(mask)
-        if total is None:
-            total = 0.0
-            left = mask
-            while left:  # Few bits are set, of up to a hundred.
-                bit = left & -left
-                total += weights[bit.bit_length() - 1]
-                left ^= bit
-            sums[mask] = total
-        return total
-
-    best = nlargest(limit + _MORE, zip(map(worth, masks.values()), masks, strict=True))
-    hits: list[Hit] = []
-    for number in {near + step for _, near in best for step, _ in _AROUND}:
+    sums = _Sums(weights)
+    best: Iterable[int] = masks
+    if len(masks) > limit + _MORE:
+        weighed = zip(map(sums.__getitem__, masks.values()), masks, strict=True)
+        best = [number for _, number in sorted(weighed, reverse=True)[: limit + _MORE]]
+    held_by = masks.get
+    scored: list[tuple[float, int, int]] = []
+    for number in {near + step for near in best for step in _STEPS}:
         if not 0 <= number < count:
             continue
-        score = 0.0
-        held = 0
+        held = held_by(number, 0)
+        score = sums[held]
         for step, share in _AROUND:
-            more = masks.get(number + step, 0) & ~held
-            if more:
-                score += share * worth(more)
-                held |= more
-        hits.append(Hit(score, number, held))
-    return nlargest(limit, hits)
+            mask = held_by(number + step)
+            if mask:
+                more = mask & ~held
+                if more:
+                    score += share * sums[more]
+                    held |= more
+        scored.append((score, number, held))
+    scored.sort(reverse=True)
+    return [Hit(*values) for values in scored[:limit]]

@@ -199,10 +199,14 @@ def _evidence(found: Found) -> float:
     """Return how clearly the best passage is meant: the weight of the words in it, in rare words,
     times the root of its share of the whole weight. 0 without a rare word.
     """
+    rare = rarity(1, found.count)
+    least = _TELLING * math.log(max(1, found.count))
+    if sum(found.weights) < _LEAST_ASKED * rare or max(found.weights, default=0.0) < least:
+        # No passage could be meant clearly enough, so none is looked for.
+        return 0.0
     if not found.hits:
         return 0.0
     best = found.hits[0]
-    rare = rarity(1, found.count)
     held = [
         (weight, term.known)
         for at, (term, weight) in enumerate(zip(found.terms, found.weights, strict=True))
@@ -210,7 +214,7 @@ def _evidence(found: Found) -> float:
     ]
     telling = max((weight for weight, known in held if not known), default=0)
     meant = max((weight for weight, known in held if known), default=0)
-    if telling < _TELLING * math.log(found.count) or telling <= meant:
+    if telling < least or telling <= meant:
         return 0.0
     score = best.score
     return score / rare * math.sqrt(score / sum(found.weights))
