@@ -25,6 +25,17 @@ _PATH = re.compile(r"[^\s'\"]{0,120}[/\\][^\s'\"]{1,60}")
 """Longest answer, in characters, that needs its question; and the path of a file, which its lines
 need."""
 _ASKS = ("?", "？", "؟")
+_LEANING = 1
+_POINTERS = frozenset(
+    (
+        *("it", "its", "that", "this", "these", "those", "them", "they", "one", "ones", "there"),
+        *("such", "same", "other", "another", "both", "either", "neither"),
+        *("es", "dies", "ça", "cela", "ceci", "eso", "esto", "ello"),
+    )
+)
+"""Most topics of a sentence that means nothing without the one before it, if it has one of these
+words: "Redo it." """
+_WORD = re.compile(r"[^\W_]+")
 _CHEERS = ("!", "！")
 
 
@@ -45,10 +56,22 @@ def find_needs(pool: Pool) -> Iterator[tuple[int, int]]:
                 and place
             ):
                 yield place, place - 1
+        elif place and _leans(pool, place) and pool.told[place - 1]:
+            yield place, place - 1
         elif one.call in paths:
             yield place, paths[one.call]
         elif one.part >= 0 and one.part != last.part and _PATH.fullmatch(one.text):
             paths[one.part] = place
+
+
+def _leans(pool: Pool, place: int) -> bool:
+    """Return whether a statement means nothing without the one before it."""
+    return (
+        pool.told[place]
+        and 0 < pool.topics[place] <= _LEANING
+        and not pool.names[place]
+        and not _POINTERS.isdisjoint(_WORD.findall(pool.sentences[place].text.lower()))
+    )
 
 
 def find_later(pool: Pool) -> dict[int, int]:

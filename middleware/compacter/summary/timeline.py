@@ -4,8 +4,8 @@ messages.
 Two sections: the story (sentences of users and assistants), and artifacts (lines of tools and of
 code, for the paths, ids and addresses in them). Sentences are chosen by weighted coverage: each
 word and each identifier counts once, a rare one more than a common one (Lin and Bilmes 2011,
-https://aclanthology.org/P11-1052). This works for every language, as it does not need a list of
-words.
+https://aclanthology.org/P11-1052). This works for every language; lists of words only tell what is
+courtesy, and what points at the sentence before it.
 """
 
 from __future__ import annotations
@@ -76,6 +76,12 @@ def timeline(
         set({(one.speaker, one.text): place for place, one in enumerate(pool.sentences)}.values())
         - stated
     )
+    # Greetings and thanks earn no line, unless they answer a question.
+    newest = {
+        place
+        for place in newest
+        if pool.topics[place] or not pool.told[place] or place in choice.needs
+    }
     story = [place for place in newest if pool.told[place]]
     others = [place for place in newest if not pool.told[place]]
     left = budget
