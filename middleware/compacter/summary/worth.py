@@ -37,9 +37,9 @@ _TALK = TALK_WORDS | FUNCTION_WORDS | COURTESIES | {*ascii_lowercase, *_SHORTENE
 """Words that no statement is about. Without weight, as in a question, they cost facts: in a tenth
 of the size .28 survived for .30."""
 _LABEL = re.compile(r"(?:[\[(][^\])\n]{1,40}[\])] ?)?([^\W\d_]\w{1,20}): ")
+"""Beginning of a message among people, with the time and a name."""
+# Messages that begin with a name from which on that is somebody who takes part.
 _SPEAKS = 3
-"""Beginning of a message among people, with the time and a name, and how many messages begin with
-the name of somebody who takes part."""
 _NAMES = 0.3
 """Weight of identifiers in the story, in relation to artifacts."""
 _SERIES = 0.1
@@ -51,9 +51,9 @@ _BODY = 0.2
 """Weight of identifiers in a line of code that has no path and defines nothing: "model = s.run()"
 tells a reader nothing by itself, and its names stand elsewhere. Names that agents needed later, in
 a twentieth of the size: .41 for .38."""
+# Of so many characters of code one is a mark of code. With 16, names of commands went too.
 _MARKED = 12
 _MARKS = re.compile(r"[{}()\[\];=<>|\\$`]|[^\W\d]\.[^\W\d]")
-"""Marks of code, and of how many characters one is a mark in code."""
 _TELLS = re.compile(
     r"(?<![<*])/\w|\w/|"
     r"\w\.(?:py|js|ts|tsx|go|rs|java|json|md|toml|ya?ml|sh|c|h|cpp|css|html|txt|sql)\b|"
