@@ -43,6 +43,16 @@ def test_courtesy_earns_no_line_though_there_is_room(said: str, speak: object) -
     assert said not in timeline(talk, 1_000)
 
 
+def test_statements_that_share_only_courtesy_are_not_about_the_same() -> None:
+    talk = [
+        user("Hello, thanks."),
+        assistant("A plumber comes at noon."),
+        user("Thanks, hello again."),
+        assistant("Good."),
+    ]
+    assert timeline(talk, 1_000) == f"Assistant: {talk[1].text}"
+
+
 def test_a_greeting_before_the_first_request_is_left_out() -> None:
     talk = [user("Hello there! The boiler in flat 7 leaks."), assistant("A plumber comes at noon.")]
     assert timeline(talk, 1_000).startswith("User: The boiler in flat 7 leaks.")

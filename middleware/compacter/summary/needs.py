@@ -81,7 +81,8 @@ def find_later(pool: Pool) -> dict[int, int]:
     """
     stories = [place for place, told in enumerate(pool.told) if told]
     counts = Counter(chain.from_iterable(pool.words[place] for place in stories))
-    few = {word for word, times in counts.items() if times <= _RARE} - pool.figures
+    few = {word for word, times in counts.items() if times <= _RARE and pool.weights[word]}
+    few -= pool.figures
     rare: dict[int, list[int]] = defaultdict(list)
     for place in stories:
         for word in pool.words[place] & few:
