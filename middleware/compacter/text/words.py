@@ -63,8 +63,8 @@ tell nothing."""
 
 _COURTEOUS = """
     absolutely amazing appreciate appreciated assist assistance awesome bye congrats congratulations
-    definitely enjoy exciting fantastic glad great ha haha happy hello help hesitate hey hi hmm
-    inconvenience lovely oh patience please regards sorry sounds thank thanks welcome wishes
+    definitely fantastic glad great ha haha hello hesitate hey hi hmm
+    inconvenience lovely oh please regards sorry sounds thank thanks welcome wishes
     wonderful worries wow yay yeah
     bitte dank danke entschuldigung gerne grüße hallo vielen
     beaucoup bienvenue bonjour désolé merci plaisir
