@@ -27,10 +27,12 @@ from compacter.summary import (
     evidence,
     files,
     message,
+    needs,
     prompt,
     rules,
     sections,
     timeline,
+    worth,
     write,
 )
 from compacter.summary.head import Head
@@ -233,6 +235,11 @@ WORK: dict[str, Callable[[str], object]] = {
         talk(text), [f"Rule: {line}" for line in text.splitlines()], text.splitlines()
     ),
     "summary.timeline.timeline": lambda text: timeline.timeline(talk(text), 4_000, text),
+    "summary.worth.Pool": lambda text: worth.Pool(speech.read(talk(text))),
+    "summary.needs.find_needs": lambda text: list(
+        needs.find_needs(worth.Pool(speech.read(talk(text))))
+    ),
+    "summary.needs.find_later": lambda text: needs.find_later(worth.Pool(speech.read(talk(text)))),
     "summary.files.lines": lambda text: files.lines(talk(text), 4_000, text.splitlines()),
     "summary.files.split_off": files.split_off,
     "summary.head.Head": use_head,

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from compacter.messages.parts import Part
 from compacter.recall.terms import Term, terms
+from compacter.text.words import TALK_WORDS
 
 # Number of the user's messages before the question whose words count less in it.
 _USUAL = 4
@@ -50,23 +51,6 @@ _DEFINITE_WORDS = """
     mi mis nuestro nuestra su sus le les mon ma notre nos
 """
 _DEFINITE = frozenset(_DEFINITE_WORDS.split())
-_TALK_WORDS = """
-    again ahead answer anything back bad best better bit bye care chat come continue day dear else
-    every everything exactly explain feel fine friend fun get give glad go going gone good great ha
-    haha happy hello help here hey hi hmm hope idea keep last let like little long look lot love
-    made make makes many maybe mean mind moment morning need needed never new next nice night no not
-    nothing now ok okay oh once one ones only perfect please put question quick quite read ready
-    really reply right s said same say see sentence shorter show simple simpler something soon sorry
-    sounds start still stop sure t take talk tell thank thanks then there thing things think thought
-    time times today tomorrow tonight too tried try two use used very want way week well word words
-    work worked works world write wrong wrote year years yes yesterday yet
-    bitte danke gut gute guten hallo heute ja jetzt kein keine machen mal mehr morgen nein nur noch
-    sagen schon schön sehr tag wieder
-    ahora algo bien buenas bueno buenos día gracias hola hoy mañana más muchas muy otra palabras por
-    sí tal todo favor
-    aujourd bien bonjour encore merci oui non plus très
-"""
-_TALK = frozenset(_TALK_WORDS.split())
 # Weight of a word of talk about anything. Few of a chat's passages have it, yet it tells nothing:
 # without this two thirds of the messages that ask nothing were quoted to for such a word.
 _TALK_WEIGHT = 0.35
@@ -112,7 +96,7 @@ def question(turn: Iterable[Part], before: Sequence[Part]) -> Question:
     def weigh(term: Term) -> Term:
         # Words that are new in this message count more than those of the user's earlier messages.
         apart = max(_LEAST, 1 - usual[term.text] / last) if last > 1 else 1.0
-        if term.text in _TALK:
+        if term.text in TALK_WORDS:
             apart *= _TALK_WEIGHT
         return replace(term, weight=term.weight * apart)
 

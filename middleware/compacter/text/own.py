@@ -137,9 +137,16 @@ _OUTPUT_LINE = re.compile(
     r"\s{0,12}File \".{1,200}\", line \d|Traceback \(|\s{1,12}at [\w.$<>]{1,120} ?\(|"
     r"[\w.]{0,80}(?:Error|Exception)(?::|$)|"
     r"diff --git |@@ -|\+\+\+ |--- [ab]/|index [0-9a-f]{7}|[-dl]r[w-][x-]|"
-    r"\s{0,8}\d{1,6}(?:[|→\t]|:\S)|[\w./-]{2,120}:\d{1,6}[:-]|"
+    r"\s{0,8}\d{1,6}(?:[|→\t]|:(?:\S|\s{2}|$))|[\w./-]{2,120}:\d{1,6}[:-]|"
+    r"([=_*~])\1{3,} .{1,120} \1{3,}\s*$|.{1,80}?\.{6,200}[^.\s]\S{0,20}\s*$|"
     r"\s{0,40}[\]}\[{)]{1,4}[,;]?\s*$|\s{0,40}\"[^\"\n]{1,80}\"\s?:|<!DOCTYPE"
 )
+_LISTED = re.compile(r"[\w.@~/-]{1,120}(?:/|\.[a-z]\w{0,4})\s*$")
+"""The name of a file or a folder, alone on its line."""
+_OUTPUT_LABEL = re.compile(
+    r"(?i)\s{0,4}\[(?:[^\]\n]{0,80} )?(?:output|std(?:out|err)|terminal|console|shell)\]:?\s*$"
+)
+"""A line by which a host says that a program wrote what follows, up to an empty line."""
 _PROMPT = re.compile(
     r"(?:[\w.-]{1,40}@[\w.-]{1,60}[:~ ].{0,60}[$#%] |\$ |bash-[\d.]{0,8}[$#]|C:\\.{0,80}>|>>> |"
     r"PS .{1,80}> |% )\S?"
@@ -289,7 +296,7 @@ def _blocks(text: str, carried: Sequence[Span]) -> Iterator[Span]:
         if reader.is_open:
             if block is not blocks[-1] or not _asks(block):
                 yield block.start, block.end
-        elif _is_fenced(block) or _looks_like_output(block):
+        elif _FENCE.match(block.lines[0].rstrip("\r\n")) or _looks_like_output(block):
             yield block.start, block.end
             reader.announced = None
         else:
@@ -331,6 +338,10 @@ class _LineReader:
         at = block.start
         for line in block.lines:
             end = at + len(line)
+            if _OUTPUT_LABEL.match(line):
+                self.announced = None
+                yield at, block.end
+                return
             is_quoted = line.lstrip().startswith(">")
             if is_quoted:
                 self.announced = None
@@ -385,10 +396,6 @@ def _split(text: str) -> Iterator[_Block]:
         yield block
 
 
-def _is_fenced(block: _Block) -> bool:
-    return _FENCE.match(block.lines[0].rstrip("\r\n")) is not None
-
-
 def _asks(block: _Block) -> bool:
     return "".join(block.lines).rstrip(" \n\r\t\"'”’)").endswith(("?", "？", "؟"))
 
@@ -420,10 +427,12 @@ def _looks_like_output(block: _Block) -> bool:
     shaped = sum(_is_shaped(line) for line in block.lines)
     if 2 * shaped >= len(block.lines):
         return True
-    if len(block.lines) < _FEWEST_CODE:
-        return False
-    code = sum(has_code(line.strip()) and not _is_own_tag(line) for line in block.lines)
-    return 2 * code >= len(block.lines)
+    code = sum(_LISTED.match(line) is not None or _is_code(line) for line in block.lines)
+    return len(block.lines) >= _FEWEST_CODE and 2 * code >= len(block.lines)
+
+
+def _is_code(line: str) -> bool:
+    return has_code(line.strip()) and not _is_own_tag(line)
 
 
 def _is_shaped(line: str) -> bool:

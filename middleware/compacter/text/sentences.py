@@ -34,6 +34,8 @@ _CLAUSES = re.compile(
     rf"(.{{{_CLAUSE_LEAST},{LONGEST}}}{_CLAUSE}|.{{1,{LONGEST}}}$)|"
     rf"(.{{{_CLAUSE_LEAST},{LONGEST}}}\s|.{{{LONGEST}}}).*?{_CLAUSE}"
 )
+# Rows of a listing that name nothing: the folder itself, the one above it, the sum of all.
+_NAMELESS_ROW = re.compile(r"d[r-][w-].{20,80} \.{1,2}/?|total \d+[KMG]?")
 _ALNUM = re.compile(r"[^\W_]")
 LETTERS = re.compile(r"[^\W\d_]+")
 """A run of letters."""
@@ -97,7 +99,7 @@ def output_lines(text: str) -> Iterator[str]:
         least = SHORTEST_VALUE if LETTERS.search(line) else LONG_NUMBER
         if len(line) > LONGEST:
             yield from clauses(line)
-        elif sum(map(str.isalnum, line)) > least:
+        elif sum(map(str.isalnum, line)) > least and not _NAMELESS_ROW.fullmatch(line):
             yield line
 
 

@@ -41,6 +41,38 @@ FUNCTION_WORDS = frozenset(_COMMONEST.split())
 """The most common words of English, German, French and Spanish, which do not distinguish
 statements; without those that are nouns in another of these languages (war, son)."""
 
+_TALK = """
+    again ahead answer anything back bad best better bit bye care chat come continue day dear else
+    every everything exactly explain feel fine friend fun get give glad go going gone good great ha
+    haha happy hello help here hey hi hmm hope idea keep last let like little long look lot love
+    made make makes many maybe mean mind moment morning need needed never new next nice night no not
+    nothing now ok okay oh once one ones only perfect please put question quick quite read ready
+    really reply right s said same say see sentence shorter show simple simpler something soon sorry
+    sounds start still stop sure t take talk tell thank thanks then there thing things think thought
+    time times today tomorrow tonight too tried try two use used very want way week well word words
+    work worked works world write wrong wrote year years yes yesterday yet
+    bitte danke gut gute guten hallo heute ja jetzt kein keine machen mal mehr morgen nein nur noch
+    sagen schon schön sehr tag wieder
+    ahora algo bien buenas bueno buenos día gracias hola hoy mañana más muchas muy otra palabras por
+    sí tal todo favor
+    aujourd bien bonjour encore merci oui non plus très
+"""
+TALK_WORDS = frozenset(_TALK.split())
+"""Words of talk about anything, in these languages: few of a text's sentences have them, yet they
+tell nothing."""
+
+_COURTEOUS = """
+    absolutely amazing appreciate appreciated assist assistance awesome bye congrats congratulations
+    definitely fantastic glad great ha haha hello hesitate hey hi hmm
+    inconvenience lovely oh please regards sorry sounds thank thanks welcome wishes
+    wonderful worries wow yay yeah
+    bitte dank danke entschuldigung gerne grüße hallo vielen
+    beaucoup bienvenue bonjour désolé merci plaisir
+    encantado gracias hola lamento
+"""
+COURTESIES = frozenset(_COURTEOUS.split())
+"""Words of greetings, thanks, praise and apologies in these languages."""
+
 Run = tuple[str, ...]
 """Words that follow each other."""
 
