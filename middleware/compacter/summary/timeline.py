@@ -82,12 +82,15 @@ need."""
 
 _LINE = re.compile(r"(User|Assistant|Tool [^:\n]{1,80}?|Summary)(?: \(([^()\n]{1,80})\))?: ")
 _WORD = re.compile(r"[^\W_]+")
+# Letters by which a word is known, so that most endings do not count.
 _STEM = 7
 _TOKEN = re.compile(r"[^\s\"'`<>()\[\]{}|,;=“”‘’…，。；：、！？「」]+")
 _IDENTIFIER = re.compile(r"[/\\_@]|\d|\w[.:-]\w|[a-z][A-Z]")
 _LONGEST_NAME = 160
+# Gains that differ by less are equal: rounding alone sends no sentence back to the heap.
 _EQUAL = 1e-9
 _LEAST = 16
+# A capital after another word, or a digit; at its beginning every sentence has a capital.
 _NAME = re.compile(r"(?<=[a-z,] )[A-Z][a-z]|\d")
 _ASKS = ("?", "？", "؟")
 _CHEERS = ("!", "！")
@@ -117,6 +120,7 @@ def timeline(
     chosen: set[int] = set()
     covered: set[int] = set().union(*(pool.words[place] for place in stated))
     # Of equal sentences of one speaker only the last one is used.
+    # A later one replaces an earlier one in the dict, as its key is the same.
     newest = (
         set({(one.speaker, one.text): place for place, one in enumerate(pool.sentences)}.values())
         - stated
@@ -144,6 +148,7 @@ def timeline(
     left -= spent
     left -= _fill(pool, story, int(left * _STORY) if others else left, chosen, covered)
     if others:
+        # The heading, two line breaks before it and one after it.
         left -= len(ARTIFACTS) + 3
         left -= _fill(pool, others, left, chosen, covered)
         left -= _fill(pool, story, left, chosen, covered)
@@ -356,6 +361,7 @@ def _later(pool: _Pool) -> dict[int, int]:
                     shared[other].append(word)
         close = {other: _alike(pool, place, other, words, rare) for other, words in shared.items()}
         most = max(close.values(), default=0.0)
+        # Of those nearly as close as the closest one: the user's own first, then the newest.
         latest = [
             (pool.sentences[other].speaker == "User", other)
             for other in close
@@ -411,6 +417,7 @@ def _fill(
     heapq.heapify(heap)
     while heap and left >= _LEAST:
         _, place = heapq.heappop(heap)
+        # Three characters: the ellipsis or the colon between two pieces, with its spaces.
         if place in chosen or len(sentences[place].text) + 3 > left:
             continue
         group = [place, *(needs[place] - chosen)] if place in needs else [place]
