@@ -149,6 +149,7 @@ class TestOptions:
             ({"summarizer": "extrative"}, r"did you mean 'extractive'\?$"),
             ({"strategy": "clear_tool_results"}, r"say ClearToolResults\(\)$"),
             ({"strategy": Truncate}, r"say Truncate\(\)$"),
+            ({"strategy": [Summarize(), "truncate"]}, r"say Truncate\(\)$"),
             ({"on_event": "print"}, "of the event, not 'print'$"),
             ({"pin": "role"}, r"takes a function of a message, or None \(got 'role'\)$"),
             ({"pin": lambda: True}, "cannot be called as pin[^<]*$"),
@@ -267,6 +268,7 @@ class TestWhatIsNoCall:
             (None, "compacter cannot wrap None: pass a client"),
             ("gpt-4o", "compacter cannot wrap a str: wrap the function that calls the model"),
             (pytest, "compacter cannot wrap the module pytest: pass a client"),
+            (1, "compacter cannot wrap an int: pass a client"),
         ],
     )
     def test_what_cannot_be_called_is_named_as_users_do(self, target: object, text: str) -> None:

@@ -322,8 +322,9 @@ def _say_value(name: str, problem: Any) -> str:  # noqa: ANN401 - as above
     # An address may contain a password, and the text of a function says nothing to a reader.
     if (name == "memory" and isinstance(value, str)) or inspect.isroutine(value):
         return ""
-    # Several checks name the value; a number may stand in them for another reason.
-    is_said = not isinstance(value, (int, float)) and repr(value) in problem["msg"]
+    # Several checks name the value, or the one of many; a number may be another one.
+    says = problem["msg"]
+    is_said = not isinstance(value, (int, float)) and (repr(value) in says or ", not " in says)
     return "" if is_said else f" (got {value!r})"
 
 

@@ -267,4 +267,6 @@ def _describe_target(target: object) -> str:
         return f"the module {target.__name__}"
     kind = type(target)
     place = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
-    return getattr(target, "__qualname__", None) or f"a {place}{kind.__qualname__}"
+    name = f"{place}{kind.__qualname__}"
+    article = "an" if name[0] in "aeiou" else "a"
+    return getattr(target, "__qualname__", None) or f"{article} {name}"
