@@ -15,7 +15,7 @@
 #   make node agent  install what two tests of the pass-through want: OpenAI's SDK for Node, and an agent (400 MB)
 #   make gateway     the plug-in of the LiteLLM proxy, with a real proxy     make fleet    see it at work
 #   make fleet-bench two workers, one Redis, 200 conversations, and what fails (some minutes)
-#   make embedder    questions in other words with a real embedding model, and their figures (800 MB, some minutes)
+#   make embedder    questions in other words with a real embedding model, and their figures (1.2 GB, some minutes)
 #   make frameworks  the tests of LangChain and a dozen others, each in its own environment (FRAMEWORKS="langchain dspy")
 #   make peers       compacter beside what else there is: docs/benchmarks.md (PEERS="langchain strands")
 #   make docs        the manual as a site, in build/site: links and anchors are checked, each page is there as Markdown too
