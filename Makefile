@@ -16,6 +16,7 @@
 #   make agents      eight agent programs in a window that is too small, with the pass-through and without (2 GB; AGENTS="codex pi")
 #   make gateway     the plug-in of the LiteLLM proxy, with a real proxy     make fleet    see it at work
 #   make fleet-bench two workers, one Redis, 200 conversations, and what fails (some minutes)
+#   make embedder    questions in other words with a real embedding model, and their figures (1.2 GB, some minutes)
 #   make frameworks  the tests of LangChain and a dozen others, each in its own environment (FRAMEWORKS="langchain dspy")
 #   make peers       compacter beside what else there is: docs/benchmarks.md (PEERS="langchain strands")
 #   make docs        the manual as a site, in build/site: links and anchors are checked, each page is there as Markdown too
@@ -51,7 +52,7 @@ EXTRAS := openai anthropic google bedrock redis encryption otel serve cli
 COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 
 .PHONY: setup newest test test-all pytest lint format types bench coverage demo wheel lock mutants redis node agents chromium
-.PHONY: gateway fleet fleet-bench frameworks peers docs sdist sbom release-check clean
+.PHONY: embedder gateway fleet fleet-bench frameworks peers docs sdist sbom release-check clean
 
 setup: $(VENV)/.dev
 
@@ -123,6 +124,18 @@ docs: $(VENV)-docs/.done $(VENV)/.dev chromium
 $(VENV)-docs/.done: $(VENV)/.uv requirements/docs.txt
 	@$(PYTHON) -m venv $(VENV)-docs
 	@$(BIN)/uv pip install --python $(VENV)-docs/bin/python --require-hashes -r requirements/docs.txt
+	@touch $@
+
+# Recall by meaning with a real model. The processor suffices for it; what CUDA would want is left to torch itself.
+EMBEDDER := $(VENV)-embedder
+embedder: $(EMBEDDER)/.done
+	PYTHONPATH=middleware:benchmarks $(EMBEDDER)/bin/python -m pytest -q --confcutdir=tests/meaning \
+		-o addopts=--import-mode=importlib -o filterwarnings=default tests/meaning $(PYTEST_ARGS)
+	PYTHONPATH=middleware:benchmarks $(EMBEDDER)/bin/python benchmarks/meaning.py
+
+$(EMBEDDER)/.done: requirements/embedder.txt | $(VENV)/.uv
+	@$(PYTHON) -m venv $(EMBEDDER)
+	@$(BIN)/uv pip install --quiet --python $(EMBEDDER)/bin/python -r requirements/embedder.txt
 	@touch $@
 
 # The LiteLLM proxy and what it brings (about 800 MB) stay out of the environment of the other tests.
@@ -255,6 +268,8 @@ lock: $(VENV)/.uv
 	$(BIN)/$(COMPILE) requirements/mutants.in --output-file requirements/mutants.txt
 	$(BIN)/$(COMPILE) requirements/docs.in --output-file requirements/docs.txt
 	$(BIN)/$(COMPILE) requirements/agents.in --output-file requirements/agents.txt
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate requirements/embedder.in \
+		| grep -Ev '^(cuda|nvidia|triton)' >requirements/embedder.txt
 	$(BIN)/$(COMPILE) requirements/uv.in --output-file requirements/uv.txt
 	$(BIN)/$(COMPILE) --constraint requirements/dev.txt --constraint requirements/uv.txt requirements/release.in --output-file requirements/release.txt
 	@for file in requirements/frameworks/*.in requirements/peers/*.in; do case $$file in */base.in) continue;; esac; \

@@ -211,26 +211,46 @@ def test_vectors_are_compared_by_direction() -> None:
     assert list(vector) == pytest.approx([0.6, 0.8])
 
 
-def test_too_few_passages_tell_nothing_of_what_is_usual() -> None:
-    assert Closeness([array("f", [1.0, 0.0]), None]).to(array("f", [1.0, 0.0])) is None
+ELSEWHERE = array("f", [0.0, 1.0])
+
+
+def test_without_vectors_nothing_is_close() -> None:
+    assert Closeness([None, None], [ELSEWHERE]).to(array("f", [1.0, 0.0])) is None
+    assert Closeness([array("f", [1.0, 0.0])], [ELSEWHERE]).to(array("f", [1.0])) is None
+
+
+def test_an_embedder_for_which_all_texts_are_alike_tells_nothing() -> None:
+    same = [array("f", [1.0, 0.0])] * 20
+    assert Closeness(same, same[:6]).to(same[0]) is None
 
 
 def test_a_passage_without_a_vector_is_left_to_its_words() -> None:
     vectors = [array("f", [1.0, 0.0]) if at % 2 else array("f", [0.0, 1.0]) for at in range(20)]
-    near = Closeness([*vectors, None, array("f", [1.0, 0.0])]).to(array("f", [1.0, 0.0]))
+    measured = Closeness([*vectors, None, array("f", [1.0, 0.0])], [ELSEWHERE])
+    near = measured.to(array("f", [1.0, 0.0]))
     assert near is not None
     assert 20 not in near
     assert near[21] == max(near.values())
 
 
+def test_in_a_conversation_of_like_messages_the_one_that_is_meant_stands_out() -> None:
+    alike = [array("f", [0.9, 0.1, 0.42])] * 50
+    meant = array("f", [0.2, 0.8, 0.56])
+    near = Closeness([*alike, None, meant], [array("f", [0.0, 0.0, 1.0])]).to(
+        array("f", [0.0, 0.9, 0.43])
+    )
+    assert near is not None
+    assert fuse({}, [near], 0.0).keys() == {51}
+
+
 def test_clear_words_count_more_than_meaning() -> None:
-    scores = fuse({1: 1.0}, [{2: 3.0}], evidence=3.0)
+    scores = fuse({1: 1.0}, [{2: 0.9}], evidence=3.0)
     assert max(scores, key=scores.__getitem__) == 1
-    scores = fuse({1: 1.0}, [{2: 3.0}], evidence=0.5)
+    scores = fuse({1: 1.0}, [{2: 0.9}], evidence=0.5)
     assert max(scores, key=scores.__getitem__) == 2
 
 
 def test_what_is_close_to_nothing_adds_nothing(folded: list[Any]) -> None:
     asked = question((), ())
-    assert fuse({1: 1.0}, [{2: 0.3}], evidence=1.0) == {1: 1.0}
+    assert fuse({1: 1.0}, [{2: 0.2}], evidence=1.0) == {1: 1.0}
     assert quote(Index(folded), asked, Index(), 1_000, near={}) is None

@@ -21,7 +21,7 @@ from compacter.errors import FunctionError
 from compacter.io import in_thread, resolve
 from compacter.locks import ForkAware, Lock
 from compacter.recall.index import Index
-from compacter.recall.vectors import Closeness, Embed, read_vectors
+from compacter.recall.vectors import ELSEWHERE, Closeness, Embed, read_vectors
 
 _DEADLINE = 1.0
 """Longest time in seconds that a turn waits for the vectors of its question."""
@@ -68,7 +68,7 @@ class Embeddings(ForkAware):
         way, if anything.
         """
         with self._lock:
-            for text in passages:
+            for text in (*ELSEWHERE, *passages) if passages else ():
                 key = _key(text)
                 if key not in self._vectors:
                     self._waiting[key] = text
@@ -99,20 +99,29 @@ class Embeddings(ForkAware):
             with self._lock:
                 self._vectors.update(vectors)
         closeness = self._measure(index, passages)
+        if closeness is None:
+            return {}
         found = {
             question: closeness.to(vectors[key])
             for key, question in zip(keys, questions, strict=True)
         }
         return {question: near for question, near in found.items() if near}
 
-    def _measure(self, index: Index, passages: Sequence[str]) -> Closeness:
+    def _measure(self, index: Index, passages: Sequence[str]) -> Closeness | None:
+        """Return the measure of an index by the vectors there are; ``None`` before the first
+        ones.
+        """
         keys = list(map(_key, passages))
         with self._lock:
+            elsewhere = [self._vectors.get(_key(text)) for text in ELSEWHERE]
+            usual = [vector for vector in elsewhere if vector is not None]
+            if len(usual) < len(ELSEWHERE):
+                return None
             vectors = [self._vectors.get(key) for key in keys]
             key = (*index.version, sum(vector is not None for vector in vectors))
             known = self._closeness.get(key)
         if known is None:
-            known = Closeness(vectors)
+            known = Closeness(vectors, usual)
             with self._lock:
                 self._closeness[key] = known
         return known

@@ -1,7 +1,7 @@
 """Vectors of texts: how close passages are to a sentence in meaning.
 
 A cosine says little by itself: with one model unrelated texts have 0.1, with another 0.7. So it is
-measured against the cosines that two passages of the same conversation usually have.
+measured against the cosines that the passages have with questions about something else.
 """
 
 from __future__ import annotations
@@ -17,24 +17,38 @@ from typing import Any
 Embed = Callable[[list[str]], Sequence[Sequence[float]] | Awaitable[Sequence[Sequence[float]]]]
 """``(texts) -> one vector of numbers for each text``, sync or async."""
 
+ELSEWHERE = (
+    "How far is the moon from the earth?",
+    "What should I cook tonight?",
+    "How do I sort a list of numbers?",
+    "How many grams are in an ounce?",
+    "What does this word mean?",
+    "How does a bicycle stay upright?",
+)
+"""Questions that hardly any conversation answers; an embedder is asked for their vectors too.
+
+Pairs of passages are no measure: in a conversation of like messages they are closer to each other
+than any question is to its answer. In real ones a quarter of the questions in other words fell
+below it.
+"""
 _MOST_PAIRS = 1_000
-"""Pairs of passages whose cosines are taken: their mean is known to a hundredth then."""
-_FEWEST = 8
-"""Fewest passages with vectors whose cosines tell what is usual."""
+"""Most cosines that are taken to learn what is usual: their mean is known to a hundredth then."""
 _BEFORE = 0.5
 """Share of the passage before it in a passage's vector: it says what "that one" is. Half of 360
 questions about chats then have their answer in the five closest passages, without it .42."""
-_LEAST_CLOSE = 1.0
-"""Least closeness of the best passage. The cosine itself, or how far it stands above the question's
-others, does not tell a question from idle talk."""
+_LEAST_CLOSE = 0.3
+"""Least closeness of the best passage. Of the questions in other words all but a few have it, of
+those about something else one in ten. How far the best stands above the question's other cosines
+does not tell the two apart."""
 _EVEN = 1.0
 """Evidence of a question's words from which they count more than its meaning."""
 _BESIDE = 0.5
 """Weight of words that alone would be no reason to quote."""
 _WORTH = 0.3
 """Smallest score of a passage, as a share of the best one's."""
-_LEAST_SPREAD = 0.01
-"""Smallest spread that is believed: of passages that are all the same nothing stands out."""
+_MOST_USUAL = 0.99
+"""Largest usual cosine that is believed: an embedder for which all texts are the same tells
+nothing."""
 
 
 def read_vectors(result: Iterable[Iterable[float]], count: int) -> list[array[float]]:
@@ -59,11 +73,14 @@ def read_vectors(result: Iterable[Iterable[float]], count: int) -> list[array[fl
 class Closeness:
     """Vectors of the passages of an index, and how close each is to a question.
 
-    ``vectors`` has one for each passage; ``None`` for one that has none yet.
+    Args:
+        vectors: One for each passage; ``None`` for one that has none yet.
+        elsewhere: Those of the questions ``ELSEWHERE``.
     """
 
-    def __init__(self, vectors: Sequence[array[float] | None]) -> None:
-        self._count = len(vectors)
+    def __init__(
+        self, vectors: Sequence[array[float] | None], elsewhere: Sequence[array[float]]
+    ) -> None:
         self._places = [place for place, vector in enumerate(vectors) if vector is not None]
         self._vectors = [
             _with(vector, vectors[place - 1] if place else None)
@@ -71,36 +88,33 @@ class Closeness:
             if vector is not None
         ]
         self._matrix = _matrix(self._vectors)
-        self._usual, self._spread = self._measure()
+        self._usual = self._measure(elsewhere)
 
-    def _measure(self) -> tuple[float, float]:
-        """Return mean and standard deviation of the cosines of pairs of passages."""
-        count = len(self._vectors)
-        if count < _FEWEST:
-            return 0.0, 0.0
-        # Each with one half of the list away: neighbours tell of the same thing.
-        step = max(1, count // _MOST_PAIRS)
+    def _measure(self, elsewhere: Sequence[array[float]]) -> float:
+        """Return the mean cosine of passages and questions about something else."""
+        step = max(1, len(self._vectors) * len(elsewhere) // _MOST_PAIRS)
         cosines = [
-            sum(map(mul, self._vectors[place], self._vectors[(place + count // 2) % count]))
-            for place in range(0, count, step)
+            sum(map(mul, vector, other))
+            for vector in self._vectors[::step]
+            for other in elsewhere
+            if len(vector) == len(other)
         ]
-        mean = sum(cosines) / len(cosines)
-        return mean, math.sqrt(sum((cosine - mean) ** 2 for cosine in cosines) / len(cosines))
+        return sum(cosines) / len(cosines) if cosines else 1.0
 
     def to(self, vector: array[float]) -> dict[int, float] | None:
-        """Return how close each passage is: standard deviations above the usual cosine, by its
-        number.
+        """Return how close each passage is by its number: 0 is as close as to questions about
+        something else, 1 the same text.
 
-        ``None`` if the vector is of another length, or too few passages have vectors.
+        ``None`` if the vector is of another length than the passages', or no passage has one.
         """
-        if self._spread < _LEAST_SPREAD or len(vector) != len(self._vectors[0]):
+        if self._usual > _MOST_USUAL or len(vector) != len(self._vectors[0]):
             return None
         if self._matrix is not None:
             cosines = (self._matrix @ vector).tolist()
         else:
             cosines = [sum(map(mul, other, vector)) for other in self._vectors]
         return {
-            place: (cosine - self._usual) / self._spread
+            place: (cosine - self._usual) / (1 - self._usual)
             for place, cosine in zip(self._places, cosines, strict=True)
         }
 
@@ -121,7 +135,7 @@ def fuse(
         best = max(distances.values(), default=0.0)
         if best >= _LEAST_CLOSE:
             for run, distance in distances.items():
-                # The square, as half of all passages are somewhat close to any question.
+                # The square, as most passages are somewhat close to any question.
                 meant[run] = max(meant.get(run, 0.0), (max(0.0, distance) / best) ** 2)
     if not meant:
         return dict(scores) if evidence else {}
