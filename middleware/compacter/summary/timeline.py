@@ -14,7 +14,7 @@ import heapq
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import chain, pairwise
 from operator import add
@@ -99,16 +99,21 @@ def timeline(
     prior: str = "",
     in_view: Collection[str] = (),
     beside: Sequence[str] = (),
+    is_outdated: Callable[[str], bool] | None = None,
 ) -> str:
     """Return a summary of ``parts`` and of an earlier summary, ``prior``, in at most ``budget``
     characters.
 
     ``in_view`` are sentences that the model reads anyway: rules, and those of messages that stay.
-    ``beside`` are lines of another chapter, whose names need not be told again.
+    ``beside`` are lines of another chapter, whose names need not be told again. Sentences that are
+    outdated, as ``is_outdated`` says, are left out.
     Time and memory are linear in the text.
     """
     apart = [Sentence(line, BESIDE, -1, prose=False) for line in beside]
-    pool = _Pool([*apart, *_prior(prior), *read(parts)])
+    said = [*_prior(prior), *read(parts)]
+    if is_outdated is not None:
+        said = [one for one in said if not is_outdated(one.text)]
+    pool = _Pool([*apart, *said])
     # Sentences in view count as chosen.
     stated = {place for place, one in enumerate(pool.sentences) if one.text in in_view}
     stated.update(range(len(apart)))
