@@ -19,7 +19,8 @@ for thread in threads:
 Compacter({options})
 from compacter.overflow import detect
 tables = detect.default_table.cache_info().currsize
-print(len(threads), "compacter.recall.quotes" in sys.modules, tables)
+names = ("compacter.recall.quotes", "compacter.summary.write")
+print(len(threads), all(name in sys.modules for name in names), tables)
 """
 
 

@@ -32,6 +32,7 @@ from compacter.summary import (
     rules,
     sections,
     timeline,
+    worklist,
     worth,
     write,
 )
@@ -147,10 +148,26 @@ def use_values(text: str) -> None:
 
 
 def use_head(text: str) -> None:
-    head = Head(talk(text), message.Summary(text), stays=[text], marks=("<", ">"))
+    head = Head(talk(text), message.Summary(text), stays=talk(text), marks=("<", ">"))
     head.rules(4_000)
     head.quote(4_000, text, ())
     head.own_of(list(head.parts))
+
+
+def use_work_list(text: str) -> None:
+    records = [{"content": line, "status": "pending"} for line in text.split()]
+    checklist = "\n".join(f"- [ ] {line}\nDone: {line}" for line in text.split())
+    parts = [
+        Part.of_call("todo", json.dumps(records), "c1", 1),
+        Part("assistant", "text", checklist),
+        *talk(text),
+    ]
+    work = worklist.WorkList(parts, text.splitlines(), parts)
+    work.lines(4_000)
+    work.without_lists(parts)
+    for line in checklist.splitlines():
+        work.is_outdated(line)
+    sections.check(listed(text), parts, work=work)
 
 
 def use_quote(text: str) -> None:
@@ -242,6 +259,8 @@ WORK: dict[str, Callable[[str], object]] = {
     "summary.needs.find_later": lambda text: needs.find_later(worth.Pool(speech.read(talk(text)))),
     "summary.files.lines": lambda text: files.lines(talk(text), 4_000, text.splitlines()),
     "summary.files.split_off": files.split_off,
+    "summary.worklist.WorkList": use_work_list,
+    "summary.worklist.split_off": worklist.split_off,
     "summary.head.Head": use_head,
     "summary.write.write": write_with_model,
     "summary.write.quote": use_quote,

@@ -10,7 +10,12 @@ import threading
 from contextlib import suppress
 from importlib import import_module
 
-_MODULES = ("compacter.recall.quotes", "compacter.compaction.run", "compacter.call.preparer")
+_MODULES = (
+    "compacter.recall.quotes",
+    "compacter.compaction.run",
+    "compacter.summary.write",
+    "compacter.call.preparer",
+)
 _begun = threading.Event()
 
 

@@ -162,7 +162,7 @@ def _head(task: CompactionTask, parts: Sequence[Part]) -> Head:
     from compacter.summary.head import Head
 
     kept = task.conversation.parts_of_each(task.plan.kept)
-    stays = [part.text for read in kept for part in read.readable]
+    stays = [part for read in kept for part in read.readable]
     retrieved = task.options.retrieved
     return Head(
         parts,

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from compacter.messages.parts import Part
-from compacter.summary import files, rules, timeline
+from compacter.summary import files, rules, timeline, worklist
 from compacter.summary.message import Summary
+from compacter.summary.worklist import WorkList
 from compacter.text.own import PASTE, Marks, own_parts
 from compacter.text.sentences import sentences, sentences_of_each
 from compacter.text.wrapped import split_each
@@ -18,6 +19,11 @@ _RULE_SHARE = 3
 """Rules take at most this part of a summary: they are few, and the rest must tell the story."""
 _FILES_SHARE = 0.1
 """Largest share of quoted lines for the files worked on."""
+_WORK_SHARE = 0.1
+"""Largest share of quoted lines for the agent's lists of work."""
+_WORK_SIZE = 600
+"""Characters that these lists may take of a small summary, about ten lines, up to a quarter: they
+say what to do next."""
 _RULE_SIZE = 400
 """Characters that rules may take of a summary that a long last message leaves little room, up to
 two thirds: a rule that is dropped once does not come back."""
@@ -32,7 +38,7 @@ class Head:
         prior: Summary | None = None,
         *,
         declared: Sequence[str] = (),
-        stays: Sequence[str] = (),
+        stays: Sequence[Part] = (),
         marks: Marks | None = None,
     ) -> None:
         """Keep what a summary is made of.
@@ -41,7 +47,7 @@ class Head:
             parts: Readable parts of the messages, redacted.
             prior: The summary that is updated.
             declared: Rules that the program declares.
-            stays: Texts of the messages that the model reads beside the summary.
+            stays: Readable parts of the messages that the model reads beside the summary.
             marks: What stands before and after retrieved text in a user's message.
         """
         self.parts = parts
@@ -51,6 +57,15 @@ class Head:
         self.own = own_parts(parts, marks)
         """The parts, in which only what the user wrote is the user's."""
         self._own_sentences: set[str] | None = None
+        self._work: WorkList | None = None
+
+    @property
+    def work(self) -> WorkList:
+        """The agent's lists of work."""
+        if self._work is None:
+            earlier = worklist.split_off(self.prior.quoted)[1]
+            self._work = WorkList(self.own, earlier, self._stays)
+        return self._work
 
     def own_of(self, chunk: Sequence[Part]) -> list[Part]:
         """Return the parts of a chunk with their true speakers.
@@ -93,14 +108,27 @@ class Head:
         Nothing that stands in the lines ``in_rules`` or in messages that stay is quoted.
         """
         texts = [line.partition(": ")[2] for line in in_rules]
-        texts += self._stays
+        texts += [part.text for part in self._stays]
+        before, _ = worklist.split_off(before)
         before, earlier = files.split_off(before)
         worked_on = files.lines(self.parts, int(size * _FILES_SHARE), earlier)
-        chapter = "\n".join([files.HEADING, *worked_on]) if worked_on else ""
-        left = size - len(chapter) - (2 if chapter else 0)
-        in_view = split_each(texts)
-        told = timeline.timeline(self.own, left, before, in_view, beside=worked_on)
-        return "\n\n".join(filter(None, [told, chapter]))
+        room = int(max(size * _WORK_SHARE, min(size / 4, _WORK_SIZE)))
+        work = self.work.lines(room) if self.work else []
+        chapters = [
+            "\n".join([heading, *lines])
+            for heading, lines in ((worklist.HEADING, work), (files.HEADING, worked_on))
+            if lines
+        ]
+        left = size - sum(len(chapter) + 2 for chapter in chapters)
+        told = timeline.timeline(
+            self.work.without_lists(self.own),
+            left,
+            before,
+            split_each(texts),
+            beside=[*work, *worked_on],
+            is_outdated=self.work.is_outdated if self.work else None,
+        )
+        return "\n\n".join(filter(None, [told, *chapters]))
 
 
 def _is_from_user(part: Part) -> bool:

@@ -18,6 +18,7 @@ from compacter.messages.parts import Part
 from compacter.summary import rules as standing
 from compacter.summary.evidence import SAID_LAST, Evidence, Items, Sections, bare, name_of
 from compacter.summary.timeline import ARTIFACTS, timeline
+from compacter.summary.worklist import WorkList
 from compacter.text.find import Finder
 from compacter.text.sentences import sentences_of_each
 from compacter.text.words import words
@@ -167,6 +168,7 @@ def check(
     prior: Sections | None = None,
     rules: Sequence[str] = (),
     rule_room: int = 4_000,
+    work: WorkList | None = None,
 ) -> Checked:
     """Return the items of a model's ``answer`` that the conversation confirms, merged with the
     prior summary.
@@ -178,6 +180,7 @@ def check(
         rules: lines with known rules: of the prior summary, declared, or found by code. They are
         all kept.
         rule_room: largest size of all rules, in characters.
+        work: the agent's lists of work: what is done there is not open.
     """
     before = prior or {}
     known_rules = [line.partition(": ")[2] for line in rules]
@@ -200,6 +203,8 @@ def check(
                 checked[place].append(text)
     _restore(checked, before)
     dropped += _close(checked, before, known)
+    if work:
+        dropped += _close_by_list(checked, work)
     for key in ("task", "pending", "questions"):
         open_before = Items(before.get(key, ()))
         checked[key] = [known.with_last_word(item, open_before) for item in checked[key]]
@@ -279,6 +284,23 @@ def _restore(checked: dict[str, list[str]], before: Sections) -> None:
             names = set(map(name_of, items))
             lost = [item for item in lost if name_of(item) not in names]
         checked[key] = [*lost, *items][-_MOST_CLOSED:]
+
+
+def _close_by_list(checked: dict[str, list[str]], work: WorkList) -> list[str]:
+    """Remove items that the agent's own list has as done or called off from the open ones, and
+    return what was removed.
+    """
+    closed = Items(work.closed())
+    still_open = Items(work.open())
+    kept: list[str] = []
+    dropped: list[str] = []
+    for item in checked["pending"]:
+        if closed.has_like(item) and not still_open.has_like(item):
+            dropped.append(f"pending: {item}")
+        else:
+            kept.append(item)
+    checked["pending"] = kept
+    return dropped
 
 
 def _close(checked: dict[str, list[str]], before: Sections, known: Evidence) -> list[str]:

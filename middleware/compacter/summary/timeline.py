@@ -13,7 +13,7 @@ from __future__ import annotations
 import heapq
 import re
 from collections import defaultdict
-from collections.abc import Collection, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from itertools import chain
 
 from compacter.messages.parts import Part
@@ -57,16 +57,21 @@ def timeline(
     prior: str = "",
     in_view: Collection[str] = (),
     beside: Sequence[str] = (),
+    is_outdated: Callable[[str], bool] | None = None,
 ) -> str:
     """Return a summary of ``parts`` and of an earlier summary, ``prior``, in at most ``budget``
     characters.
 
     ``in_view`` are sentences that the model reads anyway: rules, and those of messages that stay.
-    ``beside`` are lines of another chapter, whose names need not be told again.
+    ``beside`` are lines of another chapter, whose names need not be told again. Sentences that are
+    outdated, as ``is_outdated`` says, are left out.
     Time and memory are linear in the text.
     """
     apart = [Sentence(line, BESIDE, -1, prose=False) for line in beside]
-    pool = Pool([*apart, *_prior(prior), *read(parts)])
+    said = [*_prior(prior), *read(parts)]
+    if is_outdated is not None:
+        said = [one for one in said if not is_outdated(one.text)]
+    pool = Pool([*apart, *said])
     # Sentences in view count as chosen.
     stated = {place for place, one in enumerate(pool.sentences) if one.text in in_view}
     stated.update(range(len(apart)))

@@ -328,6 +328,7 @@ class _Writer:
             prior=before or {"task": (so_far.story,)},
             rules=so_far.rules,
             rule_room=max(0, self._sizes.room // _RULE_SHARE),
+            work=self._head.work,
         )
         self.dropped += checked.dropped
         self._keep(sections.render(checked.sections), checked.rules)
