@@ -15,6 +15,7 @@ import re
 import resource
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Generator, Iterator
@@ -42,9 +43,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--streams", type=int, default=2_000)
     parser.add_argument("--minutes", type=float, default=1.0)
+    parser.add_argument("--pause", type=float, default=PAUSE, help="seconds between two words")
     options = parser.parse_args()
     raise_file_limit(options.streams * FILES)
-    print(json.dumps(measure(options.streams, options.minutes * 60)))
+    print(json.dumps(measure(options.streams, options.minutes * 60, options.pause)))
 
 
 def raise_file_limit(wanted: int) -> None:
@@ -56,7 +58,7 @@ def raise_file_limit(wanted: int) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, max(hard, wanted)))
 
 
-def measure(streams: int, seconds: float, pause: float = PAUSE) -> dict[str, object]:
+def measure(streams: int, seconds: float, pause: float) -> dict[str, object]:
     """Return the server's megabytes by seconds, and what became of the streams."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
@@ -110,6 +112,10 @@ def serving(upstream: str) -> Generator[tuple[int, int]]:
             assert process.stderr is not None
             found = re.search(r":(\d+)/ -> ", process.stderr.readline())
             assert found is not None, "the server did not start"
+            # Why a stream is broken.
+            told = threading.Thread(target=sys.stderr.writelines, args=(process.stderr,))
+            told.daemon = True
+            told.start()
             yield int(found[1]), process.pid
         finally:
             process.terminate()
@@ -124,7 +130,11 @@ def _run_upstream(told: Connection, pause: float) -> None:
 
 async def _upstream(told: Connection, pause: float) -> None:
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        head = await reader.readuntil(b"\r\n\r\n")
+        try:
+            head = await reader.readuntil(b"\r\n\r\n")
+        except asyncio.IncompleteReadError:
+            writer.close()  # A connection that was opened for nothing.
+            return
         length = re.search(rb"(?i)content-length: *(\d+)", head)
         body = json.loads(await reader.readexactly(int(length[1]))) if length else {}
         writer.write(_HEAD + _event({"role": "assistant", "content": "word "}))

@@ -126,6 +126,15 @@ def test_the_dashboard_asks_for_metrics_that_there_are() -> None:
     assert asked <= THERE_ARE
 
 
+def test_the_dashboard_shows_what_an_operator_has_to_see() -> None:
+    panels = json.loads((FOLDER / "grafana.json").read_text())["panels"]
+    asked = set(re.findall(r"compacter_[a-z_]+", str([panel["targets"] for panel in panels])))
+    assert {f"compacter_{name}" for name in GAUGES} <= asked
+    assert {"compacter_prepared_used_total", "compacter_records_reused_total"} <= asked
+    places = [(panel["gridPos"]["x"], panel["gridPos"]["y"]) for panel in panels]
+    assert len(set(places)) == len(places) == len({panel["id"] for panel in panels})
+
+
 def test_every_alert_asks_for_metrics_that_there_are_and_has_a_remedy() -> None:
     (rules,) = documents("alerts.yaml")
     for group in rules["groups"]:

@@ -54,7 +54,9 @@ def test_what_happens_is_counted_by_model_group(workers: list[Proxy]) -> None:
     def counted(name: str) -> float:
         page = workers[0].get("/metrics/").text
         found = re.search(
-            rf'^compacter_{name}_total{{model_group="plain"}} (\S+)$', page, re.MULTILINE
+            rf'^compacter_{name}_total{{model_group="plain",tenant_class="other"}} (\S+)$',
+            page,
+            re.MULTILINE,
         )
         return float(found[1]) if found else 0.0
 

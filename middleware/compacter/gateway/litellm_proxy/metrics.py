@@ -1,13 +1,15 @@
-"""Counters of the plug-in by model group, on the ``/metrics`` page of litellm's ``prometheus``
-callback.
+"""Counters of the plug-in by model group and class of tenants, on the page ``/metrics`` of litellm
+``prometheus`` callback.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from compacter.events import CompactionEvent, Event
+from compacter.gateway.counting import Counts
 from compacter.gateway.figures import BUCKETS, COUNTERS, SECONDS, SECONDS_TEXT, figures_of
 
 
@@ -22,7 +24,7 @@ class Metrics:
             import prometheus_client as client  # type: ignore[import-not-found, unused-ignore]
         except ImportError:
             return
-        groups = ("model_group",)
+        groups = ("model_group", "tenant_class")
         for name, text in COUNTERS.items():
             self._made[name] = client.Counter(f"compacter_{name}", text, groups)
         self._seconds = client.Histogram(
@@ -34,19 +36,23 @@ class Metrics:
             multiprocess_mode="livemax",
         )
 
-    def hear(self, event: Event) -> None:
+    def of(self, tenant_class: str) -> Counts:
+        """Return where the calls of one class of tenants count."""
+        return _Part(self, tenant_class)
+
+    def hear(self, event: Event, tenant_class: str) -> None:
         """Count an event."""
         group = event.model or ""
         for name, amount in figures_of(event):
-            self.add(name, group, amount)
+            self.add(name, group, tenant_class, amount)
         if isinstance(event, CompactionEvent) and self._seconds is not None:
-            self._seconds.labels(group).observe(event.duration)
+            self._seconds.labels(group, tenant_class).observe(event.duration)
 
-    def add(self, name: str, model: str, amount: float = 1) -> None:
+    def add(self, name: str, model: str, tenant_class: str, amount: float) -> None:
         """Add to a counter."""
         counter = self._made.get(name)
         if counter is not None:
-            counter.labels(model).inc(amount)
+            counter.labels(model, tenant_class).inc(amount)
 
     def watch_memory(self, is_open: Callable[[], float]) -> None:
         """Show whether the memory is left alone. With several processes, each sets its own value
@@ -55,10 +61,18 @@ class Metrics:
         if self._open is not None and hasattr(self._open, "set_function"):
             self._open.set_function(is_open)
 
-    def refused(self, group: str) -> None:
-        """Count a request that the provider refused as too long."""
-        self.add("refusals", group)
 
-    def would_fold(self, group: str) -> None:
-        """Count a refusal that ``dry_run`` passed on."""
-        self.add("dry_runs", group)
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What the calls of one class of tenants count."""
+
+    metrics: Metrics
+    tenant_class: str
+
+    def hear(self, event: Event) -> None:
+        """Take an event."""
+        self.metrics.hear(event, self.tenant_class)
+
+    def add(self, name: str, model: str, amount: float = 1) -> None:
+        """Add to a counter."""
+        self.metrics.add(name, model, self.tenant_class, amount)

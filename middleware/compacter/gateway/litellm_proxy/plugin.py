@@ -67,7 +67,7 @@ class CompacterPlugin(CustomLogger):
     def __init__(self, given: object = None) -> None:
         super().__init__()
         self.metrics = Metrics()
-        self.settings = Settings(given, self.metrics)
+        self.settings = Settings(given, self.metrics.of)
         memory = self.settings.of("", (), ())[1]
         self.metrics.watch_memory(lambda: float(is_open(memory)))
         calls: Any = TTLCache(maxsize=_MOST_CALLS, ttl=_LONGEST_CALL)
@@ -212,7 +212,7 @@ class CompacterPlugin(CustomLogger):
             return
         if call.refused is not None or (not call.sent and not switches.dry_run):
             return  # Already recorded by the nested call.
-        self.metrics.refused(group)
+        state.count("refusals", group)
         if switches.dry_run:
             await self._log_plan(call, group, state, dict(request_data), found)
             return
@@ -247,7 +247,7 @@ class CompacterPlugin(CustomLogger):
             held, error, found = await read_until_content(stream, state.detect)
             if found is None:
                 break
-            self.metrics.refused(group)
+            state.count("refusals", group)
             call.refused = (
                 error or RuntimeError("the stream said that the request is too long"),
                 found,
@@ -390,14 +390,14 @@ class CompacterPlugin(CustomLogger):
         found = state.detect(RuntimeError(text)) or (TokenLimit() if is_own else None)
         if found is None:
             return None
-        self.metrics.refused(group)
+        state.count("refusals", group)
         return ContextWindowExceededError(message=text, model=group, llm_provider=""), found
 
     async def _log_plan(
         self, call: ProxyCall, group: str, state: State, kwargs: dict[str, Any], found: TokenLimit
     ) -> None:
         planned = await SteppedCall(state, self._binding(call, group, state)).planned(kwargs, found)
-        self.metrics.would_fold(group)
+        state.count("dry_runs", group)
         folded = len(planned.head) if planned else 0
         of = len(kwargs[call.protocol.messages_param])
         log.warning(

@@ -8,7 +8,7 @@ proxy: summaries are requested through its router, charged to the caller whose h
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -86,13 +86,14 @@ class Settings:
 
     Args:
         given: Value of ``callback_settings.compacter``; ``None`` if there is none.
-        counts: Where events and failures are counted; ``None`` for nowhere.
+        counts: Returns where events and failures of a class of tenants are counted; ``None`` for
+            nowhere.
 
     Raises:
         ConfigurationError: A setting is unknown or invalid; the message has its path in the file.
     """
 
-    def __init__(self, given: object = None, counts: Counts | None = None) -> None:
+    def __init__(self, given: object = None, counts: Callable[[str], Counts] | None = None) -> None:
         top = _mapping(_PATH, given)
         self._by = {name: _tables(f"{_PATH}.{name}", top.pop(name, None)) for name in _BY}
         memory = top.pop("memory", None)
@@ -127,10 +128,13 @@ class Settings:
             table = dict(self._top)
             for kind, name in places:
                 table |= self._by[kind][name]
-            found = self._states.setdefault(places, self._make_state(_PATH, table))
+            made = self._make_state(_PATH, table, _class_of(places))
+            found = self._states.setdefault(places, made)
         return found
 
-    def _make_state(self, path: str, table: Mapping[str, Any]) -> tuple[Switches, State]:
+    def _make_state(
+        self, path: str, table: Mapping[str, Any], tenant_class: str = ""
+    ) -> tuple[Switches, State]:
         own = {name: value for name, value in table.items() if name in Switches.model_fields}
         options = {name: value for name, value in table.items() if name not in own}
         for name in options:
@@ -156,12 +160,22 @@ class Settings:
             checked = validated({"prepare_tokens": AHEAD, **options, "memory": self.memory})
             if self._counts is None:
                 return switches, State(checked)
-            return switches, CountingState(checked, self._counts, self._preparations)
+            counts = self._counts(tenant_class)
+            return switches, CountingState(checked, counts, self._preparations)
         except ConfigurationError as error:
             raise ConfigurationError(f"{path}: {error}") from None
 
 
+def _class_of(places: Sequence[tuple[str, str]]) -> str:
+    """Return the class that figures of these settings are counted for: the operator's own name for
+    a team or a key, so that there are no more classes than names in the file.
+    """
+    named = [f"{kind.removesuffix('s')} {name}" for kind, name in places if kind in _TENANTS]
+    return named[-1] if named else "other"
+
+
 _BY = ("model_groups", "teams", "keys")
+_TENANTS = _BY[1:]
 _KNOWN = OPTIONS | set(Switches.model_fields) | {"memory", *_BY}
 
 

@@ -26,9 +26,10 @@ from compacter.gateway.serve.limits import Limits
 from compacter.gateway.serve.upstream import Upstream, parse_upstreams
 from compacter.options import Options, validated
 
-# Timeout for connecting to an upstream, in seconds. The time for its response is limited by the
-# caller alone.
-_CONNECT = 15.0
+# Timeout for connecting to an upstream, in seconds: that of other proxies. A process that gets too
+# little of its processor sees much later that it was connected. The time for the response is
+# limited by the caller alone.
+_CONNECT = 60.0
 # Default of the option `timeout`, in seconds: the limit for the summaries of one call.
 _SUMMARIES = 300.0
 
