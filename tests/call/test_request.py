@@ -642,3 +642,15 @@ class TestPins:
         assert find_pinned(pin, messages, form, frozenset({id(messages[3])})) == (0, 2, 3)
         assert find_pinned(None, messages, form, frozenset({id(messages[3])})) == (3,)
         assert find_pinned(None, messages, form) == ()
+
+
+def test_a_conversation_without_any_message_of_the_user_is_compacted_too() -> None:
+    model = ScriptedModel(window=1_000)
+    messages: list[Any] = [
+        {"role": "assistant", "content": f"Step {number} of the plan. " * 9} for number in range(40)
+    ]
+
+    Compacter(summarizer="extractive").wrap(model.completion)("m", messages)
+
+    assert model.rejected == 1
+    assert len(model.requests[-1].messages) < len(messages)

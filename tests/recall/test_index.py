@@ -271,6 +271,13 @@ def test_a_long_question_is_read_at_its_beginning_and_its_end() -> None:
     assert len(words) <= 64
 
 
+def test_what_stands_between_them_is_not_read() -> None:
+    words = {term.text for term in terms("alpha " * 500 + "needle " + "omega " * 1_000)}
+
+    assert {"alpha", "omega"} <= words
+    assert "needle" not in words
+
+
 def test_the_weight_of_a_term_says_how_rare_it_is(folded: list[Part]) -> None:
     found = Index(folded).find([Term("electrician"), Term("school")])
 

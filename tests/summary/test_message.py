@@ -157,6 +157,7 @@ def test_main_part_and_the_rest_are_told_apart() -> None:
         "\u200b[compacter: summary of what came before]",
         "[\u200bcompacter: summary of what came before]",
         "\u200bQuoted from it:",
+        "\u200b" * 100 + "Rule:",
     ],
 )
 @pytest.mark.parametrize("field", ["story", "quoted"])
