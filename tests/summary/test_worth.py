@@ -110,3 +110,31 @@ def test_what_is_announced_gives_way_to_what_was_seen() -> None:
     told = timeline(talk, 110)
     assert "runs backwards" in told
     assert "Now I look" not in told
+
+
+def test_a_mere_announcement_earns_no_line() -> None:
+    talk = [
+        assistant("The meter in flat 3 runs backwards."),
+        assistant("Let me look at the cellar first."),
+        *bash("ls cellar", "boiler"),
+    ]
+    assert "Let me look" not in timeline(talk, 1_000)
+
+
+def test_a_heading_comes_with_its_first_line() -> None:
+    talk = [
+        assistant("**Repairs still open this month:**\n- Holm mends the gutter of the north wing.")
+    ]
+    told = [timeline(talk, size) for size in range(40, 140)]
+    assert any("gutter" in text for text in told)
+    assert all("gutter" in text for text in told if "Repairs" in text)
+
+
+def test_what_leads_to_code_earns_no_line_unless_it_is_the_users_request() -> None:
+    talk = [
+        user("Mend the leak in this drawing of the boiler:\n\n```\nvalve = 3\n```"),
+        assistant("The changed drawing follows below:\n```\nvalve = 4\n```"),
+    ]
+    told = timeline(talk, 1_000)
+    assert "Mend the leak" in told
+    assert "The changed drawing" not in told

@@ -41,10 +41,10 @@ _CHEERS = ("!", "！")
 
 
 def find_needs(pool: Pool) -> Iterator[tuple[int, int]]:
-    """Yield each sentence that needs an earlier one to be understood, with that one.
+    """Yield each sentence that needs another one to be understood, with that one.
 
-    These are a short answer of the user and its question, and a line of a tool's result and the
-    path in its call.
+    These are a short answer of the user and its question, a sentence that points at the one before
+    it or leads to the one after it, and a line of a tool's result and the path in its call.
     """
     paths: dict[int, int] = {}
     for place, one in enumerate(pool.sentences):
@@ -57,8 +57,11 @@ def find_needs(pool: Pool) -> Iterator[tuple[int, int]]:
                 and place
             ):
                 yield place, place - 1
-        elif place and _leans(pool, place) and pool.told[place - 1]:
-            yield place, place - 1
+        elif pool.told[place] and place not in pool.idle:
+            if place and pool.told[place - 1] and _leans(pool, place):
+                yield place, place - 1
+            elif pool.leads(place):
+                yield place, place + 1
         elif one.call in paths:
             yield place, paths[one.call]
         elif one.part >= 0 and one.part != last.part and _PATH.fullmatch(one.text):
@@ -68,8 +71,7 @@ def find_needs(pool: Pool) -> Iterator[tuple[int, int]]:
 def _leans(pool: Pool, place: int) -> bool:
     """Return whether a statement means nothing without the one before it."""
     return (
-        pool.told[place]
-        and 0 < pool.topics[place] <= _LEANING
+        pool.topics[place] <= _LEANING
         and not pool.names[place]
         and not _POINTERS.isdisjoint(_WORD.findall(pool.sentences[place].text.lower()))
     )

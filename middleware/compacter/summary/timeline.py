@@ -84,12 +84,8 @@ def timeline(
         set({(one.speaker, one.text): place for place, one in enumerate(pool.sentences)}.values())
         - stated
     )
-    # Greetings and thanks earn no line, unless they answer a question.
-    newest = {
-        place
-        for place in newest
-        if pool.topics[place] or not pool.told[place] or place in choice.needs
-    }
+    # An answer of mere talk ("Yes, please.") comes with its question.
+    newest -= pool.idle - choice.needs.keys()
     story = [place for place in newest if pool.told[place]]
     others = [place for place in newest if not pool.told[place]]
     left = budget

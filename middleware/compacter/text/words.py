@@ -62,10 +62,10 @@ TALK_WORDS = frozenset(_TALK.split())
 tell nothing."""
 
 _COURTEOUS = """
-    absolutely amazing appreciate appreciated assist assistance awesome bye congrats congratulations
-    definitely fantastic glad great ha haha hello hesitate hey hi hmm
-    inconvenience lovely oh please regards sorry sounds thank thanks welcome wishes
-    wonderful worries wow yay yeah
+    absolutely amazing apologies apologize appreciate appreciated assist assistance awesome bye
+    congrats congratulations definitely fantastic glad great ha haha hello hesitate hey hi hmm
+    inconvenience lovely oh please regards sorry sounds thank thanks welcome wishes wonderful
+    worries wow yay yeah
     bitte dank danke entschuldigung gerne grüße hallo vielen
     beaucoup bienvenue bonjour désolé merci plaisir
     encantado gracias hola lamento
