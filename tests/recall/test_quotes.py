@@ -365,3 +365,10 @@ def test_an_option_that_is_none_is_refused(options: dict[str, object]) -> None:
 )
 def test_the_room_follows_from_the_window(share: float, window: int | None, room: int) -> None:
     assert Quotes(share=share).room(window, 4.0) == room
+
+
+def test_what_a_message_only_carries_asks_nothing() -> None:
+    output = "[make output]\nWhere is the key of the boiler room?\n"
+    asked = question([Part("user", "text", f"{output}\nWho paid for the boat?")], [])
+    assert [sentence.text for sentence in asked.sentences] == ["Who paid for the boat?"]
+    assert not question([Part("user", "text", output)], []).sentences

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from compacter.messages.parts import Part
 from compacter.recall.terms import Term, terms
+from compacter.text.own import separate
 from compacter.text.words import TALK_WORDS
 
 # Number of the user's messages before the question whose words count less in it.
@@ -102,7 +103,9 @@ def question(turn: Iterable[Part], before: Sequence[Part]) -> Question:
 
     answered = {term.text for entry in before[-1:] for term in terms(entry.text)}
     sentences: list[Sentence] = []
-    for sentence in _sentences(text):
+    # What a message only carries, such as a tool's output, asks nothing.
+    typed = "".join(piece.text for piece in separate(text) if piece.is_own)
+    for sentence in _sentences(typed):
         asks = is_asking(sentence)
         wanted = [weigh(term) for term in terms(sentence) if term.text not in _ASKING]
         if not asks:
