@@ -144,7 +144,7 @@ def test_nothing_computes_an_attribute_behind_a_lock_that_a_fork_may_copy() -> N
 
 
 WAY_OF_AN_OVERFLOW = {
-    "doors": 71,  # functions that are entered from another room
+    "doors": 72,  # functions that are entered from another room
     "passes": 18,  # calls that take the whole list of messages
     "depth": 22,  # functions of compacter on the stack at once
     "room_changes": 500,  # from one room to another, returns included
@@ -153,7 +153,7 @@ WAY_OF_AN_OVERFLOW = {
 """Limits for one overflow with summary, memory, recall and detector. Lower them when the way gets
 shorter; `python tests/way.py` says what it is."""
 DENSITY = {
-    "packed_assignments": 1,  # ``a, b = 1, 2``: several unrelated values in one statement
+    "packed_assignments": 0,  # ``a, b = 1, 2``: several unrelated values in one statement
     "wide_lines": 40,  # over 100 columns
     "long_files": 0,  # over 450 lines
     "unexplained_numbers": 21,  # tuned constants without a line of why, theirs or their group's

@@ -330,7 +330,7 @@ class WorkList:
         said = _LINE.fullmatch(line.strip())
         if said is None:
             return
-        speaker, rest = said[1], said[2]
+        speaker, rest = said.groups()
         tool = speaker.removeprefix("Tool ") if speaker.startswith("Tool ") else ""
         created = _CREATED.fullmatch(rest)
         record = _RECORD.fullmatch(rest)
