@@ -266,7 +266,7 @@ class TestWhatIsNoCall:
         ("target", "text"),
         [
             (None, "compacter cannot wrap None: pass a client"),
-            ("gpt-4o", "compacter cannot wrap a str: wrap the function that calls the model"),
+            ("gpt-4o", "compacter cannot wrap a str: pass a client .*; a model's name is"),
             (pytest, "compacter cannot wrap the module pytest: pass a client"),
             (1, "compacter cannot wrap an int: pass a client"),
         ],

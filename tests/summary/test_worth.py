@@ -138,3 +138,10 @@ def test_what_leads_to_code_earns_no_line_unless_it_is_the_users_request() -> No
     told = timeline(talk, 1_000)
     assert "Mend the leak" in told
     assert "The changed drawing" not in told
+
+
+def test_a_users_heading_may_end_the_conversation_or_a_message() -> None:
+    talk = [user("The boiler in flat 7 leaks, and so does the one in flat 9. My notes of today:")]
+    assert timeline(talk, 1_000) == f"User: {talk[0].text}"
+    talk.append(assistant("A plumber comes at noon."))
+    assert timeline(talk, 90) == f"User: {talk[0].text}"

@@ -248,16 +248,15 @@ def _call_on(target: object, method: FunctionType) -> Any:
 def _hint(target: object) -> str:
     if inspect.isclass(target):
         return "it is a class, so wrap an object of it"
-    if isinstance(target, str):
-        return "wrap the function that calls the model, and pass that the model's name"
     if inspect.isawaitable(target):
         return "it is the result of a call, so wrap the function"
     if any(map(_resource_of, type(target).__mro__)):
         return "it is a part of a client, so wrap the client, or one of its methods"
-    return (
+    what = (
         "pass a client of openai, anthropic, google.genai, bedrock-runtime or litellm, or a "
         "function that takes messages"
     )
+    return f"{what}; a model's name is passed to it" if isinstance(target, str) else what
 
 
 def _describe_target(target: object) -> str:

@@ -60,7 +60,7 @@ def find_needs(pool: Pool) -> Iterator[tuple[int, int]]:
         elif pool.told[place] and place not in pool.idle:
             if place and pool.told[place - 1] and _leans(pool, place):
                 yield place, place - 1
-            elif pool.leads(place):
+            elif pool.leads(place) and pool.has_next(place):
                 yield place, place + 1
         elif one.call in paths:
             yield place, paths[one.call]

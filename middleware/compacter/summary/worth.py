@@ -131,12 +131,16 @@ class Pool:
         """Return whether a statement only leads to what follows: "The flights:"."""
         return self.sentences[place].text.rstrip("*_ ").endswith((":", "："))
 
+    def has_next(self, place: int) -> bool:
+        """Return whether the next sentence belongs to the same message."""
+        pair = self.sentences[place : place + 2]
+        return len(pair) > 1 and pair[0].part == pair[1].part
+
     def _leads_to_nothing(self, place: int) -> bool:
         """Return whether an assistant's statement leads to what is not told after it."""
-        one, *after = self.sentences[place : place + 2]
-        if one.speaker != "Assistant" or not self.leads(place):
+        if self.sentences[place].speaker != "Assistant" or not self.leads(place):
             return False
-        return not (after and self.told[place + 1] and after[0].part == one.part)
+        return not (self.has_next(place) and self.told[place + 1])
 
     def gain(self, place: int, covered: Collection[int]) -> float:
         """Return the weight of a sentence's words and names that are not ``covered``."""
