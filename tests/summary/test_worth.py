@@ -138,3 +138,11 @@ def test_what_leads_to_code_earns_no_line_unless_it_is_the_users_request() -> No
     told = timeline(talk, 1_000)
     assert "Mend the leak" in told
     assert "The changed drawing" not in told
+
+
+@pytest.mark.parametrize("before", ["", "User: The boiler in flat 7 leaks."])
+def test_a_request_whose_last_line_ends_with_a_colon_is_quoted_though_nothing_follows(
+    before: str,
+) -> None:
+    asked = "Please look at all of the boilers of the house, and mend them in the following order:"
+    assert timeline([user(asked)], 1_000, before).endswith(asked)

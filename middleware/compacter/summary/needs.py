@@ -47,6 +47,7 @@ def find_needs(pool: Pool) -> Iterator[tuple[int, int]]:
     it or leads to the one after it, and a line of a tool's result and the path in its call.
     """
     paths: dict[int, int] = {}
+    end = len(pool.sentences)
     for place, one in enumerate(pool.sentences):
         last = pool.sentences[place - 1]
         if one.speaker == "User" and one.size <= _ANSWER:
@@ -60,7 +61,7 @@ def find_needs(pool: Pool) -> Iterator[tuple[int, int]]:
         elif pool.told[place] and place not in pool.idle:
             if place and pool.told[place - 1] and _leans(pool, place):
                 yield place, place - 1
-            elif pool.leads(place):
+            elif place + 1 < end and pool.leads(place):
                 yield place, place + 1
         elif one.call in paths:
             yield place, paths[one.call]
