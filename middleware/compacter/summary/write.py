@@ -336,6 +336,10 @@ class _Writer:
     def _keep(self, story: str, rules: tuple[str, ...]) -> None:
         """Keep a story and rules as the summary so far."""
         most = int(_LONGER * self._sizes.planned)
+        # It was asked for half of the room, which small models do not heed.
+        half = self._sizes.filled // 2
+        if self._is_small and half >= _WORTH_FILLING:
+            most = min(most, half)
         if len(story) > most:
             story = sections.shortened(story, most)
         self._so_far = replace(self._so_far, story=story, rules=rules)
