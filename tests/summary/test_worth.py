@@ -26,6 +26,7 @@ def bash(command: str, output: str) -> list[Part]:
 COURTESIES = [
     "Hi!",
     "Thank you so much!",
+    "Yeah, see ya!",
     "That sounds great!",
     "You're welcome!",
     "Have a great day!",
