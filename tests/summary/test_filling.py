@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from compacter import Compacter, Truncate
-from compacter.testing import ScriptedSummarizer
+from compacter.testing import ScriptedSummarizer, token_limit_error
 
 PROSE = "The user and the assistant compared piers."
 BUDGET = 4_000
@@ -114,3 +114,44 @@ def test_a_larger_budget_never_buys_less(turns: int, name: str) -> None:
         assert told >= 0.85 * most - 1
         longest = max(size, longest)
         most = max(told, most)
+
+
+ASIDES = (
+    "Gulls cry to warn the others of a hawk above the harbour.",
+    "Rivers carry minerals from the rocks, and only water leaves the sea as vapour.",
+    "Bread stays fresh in a linen cloth, and goes stale in a cold cellar.",
+    "A knife is drawn along the wet stone at one steady angle.",
+    "The moon pulls at the near side of the ocean more than at the far one.",
+    "Leaves turn yellow because their green pigment breaks down before the frost.",
+    "Owls hear well as their ears sit at uneven heights in the feathers.",
+    "A lock lifts a barge while its upper gate lets the canal flow in.",
+)
+
+
+@pytest.mark.parametrize("sentences", [2, 5, 8])
+def test_a_small_model_that_says_much_leaves_half_of_the_room_to_what_the_user_said(
+    sentences: int,
+) -> None:
+    told = [f"Shed {number * 7} holds {number * 13 + 5} kegs." for number in range(8)]
+    history: list[dict[str, Any]] = []
+    for said in told:
+        history.append({"role": "user", "content": said})
+        history.append({"role": "assistant", "content": "Good to know, what else is there?"})
+    for aside in ASIDES * 8:
+        history.append({"role": "user", "content": "Why is that so?"})
+        history.append({"role": "assistant", "content": aside})
+    history.append({"role": "user", "content": "Thanks!"})
+    requests: list[str] = []
+
+    def provider(messages: list[Any]) -> dict[str, Any]:
+        tokens = sum(len(message["content"]) for message in messages) // 4
+        if tokens > 900:
+            raise token_limit_error(limit=900, input_tokens=tokens)
+        requests.append(str(messages))
+        return {"choices": [{"message": {"role": "assistant", "content": "Noted."}}]}
+
+    story = ScriptedSummarizer(" ".join(ASIDES[:sentences]))
+    Compacter(summarizer=story, recall=None).wrap(provider)(messages=history)
+
+    assert ASIDES[0] in requests[0]
+    assert sum(said in requests[0] for said in told) >= 6

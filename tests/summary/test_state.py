@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from compacter import Compacter
 from compacter.messages.parts import Part
 from compacter.summary.evidence import Sections
 from compacter.summary.sections import check, parse, render
+from compacter.testing import ScriptedSummarizer
 
 
 def talk(*said: str) -> list[Part]:
@@ -193,3 +195,31 @@ def test_sections_are_read_as_they_were_written() -> None:
         **written,
         "facts": ("> Done: is a word here", "Rule: also this", "a"),
     }
+
+
+def test_an_earlier_summary_that_is_said_again_does_not_call_open_what_was_done_since() -> None:
+    story = (
+        "Task: repair the pier of the harbour before the ferry comes back in March.\n"
+        "Pending: Paint the lantern on pier 7."
+    )
+    compacter = Compacter(summarizer=ScriptedSummarizer(story))
+    asked = [
+        {
+            "role": "user",
+            "content": "Please repair the pier of the harbour before the ferry comes back in "
+            "March, and paint the lantern on pier 7.",
+        },
+        {"role": "assistant", "content": "I repair the pier of the harbour first. " * 20},
+        {"role": "user", "content": "Good."},
+    ]
+    done = [
+        {"role": "assistant", "content": "The lantern on pier 7 is painted. " + "I wait. " * 40},
+        {"role": "user", "content": "Very good."},
+        {"role": "assistant", "content": "The gulls came back to the harbour. " * 20},
+        {"role": "user", "content": "And now?"},
+    ]
+    once = compacter.compact(asked, budget=700)
+    twice = compacter.compact([*once.messages, *done], budget=800)
+
+    said = str(twice.messages)
+    assert 'lantern on pier 7. [Assistant said last: "The lantern on pier 7 is painted."]' in said

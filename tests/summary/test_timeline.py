@@ -356,6 +356,15 @@ def test_an_ordinal_before_a_small_letter_ends_no_sentence() -> None:
     assert list(split(" ".join(said))) == said
 
 
+def test_initials_and_titles_end_no_sentence() -> None:
+    said = [
+        "The charts of E. R. Brandt hang with Ms. Holm on St. Olaf.",
+        "So do I.",
+        "We meet at pier 7.",
+    ]
+    assert list(split(" ".join(said))) == said
+
+
 @pytest.mark.parametrize(
     "line",
     [

@@ -26,6 +26,7 @@ def bash(command: str, output: str) -> list[Part]:
 COURTESIES = [
     "Hi!",
     "Thank you so much!",
+    "Yeah, see ya!",
     "That sounds great!",
     "You're welcome!",
     "Have a great day!",
@@ -145,3 +146,11 @@ def test_a_users_heading_may_end_the_conversation_or_a_message() -> None:
     assert timeline(talk, 1_000) == f"User: {talk[0].text}"
     talk.append(assistant("A plumber comes at noon."))
     assert timeline(talk, 90) == f"User: {talk[0].text}"
+
+
+@pytest.mark.parametrize("before", ["", "User: The boiler in flat 7 leaks."])
+def test_a_request_whose_last_line_ends_with_a_colon_is_quoted_though_nothing_follows(
+    before: str,
+) -> None:
+    asked = "Please look at all of the boilers of the house, and mend them in the following order:"
+    assert timeline([user(asked)], 1_000, before).endswith(asked)

@@ -101,6 +101,15 @@ VETOES: Final[tuple[Row, ...]] = (
         r"(?:\bthe\b|[a-z]_[a-z]|[a-z][A-Z]|[A-Z]_[A-Z]|\w\(|--\w|`)",
         "don't use the old cache here",
     ),
+    # An order about what was just spoken of: without it, a reader takes it for all there is.
+    Row(
+        "at hand: them",
+        r"(?:(?:[Pp]lease|[Aa]lso|[Aa]nd|[Bb]ut|[Jj]ust|[Nn]o),? )?(?:[Dd]on't|[Dd]o not) "
+        r"(?:do|touch|change|use|run|send|delete|remove|edit|apply|commit|push|fix)"
+        r"(?: anything)?(?: to| with| about)? (?:it|this|that|these|those|them)"
+        r"(?: now| for now| today)?\W{0,3}$",
+        "Don't do anything with them.",
+    ),
     # Statements of other people, or of which the user is not sure.
     Row(
         "reported: he said",

@@ -287,6 +287,7 @@ class _Writer:
                 return ""
             # A model that says the same again would do so a third time.
             if fault == _COPIED:
+                self._renew(chunk)
                 break
         return fault
 
@@ -333,9 +334,20 @@ class _Writer:
         self.dropped += checked.dropped
         self._keep(sections.render(checked.sections), checked.rules)
 
+    def _renew(self, chunk: Sequence[Part]) -> None:
+        """Check the earlier sections against a chunk: it may have settled what they call open."""
+        story = self._so_far.story
+        if sections.parse(story) is not None:
+            self._take_over(story, chunk)
+
     def _keep(self, story: str, rules: tuple[str, ...]) -> None:
         """Keep a story and rules as the summary so far."""
         most = int(_LONGER * self._sizes.planned)
+        # It was asked for half of the room, which small models do not heed. Sections are checked
+        # line by line, and keep what was said last of each.
+        half = max(self._sizes.filled // 2, _WORTH_FILLING)
+        if self._is_small and len(story) > half and sections.parse(story) is None:
+            most = min(most, half)
         if len(story) > most:
             story = sections.shortened(story, most)
         self._so_far = replace(self._so_far, story=story, rules=rules)

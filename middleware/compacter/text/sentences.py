@@ -17,8 +17,10 @@ LONG_NUMBER = 6
 
 # Terminal colours and other control characters.
 _ANSI = re.compile(r"\x1b\[[0-9;?]{0,32}[ -/]{0,4}[@-~]|[\x00-\x08\x0e-\x1f\x7f]")
-_ABBREVIATIONS = ("e.g.", "i.e.", "E.g.", "I.e.", "etc.", "vs.", "Dr.", "Mr.", "Mrs.")
-_NOT_AFTER = "".join(rf"(?<!\b{re.escape(word)})" for word in _ABBREVIATIONS)
+_ABBREVIATIONS = ("e.g.", "i.e.", "E.g.", "I.e.", "etc.", "vs.", "Dr.", "Mr.", "Mrs.", "Ms.", "St.")
+# "J. R. Hartley", but "so do I."
+_INITIAL = r"(?<!\b[A-HJ-Z]\.)"
+_NOT_AFTER = _INITIAL + "".join(rf"(?<!\b{re.escape(word)})" for word in _ABBREVIATIONS)
 # German dates have a full stop after the day: "16. bis 18. Mai".
 _MONTHS = "Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez"
 SENTENCE_END = re.compile(

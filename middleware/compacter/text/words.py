@@ -50,7 +50,7 @@ _TALK = """
     really reply right s said same say see sentence shorter show simple simpler something soon sorry
     sounds start still stop sure t take talk tell thank thanks then there thing things think thought
     time times today tomorrow tonight too tried try two use used very want way week well word words
-    work worked works world write wrong wrote year years yes yesterday yet
+    work worked works world write wrong wrote ya yeah year years yep yes yesterday yet
     bitte danke gut gute guten hallo heute ja jetzt kein keine machen mal mehr morgen nein nur noch
     sagen schon schön sehr tag wieder
     ahora algo bien buenas bueno buenos día gracias hola hoy mañana más muchas muy otra palabras por
