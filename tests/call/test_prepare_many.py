@@ -9,6 +9,7 @@ import gc
 import threading
 from collections import Counter
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 from compacter import Compacter, InProcessMemory
 from compacter.call.preparations import MOST_AT_ONCE, MOST_WAITING, Preparation
@@ -70,13 +71,28 @@ def history(number: int) -> list[Chat]:
     return [*turns, {"role": "user", "content": "And now?"}]
 
 
-def alive(*kinds: type) -> int:
-    """Return the number of objects of these classes."""
-    gc.collect()
-    return sum(isinstance(item, kinds) for item in gc.get_objects())
+class Alive:
+    """Preparations that something keeps alive, apart from those of earlier tests."""
+
+    def __init__(self) -> None:
+        self._earlier = WeakSet(self._all())
+
+    @staticmethod
+    def _all() -> list[Any]:
+        gc.collect()
+        return [item for item in gc.get_objects() if isinstance(item, (Preparation, Preparer))]
+
+    def count(self, *kinds: type) -> int:
+        return sum(isinstance(item, kinds) for item in self._all() if item not in self._earlier)
+
+
+def join(threads: set[threading.Thread]) -> None:
+    for thread in threads:
+        thread.join(60)
 
 
 def test_in_threads() -> None:
+    alive = Alive()
     writer = Writer()
     compacter = make(writer.write)
     completion = compacter.wrap(ScriptedModel(window=1_000).completion)
@@ -94,18 +110,18 @@ def test_in_threads() -> None:
     assert names["compacter"] <= MOST_AT_ONCE
     assert names.keys() <= {"compacter-prepare", "compacter"}
     # What is in line, and what runs, keeps its conversation alive.
-    assert alive(Preparation) == MOST_AT_ONCE + MOST_WAITING
+    assert alive.count(Preparation) == MOST_AT_ONCE + MOST_WAITING
     writer.go.set()
     assert compacter.drain(120)
-    for thread in more:
-        thread.join(60)
+    join(set(threading.enumerate()) - before)
     assert writer.most == MOST_AT_ONCE
     assert writer.asked == MOST_AT_ONCE + MOST_WAITING
     assert compacter.totals.prepared == writer.asked
-    assert alive(Preparation, Preparer) == 0
+    assert alive.count(Preparation, Preparer) == 0
 
 
 def test_in_tasks() -> None:
+    alive = Alive()
     writer = Writer()
     compacter = make(writer.awrite)
     completion = compacter.wrap(ScriptedModel(window=1_000).acompletion)
@@ -118,11 +134,11 @@ def test_in_tasks() -> None:
         assert names.count("compacter-prepare") == MOST_AT_ONCE
         more = {thread.name for thread in set(threading.enumerate()) - before}
         assert more <= {"compacter-warm-up"}
-        assert alive(Preparation) == MOST_AT_ONCE + MOST_WAITING
+        assert alive.count(Preparation) == MOST_AT_ONCE + MOST_WAITING
         writer.may_go.set()
         assert await compacter.adrain(120)
 
     asyncio.run(program())
     assert writer.most == MOST_AT_ONCE
     assert compacter.totals.prepared == MOST_AT_ONCE + MOST_WAITING
-    assert alive(Preparation, Preparer) == 0
+    assert alive.count(Preparation, Preparer) == 0
