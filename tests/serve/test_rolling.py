@@ -52,6 +52,10 @@ class Upstream:
 class Balancer:
     """Calls go round the servers. One that refuses a connection, or says with 503 when to come
     again, is passed over: the next one is asked. Anything else is what the caller gets.
+
+    A connection that is reset before any answer counts as refused, as it does for balancers: the
+    kernel had taken it for a server that stopped listening before it accepted it. One that a server
+    has accepted and closes without an answer is not reset, and fails.
     """
 
     def __init__(self, ports: list[int], client: httpx.Client) -> None:
@@ -67,15 +71,18 @@ class Balancer:
         first = next(self._calls)
         for step in range(len(self._ports)):
             port = self._ports[(first + step) % len(self._ports)]
+            request = self._client.build_request(
+                "POST",
+                f"http://127.0.0.1:{port}/v1/chat/completions",
+                json=body,
+                headers={"authorization": "Bearer k"},
+            )
             try:
-                response = self._client.post(
-                    f"http://127.0.0.1:{port}/v1/chat/completions",
-                    json=body,
-                    headers={"authorization": "Bearer k"},
-                )
-            except httpx.ConnectError:
+                response = self._client.send(request, stream=True)
+            except (httpx.ConnectError, httpx.ReadError, httpx.WriteError):
                 self.passed_over["refused"] += 1
                 continue
+            response.read()
             if response.status_code != 503 or not response.headers.get("retry-after"):
                 break
             self.passed_over["draining"] += 1

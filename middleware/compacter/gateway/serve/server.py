@@ -26,7 +26,8 @@ _LAST_ANSWERS = 5
 _TELLING = 0.5
 # Ticks, of which there are ten a second, between the last listening and the end: whoever had
 # connected by then, or sends on a connection that was kept open, still gets an answer. Without them
-# a call that came with the end is cut off.
+# a call that came with the end is cut off. A connection that the kernel has taken, and the loop has
+# not accepted yet, is reset all the same: balancers go on at that as at a refused one.
 _LAST_TICKS = 5
 # Largest head of a request, in bytes. Cookies and tokens of companies exceed 16 kB at times.
 _LARGEST_HEAD = 64 << 10
