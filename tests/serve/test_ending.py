@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.serve.programs import program
+from tests.serve.programs import BODY, POST, program
 
 from compacter.errors import ConfigurationError
 from compacter.gateway.serve import create_app, main
@@ -53,6 +53,24 @@ def test_at_sigterm_open_answers_end_and_new_requests_are_refused(
             slow.go_on.set()
             while b"the end" not in read.readline():
                 pass
+        assert server.process.wait(300) == 0
+
+
+def test_a_large_request_that_is_refused_at_the_end_gets_its_answer(
+    root: Path, upstream: Any, wire: Any
+) -> None:
+    """A connection that is closed before its body was read is reset, and the answer lost."""
+    slow = Slow(wire)
+    body = b"x" * 4_000_000
+    head = POST.replace(f"Content-Length: {len(BODY)}", f"Content-Length: {len(body)}")
+    with program(root, "--upstream", upstream(slow).url) as server:
+        with server.send():
+            assert slow.begun.wait(300)
+            server.process.send_signal(signal.SIGTERM)
+            server.line("ending: 1 open requests")
+            with server.send(head, body) as connection, connection.makefile("rb") as read:
+                assert read.read().startswith(b"HTTP/1.1 503 ")
+            slow.go_on.set()
         assert server.process.wait(300) == 0
 
 

@@ -69,6 +69,8 @@ class Gateway:
         self.board.requests += 1
         refusal = self._refusal(scope)
         if refusal is not None:
+            if self.draining:
+                await self._drop_body(receive)
             await refusal(scope, receive, send)
             return
         self.open += 1
@@ -81,6 +83,16 @@ class Gateway:
             pass
         finally:
             self.open -= 1
+
+    async def _drop_body(self, receive: Receive) -> None:
+        """Read a body that is not wanted: a connection that is closed before its body was read is
+        reset, and the caller may lose the answer that says when to come again.
+        """
+        limits = self.setup.limits
+        sender = Sender(receive, limits.max_body, limits.body_timeout)
+        with contextlib.suppress(Gone, Stalled, TooLarge):
+            async for _ in sender.body():
+                pass
 
     def _refusal(self, scope: Scope) -> Response | None:
         """Return the answer to a request that is not handled at all."""
