@@ -92,6 +92,8 @@ class Binding:
     summary_function: Callable[..., Any] | None = None
     """Function to request summaries with, if the wrapped one is unsuitable (``parse``, ``stream``).
     """
+    bare: Callable[..., Any] | None = None
+    """The function as it is without compacter, if something stands between it and the wrapper."""
     quiet: Callable[[Any], bool] | None = None
     """Returns whether a chunk of a stream has no visible content; ``None`` for the vendors' chunks.
     """

@@ -8,30 +8,26 @@ such as a JSON document. Later readers of events, lines or bytes get every byte.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from compacter.io import IO
-from compacter.messages.bodies import PACKINGS, DocumentInEvents, DocumentWatch, EventWatch
+from compacter.messages.bodies import PACKINGS, DocumentWatch, EventWatch
 from compacter.messages.fields import field
 from compacter.objects import with_special_methods
-from compacter.overflow import TokenLimit
 
 _BEGINNING = "_compacter_beginning"
 
 
-async def look_into(
-    io: IO, response: Any, events: type[EventWatch] = EventWatch
-) -> TokenLimit | None:
-    """Return the token limit that the beginning of a body states; ``None`` if it states none, or
-    its type or encoding is unknown.
+async def look_into(io: IO, response: Any) -> DocumentWatch | None:
+    """Return what the beginning of a body says; ``None`` if its type or encoding is unknown.
 
     Args:
         io: Sync or async.
         response: A response of httpx.
-        events: Reader of a body that is a stream of events.
     """
-    watch = _watch(response, events)
+    watch = _watch(response)
     if watch is None:
         return None
     if getattr(response, "is_stream_consumed", True):
@@ -49,10 +45,10 @@ async def look_into(
         response.stream.__dict__[_BEGINNING] = beginning
         with_special_methods(response.stream, _READING[io.asynchronous])
     watch.end()
-    return watch.found
+    return watch
 
 
-def _watch(response: Any, events: type[EventWatch]) -> DocumentWatch | None:
+def _watch(response: Any) -> DocumentWatch | None:
     """Return the reader for a body of this type; ``None`` if the type or its encoding is
     unknown.
     """
@@ -66,51 +62,58 @@ def _watch(response: Any, events: type[EventWatch]) -> DocumentWatch | None:
         return None
     kind = str(headers.get("content-type", "")).lower()
     if "event-stream" in kind:
-        return events(packed)
+        return EventWatch(packed)
     return DocumentWatch(packed) if "json" in kind else None
 
 
 class _Beginning:
-    """The part of a body that was read, the rest of it, and an error in between."""
+    """An iterator over a body: the part that was read, an error in between, and the rest of it."""
 
     def __init__(self, rest: Any) -> None:
-        self.held: list[bytes] = []
+        self.held: deque[bytes] = deque()
         self.rest = rest
         self.error: Exception | None = None
 
+    def _is_held(self) -> bool:
+        """Return whether the next chunk was read already. Raises the error that came next."""
+        error = None if self.held else self.error
+        if error is not None:
+            raise error
+        return bool(self.held)
 
-def _iterate(self: Any) -> Iterator[bytes]:
+    def __iter__(self) -> _Beginning:
+        return self
+
+    def __next__(self) -> bytes:
+        chunk: bytes = self.held.popleft() if self._is_held() else next(self.rest)
+        return chunk
+
+    def __aiter__(self) -> _Beginning:
+        return self
+
+    async def __anext__(self) -> bytes:
+        # No generator: one that is not read to its end is closed late, of which trio warns.
+        chunk: bytes = self.held.popleft() if self._is_held() else await anext(self.rest)
+        return chunk
+
+
+def _iterate(self: Any) -> _Beginning:
     beginning: _Beginning = self.__dict__[_BEGINNING]
-    yield from beginning.held
-    if beginning.error is not None:
-        raise beginning.error
-    yield from beginning.rest
-
-
-async def _aiterate(self: Any) -> AsyncIterator[bytes]:
-    beginning: _Beginning = self.__dict__[_BEGINNING]
-    for chunk in beginning.held:
-        yield chunk
-    if beginning.error is not None:
-        raise beginning.error
-    async for chunk in beginning.rest:
-        yield chunk
+    return beginning
 
 
 _READING: tuple[Mapping[str, Callable[..., Any]], ...] = (
     {"__iter__": _iterate},
-    {"__aiter__": _aiterate},
+    {"__aiter__": _iterate},
 )
 
 
-async def look_behind(io: IO, stream: Any) -> TokenLimit | None:
-    """Return the token limit in a JSON document that a server has sent in place of a stream's
-    events.
+async def look_behind(io: IO, stream: Any) -> DocumentWatch | None:
+    """Return what the body behind a stream says; ``None`` if there is none, or it cannot be read.
 
-    The SDKs keep the response as an attribute of the stream. The body of any other stream is left
-    alone.
+    The SDKs keep the response as an attribute of the stream, and skip what is no event.
     """
     response = field(stream, "response")
     if getattr(response, "is_stream_consumed", True) is not False:
         return None
-    return await look_into(io, response, DocumentInEvents)
+    return await look_into(io, response)

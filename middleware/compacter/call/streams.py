@@ -116,7 +116,12 @@ async def opened(
     """
     opening = Opening()
     source = core(stream)
-    opening.found = await look_behind(io, source)
+    body = await look_behind(io, source)
+    if body is not None and body.shows and quiet is None:
+        # Unread by the SDK, whose response gives out all bytes.
+        return Reply(raw=replay(stream, opening))
+    if body is not None and body.is_document:
+        opening.found = body.found
     while opening.found is None:
         try:
             chunk = await io.call(io.step, source, _END)
@@ -133,7 +138,9 @@ async def opened(
     if opening.error is not None and found is not None:
         await close(io, stream)
         return Reply(token_limit=found, error=opening.error)
-    return Reply(raw=replay(stream, opening), token_limit=found)
+    if opening.held or opening.error is not None:
+        stream = replay(stream, opening)
+    return Reply(raw=stream, token_limit=found)
 
 
 _END: Any = object()
@@ -146,8 +153,6 @@ def replay(stream: Any, opening: Opening) -> Any:
     Until then its class is replaced by a subclass; if that is not possible, it is wrapped in a
     `Replayed`.
     """
-    if not opening.held and opening.error is None:
-        return stream
     inner = core(stream)
     if inner is not stream:
         # ``core`` has found it by the same name.

@@ -75,7 +75,7 @@ class WrappedFunction:
 
         def call(*args: Any, **kwargs: Any) -> Any:  # noqa: C901 - as above
             if OWN_OPTIONS in kwargs:
-                return self._with(kwargs.pop(OWN_OPTIONS)).synchronous()(*args, **kwargs)
+                return self._with(kwargs.pop(OWN_OPTIONS), "synchronous")(*args, **kwargs)
             count_call()
             given = kwargs[param] if param in kwargs else messages(args, kwargs)
             if given is None and not self.is_checked:
@@ -120,7 +120,7 @@ class WrappedFunction:
 
         async def call(*args: Any, **kwargs: Any) -> Any:
             if OWN_OPTIONS in kwargs:
-                return await self._with(kwargs.pop(OWN_OPTIONS)).asynchronous()(*args, **kwargs)
+                return await self._with(kwargs.pop(OWN_OPTIONS), "asynchronous")(*args, **kwargs)
             count_call()
             given = kwargs[param] if param in kwargs else messages(args, kwargs)
             if given is None and not self.is_checked:
@@ -136,13 +136,21 @@ class WrappedFunction:
         self.is_checked = True
         self.reader.tell_unfound_messages(args, kwargs)
 
-    def _with(self, options: object) -> WrappedFunction:
-        """Return the same with other options. Raises ``ConfigurationError`` if they are invalid."""
+    def _with(self, options: object, shape: str) -> Function:
+        """Return the wrapper of this shape with other options; for ``False`` the bare function.
+
+        Raises ``ConfigurationError`` if they are invalid.
+        """
+        if options is False:
+            return self.binding.bare or self.function
         if not isinstance(options, Mapping):
             raise ConfigurationError(
-                f'{OWN_OPTIONS} takes a dict such as {{"compact_ratio": 0.5}}, not {options!r}'
+                f'{OWN_OPTIONS} takes a dict such as {{"compact_ratio": 0.5}}, or False for a call '
+                f"as if nothing were wrapped, not {options!r}"
             )
-        return WrappedFunction(self.state.replaced(options), self.function, self.binding)
+        other = WrappedFunction(self.state.replaced(options), self.function, self.binding)
+        wrapper: Function = getattr(other, shape)()
+        return wrapper
 
     def idle(self) -> Callable[[], bool]:
         """Return a function that is true when no work is needed before the call: no records and no
