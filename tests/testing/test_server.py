@@ -8,6 +8,7 @@ import urllib.request
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.kit import Server
 
 from compacter import Compacter
 from compacter.testing import Interrupted, ScriptedModel, ScriptedServer, rate_limit_error
@@ -32,12 +33,12 @@ QUESTION: Any = [{"role": "user", "content": "How many ships?"}]
 
 @pytest.fixture
 def server() -> Iterator[ScriptedServer]:
-    with ScriptedServer(window=600, replies="Three ships lie there today.") as started:
+    with Server(window=600, replies="Three ships lie there today.") as started:
         yield started
 
 
 def scripted(**options: Any) -> ScriptedServer:
-    return ScriptedServer(**options)
+    return Server(**options)
 
 
 class TestChatCompletions:

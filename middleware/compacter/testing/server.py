@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from compacter.testing.errors import ProviderError
 from compacter.testing.model import ScriptedModel
-from compacter.testing.protocols import Body, ChatCompletions, Event, Messages, Responses
+from compacter.testing.protocols import Body, ChatCompletions, Event, Messages
 
 if TYPE_CHECKING:
     from anthropic import Anthropic, AsyncAnthropic
@@ -19,25 +19,24 @@ if TYPE_CHECKING:
 
 C = TypeVar("C", bound="OpenAI | Anthropic")
 
-# End of a path -> its protocol; `/v1` before it may be left out.
-_PROTOCOLS: Mapping[str, ChatCompletions] = {
-    "/chat/completions": ChatCompletions(),
-    "/responses": Responses(),
-    "/messages": Messages(),
-}
-
 
 class ScriptedServer:
     """HTTP server on a loopback port with OpenAI's and Anthropic's protocols, answered by a
     scripted model.
 
-    ``POST /v1/chat/completions``, ``/v1/responses`` and ``/v1/messages``, plain and streamed. With
-    every protocol, `model` receives messages in the form of chat completions: it counts them,
-    refuses what is too long or invalid, answers, and records each request. An error has the text of
-    the model's ``style`` in the protocol's own envelope.
+    ``POST /v1/chat/completions`` and ``/v1/messages``, plain and streamed. With both protocols,
+    `model` receives messages in the form of chat completions: it counts them, refuses what is too
+    long or invalid, answers, and records each request. An error has the text of the model's
+    ``style`` in the protocol's own envelope.
 
     Use it as a context manager, or call ``close()`` at the end.
     """
+
+    protocols: Mapping[str, ChatCompletions] = {
+        "/chat/completions": ChatCompletions(),
+        "/messages": Messages(),
+    }
+    """End of a path -> its protocol; ``/v1`` before it may be left out."""
 
     def __init__(self, model: ScriptedModel | None = None, **options: Any) -> None:
         """Start the server.
@@ -54,7 +53,7 @@ class ScriptedServer:
             raise TypeError("pass either a model or options for a new one, not both")
         self.model = ScriptedModel(**options) if model is None else model
         self._http = _Server(("127.0.0.1", 0), _Handler)
-        self._http.model = self.model
+        self._http.owner = self
         self._clients: list[OpenAI | Anthropic] = []
         self._thread = threading.Thread(target=self._http.serve_forever, args=(0.01,), daemon=True)
         self._thread.start()
@@ -127,7 +126,7 @@ class ScriptedServer:
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
-    model: ScriptedModel
+    owner: ScriptedServer
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -135,10 +134,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         text = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        path = self.path.partition("?")[0]
-        protocol = next(
-            (known for end, known in _PROTOCOLS.items() if path in {end, f"/v1{end}"}), None
-        )
+        owner = cast("_Server", self.server).owner
+        path = self.path.partition("?")[0].removeprefix("/v1")
+        protocol = owner.protocols.get(path)
         if protocol is None:
             self._json(
                 ChatCompletions().error(
@@ -149,9 +147,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         try:
             body = json.loads(text)
-            reply = cast("_Server", self.server).model.completion(
-                **self._arguments(protocol.read(body))
-            )
+            reply = owner.model.completion(**self._arguments(protocol.read(body)))
         except ProviderError as error:
             self._json(protocol.error(error.message, error.type, error.code), error.status_code)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -198,7 +194,7 @@ class _Handler(BaseHTTPRequestHandler):
         with suppress(ConnectionError):  # The client has closed the stream.
             for event in self._events(protocol, body, chunks):
                 self._event(*event)
-            if protocol is _PROTOCOLS["/chat/completions"]:
+            if type(protocol) is ChatCompletions:
                 self.wfile.write(b"data: [DONE]\n\n")
 
     def _events(
