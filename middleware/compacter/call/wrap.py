@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from compacter.call import streams
-from compacter.call.arguments import Binding
+from compacter.call.arguments import Binding, name_of
 from compacter.call.nested import GiveUps, gave_up_since, mark_given_up
 from compacter.call.prepare import NOTED, threshold
 from compacter.call.reader import Reader
@@ -408,12 +408,6 @@ class WrappedFunction:
         if tokens:
             policy.note_usage(tokens)
         await call.run(policy.prepare(tokens or 0))
-
-
-def name_of(kwargs: Mapping[str, Any]) -> str:
-    """Return the name of the model among a call's keywords; empty if there is none."""
-    name = kwargs.get("model")
-    return name if isinstance(name, str) else ""
 
 
 def _iterate_later(opened: Callable[..., Awaitable[Any]]) -> Callable[..., AsyncIterator[Any]]:
