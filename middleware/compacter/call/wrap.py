@@ -138,7 +138,7 @@ class WrappedFunction:
         self.reader.tell_unfound_messages(args, kwargs)
 
     def _with(self, options: object) -> WrappedFunction:
-        """Return the same with other options. Raises ``ConfigurationError`` if they are invalid."""
+        """Return the same with other options. Raises ``ConfigurationError`` for invalid ones."""
         if not isinstance(options, Mapping):
             raise ConfigurationError(
                 f'{OWN_OPTIONS} takes a dict such as {{"compact_ratio": 0.5}}, not {options!r}'
@@ -146,9 +146,7 @@ class WrappedFunction:
         return WrappedFunction(self.state.replaced(options), self.function, self.binding)
 
     def idle(self) -> Callable[[], bool]:
-        """Return a function that is true when no work is needed before the call: no records and no
-        trigger.
-        """
+        """Return a function that is true if no work is needed before the call."""
         proactive = self.state.proactive
         memory = self.state.memory
         if self.state.prepares and not proactive:
