@@ -8,8 +8,7 @@ such as a JSON document. Later readers of events, lines or bytes get every byte.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from compacter.io import IO
@@ -20,8 +19,8 @@ from compacter.objects import with_special_methods
 _BEGINNING = "_compacter_beginning"
 
 
-async def look_into(io: IO, response: Any) -> DocumentWatch | None:
-    """Return what the beginning of a body says; ``None`` if its type or encoding is unknown.
+async def look_into(io: IO, response: Any) -> DocumentWatch:
+    """Return what the beginning of a body says: nothing if its type or encoding is unknown.
 
     Args:
         io: Sync or async.
@@ -29,8 +28,8 @@ async def look_into(io: IO, response: Any) -> DocumentWatch | None:
     """
     watch = _watch(response)
     if watch is None:
-        return None
-    if getattr(response, "is_stream_consumed", True):
+        return DocumentWatch()
+    if field(response, "is_stream_consumed") is not False:
         watch.read(response.content)
     else:
         rest = aiter(response.stream) if io.asynchronous else iter(response.stream)
@@ -43,7 +42,7 @@ async def look_into(io: IO, response: Any) -> DocumentWatch | None:
         except Exception as error:  # noqa: BLE001 - raised when the body is read
             beginning.error = error
         response.stream.__dict__[_BEGINNING] = beginning
-        with_special_methods(response.stream, _READING[io.asynchronous])
+        with_special_methods(response.stream, {"__iter__": _iterate, "__aiter__": _iterate})
     watch.end()
     return watch
 
@@ -56,8 +55,9 @@ def _watch(response: Any) -> DocumentWatch | None:
     stream = field(response, "stream")
     if not isinstance(headers, Mapping) or not hasattr(stream, "__dict__"):
         return None
-    read = getattr(response, "is_stream_consumed", True)  # httpx has decoded it then.
-    packed = "" if read else str(headers.get("content-encoding", "")).lower()
+    packed = ""  # httpx has decoded what it has read.
+    if field(response, "is_stream_consumed") is False:
+        packed = str(headers.get("content-encoding", "")).lower()
     if packed not in PACKINGS:
         return None
     kind = str(headers.get("content-type", "")).lower()
@@ -70,50 +70,23 @@ class _Beginning:
     """An iterator over a body: the part that was read, an error in between, and the rest of it."""
 
     def __init__(self, rest: Any) -> None:
-        self.held: deque[bytes] = deque()
+        self.held: list[bytes] = []
         self.rest = rest
         self.error: Exception | None = None
 
     def _is_held(self) -> bool:
         """Return whether the next chunk was read already. Raises the error that came next."""
-        error = None if self.held else self.error
-        if error is not None:
-            raise error
+        if self.error is not None and not self.held:
+            raise self.error
         return bool(self.held)
 
-    def __iter__(self) -> _Beginning:
-        return self
+    def __next__(self) -> Any:
+        return self.held.pop(0) if self._is_held() else next(self.rest)
 
-    def __next__(self) -> bytes:
-        chunk: bytes = self.held.popleft() if self._is_held() else next(self.rest)
-        return chunk
-
-    def __aiter__(self) -> _Beginning:
-        return self
-
-    async def __anext__(self) -> bytes:
+    async def __anext__(self) -> Any:
         # No generator: one that is not read to its end is closed late, of which trio warns.
-        chunk: bytes = self.held.popleft() if self._is_held() else await anext(self.rest)
-        return chunk
+        return self.held.pop(0) if self._is_held() else await anext(self.rest)
 
 
-def _iterate(self: Any) -> _Beginning:
-    beginning: _Beginning = self.__dict__[_BEGINNING]
-    return beginning
-
-
-_READING: tuple[Mapping[str, Callable[..., Any]], ...] = (
-    {"__iter__": _iterate},
-    {"__aiter__": _iterate},
-)
-
-
-async def look_behind(io: IO, stream: Any) -> DocumentWatch | None:
-    """Return what the body behind a stream says; ``None`` if there is none, or it cannot be read.
-
-    The SDKs keep the response as an attribute of the stream, and skip what is no event.
-    """
-    response = field(stream, "response")
-    if getattr(response, "is_stream_consumed", True) is not False:
-        return None
-    return await look_into(io, response)
+def _iterate(self: Any) -> Any:
+    return self.__dict__[_BEGINNING]

@@ -12,8 +12,9 @@ from dataclasses import field as dataclass_field
 from functools import lru_cache, partial
 from typing import Any, Literal
 
-from compacter.call.bodies import look_behind
+from compacter.call.bodies import look_into
 from compacter.io import IO
+from compacter.messages.fields import field
 from compacter.messages.refusals import detect_in_reply
 from compacter.messages.replies import Reply, has_content
 from compacter.objects import with_special_methods
@@ -116,12 +117,15 @@ async def opened(
     """
     opening = Opening()
     source = core(stream)
-    body = await look_behind(io, source)
-    if body is not None and body.shows and quiet is None:
-        # Unread by the SDK, whose response gives out all bytes.
-        return Reply(raw=replay(stream, opening))
-    if body is not None and body.is_document:
-        opening.found = body.found
+    response = field(source, "response")
+    if field(response, "is_stream_consumed") is False:
+        # The SDKs skip what is no event, such as a JSON document.
+        body = await look_into(io, response)
+        if body.shows and quiet is None:
+            # Unread by the SDK, whose response gives out all bytes.
+            return Reply(raw=replay(stream, opening))
+        if body.is_document:
+            opening.found = body.found
     while opening.found is None:
         try:
             chunk = await io.call(io.step, source, _END)
@@ -138,9 +142,8 @@ async def opened(
     if opening.error is not None and found is not None:
         await close(io, stream)
         return Reply(token_limit=found, error=opening.error)
-    if opening.held or opening.error is not None:
-        stream = replay(stream, opening)
-    return Reply(raw=stream, token_limit=found)
+    is_read = opening.held or opening.error
+    return Reply(raw=replay(stream, opening) if is_read else stream, token_limit=found)
 
 
 _END: Any = object()

@@ -228,7 +228,7 @@ def _asking_for_replay(state: State, error: Any) -> Exception | None:
 # -- wrapped methods -------------------------------------------------------------------------------
 
 METHODS = tuple(
-    Method((*path, "messages"), name, "anthropic", "max_tokens", summary_method, Messages, wrap)
+    Method((*path, "messages"), name, "anthropic", summary_method, Messages, wrap)
     for path, create in (((), wrap_call), (("beta",), wrap_turn))
     for name, summary_method, wrap in (
         ("create", "", create),

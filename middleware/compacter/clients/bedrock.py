@@ -235,9 +235,6 @@ class Events:
         self.stream = reply[member]
         self._events: Iterator[Any] = iter(self.stream)
 
-    def __iter__(self) -> Iterator[Any]:
-        return self
-
     def __next__(self) -> Any:
         return next(self._events)
 
@@ -271,6 +268,5 @@ def _wrap_stream(
     return stream_method
 
 
-def _iterate(self: Any) -> Iterator[Any]:
-    events: Events = self.__dict__[_EVENTS]
-    return iter(events)
+def _iterate(self: Any) -> Any:
+    return self.__dict__[_EVENTS]

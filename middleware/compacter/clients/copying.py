@@ -41,17 +41,14 @@ def copy_client(thing: T, copies: Copies) -> T:
     copies[id(thing)] = copy
     for name, value in vars(thing).items():
         cached = isinstance(inspect.getattr_static(kind, name, None), functools.cached_property)
-        if not (cached and _refers_to_original(value, copies)):
+        members = getattr(value, "__dict__", {}).values() if cached else ()
+        if not any(id(member) in copies for member in members):
             copy.__dict__[name] = _move(value, copies)
     for slot in chain.from_iterable(vars(ancestor).values() for ancestor in kind.__mro__):
         if isinstance(slot, MemberDescriptorType):
             with suppress(AttributeError):  # It is empty.
                 slot.__set__(copy, _move(slot.__get__(thing), copies))
     return copy
-
-
-def _refers_to_original(value: object, copies: Copies) -> bool:
-    return any(id(member) in copies for member in getattr(value, "__dict__", {}).values())
 
 
 def _move(value: Any, copies: Copies) -> Any:

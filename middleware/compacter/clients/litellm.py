@@ -100,8 +100,7 @@ def wrap_plain(
     """Return the wrapper of a function of litellm, by its messages argument and wire format."""
     binding = bind(function, messages_param=param, wire_format=wire_format)
     assert binding is not None  # noqa: S101 - with messages_param there always is one
-    output_param = "max_output_tokens" if wire_format == "responses" else binding.output_param
-    binding = replace(binding, output_param=output_param, vendors=True, server=server or _litellm)
+    binding = replace(binding, vendors=True, server=server or _litellm)
     return wrap_function(state, function, binding, asynchronous=is_awaited(function))
 
 

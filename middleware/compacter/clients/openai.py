@@ -98,20 +98,19 @@ class Method:
     """Path of its resource from the client."""
     name: str
     wire_format: FormatName
-    output_param: str
     summary_method: str
     """Name of the method for summary requests; empty: this one."""
     binding: type[Binding]
     wrap: Callable[[State, Function, Binding], Function]
 
 
-_RESOURCES: tuple[tuple[tuple[str, ...], FormatName, str, type[Binding], Any], ...] = (
-    (("chat", "completions"), "openai", "max_tokens", Binding, wrap_call),
-    (("responses",), "responses", "max_output_tokens", Responses, wrap_stored),
+_RESOURCES: tuple[tuple[tuple[str, ...], FormatName, type[Binding], Any], ...] = (
+    (("chat", "completions"), "openai", Binding, wrap_call),
+    (("responses",), "responses", Responses, wrap_stored),
 )
 METHODS = tuple(
-    Method((*path, *resource), name, wire_format, limit, summary_method, binding, wrap)
-    for resource, wire_format, limit, binding, wrap in _RESOURCES
+    Method((*path, *resource), name, wire_format, summary_method, binding, wrap)
+    for resource, wire_format, binding, wrap in _RESOURCES
     for path in ((), ("beta",))
     for name, summary_method in (("create", ""), ("parse", "create"))
 )
@@ -150,12 +149,13 @@ def patched(
     is_resource = "resources" in module
     found = False
     for path in dict.fromkeys(method.path for method in methods):
-        mine = [method for method in methods if method.path == path]
         if not is_resource:
             resource = copy_part(client, copy, path, copies)
-            found = (resource is not None and _patch(state, resource, mine, output_param)) or found
-        elif path[-1] in module and ("beta" in path) == ("beta" in module):
-            found = _patch(state, copy, mine, output_param) or found
+        else:
+            fits = path[-1] in module and ("beta" in path) == ("beta" in module)
+            resource = copy if fits else None
+        mine = [method for method in methods if method.path == path]
+        found = (resource is not None and _patch(state, resource, mine, output_param)) or found
     if not found:
         return None
 
@@ -181,7 +181,7 @@ def _patch(state: State, resource: Any, methods: list[Method], output_param: str
                 **{member.name: getattr(bound, member.name) for member in fields(bound)}
             ),
             wire_format=method.wire_format,
-            output_param=output_param if method.wire_format == "openai" else method.output_param,
+            output_param=output_param if method.wire_format == "openai" else "",
             summary_function=unbound(resource, method.summary_method)
             if method.summary_method
             else None,

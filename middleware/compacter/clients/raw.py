@@ -43,7 +43,7 @@ async def _mark(io: IO, reply: Any) -> Any:
     """Return the reply; a refusal gets an attribute ``error``, and can be closed."""
     response = field(reply, "http_response")
     body = await look_into(io, response)
-    if body is not None and body.found is not None:
+    if body.found is not None:
         vars(reply)["error"] = body.found
         if not hasattr(reply, "close"):
             vars(reply)["close"] = response.aclose if io.asynchronous else response.close

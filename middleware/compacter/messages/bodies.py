@@ -61,10 +61,9 @@ class DocumentWatch:
 
     def _judge(self, text: bytes) -> bool:
         try:
-            data = json.loads(text)
+            return self.judge(json.loads(text))
         except (ValueError, RecursionError):
             return True
-        return self.judge(data)
 
     def judge(self, data: object) -> bool:
         """Return whether a document or an event is a refusal, or has visible content."""

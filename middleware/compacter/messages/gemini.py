@@ -55,6 +55,7 @@ class GeminiFormat(MessageFormat):
     """
 
     name = "gemini"
+    output_option = ""
     system_option = "system_instruction"
     """A field of the argument ``config`` of ``generate_content``, to be merged into it."""
     body = "parts"
