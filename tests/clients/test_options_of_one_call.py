@@ -172,13 +172,13 @@ def test_values_in_slots_of_a_subclass_are_copied(compacter: Compacter) -> None:
         tenant: str
         __key: str
 
-        def set(self, tenant: str, key: str) -> None:
+        def fill(self, tenant: str, key: str) -> None:
             self.tenant = tenant
             self.__key = key
 
-        def get(self) -> tuple[str, str]:
+        def reveal(self) -> tuple[str, str]:
             return self.tenant, self.__key
 
     client = Tenant(api_key="none")
-    client.set("acme", "hidden")
-    assert compacter.wrap(client).get() == ("acme", "hidden")
+    client.fill("acme", "hidden")
+    assert compacter.wrap(client).reveal() == ("acme", "hidden")

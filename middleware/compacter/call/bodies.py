@@ -57,10 +57,10 @@ def _watch(response: Any) -> DocumentWatch | None:
         return None
     packed = ""  # httpx has decoded what it has read.
     if field(response, "is_stream_consumed") is False:
-        packed = str(headers.get("content-encoding", "")).lower()
+        packed = headers.get("content-encoding", "").lower()
     if packed not in PACKINGS:
         return None
-    kind = str(headers.get("content-type", "")).lower()
+    kind = headers.get("content-type", "").lower()
     if "event-stream" in kind:
         return EventWatch(packed)
     return DocumentWatch(packed) if "json" in kind else None
