@@ -168,7 +168,7 @@ CEILINGS = {
     "compaction/": 14_606,
     "frameworks/": 8_633,
     "gateway/": 28_615,
-    "memory/": 15_613,
+    "memory/": 11_056,
     "messages/": 20_393,
     "overflow/": 11_127,
     "recall/": 10_839,

@@ -28,8 +28,8 @@ from compacter.effects import (
     Remembered,
 )
 from compacter.events import PassagesRecalled
-from compacter.io import Stopped, run
-from compacter.memory.match import Matcher, Recognised, View
+from compacter.io import Stopped
+from compacter.memory.match import Matcher, View
 from compacter.memory.protocol import BaseMemory
 from compacter.memory.record import prefix_digest
 from compacter.messages.fields import Unencodable, json_text
@@ -64,8 +64,6 @@ class WrappedCall(Performer):
     """The ``History`` that was passed in place of a list."""
     version: int
     """Its version at the time of the call."""
-    seen: Recognised | None = None
-    """Result of the matcher's last look at these messages, if they have not changed since."""
     last: Reply | None = field(default=None, init=False)
     """Last reply of the wrapped function."""
     trace: TracebackType | None = field(default=None, init=False)
@@ -148,9 +146,7 @@ class WrappedCall(Performer):
     async def _look_up(self, effect: Remembered) -> View | None:
         if effect.head:
             await self._lead(effect.head)
-        # The wrapped function may have changed the messages since they were seen.
-        seen = None if effect.head else self.seen
-        view = await self.view(self.state.memory, self.state.matcher, self.scope, effect, seen)
+        view = await self.view(self.state.memory, self.state.matcher, self.scope, effect)
         if view is not None:
             self._views.append((view, view.record))
             is_first = self.state.note_record(view.record)
@@ -166,15 +162,12 @@ class WrappedCall(Performer):
         matcher: Matcher | None,
         scope: str,
         effect: Remembered | Prepared,
-        seen: Recognised | None = None,
     ) -> View | None:
         """Return the view of the effect's messages in this scope of the memory."""
         if memory is None or matcher is None:
             return None
         policy = self.policy
-        view = await self._use(
-            memory, matcher.view, scope, policy.request.format, effect.messages, seen
-        )
+        view = await self._use(memory, matcher.view, scope, policy.request.format, effect.messages)
         if view is not None:
             policy.calibration.window = policy.calibration.window or view.window
         return view
@@ -269,15 +262,9 @@ class WrappedCall(Performer):
     async def _use(
         self, memory: BaseMemory, work: Callable[..., Coroutine[Any, Any, T]], *given: object
     ) -> T | None:
-        """Return the result of using the memory: awaited if it is async, in a thread if it
-        blocks.
-        """
-        if self.io.awaits and memory.asynchronous:
-            action = partial(work, *given, io=self.io, large=self.large)
-            used: T | None = await self.safely("memory", action)
-        else:
-            use = partial(self.state.safely, "memory", lambda: run(work(*given)))
-            used = await self.io.thread(use) if memory.blocking or self.large else use()
+        """Return the result of using the memory; ``None`` if it fails."""
+        action = partial(work, *given, io=self.io, large=self.large)
+        used: T | None = await self.safely("memory", action)
         self.state.log_reports(memory)
         return used
 
