@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from cachetools import LRUCache
 
 from compacter.errors import whole_number
+from compacter.locks import Lock
 from compacter.memory.protocol import BaseMemory, Claim, HeldClaim
 from compacter.memory.record import Record, footprint
 
@@ -34,6 +35,7 @@ class InProcessMemory(BaseMemory):
         self._records: LRUCache[str, tuple[Record, int]] = LRUCache(
             self.max_bytes, getsizeof=lambda entry: entry[1]
         )
+        self._lock = Lock()
         # The ids of the records under each key, in the order of saving.
         self._ids: dict[str, dict[str, None]] = {}
 

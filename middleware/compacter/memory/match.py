@@ -29,6 +29,8 @@ from compacter.messages.format import Message, MessageFormat
 from compacter.messages.parts import Kind
 
 T = TypeVar("T")
+# Records of which is known what they last matched; others are compared by their digests.
+_MOST_MATCHES = 1_000
 
 
 class View(list[Message]):
@@ -120,7 +122,7 @@ class Matcher:
             history = _History(form, before)
             record = _record_of(scope, history, after, window or 0, origins)
             if record is not None:
-                self.memory.note_match(record, _hash(history.folded(record)))
+                self._note_match(record, history.folded(record))
             return record
 
         record = await self._compute(io, large, make)
@@ -177,7 +179,7 @@ class Matcher:
         folded = history.folded(record)
         if not folded:
             return False
-        last_match = self.memory.matched(record)
+        last_match = self.memory.matches.get(record.id)
         if last_match is not None and last_match == _hash(folded):
             return True
         # The last message alone distinguishes most histories.
@@ -185,8 +187,14 @@ class Matcher:
             return False
         if prefix_digest(form, folded) != record.digest:
             return False
-        self.memory.note_match(record, _hash(folded))
+        self._note_match(record, folded)
         return True
+
+    def _note_match(self, record: Record, folded: Sequence[Message]) -> None:
+        matches = self.memory.matches
+        if len(matches) >= _MOST_MATCHES:
+            matches.pop(next(iter(matches)), None)
+        matches[record.id] = _hash(folded)
 
 
 async def _do(io: IO, slow: bool, action: Callable[[], T]) -> T:  # noqa: FBT001 - not public

@@ -8,10 +8,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from cachetools import LRUCache
-
 from compacter.errors import CompacterError
-from compacter.locks import Lock
 from compacter.memory.record import Record
 from compacter.single_flight import SingleFlight
 
@@ -30,8 +27,6 @@ LONGEST_CLAIM = 600.0
 was set back, and counts as expired."""
 # Most reports that wait for a call to log them: a program may use a memory without any call.
 _MOST_REPORTS = 16
-# Records of which is known what they last matched; another one is compared by its digest.
-_MOST_MATCHES = 1_000
 
 
 class MemoryUnavailable(CompacterError):  # noqa: N818 - a state, like ``concurrent.futures.BrokenExecutor``
@@ -119,9 +114,8 @@ class BaseMemory(Memory):
     def __init__(self) -> None:
         self.flights = SingleFlight()
         """Compactions in progress in this process, for all calls that share this memory."""
-        self.matches: LRUCache[str, int] = LRUCache(_MOST_MATCHES)
+        self.matches: dict[str, int] = {}
         """For the id of a record, Python's hash of the messages that it last matched."""
-        self._lock = Lock()
         self._token = secrets.token_hex(16)
         self._reports: deque[Report] = deque(maxlen=_MOST_REPORTS)
 
@@ -153,18 +147,6 @@ class BaseMemory(Memory):
         anything in it then.
         """
         return False
-
-    def matched(self, record: Record) -> int | None:
-        """Return the hash of the messages that a record last matched in this process."""
-        with self._lock:
-            return self.matches.get(record.id)
-
-    def note_match(self, record: Record, messages: int) -> None:
-        """Note the hash of messages that a record matches, so that they need not be encoded
-        again.
-        """
-        with self._lock:
-            self.matches[record.id] = messages
 
 
 class HeldClaim:
