@@ -6,7 +6,7 @@ import copy
 import marshal
 from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from functools import cached_property, partial
+from functools import partial
 from operator import itemgetter
 from typing import TypeVar
 
@@ -213,16 +213,22 @@ class _History:
         self.first = next(said, len(messages))
         """Number of its leading system messages."""
 
-    @cached_property
+        self._body: Sequence[int] | None = None
+
+    @property
     def body(self) -> Sequence[int]:
         """Indexes of the messages that are not system messages; positions of a record are positions
         in it.
         """
-        systems = set(self.form.systems(self.messages))
-        every = range(self.first, len(self.messages))
-        if len(systems) == self.first:
-            return every
-        return [index for index in every if index not in systems]
+        if self._body is None:
+            systems = set(self.form.systems(self.messages))
+            every = range(self.first, len(self.messages))
+            self._body = (
+                every
+                if len(systems) == self.first
+                else [index for index in every if index not in systems]
+            )
+        return self._body
 
     def folded(self, record: Record) -> list[Message]:
         """Return the messages that the record compacts; an empty list if this history is too short
