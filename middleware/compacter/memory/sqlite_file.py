@@ -80,15 +80,7 @@ class File(ForkAware):
             raise MemoryUnavailable("too many threads of this process wait for the SQLite file")
         try:
             with self.circuit.count((sqlite3.Error, OSError) if patient else ()):
-                # Another process may have replaced the file already.
-                for mend in (self._drop, self._replace):
-                    try:
-                        return self._run(work, writes, deadline)
-                    except sqlite3.DatabaseError as error:
-                        if result_code(error) not in _DAMAGED or not _is_made_here(self._path):
-                            raise
-                        mend()
-                return self._run(work, writes, deadline)
+                return self._try(work, writes, deadline)
         finally:
             self._lock.release()
 
@@ -118,6 +110,17 @@ class File(ForkAware):
         self._open = None
         self._lock = threading.Lock()
         self._forking = False
+
+    def _try(self, work: Work[T], writes: bool, deadline: float, attempt: int = 0) -> T:  # noqa: FBT001 - not public
+        try:
+            return self._run(work, writes, deadline)
+        except sqlite3.DatabaseError as error:
+            if result_code(error) not in _DAMAGED or attempt == 2:
+                raise
+            # Once more first: another process may have replaced the file.
+            if attempt == 1 and not self._replace():
+                raise
+        return self._try(work, writes, deadline, attempt + 1)
 
     def _run(self, work: Work[T], writes: bool, deadline: float) -> T:  # noqa: FBT001 - not public
         try:
@@ -152,9 +155,15 @@ class File(ForkAware):
             self._open.close()
             self._open = None
 
-    def _replace(self) -> None:
+    def _replace(self) -> bool:
+        """Remove the file; return whether it was one of this class, as its first bytes tell."""
+        with Path(self._path).open("rb") as file:
+            header = file.read(100)
+        if not header.startswith(b"SQLite format 3\0") or header[68:72] != b"cmpt":
+            return False
         for suffix in ("", "-wal", "-shm"):
             Path(self._path + suffix).unlink(missing_ok=True)
+        return True
 
 
 def _limit(database: Database, deadline: float) -> None:
@@ -217,15 +226,6 @@ def _has_tables(database: Database, path: str) -> bool | None:
             f"file"
         )
     return bool(tables == 2) if version == _SCHEMA else None
-
-
-def _is_made_here(path: str) -> bool:
-    """Return whether a file that SQLite reports as damaged begins like the files of this class."""
-    with Path(path).open("rb") as file:
-        header = file.read(100)
-    return header.startswith(b"SQLite format 3\0") and header[68:72] == _APPLICATION.to_bytes(
-        4, "big"
-    )
 
 
 def result_code(error: BaseException) -> int | None:
