@@ -80,6 +80,11 @@ class _Beginning:
             raise self.error
         return bool(self.held)
 
+    def __iter__(self) -> Any:
+        return self
+
+    __aiter__ = __iter__
+
     def __next__(self) -> Any:
         return self.held.pop(0) if self._is_held() else next(self.rest)
 
