@@ -138,10 +138,7 @@ class WrappedFunction:
         self.reader.tell_unfound_messages(args, kwargs)
 
     def _with(self, options: object, shape: str) -> Any:
-        """Return the wrapper of this shape with other options; for ``False`` the bare function.
-
-        Raises ``ConfigurationError`` if they are invalid.
-        """
+        """Return the wrapper of this shape with other options; for ``False`` the bare function."""
         if options is False:
             return self.binding.bare or self.function
         if not isinstance(options, Mapping):
