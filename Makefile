@@ -89,7 +89,7 @@ types: $(VENV)/.dev
 bench: $(VENV)/.dev
 	@rm -rf build/bench; mkdir -p build/bench
 	@for program in benchmarks/*.py; do \
-		case $$program in */_*|*/fleet.py|*/streams.py) continue;; esac; \
+		case $$program in */_*|*/fleet.py|*/streams.py|*/replay.py) continue;; esac; \
 		echo "== $$program"; PYTHONPATH=benchmarks $(BIN)/python $$program \
 			| tee build/bench/$$(basename $$program .py).txt; done
 	$(BIN)/python benchmarks/_figures.py

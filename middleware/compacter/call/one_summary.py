@@ -62,20 +62,14 @@ class OneSummary:
         while not flight.over() and (remaining := end - time.monotonic()) > 0:
             await io.wait(flight.done, min(LOOK_AGAIN, remaining))
 
-    async def claim(self, memory: BaseMemory, key: str) -> bool:
-        """Claim the compaction among all processes, or wait for the process that has claimed it.
-
-        Returns whether it has waited for another one.
-        """
-        waited = False
+    async def claim(self, memory: BaseMemory, key: str) -> None:
+        """Claim the compaction among all processes, or wait for the process that has claimed it."""
         end = time.monotonic() + min(_CLAIM_SECONDS, self.performer.time_left())
         while not await self.is_granted(memory, key):
             if not await self.grants_any(memory) or time.monotonic() > end:
-                return waited
-            waited = True
+                return
             await self.performer.io.sleep(_CLAIM_POLL)
         self.performer.state.grants = True
-        return waited
 
     async def grants_any(self, memory: BaseMemory) -> bool:
         """Return whether the memory grants claims at all: one that never does is not waited for."""
