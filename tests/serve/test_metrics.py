@@ -7,7 +7,7 @@ import re
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -95,7 +95,7 @@ class Held:
 
 
 @pytest.fixture
-def away() -> Iterator[str]:
+def away() -> str:
     """The address of an upstream that is not there."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]

@@ -49,6 +49,7 @@ from compacter.gateway.litellm_proxy.settings import (
     RouterSummarizer,
     Settings,
     Switches,
+    learn_windows,
 )
 from compacter.gateway.litellm_proxy.start import check_settings, check_version
 from compacter.gateway.metrics import (
@@ -61,7 +62,6 @@ from compacter.gateway.metrics import (
     show,
 )
 from compacter.io import ASYNC
-from compacter.models import window
 from compacter.overflow import TokenLimit
 
 log = logging.getLogger("compacter")
@@ -178,7 +178,7 @@ class CompacterPlugin(CustomLogger):
         if stepped is None:
             call.refused = None  # That was a refusal of another group's model.
             stepped = call.by_group[group] = SteppedCall(state, self._binding(call, group, state))
-            self._learn_windows(state, group, kwargs)
+            learn_windows(state, group, kwargs)
             first = True
         else:
             first = False
@@ -390,21 +390,6 @@ class CompacterPlugin(CustomLogger):
             group=group,
             place=(f"litellm proxy, {call.tenant}, summaries by {writer}"),
         )
-
-    @staticmethod
-    def _learn_windows(state: State, group: str, kwargs: Mapping[str, Any]) -> None:
-        """Set the windows of the group and of its summarizer from the config, or from litellm's
-        table.
-        """
-        calibration = state.calibration(group)
-        summarizer = state.options.summarizer
-        if calibration.window is None:
-            stated = (kwargs.get("model_info") or {}).get("max_input_tokens")
-            calibration.window = (
-                stated if isinstance(stated, int) else window(str(kwargs.get("model")))
-            )
-        if calibration.summarizer_window is None and isinstance(summarizer, RouterSummarizer):
-            calibration.summarizer_window = summarizer.window
 
     def _refused_inside_stream(
         self, state: State, group: str, said: object, *, is_own: bool

@@ -16,6 +16,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from compacter.call.preparations import Preparations
+from compacter.call.state import State
 from compacter.errors import ConfigurationError
 from compacter.gateway import AHEAD
 from compacter.gateway.counting import CountingState
@@ -341,6 +342,19 @@ class RouterSummarizer:
             },
         )
         return reply
+
+
+def learn_windows(state: State, group: str, kwargs: Mapping[str, Any]) -> None:
+    """Set the windows of the group and of its summarizer from the config, or from litellm's
+    table.
+    """
+    calibration = state.calibration(group)
+    summarizer = state.options.summarizer
+    if calibration.window is None:
+        stated = (kwargs.get("model_info") or {}).get("max_input_tokens")
+        calibration.window = stated if isinstance(stated, int) else window(str(kwargs.get("model")))
+    if calibration.summarizer_window is None and isinstance(summarizer, RouterSummarizer):
+        calibration.summarizer_window = summarizer.window
 
 
 def _account(metadata: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,12 +11,12 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
-from importlib.metadata import PackageNotFoundError, version
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry
 
+import compacter
 from compacter.events import TEXTS, CompactionEvent, CompactionFailed, Event, RetriesExhausted
 from compacter.gateway.metrics import ORIGIN, Metrics, is_stuck, shown_name
 from compacter.tools.report import Record, page, stories
@@ -115,7 +115,7 @@ class Board:
         events = [
             {"event": one.kind, "time": one.time, **one.fields} for one in list(self.records)[-50:]
         ]
-        told = {"version": _version(), "settings": dict(settings)}
+        told = {"version": compacter.__version__, "settings": dict(settings)}
         return {**told, "totals": self.numbers(), "events": events}
 
     def tag(self) -> str:
@@ -134,7 +134,7 @@ class Board:
             ("Upstream", f"{numbers['unreachable']:,}", "times unreachable, or broken off"),
         ]
         told = [f"{name} {value}" for name, value in settings.items() if value not in (None, "")]
-        notes = [f"compacter {_version()}. {'; '.join(told)}".strip()]
+        notes = [f"compacter {compacter.__version__}. {'; '.join(told)}".strip()]
         if self.heard > _EVENTS:
             notes.append(f"The page shows the last {_EVENTS:,} events of {self.heard:,}.")
         return page(
@@ -145,10 +145,3 @@ class Board:
             counts=counts,
             notes=notes,
         )
-
-
-def _version() -> str:
-    try:
-        return version("llm-compacter")
-    except PackageNotFoundError:  # A checkout that is not installed.
-        return "unknown"
