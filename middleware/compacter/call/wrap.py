@@ -143,8 +143,7 @@ class WrappedFunction:
             return self.binding.bare or self.function
         if not isinstance(options, Mapping):
             raise ConfigurationError(
-                f'{OWN_OPTIONS} takes a dict such as {{"compact_ratio": 0.5}}, or False for a call '
-                f"as if nothing were wrapped, not {options!r}"
+                f'{OWN_OPTIONS} takes a dict such as {{"compact_ratio": 0.5}}, or False, not {options!r}'
             )
         other = WrappedFunction(self.state.replaced(options), self.function, self.binding)
         return getattr(other, shape)()
@@ -413,9 +412,7 @@ class WrappedFunction:
 
 
 def _iterate_later(opened: Callable[..., Awaitable[Any]]) -> Callable[..., AsyncIterator[Any]]:
-    """Return an async generator function that opens the stream when its first chunk is
-    requested.
-    """
+    """Return an async generator function that opens the stream at its first chunk."""
 
     async def call(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
         chunks = await opened(*args, **kwargs)
