@@ -143,7 +143,7 @@ class WrappedFunction:
             return self.binding.bare or self.function
         if not isinstance(options, Mapping):
             raise ConfigurationError(
-                f'{OWN_OPTIONS} takes a dict such as {{"compact_ratio": 0.5}}, or False, not {options!r}'
+                f"{OWN_OPTIONS} takes a dict of options, or False, not {options!r}"
             )
         other = WrappedFunction(self.state.replaced(options), self.function, self.binding)
         return getattr(other, shape)()
