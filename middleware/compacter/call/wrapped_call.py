@@ -28,8 +28,8 @@ from compacter.effects import (
     Remembered,
 )
 from compacter.events import PassagesRecalled
-from compacter.io import Stopped, run
-from compacter.memory.match import Matcher, Recognised, View
+from compacter.io import Stopped
+from compacter.memory.match import Matcher, View
 from compacter.memory.protocol import BaseMemory
 from compacter.memory.record import prefix_digest
 from compacter.messages.fields import Unencodable, json_text
@@ -67,8 +67,6 @@ class WrappedCall(Performer):
     """Its version at the time of the call."""
     ahead: bool = False
     """Whether it makes or reads a compaction that is not in force yet."""
-    seen: Recognised | None = None
-    """Result of the matcher's last look at these messages, if they have not changed since."""
     last: Reply | None = field(default=None, init=False)
     """Last reply of the wrapped function."""
     trace: TracebackType | None = field(default=None, init=False)
@@ -151,8 +149,7 @@ class WrappedCall(Performer):
     async def _look_up(self, effect: Remembered) -> View | None:
         if effect.head:
             await self._lead(effect.head)
-        # The wrapped function may have changed the messages since they were seen.
-        view = await self.view(effect, None if effect.head else self.seen)
+        view = await self.view(effect)
         if view is not None:
             self._views.append((view, view.record))
             is_first = self.state.note_record(view.record)
@@ -175,16 +172,14 @@ class WrappedCall(Performer):
         state = self.state
         return state.memory_of_prepared() if self.ahead else (state.memory, state.matcher)
 
-    async def view(
-        self, effect: Remembered | Prepared, seen: Recognised | None = None
-    ) -> View | None:
+    async def view(self, effect: Remembered | Prepared) -> View | None:
         """Return the view of the effect's messages from the memory."""
         memory, matcher = self.store
         if memory is None or matcher is None:
             return None
         policy = self.policy
         form = policy.request.format
-        view = await self._use(memory, matcher.view, self.scope, form, effect.messages, seen)
+        view = await self._use(memory, matcher.view, self.scope, form, effect.messages)
         if view is not None:
             policy.calibration.window = policy.calibration.window or view.window
         return view
@@ -283,15 +278,9 @@ class WrappedCall(Performer):
     async def _use(
         self, memory: BaseMemory, work: Callable[..., Coroutine[Any, Any, T]], *given: object
     ) -> T | None:
-        """Return the result of using the memory: awaited if it is async, in a thread if it
-        blocks.
-        """
-        if self.io.awaits and memory.asynchronous:
-            action = partial(work, *given, io=self.io, large=self.large)
-            used: T | None = await self.safely("memory", action)
-        else:
-            use = partial(self.state.safely, "memory", lambda: run(work(*given)))
-            used = await self.io.thread(use) if memory.blocking or self.large else use()
+        """Return the result of using the memory; ``None`` if it fails."""
+        action = partial(work, *given, io=self.io, large=self.large)
+        used: T | None = await self.safely("memory", action)
         self.state.log_reports(memory)
         return used
 
