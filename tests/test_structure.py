@@ -169,7 +169,7 @@ CEILINGS = {
     "frameworks/": 8_633,
     "gateway/": 28_594,
     "memory/": 11_093,
-    "messages/": 20_393,
+    "messages/": 19_530,
     "overflow/": 8_400,
     "recall/": 10_839,
     "summary/": 23_167,

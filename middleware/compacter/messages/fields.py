@@ -60,7 +60,8 @@ def field(item: Message, name: str) -> Json:
     return value
 
 
-@lru_cache(4096)
+# No more, as it holds the classes: programs make one for each schema of a reply.
+@lru_cache(512)
 def _reader(kind: type, name: str) -> Callable[[Any], Any] | None:
     """Return a faster reader than ``getattr`` for objects of this class, or ``None`` if there is
     none.
