@@ -168,7 +168,7 @@ CEILINGS = {
     "compaction/": 14_606,
     "frameworks/": 8_633,
     "gateway/": 28_615,
-    "memory/": 11_093,
+    "memory/": 9_697,
     "messages/": 20_393,
     "overflow/": 8_400,
     "recall/": 10_839,

@@ -95,7 +95,9 @@ class Circuit:
         self._until = time.monotonic() + PAUSE
         if not self.is_open:
             self._opened = time.monotonic()
-            cause = describe(error)
+            # The first line of such a text names an address or a state, and never quotes a record.
+            line = f"{type(error).__name__}: {error}".partition("\n")[0]
+            cause = _CREDENTIALS.sub("", line)[:_MOST_OF_CAUSE]
             sentence = (
                 f"is left alone for {PAUSE:g} seconds at a time: it failed {self.failures} times "
                 f"in a row ({cause}); calls go on without it"
@@ -105,12 +107,3 @@ class Circuit:
     def _report(self, level: Level, name: str, sentence: str, **facts: str) -> None:
         place = f"{self._name} at {self._address}".removesuffix(" at ")
         self._tell(Report(level, name, f"{place} {sentence}", {"address": self._address, **facts}))
-
-
-def describe(error: BaseException) -> str:
-    """Return the type and the first line of the text of a store's exception, without credentials.
-
-    Such a text names an address or a state, and never quotes a record.
-    """
-    text = _CREDENTIALS.sub("", str(error).partition("\n")[0])[:_MOST_OF_CAUSE]
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__

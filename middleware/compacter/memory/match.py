@@ -141,11 +141,13 @@ class Matcher:
         # Of two records with the same boundary, the one that compacted more was made when the
         # other's view overflowed.
         records.sort(key=lambda record: (record.boundary, record.folded), reverse=True)
-        views = (self._read(partial(self._view, record, history)) for record in records)
-        return next((view for view in views if view is not None), None)
-
-    def _view(self, record: Record, history: _History) -> View | None:
-        return _view(record, history, self._alternate) if self._matches(record, history) else None
+        alternate = form.alternates if self._alternate is None else self._alternate
+        for record in records:
+            if self._read(partial(self._matches, record, history)):
+                view = self._read(partial(_view, record, history, alternate))
+                if view is not None:
+                    return view
+        return None
 
     def _matches(self, record: Record, history: _History) -> bool:
         """Return whether a record compacts what this history begins with.
@@ -193,13 +195,13 @@ class _History:
         self.form = form
         self.messages = messages
         systems = form.systems(messages)
-        self.first = next((at for at, index in enumerate(systems) if at != index), len(systems))
-        """Number of its leading system messages."""
-        self.body: Sequence[int] = range(self.first, len(messages))
+        self.body: Sequence[int] = range(len(systems), len(messages))
         """Indexes of the messages that are not system messages; positions of a record are positions
         in it."""
-        if len(systems) > self.first:
-            self.body = sorted(set(self.body).difference(systems))
+        if systems[-1:] > [len(systems) - 1]:
+            self.body = sorted(set(range(len(messages))).difference(systems))
+        self.first = next(iter(self.body), 0)
+        """Number of its leading system messages."""
 
     def folded(self, record: Record) -> list[Message]:
         """Return the messages that the record compacts; an empty list if this history is too short
@@ -265,7 +267,7 @@ def _record_of(
     )
 
 
-def _view(record: Record, history: _History, alternate: bool | None) -> View | None:  # noqa: FBT001 - not public
+def _view(record: Record, history: _History, alternate: bool) -> View | None:  # noqa: FBT001 - not public
     """Return the view of a history that a record matches.
 
     Returns ``None`` if the messages after the boundary do not fit: summary and filler were made for
@@ -292,8 +294,7 @@ def _view(record: Record, history: _History, alternate: bool | None) -> View | N
     following = speaker(messages[index] for index in range(end, len(messages)))
     if not following and ends_with == "assistant" != ended_with:
         return None
-    alternates = form.alternates if alternate is None else alternate
-    if alternates and following == ends_with != ended_with and following in ("user", "assistant"):
+    if alternate and following == ends_with != ended_with and following in ("user", "assistant"):
         return None
     view = View([*messages[: history.first], *head, *messages[end:]])
     view.record = record.id

@@ -6,6 +6,7 @@ import os
 import secrets
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from compacter.errors import CompacterError
@@ -127,11 +128,9 @@ class BaseMemory(Memory):
     def take_reports(self) -> list[Report]:
         """Return what happened to the memory since the last time, for the log, each once."""
         reports: list[Report] = []
-        while self._reports:
-            try:
+        with suppress(IndexError):  # Another thread may be faster.
+            while self._reports:
                 reports.append(self._reports.popleft())
-            except IndexError:  # Another thread was faster.
-                break
         return reports
 
     def empty(self) -> bool:

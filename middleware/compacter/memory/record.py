@@ -31,8 +31,8 @@ _STARTS = 4
 _RUN = 4
 LONGEST_OPENING = _STARTS + _RUN - 1
 """Number of messages read to compute the keys of a lookup."""
-# Characters of a text that count for a key; a lookup must not encode a book each time.
-_CLIP = 8_192
+# Bytes of a message that count for a key: a lookup must not read a book each time.
+_CLIP = 65_536
 # Messages encoded at a time: few enough to stay in the processor's cache.
 _BLOCK = 64
 # Version of `marshal` that encodes equal data to equal bytes; many times as fast as JSON.
@@ -127,12 +127,6 @@ class Record:
             return None
 
 
-def boundary_of(name: str) -> int:
-    """Return the boundary of the record with this ``id``; -1 for another text."""
-    boundary = name.split(":")[1:2]
-    return int(boundary[0]) if boundary and boundary[0].isdecimal() else -1
-
-
 def footprint(record: Record) -> int:
     """Return about as many bytes as a record keeps alive, rather more than less."""
     return _ENTRY * (1 + len(record.literals)) + 2 * sys.getsizeof(repr(record.literals))
@@ -186,20 +180,12 @@ def prefix_digest(form: MessageFormat, messages: Sequence[Message], scope: str =
 
 
 def message_digest(form: MessageFormat, message: Message) -> bytes:
-    """Return the digest of the beginnings of the texts of one message. Raises as ``prefix_digest``
-    does.
+    """Return the digest of the beginning and the length of one message. Raises as
+    ``prefix_digest`` does.
     """
-    return blake2b(marshal.dumps(_clip(form.content(message)), PLAIN), digest_size=16).digest()
-
-
-def _clip(value: Json) -> Json:
-    if isinstance(value, str):
-        return value if len(value) <= _CLIP else [len(value), value[:_CLIP]]
-    if isinstance(value, dict):
-        return {key: _clip(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_clip(inner) for inner in value]
-    return value
+    data = marshal.dumps(form.content(message), PLAIN)
+    more = max(0, len(data) - _CLIP).to_bytes(8, "big")
+    return blake2b(data[:_CLIP], digest_size=16, salt=more).digest()
 
 
 def chain(parts: Iterable[bytes], scope: str = "") -> str:

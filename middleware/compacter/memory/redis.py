@@ -20,7 +20,7 @@ from compacter.memory.protocol import (
     HeldClaim,
     MemoryUnavailable,
 )
-from compacter.memory.record import Record, boundary_of
+from compacter.memory.record import Record
 from compacter.memory.stored import Encryption, StoringMemory
 
 if TYPE_CHECKING:
@@ -107,8 +107,8 @@ class RedisMemory(StoringMemory):
         they were saved.
         """
 
-        def work(client: Any) -> list[str | bytes]:  # noqa: ANN401 - one of redis-py's classes
-            pipeline = client.pipeline(transaction=False)
+        def work() -> list[str | bytes]:
+            pipeline = self._client.pipeline(transaction=False)
             for key in keys:
                 pipeline.hvals(self._name("records", key))
                 pipeline.pexpire(self._name("records", key), _milliseconds(self.ttl))
@@ -126,16 +126,16 @@ class RedisMemory(StoringMemory):
         body = self._encode(record)
         name = self._name("records", record.key)
 
-        def work(client: Any) -> None:  # noqa: ANN401 - as above
-            pipeline = client.pipeline(transaction=False)
+        def work() -> None:
+            pipeline = self._client.pipeline(transaction=False)
             pipeline.hset(name, record.id, body)
             pipeline.pexpire(name, _milliseconds(self.ttl))
             pipeline.hkeys(name)
-            # The shortest go first; never the one just saved.
             others = set(map(_text, pipeline.execute()[-1])) - {record.id}
-            surplus = sorted(others, key=boundary_of)[: len(others) + 1 - PER_KEY]
             if len(others) >= PER_KEY:
-                client.hdel(name, *surplus)
+                # Those with the smallest boundaries go first; never the one just saved.
+                ranked = sorted(others, key=lambda other: (len(other), other))
+                self._client.hdel(name, *ranked[: len(others) + 1 - PER_KEY])
 
         if body is not None:
             self._use(work)
@@ -147,29 +147,24 @@ class RedisMemory(StoringMemory):
         name = self._name("claims", key)
         owner = self.owner
 
-        def take(client: Any) -> bool:  # noqa: ANN401 - as above
+        def take() -> bool:
             until = _milliseconds(min(seconds, LONGEST_CLAIM))
-            is_new = client.set(name, owner, px=until, nx=True)
-            return bool(is_new) or _text(client.get(name) or "") == owner
+            is_new = self._client.set(name, owner, px=until, nx=True)
+            return bool(is_new) or _text(self._client.get(name) or "") == owner
 
-        def give_back(client: Any) -> None:  # noqa: ANN401 - as above
-            client.eval(_RELEASE, 1, name, owner)
+        def give_back() -> None:
+            self._client.eval(_RELEASE, 1, name, owner)
 
         return HeldClaim(partial(self._use, give_back)) if self._use(take) else None
 
     def clear(self) -> None:
         """Delete all records of this namespace."""
-        if self._own is not None:
-            self._own.clear()
+        self._own.clear()
         prefix = self._name("records", "")
-
-        def work(client: Any) -> None:  # noqa: ANN401 - as above
-            for name in list(client.scan_iter(match=f"{_literal(prefix)}*", count=1_000)):
-                # A namespace may be a prefix of another one.
-                if ":" not in _text(name).removeprefix(prefix):
-                    client.delete(name)
-
-        work(self._client)
+        for name in list(self._client.scan_iter(match=f"{_literal(prefix)}*", count=1_000)):
+            # A namespace may be a prefix of another one.
+            if ":" not in _text(name).removeprefix(prefix):
+                self._client.delete(name)
 
     def close(self) -> None:
         """Close the connections, unless the client is your own; the next use opens them again."""
@@ -177,7 +172,7 @@ class RedisMemory(StoringMemory):
             self._client.close()
         self._circuit.reset()
 
-    def _use(self, work: Callable[[Any], T]) -> T:
+    def _use(self, work: Callable[[], T]) -> T:
         """Return the result of commands. Raises ``MemoryUnavailable`` after the deadline, or during
         a pause after several failures.
 
@@ -185,7 +180,7 @@ class RedisMemory(StoringMemory):
         is abandoned after the deadline.
         """
         with self._circuit.count(self.failures):
-            answer = in_thread(partial(work, self._client))
+            answer = in_thread(work)
             for _ in range(_STEPS):
                 wait((answer,), self.deadline / _STEPS)
                 if answer.done():

@@ -177,8 +177,7 @@ class SQLiteMemory(StoringMemory):
 
     def clear(self) -> None:
         """Delete all records."""
-        if self._own is not None:
-            self._own.clear()
+        self._own.clear()
         self._writing.use(lambda database: database.execute("DELETE FROM records"), writes=True)
 
     def close(self) -> None:

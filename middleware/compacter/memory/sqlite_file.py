@@ -183,17 +183,14 @@ def _prepare(database: Database, path: str, deadline: float) -> None:
         database.execute("PRAGMA journal_mode = WAL")
     database.execute("PRAGMA synchronous = NORMAL")
     ((application, version, every, tables),) = database.execute(_STATE)
-    if application != _APPLICATION and every:
-        raise ConfigurationError(
-            f"SQLiteMemory cannot use {path!r}: it is another program's database; name a file "
-            f"of its own"
+    is_foreign = application != _APPLICATION and every
+    if is_foreign or version > _SCHEMA:
+        fault = (
+            "it is another program's database; name a file of its own"
+            if is_foreign
+            else "a newer version of compacter made it; upgrade llm-compacter, or name another file"
         )
-    if version > _SCHEMA:
-        raise ConfigurationError(
-            f"SQLiteMemory cannot use {path!r}: a newer version of compacter made it "
-            f"(schema {version}, this one reads {_SCHEMA}); upgrade llm-compacter, or name another "
-            f"file"
-        )
+        raise ConfigurationError(f"SQLiteMemory cannot use {path!r}: {fault}")
     if version == _SCHEMA and tables == 2:
         return
     with _transaction(database, deadline):

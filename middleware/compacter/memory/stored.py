@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from compacter.errors import ConfigurationError, seconds
 from compacter.memory.circuit import Report
@@ -18,30 +18,16 @@ from compacter.memory.record import Record
 from compacter.messages.fields import Json
 from compacter.summary import message as summary_message
 
+if TYPE_CHECKING:
+    from cryptography.fernet import Fernet, MultiFernet
+
 # Beginning of every Fernet token: its version and a time before the year 2106, in base64.
 _BEGINNING = b"gAAAA"
 
 
-@runtime_checkable
-class Cipher(Protocol):
-    """Authenticated encryption: ``cryptography``'s ``Fernet`` and ``MultiFernet``, or an object
-    with these methods.
-    """
-
-    def encrypt(self, data: bytes, /) -> bytes:
-        """Return the encrypted data, as ASCII bytes."""
-        ...
-
-    def decrypt(self, token: bytes, /) -> bytes:
-        """Return the data. Raises an exception if it was not encrypted with this key, or was
-        altered.
-        """
-        ...
-
-
-Encryption = Cipher | str | bytes | Sequence[str | bytes] | None
-"""A key of ``Fernet.generate_key()``; several, of which the first encrypts and all decrypt; or a
-cipher."""
+Encryption: TypeAlias = "Fernet | MultiFernet | str | bytes | Sequence[str | bytes] | None"
+"""A key of ``Fernet.generate_key()``; several, of which the first encrypts and all decrypt; or an
+object with the methods ``encrypt`` and ``decrypt`` of ``Fernet``."""
 
 
 def without_quotes(record: Record) -> Record | None:
@@ -74,8 +60,8 @@ def _without_quotes(value: Json) -> Json:
     return summary_message.compose(replace(summary, quoted=""))
 
 
-def _cipher(given: Cipher | str | bytes | Sequence[str | bytes]) -> Cipher:
-    if isinstance(given, Cipher):
+def _cipher(given: Any) -> Any:  # noqa: ANN401 - as ``Encryption`` says
+    if hasattr(given, "encrypt") and hasattr(given, "decrypt"):
         return given
     try:
         from cryptography.fernet import Fernet, MultiFernet
@@ -118,15 +104,15 @@ class StoringMemory(BaseMemory):
         self._cipher = None if encryption is None else _cipher(encryption)
         self._place = place
         self._is_unreadable_reported = False
-        # The records of this process with the lines that are not stored.
-        self._own = None if quotes else InProcessMemory()
+        # Without ``quotes``: the records of this process with the lines that are not stored.
+        self._own = InProcessMemory()
 
     def _encode(self, record: Record) -> str | None:
         """Return the text to store for a record; ``None`` if it is not stored. Raises
         ``Unencodable``.
         """
         stored: Record | None = record
-        if self._own is not None:
+        if not self._options["quotes"]:
             self._own.save(record)
             stored = without_quotes(record)
         if stored is None:
@@ -138,7 +124,7 @@ class StoringMemory(BaseMemory):
         """Return the records under these ``keys``: those of this process, and the stored ones of
         these ``texts``, without what is no record or, with a cipher, is not encrypted.
         """
-        own = {record.id: record for record in (self._own.find(keys) if self._own else ())}
+        own = {record.id: record for record in self._own.find(keys)}
         stored = (self._read(text) for text in texts)
         return [*own.values(), *(record for record in stored if record and record.id not in own)]
 
