@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from tenacity import stop_never
+from tests.call.conftest import Call, Remember, Remembered
 
 from compacter.call.recover import Policy
 from compacter.call.request import Request
 from compacter.compaction.plan import Calibration
 from compacter.compaction.strategies import Truncate
-from compacter.effects import AskSummarizer, Call, Remember, Remembered
+from compacter.effects import AskSummarizer
 from compacter.events import CompactionEvent, MaxTokensAdjusted, RetriesExhausted
 from compacter.messages.format import get_format
 from compacter.messages.replies import Reply

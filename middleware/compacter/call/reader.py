@@ -138,7 +138,7 @@ class Reader:
         elif options.recall is not None:
             known = state.conversation(f"{facts.endpoint}\0{request.digest}")
         scope = (called, form.name, facts.endpoint, state.scope, *([repr(rules)] if rules else []))
-        return WrappedCall(
+        call = WrappedCall(
             state=state,
             io=io,
             model=called,
@@ -162,6 +162,8 @@ class Reader:
             version=getattr(history, "version", 0),
             seen=seen,
         )
+        call.policy.world = call.world
+        return call
 
     def _recognise(
         self, binding: Binding, messages: list[Message]

@@ -7,15 +7,16 @@ from one attempt to the next.
 
 from __future__ import annotations
 
+from collections.abc import Coroutine
 from typing import Any
 
+from compacter.call.apart import APART, Step, drive
 from compacter.call.arguments import Binding
 from compacter.call.state import State
 from compacter.call.wrap import WrappedFunction
 from compacter.call.wrapped_call import WrappedCall
 from compacter.compaction.plan import plan
 from compacter.compaction.task import CompactionPlan
-from compacter.effects import Call, Flow
 from compacter.errors import CompactionError, add_note
 from compacter.io import ASYNC, weight
 from compacter.messages.replies import Reply
@@ -44,9 +45,9 @@ class SteppedCall(WrappedFunction):
         self.sent_size = 0
         """Characters of the messages that were sent last."""
         self._given_up: Exception | None = None
-        self._flow: Flow[object] | None = None
+        self._flow: Coroutine[Any, Any, object] | None = None
         self._call: WrappedCall | None = None
-        self._effect: Call | None = None
+        self._effect: Step | None = None
 
     @property
     def changed(self) -> bool:
@@ -180,6 +181,7 @@ class SteppedCall(WrappedFunction):
         if isinstance(call, str):
             return None
         self.close()
+        call.policy.world = APART  # Its calls are made by the router.
         self._call = call
         return call
 
@@ -193,16 +195,17 @@ class SteppedCall(WrappedFunction):
         if effect is None or self._call is None:
             return kwargs
         request = self._call.policy.request
-        if effect.messages is not request.original:
+        messages = effect.given[0]
+        if messages is not request.original:
             size = request.format.size
             self.original_size = self.original_size or sum(map(size, request.original))
-            self.sent_size = sum(map(size, effect.messages))
+            self.sent_size = sum(map(size, messages))
         return self._replace_call(kwargs, effect)
 
     async def _advance(
         self, outcome: Reply | None, refused: Exception | None = None
-    ) -> Call | None:
-        """Carry out the flow's effects, and return its next call; ``None`` if the flow has ended.
+    ) -> Step | None:
+        """Go on to the next call and return it; ``None`` if the flow has ended.
 
         ``refused`` is the provider's last exception; a flow that ends with it has not failed.
         """
@@ -210,7 +213,7 @@ class SteppedCall(WrappedFunction):
         call = self._call
         assert flow is not None and call is not None  # noqa: S101, PT018 - made together
         try:
-            found = await call.run(flow, outcome, until=Call)
+            found = await drive(call, ASYNC, flow, outcome, large=call.large, until="send")
         except Exception as error:  # noqa: BLE001 - what compacter does for itself must not raise into a call
             self._flow = None
             if error is not refused:
@@ -225,10 +228,11 @@ class SteppedCall(WrappedFunction):
             # The lease is released as soon as the record is saved, as the attempt itself may take
             # long.
             call.close(for_good=False)
-        return found if isinstance(found, Call) else None
+        return found if isinstance(found, Step) else None
 
-    def _replace_call(self, kwargs: dict[str, Any], effect: Call) -> dict[str, Any]:
-        return self.binding.replace((), kwargs, list(effect.messages), effect.options)[1]
+    def _replace_call(self, kwargs: dict[str, Any], effect: Step) -> dict[str, Any]:
+        messages, options = effect.given
+        return self.binding.replace((), kwargs, list(messages), options)[1]
 
 
 async def _not_called(**_: Any) -> None:
