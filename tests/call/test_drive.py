@@ -20,8 +20,12 @@ if TYPE_CHECKING:
 class World:
     """Carries steps out by a function."""
 
-    def __init__(self, perform: Callable[[float], Any]) -> None:
+    def __init__(
+        self, perform: Callable[[float], Any], *, io: Any = SYNC, large: bool = False
+    ) -> None:
         self._perform = perform
+        self.io = io
+        self.large = large
 
     async def sleep(self, seconds: float) -> Any:
         outcome = self._perform(seconds)
@@ -30,7 +34,7 @@ class World:
 
 def driven(coroutine: Coroutine[Any, Any, Any], perform: Callable[[float], Any]) -> Any:
     """Run a coroutine in a sync program."""
-    return run(drive(World(perform), SYNC, coroutine, large=False))
+    return run(drive(World(perform, io=SYNC, large=False), coroutine))
 
 
 async def sum_of_two(closed: list[str]) -> float:
@@ -65,21 +69,22 @@ def test_outcomes_are_sent_and_errors_thrown() -> None:
 
 async def test_an_async_program_gets_the_same() -> None:
     closed: list[str] = []
-    assert await drive(World(later), ASYNC, sum_of_two(closed), large=False) == 24.0
+    assert await drive(World(later, io=ASYNC, large=False), sum_of_two(closed)) == 24.0
     assert closed == ["MainThread"]
 
 
 async def test_with_a_large_history_the_coroutine_computes_in_a_thread() -> None:
     closed: list[str] = []
-    assert await drive(World(later), ASYNC, sum_of_two(closed), large=True) == 24.0
+    assert await drive(World(later, io=ASYNC, large=True), sum_of_two(closed)) == 24.0
     assert closed == ["compacter"]
 
 
 def test_a_step_may_be_returned_in_place_of_being_carried_out() -> None:
     work = sum_of_two([])
-    step = run(drive(None, SYNC, work, large=False, until="sleep"))
+    world = World(ten_or_error)
+    step = run(drive(world, work, until="sleep"))
     assert (step.name, step.given) == ("sleep", (0,))
-    step = run(drive(None, SYNC, work, 3.0, large=False, until="sleep"))
+    step = run(drive(world, work, 3.0, "sleep"))
     assert step.given == (1,)
     work.close()
 
@@ -126,7 +131,7 @@ async def test_a_cancelled_driver_closes_its_coroutine() -> None:
         await asyncio.Event().wait()
         return 0.0
 
-    task = asyncio.create_task(drive(World(stuck), ASYNC, sum_of_two(closed), large=False))
+    task = asyncio.create_task(drive(World(stuck, io=ASYNC, large=False), sum_of_two(closed)))
     await waiting.wait()
     task.cancel()
 
@@ -150,7 +155,7 @@ async def test_a_driver_cancelled_while_the_work_is_in_a_thread_ends_now_and_clo
         finally:
             closed.set()
 
-    task = asyncio.create_task(drive(World(later), ASYNC, busy(), large=True))
+    task = asyncio.create_task(drive(World(later, io=ASYNC, large=True), busy()))
     await asyncio.to_thread(entered.wait, 300)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from compacter.io import IO
-
 
 @dataclass(frozen=True, slots=True)
 class Step:
@@ -36,22 +34,15 @@ APART: Any = _Apart()
 
 
 async def drive(
-    world: Any,
-    io: IO,
-    coroutine: Coroutine[Any, Any, Any],
-    outcome: Any = None,
-    *,
-    large: bool,
-    until: str = "",
+    world: Any, coroutine: Coroutine[Any, Any, Any], outcome: Any = None, until: str = ""
 ) -> Any:
     """Run a coroutine whose world is `APART`, and return its result.
 
     Args:
-        world: Carries out the steps. An ``Exception`` of one is thrown into the coroutine.
-        io: Sync or async.
+        world: Carries out the steps. An ``Exception`` of one is thrown into the coroutine. With its
+            attribute ``large``, the coroutine computes in threads of its ``io``.
         coroutine: What to run.
         outcome: Outcome of the step that was returned last.
-        large: Whether what it computes must not block an event loop, and runs in threads.
         until: Name of steps that are returned instead of carried out. Call again with the outcome
             to continue.
     """
@@ -59,7 +50,7 @@ async def drive(
     try:
         while True:
             go_on = partial(_advance, advance, outcome)
-            ended, step = await io.thread(go_on) if large else go_on()
+            ended, step = await world.io.thread(go_on) if world.large else go_on()
             if ended or step.name == until:
                 return step
             try:

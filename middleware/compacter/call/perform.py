@@ -54,7 +54,7 @@ class Performer:
         """
         if not self.large:
             return await work
-        result: T = await drive(self, self.io, work, large=True)
+        result: T = await drive(self, work)
         return result
 
     @property

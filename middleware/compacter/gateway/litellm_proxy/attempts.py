@@ -7,7 +7,6 @@ from one attempt to the next.
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
 from typing import Any
 
 from compacter.call.apart import APART, Step, drive
@@ -45,9 +44,10 @@ class SteppedCall(WrappedFunction):
         self.sent_size = 0
         """Characters of the messages that were sent last."""
         self._given_up: Exception | None = None
-        self._flow: Coroutine[Any, Any, object] | None = None
+        self._flow: Any = None
         self._call: WrappedCall | None = None
-        self._effect: Step | None = None
+        # Messages of the last attempt, and options in place of the caller's.
+        self._effect: Any = None
 
     @property
     def changed(self) -> bool:
@@ -195,25 +195,22 @@ class SteppedCall(WrappedFunction):
         if effect is None or self._call is None:
             return kwargs
         request = self._call.policy.request
-        messages = effect.given[0]
-        if messages is not request.original:
+        if effect[0] is not request.original:
             size = request.format.size
             self.original_size = self.original_size or sum(map(size, request.original))
-            self.sent_size = sum(map(size, messages))
+            self.sent_size = sum(map(size, effect[0]))
         return self._replace_call(kwargs, effect)
 
-    async def _advance(
-        self, outcome: Reply | None, refused: Exception | None = None
-    ) -> Step | None:
+    async def _advance(self, outcome: Reply | None, refused: Exception | None = None) -> Any:
         """Go on to the next call and return it; ``None`` if the flow has ended.
 
         ``refused`` is the provider's last exception; a flow that ends with it has not failed.
         """
         flow = self._flow
         call = self._call
-        assert flow is not None and call is not None  # noqa: S101, PT018 - made together
+        assert call is not None  # noqa: S101 - made with the flow
         try:
-            found = await drive(call, ASYNC, flow, outcome, large=call.large, until="send")
+            found = await drive(call, flow, outcome, "send")
         except Exception as error:  # noqa: BLE001 - what compacter does for itself must not raise into a call
             self._flow = None
             if error is not refused:
@@ -228,11 +225,10 @@ class SteppedCall(WrappedFunction):
             # The lease is released as soon as the record is saved, as the attempt itself may take
             # long.
             call.close(for_good=False)
-        return found if isinstance(found, Step) else None
+        return found.given if isinstance(found, Step) else None
 
-    def _replace_call(self, kwargs: dict[str, Any], effect: Step) -> dict[str, Any]:
-        messages, options = effect.given
-        return self.binding.replace((), kwargs, list(messages), options)[1]
+    def _replace_call(self, kwargs: dict[str, Any], effect: Any) -> dict[str, Any]:
+        return self.binding.replace((), kwargs, list(effect[0]), effect[1])[1]
 
 
 async def _not_called(**_: Any) -> None:
