@@ -73,18 +73,6 @@ class World(Protocol):
         veto.
         """
 
-    async def remember(
-        self,
-        before: Sequence[Message],
-        after: Sequence[Message],
-        origins: Sequence[int | None] | None = None,
-    ) -> None:
-        """Store ``after`` in memory as the view of ``before``, the caller's own messages.
-
-        ``origins`` is for each message of ``after`` its index in ``before``, if that is known
-        already.
-        """
-
 
 @dataclass(frozen=True, slots=True)
 class Quote:

@@ -42,7 +42,6 @@ class Emit:
 class Remembered:
     """A view is read from the memory."""
 
-    messages: Sequence[Chat]
     head: Sequence[Chat] = ()
 
 
@@ -50,16 +49,13 @@ class Remembered:
 class Remember:
     """A view is stored."""
 
-    before: Sequence[Chat]
     after: Sequence[Chat]
-    origins: Sequence[int | None] | None = None
+    change: Any = None
 
 
 @dataclass
 class Prepared:
     """The view that was made ahead is read."""
-
-    messages: Sequence[Chat]
 
 
 STEPS: dict[str, Any] = {

@@ -5,6 +5,7 @@ by step.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -75,7 +76,12 @@ def carried_out(
     put into ``told``.
     """
     world = World(answers, told if told is not None else [])
-    return world.asked, run(compact(options, work, world))
+    made = run(compact(options, work, world))
+    if made is None:
+        return world.asked, None
+    world.told.append(made.event)
+    messages = list(made.conversation.messages)
+    return world.asked, SimpleNamespace(messages=messages, event=made.event, fits=made.fits)
 
 
 class World:
@@ -100,6 +106,3 @@ class World:
     async def approve(self, plan: CompactionPlan) -> CompactionPlan | None:
         self.told.append(plan)
         return plan
-
-    async def remember(self, *_: object) -> None:
-        """Nothing is remembered."""

@@ -16,9 +16,9 @@ from compacter.compaction.plan import MARGIN, Calibration, Job
 from compacter.compaction.room import is_agents
 from compacter.compaction.run import compact
 from compacter.compaction.trigger import threshold as limit_of
-from compacter.effects import World
 
 if TYPE_CHECKING:
+    from compacter.call.wrapped_call import WrappedCall
     from compacter.options import Options
 
 SCOPE = "\0prepared"
@@ -115,7 +115,7 @@ def ahead(
     return Prepare(request, calibration, ratio, max(1, target))
 
 
-async def make_ahead(options: Options, what: Prepare, world: World) -> None:
+async def make_ahead(options: Options, what: Prepare, world: WrappedCall) -> None:
     """Make a compaction and remember it.
 
     There is no fallback: a failing summarizer is asked again when the compaction is due. Raises
@@ -132,4 +132,7 @@ async def make_ahead(options: Options, what: Prepare, world: World) -> None:
         target=what.target,
     )
     changed = options.model_copy(update={"compact_ratio": what.ratio, "fallback": ()})
-    await compact(changed, job, world, original=request.original)
+    made = await compact(changed, job, world)
+    if made is not None:
+        await world.remember(made.conversation.messages, made.change)
+        await world.emit(made.event)

@@ -57,10 +57,9 @@ class Policy(QuotedRequest):
         ``recover``.
         """
         state = self.state
-        original = self.request.original
         state.calls += 1
         if self.options.memory is not None:
-            view = await self.world.look_up(original)
+            view = await self.world.look_up()
             if view is not None and self.keeps_pins(view):
                 self.request = replace(self.request, messages=tuple(view), read=None)
         if self.options.trigger_tokens is not None:

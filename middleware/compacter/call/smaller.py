@@ -137,7 +137,7 @@ class SmallerRequest:
         if self.options.memory is not None and folded:
             messages = job.conversation.messages
             head = tuple(messages[index] for index in folded)
-            view = await self.world.look_up(request.original, head)
+            view = await self.world.look_up(head)
             if view is not None and self.keeps_pins(view):
                 smaller = replace(request, messages=tuple(view), read=None)
                 if smaller.size < request.size:
@@ -148,15 +148,16 @@ class SmallerRequest:
                         CompactionReused(messages_before=before, messages_after=after, **job.named)
                     )
                     return "a compaction that another call had just made"
-        made = await compact(
-            self.options, job, self.world, original=request.original, planned=planned
-        )
+        made = await compact(self.options, job, self.world, planned)
         if made is None:
             return ""
-        self.request = replace(request, messages=made.messages, read=made.conversation)
-        before = made.event.original_data_size
-        after = made.event.compacted_data_size
-        return f"{before:,} to {after:,} characters ({made.event.strategy})"
+        after = made.conversation
+        await self.world.remember(after.messages, made.change)
+        await self.world.emit(made.event)
+        self.request = replace(request, messages=after.messages, read=after)
+        event = made.event
+        sizes = f"{event.original_data_size:,} to {event.compacted_data_size:,} characters"
+        return f"{sizes} ({event.strategy})"
 
     async def compact_to(self, target: int, quotes: int = 0) -> bool:
         """Compact the messages to this size, in characters, before any refusal, and return whether
@@ -254,7 +255,7 @@ class SmallerRequest:
         one.
         """
         request = self.request
-        view = await self.world.find_prepared(request.original)
+        view = await self.world.find_prepared()
         if view is None or not self.keeps_pins(view):
             return False
         smaller = replace(request, messages=tuple(view), read=None, quotes="")
@@ -263,7 +264,8 @@ class SmallerRequest:
         self.request = smaller
         self.state.tokens = self.state.stuck = 0
         # First, as with a new one: a hook that repeats the call finds it.
-        await self._remember_view(view)
+        if self.options.memory is not None:
+            await self.world.remember(view)
         await self.world.emit(
             CompactionReused(
                 messages_before=len(request.messages),
@@ -273,10 +275,6 @@ class SmallerRequest:
             )
         )
         return True
-
-    async def _remember_view(self, view: Sequence[Message]) -> None:
-        if self.options.memory is not None:
-            await self.world.remember(self.request.original, view)
 
     def target(self, found: TokenLimit) -> int | None:
         """Return the largest size of the messages, in characters; ``None`` if no limit is known."""

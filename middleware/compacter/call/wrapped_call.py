@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from operator import is_
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -20,6 +21,7 @@ from compacter.call.preparations import Preparation
 from compacter.call.prepare import SCOPE, WORTH, Prepare, make_ahead
 from compacter.call.recover import Policy
 from compacter.call.request import Request
+from compacter.compaction.change import Change
 from compacter.compaction.conversation import Conversation
 from compacter.effects import AskSummarizer, Quote
 from compacter.errors import CompactionError, FunctionError
@@ -145,10 +147,8 @@ class WrappedCall(Performer):
 
     # -- memory and quotes -------------------------------------------------------------------------
 
-    async def look_up(
-        self, messages: Sequence[Message], head: Sequence[Message] = ()
-    ) -> View | None:
-        """Return the compacted view of these messages from memory, or ``None``.
+    async def look_up(self, head: Sequence[Message] = ()) -> View | None:
+        """Return the compacted view of the caller's messages from memory, or ``None``.
 
         With a ``head`` that this call is about to compact, first wait for another call that is
         compacting the same head. If there is no such call, later ones wait for this one.
@@ -156,7 +156,7 @@ class WrappedCall(Performer):
         if head:
             await self._lead(head)
         # The wrapped function may have changed the messages since they were seen.
-        view = await self.view(messages, None if head else self.seen)
+        view = await self.view(None if head else self.seen)
         if view is not None:
             self._views.append((view, view.record))
             is_first = self.state.note_record(view.record)
@@ -179,68 +179,57 @@ class WrappedCall(Performer):
         state = self.state
         return state.memory_of_prepared() if self.ahead else (state.memory, state.matcher)
 
-    async def view(
-        self, messages: Sequence[Message], seen: Recognised | None = None
-    ) -> View | None:
-        """Return the view of these messages from the memory."""
+    async def view(self, seen: Recognised | None = None) -> View | None:
+        """As ``look_up``, of what is in force or made ahead."""
         memory, matcher = self.store
         if memory is None or matcher is None:
             return None
-        policy = self.policy
-        form = policy.request.format
-        view = await self._use(memory, matcher.view, self.scope, form, messages, seen)
+        request = self.policy.request
+        look = partial(matcher.view, self.scope, request.format, request.original, seen)
+        view = await self._use(memory, look)
         if view is not None:
-            policy.calibration.window = policy.calibration.window or view.window
+            calibration = self.policy.calibration
+            calibration.window = calibration.window or view.window
         return view
 
-    async def remember(
-        self,
-        before: Sequence[Message],
-        after: Sequence[Message],
-        origins: Sequence[int | None] | None = None,
-    ) -> None:
-        """See `World`."""
-        record = await self._save(before, after, origins)
-        if record and not self.ahead:
-            self._views.append((after, record))
-            self.state.note_record(record)
-            recall = self.state.options.recall
-            if recall is not None and recall.embed is not None:
-                await self.io.thread(partial(self._embed_compacted, before, after))
+    async def remember(self, after: Sequence[Message], change: Change | None = None) -> None:
+        """Store ``after`` in memory as the view of the caller's messages.
 
-    def _embed_compacted(self, before: Sequence[Message], after: Sequence[Message]) -> None:
-        request = self.policy.request
-        view = Conversation.of(after, request.format)
-        asked = Quote(before, view, 0, request.archive, request.digest, sent=False)
-        self.state.embed_compacted(asked, tuple(self._views))
-
-    async def _save(
-        self,
-        before: Sequence[Message],
-        after: Sequence[Message],
-        origins: Sequence[int | None] | None,
-    ) -> str | None:
-        """Store a compaction, and return the record's id."""
+        ``change`` is what made it of the messages that were sent.
+        """
         memory, matcher = self.store
+        request = self.policy.request
+        before = request.original
+        form = request.format
         redact = self.state.options.redact
-        form = self.policy.request.format
-        window = self.policy.calibration.window
         if (
             memory is None
             or matcher is None
             or (redact and holds_secrets(redact, form, before, after))
         ):
-            return None
-        return await self._use(
-            memory,
-            matcher.remember,
-            self.scope,
-            form,
-            before,
-            after,
-            window,
-            origins,
+            return
+        # The messages that were sent are the caller's own until something is remembered.
+        own = (
+            change is not None
+            and len(before) == len(change.before)
+            and all(map(is_, before, change.before))
         )
+        window = self.policy.calibration.window
+        origins = change.origins if change is not None and own else None
+        store = partial(matcher.remember, self.scope, form, before, after, window, origins)
+        record = await self._use(memory, store)
+        if record and not self.ahead:
+            self._views.append((after, record))
+            self.state.note_record(record)
+            recall = self.state.options.recall
+            if recall is not None and recall.embed is not None:
+                await self.io.thread(partial(self._embed_compacted, after))
+
+    def _embed_compacted(self, after: Sequence[Message]) -> None:
+        request = self.policy.request
+        view = Conversation.of(after, request.format)
+        asked = Quote(request.original, view, 0, request.archive, request.digest, sent=False)
+        self.state.embed_compacted(asked, tuple(self._views))
 
     async def _lead(self, head: Sequence[Message]) -> None:
         """Become the call that compacts this head, or wait for the call that already does."""
@@ -297,7 +286,7 @@ class WrappedCall(Performer):
         """
         request = what.request
         try:
-            view = await self.view(request.original)
+            view = await self.view()
             size = request.conversation.size
             if view is None or sum(map(request.format.size, view)) >= size * WORTH:
                 await self.conduct(make_ahead(self.policy.options, what, self.world))
@@ -312,9 +301,10 @@ class WrappedCall(Performer):
             )
             await self.emit(failed)
 
-    async def find_prepared(self, messages: Sequence[Message]) -> Sequence[Message] | None:
-        """Return the view of these messages that was made ahead, or ``None``. If it is being made,
-        wait for it.
+    async def find_prepared(self) -> View | None:
+        """Return the view of the caller's messages that was made ahead, or ``None``.
+
+        If it is being made, wait for it.
         """
         if self.state.preparations:
             began = time.monotonic()
@@ -322,7 +312,7 @@ class WrappedCall(Performer):
             if continues:
                 await preparation.wait(self.io, min(LONGEST_WAIT, self.time_left()))
             self._spent += time.monotonic() - began
-        return await replace(self, scope=self.scope + SCOPE, ahead=True).view(messages)
+        return await replace(self, scope=self.scope + SCOPE, ahead=True).view()
 
     async def quote(self, question: Quote) -> str:
         """Return quotes of compacted messages for the newest user message, or an empty string."""
@@ -350,19 +340,19 @@ class WrappedCall(Performer):
         return found.text
 
     async def _use(
-        self, memory: BaseMemory, work: Callable[..., Coroutine[Any, Any, T]], *given: object
+        self, memory: BaseMemory, work: Callable[..., Coroutine[Any, Any, T]]
     ) -> T | None:
         """Return the result of using the memory: awaited if it is async, in a thread if it
         blocks.
         """
         if self.io.awaits and memory.asynchronous:
-            action = partial(work, *given, io=self.io, large=self.large)
-            used: T | None = await self.safely("memory", action)
+            used = await self.safely("memory", partial(work, io=self.io, large=self.large))
         else:
-            use = partial(self.state.safely, "memory", lambda: run(work(*given)))
+            use = partial(self.state.safely, "memory", lambda: run(work()))
             used = await self.io.thread(use) if memory.blocking or self.large else use()
         self.state.log_reports(memory)
-        return used
+        result: T | None = used
+        return result
 
 
 def holds_secrets(

@@ -41,28 +41,22 @@ class Compaction:
     """A finished compaction."""
 
     conversation: Conversation
+    change: Change
     event: CompactionEvent
+    """Not sent yet: a hook that repeats the call is to find the compaction in the memory."""
     fits: bool
-
-    @property
-    def messages(self) -> list[Message]:
-        """The new list."""
-        return list(self.conversation.messages)
 
 
 async def compact(
     options: Options,
     job: Job,
     world: World,
-    *,
-    original: Sequence[Message] | None = None,
     planned: CompactionPlan | None = None,
 ) -> Compaction | None:
     """Make one compaction, and return ``None`` if nothing could be reduced or a hook prevented it.
 
-    ``planned`` is the job's plan, if it was made before. The compaction is remembered as the view
-    of ``original`` before hooks are called, so that a hook that repeats the call finds it. Raises
-    ``CompactionError`` if no summary can be made and there is no fallback.
+    ``planned`` is the job's plan, if it was made before. Raises ``CompactionError`` if no summary
+    can be made and there is no fallback.
     """
     if job.is_satisfied(job.conversation.size):
         return None
@@ -92,12 +86,7 @@ async def compact(
         await _skip(job, world, "no_progress")
         return None
     event = _describe(task, after, change)
-    if original is not None:
-        # The caller's own messages are those of the conversation until something is remembered.
-        own = len(original) == len(change.before) and all(map(is_, original, change.before))
-        await world.remember(original, list(after.messages), change.origins if own else None)
-    event = await world.emit(event)
-    return Compaction(after, event, job.is_met_by(after.size))
+    return Compaction(after, change, event, job.is_met_by(after.size))
 
 
 async def _approve(
