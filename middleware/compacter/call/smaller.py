@@ -142,11 +142,12 @@ class SmallerRequest:
                 smaller = replace(request, messages=tuple(view), read=None)
                 if smaller.size < request.size:
                     self.request = smaller
-                    before = len(request.messages)
-                    after = len(smaller.messages)
-                    await self.world.emit(
-                        CompactionReused(messages_before=before, messages_after=after, **job.named)
+                    reused = CompactionReused(
+                        messages_before=len(request.messages),
+                        messages_after=len(smaller.messages),
+                        **job.named,
                     )
+                    await self.world.emit(reused)
                     return "a compaction that another call had just made"
         made = await compact(self.options, job, self.world, planned)
         if made is None:

@@ -26,8 +26,8 @@ from compacter.compaction.conversation import Conversation
 from compacter.effects import AskSummarizer, Quote
 from compacter.errors import CompactionError, FunctionError
 from compacter.events import PassagesRecalled, PreparationFailed
-from compacter.io import Stopped, run
-from compacter.memory.match import Matcher, Recognised, View
+from compacter.io import Stopped
+from compacter.memory.match import Matcher, View
 from compacter.memory.protocol import BaseMemory
 from compacter.memory.record import prefix_digest
 from compacter.messages.fields import Unencodable, json_text
@@ -65,8 +65,6 @@ class WrappedCall(Performer):
     """Its version at the time of the call."""
     ahead: bool = False
     """Whether it makes or reads a compaction that is not in force yet."""
-    seen: Recognised | None = None
-    """Result of the matcher's last look at these messages, if they have not changed since."""
     last: Reply | None = field(default=None, init=False)
     """Last reply of the wrapped function."""
     trace: TracebackType | None = field(default=None, init=False)
@@ -155,8 +153,7 @@ class WrappedCall(Performer):
         """
         if head:
             await self._lead(head)
-        # The wrapped function may have changed the messages since they were seen.
-        view = await self.view(None if head else self.seen)
+        view = await self.view()
         if view is not None:
             self._views.append((view, view.record))
             is_first = self.state.note_record(view.record)
@@ -179,13 +176,13 @@ class WrappedCall(Performer):
         state = self.state
         return state.memory_of_prepared() if self.ahead else (state.memory, state.matcher)
 
-    async def view(self, seen: Recognised | None = None) -> View | None:
+    async def view(self) -> View | None:
         """As ``look_up``, of what is in force or made ahead."""
         memory, matcher = self.store
         if memory is None or matcher is None:
             return None
         request = self.policy.request
-        look = partial(matcher.view, self.scope, request.format, request.original, seen)
+        look = partial(matcher.view, self.scope, request.format, request.original)
         view = await self._use(memory, look)
         if view is not None:
             calibration = self.policy.calibration
@@ -342,17 +339,11 @@ class WrappedCall(Performer):
     async def _use(
         self, memory: BaseMemory, work: Callable[..., Coroutine[Any, Any, T]]
     ) -> T | None:
-        """Return the result of using the memory: awaited if it is async, in a thread if it
-        blocks.
-        """
-        if self.io.awaits and memory.asynchronous:
-            used = await self.safely("memory", partial(work, io=self.io, large=self.large))
-        else:
-            use = partial(self.state.safely, "memory", lambda: run(work()))
-            used = await self.io.thread(use) if memory.blocking or self.large else use()
+        """Return the result of using the memory; ``None`` if it fails."""
+        action = partial(work, io=self.io, large=self.large)
+        used: T | None = await self.safely("memory", action)
         self.state.log_reports(memory)
-        result: T | None = used
-        return result
+        return used
 
 
 def holds_secrets(
