@@ -163,8 +163,8 @@ DENSITY = {
 }
 """Limits for how the package is written."""
 CEILINGS = {
-    "call/": 27_992,
-    "clients/": 10_378,
+    "call/": 28_030,
+    "clients/": 10_370,
     "compaction/": 14_493,
     "frameworks/": 8_633,
     "gateway/": 28_594,
@@ -175,7 +175,7 @@ CEILINGS = {
     "summary/": 23_167,
     "testing/": 10_985,
     "text/": 7_839,
-    "tools/": 20_685,
+    "tools/": 20_607,
     "top": 23_390,
     "core": 156_324,
     "whole": 250_518,
