@@ -85,7 +85,7 @@ def compact(
             after = last[0]
             change = last[1] if change is None else change.then(last[1])
     if change is None:
-        yield from _skip(job, "nothing_to_fold")
+        yield from _skip(job, "nothing_to_compact")
         return None
     discarded = change.discarded
     if not discarded:
@@ -151,7 +151,7 @@ def _describe(
     )
 
 
-def _skip(job: Job, reason: Literal["nothing_to_fold", "vetoed", "no_progress"]) -> Flow[None]:
+def _skip(job: Job, reason: Literal["nothing_to_compact", "vetoed", "no_progress"]) -> Flow[None]:
     yield from Emit(CompactionSkipped(trigger=job.trigger, reason=reason, **job.named))
 
 
