@@ -76,7 +76,7 @@ class WrappedFunction:
 
         def call(*args: Any, **kwargs: Any) -> Any:  # noqa: C901 - as above
             if OWN_OPTIONS in kwargs:
-                return self._with(kwargs.pop(OWN_OPTIONS)).synchronous()(*args, **kwargs)
+                return self._with(kwargs.pop(OWN_OPTIONS), "synchronous")(*args, **kwargs)
             count_call()
             given = kwargs[param] if param in kwargs else messages(args, kwargs)
             if given is None and not self.is_checked:
@@ -121,7 +121,7 @@ class WrappedFunction:
 
         async def call(*args: Any, **kwargs: Any) -> Any:
             if OWN_OPTIONS in kwargs:
-                return await self._with(kwargs.pop(OWN_OPTIONS)).asynchronous()(*args, **kwargs)
+                return await self._with(kwargs.pop(OWN_OPTIONS), "asynchronous")(*args, **kwargs)
             count_call()
             given = kwargs[param] if param in kwargs else messages(args, kwargs)
             if given is None and not self.is_checked:
@@ -137,13 +137,16 @@ class WrappedFunction:
         self.is_checked = True
         self.reader.tell_unfound_messages(args, kwargs)
 
-    def _with(self, options: object) -> WrappedFunction:
-        """Return the same with other options. Raises ``ConfigurationError`` for invalid ones."""
+    def _with(self, options: object, shape: str) -> Any:
+        """Return the wrapper of this shape with other options; for ``False`` the bare function."""
+        if options is False:
+            return self.binding.bare or self.function
         if not isinstance(options, Mapping):
             raise ConfigurationError(
-                f'{OWN_OPTIONS} takes a dict such as {{"compact_ratio": 0.5}}, not {options!r}'
+                f"{OWN_OPTIONS} takes a dict of options, or False, not {options!r}"
             )
-        return WrappedFunction(self.state.replaced(options), self.function, self.binding)
+        other = WrappedFunction(self.state.replaced(options), self.function, self.binding)
+        return getattr(other, shape)()
 
     def idle(self) -> Callable[[], bool]:
         """Return a function that is true if no work is needed before the call."""
@@ -409,9 +412,7 @@ class WrappedFunction:
 
 
 def _iterate_later(opened: Callable[..., Awaitable[Any]]) -> Callable[..., AsyncIterator[Any]]:
-    """Return an async generator function that opens the stream when its first chunk is
-    requested.
-    """
+    """Return an async generator function that opens the stream at its first chunk."""
 
     async def call(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
         chunks = await opened(*args, **kwargs)
