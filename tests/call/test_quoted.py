@@ -149,7 +149,7 @@ def test_where_nothing_can_be_compacted_an_event_says_so(policy: Any, begin: Any
     dialogue = begin(policy(messages=messages_of(3_900, 1)).complete())
     look(dialogue)
     assert not sends_quotes(dialogue)
-    assert reasons(dialogue) == [("quotes", "nothing_to_fold")]
+    assert reasons(dialogue) == [("quotes", "nothing_to_compact")]
 
 
 def test_soon_after_another_compaction_an_event_says_so(policy: Any, begin: Any) -> None:

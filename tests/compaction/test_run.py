@@ -115,7 +115,7 @@ def test_that_nothing_can_be_folded_is_told() -> None:
 
     assert made is None
     assert [event.reason for event in events if isinstance(event, CompactionSkipped)] == [
-        "nothing_to_fold"
+        "nothing_to_compact"
     ]
 
 

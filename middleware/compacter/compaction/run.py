@@ -79,7 +79,7 @@ async def compact(
         rest = replace(task if after is before else _onward(task, after), last=False)
         after = await _attempt(Shorten(), rest, world) or after
     if after is before:
-        await _skip(job, world, "nothing_to_fold")
+        await _skip(job, world, "nothing_to_compact")
         return None
     change = Change.of(before.messages, after.messages)
     if not change.gone:
@@ -139,7 +139,7 @@ def _describe(task: CompactionTask, after: Conversation, change: Change) -> Comp
 
 
 async def _skip(
-    job: Job, world: World, reason: Literal["nothing_to_fold", "vetoed", "no_progress"]
+    job: Job, world: World, reason: Literal["nothing_to_compact", "vetoed", "no_progress"]
 ) -> None:
     await world.emit(CompactionSkipped(trigger=job.trigger, reason=reason, **job.named))
 
