@@ -168,7 +168,7 @@ CEILINGS = {
     "compaction/": 14_493,
     "frameworks/": 8_633,
     "gateway/": 28_594,
-    "memory/": 9_697,
+    "memory/": 9_684,
     "messages/": 20_393,
     "overflow/": 8_400,
     "recall/": 10_839,

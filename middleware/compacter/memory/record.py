@@ -11,7 +11,7 @@ import base64
 import json
 import marshal
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b, sha256
@@ -202,8 +202,9 @@ def conversation_digest(form: MessageFormat, messages: Sequence[Message], count:
     be encoded.
     """
     digests: list[bytes] = []
+    said = (message for message in messages if form.speaker(message) != "system")
     with suppress(Unencodable):
-        digests.extend(message_digest(form, one) for one in islice(_said(form, messages), count))
+        digests.extend(message_digest(form, message) for message in islice(said, count))
     return chain(digests)[:16] if digests else ""
 
 
@@ -212,7 +213,8 @@ def lookup_keys(scope: str, form: MessageFormat, messages: Sequence[Message]) ->
     among them. Keys with a message that cannot be encoded are left out.
     """
     openings: list[bytes] = []
-    for message in islice(_said(form, messages), LONGEST_OPENING):
+    said = (message for message in messages if form.speaker(message) != "system")
+    for message in islice(said, LONGEST_OPENING):
         try:
             openings.append(message_digest(form, message))
         except Unencodable:
@@ -224,10 +226,6 @@ def lookup_keys(scope: str, form: MessageFormat, messages: Sequence[Message]) ->
         if start + run <= len(openings)
     ]
     return list(dict.fromkeys(chain(parts, scope) for parts in runs if all(parts)))
-
-
-def _said(form: MessageFormat, messages: Iterable[Message]) -> Iterator[Message]:
-    return (message for message in messages if form.speaker(message) != "system")
 
 
 def record_key(
