@@ -1,7 +1,4 @@
-"""OpenAI's responses for the scripted server, and a server that speaks them too.
-
-Only tests of this repository need them: users' are served by ``compacter.testing.ScriptedServer``.
-"""
+"""OpenAI's responses for the scripted server."""
 
 from __future__ import annotations
 
@@ -9,8 +6,9 @@ import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from compacter.testing import ScriptedServer
-from compacter.testing.protocols import Body, ChatCompletions, Event
+from tests.kit.messages import as_call
+
+from compacter.testing.server import Body, ChatCompletions, Event
 
 # Numbers for the ids of answers: programs treat two answers with the same id as one.
 _numbers = itertools.count(1)
@@ -27,7 +25,7 @@ class Responses(ChatCompletions):
             if kind == "message":
                 messages.append({"role": item["role"], "content": item["content"]})
             elif kind == "function_call":
-                call = _call(item["call_id"], item["name"], item["arguments"])
+                call = as_call(item["call_id"], item["name"], item["arguments"])
                 if messages and messages[-1].get("tool_calls"):
                     messages[-1]["tool_calls"].append(call)
                 else:
@@ -176,16 +174,3 @@ class Responses(ChatCompletions):
             )
         ):
             yield kind, {"type": kind, "response": response, "sequence_number": number}
-
-
-def _call(identity: str, name: str, arguments: str) -> Body:
-    return {"id": identity, "type": "function", "function": {"name": name, "arguments": arguments}}
-
-
-class Server(ScriptedServer):
-    """A scripted server with OpenAI's responses too: ``POST /v1/responses``."""
-
-    protocols: Mapping[str, ChatCompletions] = {
-        **ScriptedServer.protocols,
-        "/responses": Responses(),
-    }

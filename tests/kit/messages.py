@@ -1,50 +1,16 @@
-"""HTTP protocols for one scripted model: OpenAI's chat completions, and Anthropic's messages.
-
-A protocol converts a request to chat completions, whose messages the model checks and counts, and
-the model's answer, complete or in chunks, to its own JSON or server-sent events.
-"""
-
-# ruff: noqa: ARG002, D102 - the methods are documented in ChatCompletions
+"""Anthropic's messages for the scripted server."""
 
 from __future__ import annotations
 
 import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, TypeAlias
+from typing import Any
 
-Body: TypeAlias = dict[str, Any]
-Event: TypeAlias = tuple[str | None, Body]
-"""Name and data of a server-sent event."""
+from compacter.testing.server import Body, ChatCompletions, Event
 
 # Numbers for the ids of answers: programs treat two answers with the same id as one.
 _numbers = itertools.count(1)
-
-
-class ChatCompletions:
-    """OpenAI's chat completions: https://platform.openai.com/docs/api-reference/chat. Base class of
-    the others.
-    """
-
-    def read(self, body: Body) -> Body:
-        """Return the arguments of ``ScriptedModel.completion`` for a request."""
-        return body
-
-    def whole(self, body: Body, completion: Body) -> Body:
-        """Return the answer to a request without ``stream``."""
-        return completion
-
-    def events(self, body: Body, chunks: Iterable[Body]) -> Iterator[Event]:
-        """Return the answer as a stream of events."""
-        return ((None, chunk) for chunk in chunks)
-
-    def error(self, message: str, kind: str | None, code: object) -> Body:
-        """Return the body of an error with an HTTP status."""
-        return {"error": {"message": message, "type": kind, "param": None, "code": code}}
-
-    def failed(self, body: Body, error: Body) -> Iterator[Event]:
-        """Yield an error inside a stream that has begun with HTTP 200."""
-        yield None, error
 
 
 class Messages(ChatCompletions):
@@ -77,7 +43,7 @@ class Messages(ChatCompletions):
         calls: list[Body] = []
         for block in blocks:
             if block.get("type") == "tool_use":
-                calls.append(_call(block["id"], block["name"], json.dumps(block["input"])))
+                calls.append(as_call(block["id"], block["name"], json.dumps(block["input"])))
             elif block.get("type") != "tool_result":
                 rest.append(block)
             else:
@@ -184,5 +150,5 @@ class Messages(ChatCompletions):
         yield "error", error
 
 
-def _call(identity: str, name: str, arguments: str) -> Body:
+def as_call(identity: str, name: str, arguments: str) -> Body:
     return {"id": identity, "type": "function", "function": {"name": name, "arguments": arguments}}
