@@ -8,12 +8,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.call.conftest import Call, Prepared
 
-from compacter.call.prepare import Prepared
 from compacter.call.recover import Policy
 from compacter.call.request import ConversationState, Request
 from compacter.compaction.plan import Calibration
-from compacter.effects import AskSummarizer, Call, Quote
+from compacter.effects import AskSummarizer, Quote
 from compacter.events import CompactionEvent, CompactionFailed, CompactionSkipped
 from compacter.messages.format import get_format
 from compacter.messages.replies import Reply

@@ -128,7 +128,7 @@ def test_the_event_names_each_strategy_once_and_the_share_to_four_digits() -> No
     assert made.event.strategy == "drop+truncate"
     assert (
         made.event.ratio
-        == round(sum(map(OPENAI.size, made.discarded)) / 1_900, 4)
+        == round(sum(map(OPENAI.size, made.event.discarded)) / 1_900, 4)
         != round(made.event.ratio, 1)
     )
 
