@@ -33,7 +33,6 @@ from compacter.clients.copying import (
     unbound,
 )
 from compacter.clients.raw import looking_into_raw
-from compacter.effects import Emit
 from compacter.errors import add_note
 from compacter.events import CompactionEvent
 from compacter.io import IO
@@ -274,7 +273,7 @@ def compacting(state: State, function: Function) -> Function:
                     f"{type(error).__name__}"
                 ),
             )
-        await Performer(state=state, io=io).emit(Emit(_event(state, kwargs, compacted)))
+        await Performer(state=state, io=io).emit(_event(state, kwargs, compacted))
         had = f"had the server compact its history ({_NAME}), and the request"
         try:
             waiting = _waiting(kwargs, compacted)
