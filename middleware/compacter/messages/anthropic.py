@@ -9,6 +9,7 @@ own message, or in its continuation after ``pause_turn``.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Literal
 
 from compacter.messages.fields import (
@@ -19,7 +20,6 @@ from compacter.messages.fields import (
     json_text,
     listed,
     plain,
-    replaced,
     text_field,
     word,
 )
@@ -66,7 +66,7 @@ class AnthropicFormat(MessageFormat):
                 sealed = weigh_sealed(field(block, "encrypted_content"))
                 yield Part.of_reasoning(role, len(text_field(block, "content")) or sealed, index)
             elif kind in _MEDIA:
-                yield _medium(block, role, index)
+                yield Part.of_medium(role, kind or "", block, index)
             elif isinstance(kind, str) and kind.endswith("tool_use"):
                 yield Part.of_call(
                     text_field(block, "name"), field(block, "input"), text_field(block, "id"), index
@@ -88,18 +88,15 @@ class AnthropicFormat(MessageFormat):
                 block, block if isinstance(block, str) else text_field(block, "text"), edit
             )
         if kind in _EDITABLE_RESULTS:
-            content = field(block, "content")
-            old = "".join(
-                part if isinstance(part, str) else text_field(part, "text")
-                for part in listed(content)
-            )
-            new = edit("result", old, "")
-            return block if new == old else replaced(block, content=new)
+            return self._with_result(block, "content", edit)
         if kind is not None and kind.endswith(_RAN):
-            content = field(block, "content")
-            ran = self._with_results(content, _OUTPUTS, edit)
-            return block if ran is content else replaced(block, content=ran)
+            return self._within(block, "content", partial(self._with_outputs, edit=edit))
         return block
+
+    def _with_outputs(self, ran: Message, edit: Edit) -> Message:
+        for name in _OUTPUTS:
+            ran = self._with_result(ran, name, edit)
+        return ran
 
     def _content(self, message: Message) -> Json:
         """Return the message as data without cache marks; a single text block is the same as a
@@ -131,7 +128,7 @@ def _result(block: Message, index: int) -> Iterator[Part]:
     yield Part.of_result("", text_field(block, "tool_use_id"), index)
     for part in listed(field(block, "content")):
         if word(part, "type") in _MEDIA:
-            yield _medium(part, "tool", index)
+            yield Part.of_medium("tool", text_field(part, "type"), part, index)
         elif isinstance(part, str):
             yield Part.of_result(part, None, index)
         elif word(part, "type") == "text":
@@ -155,29 +152,6 @@ def _other(block: Message) -> tuple[str, int]:
         return json_text(data), characters(data)
     sealed = [data.pop(key) for key in list(data) if key.startswith("encrypted_")]
     return json_text(data), characters(data) + sum(map(weigh_sealed, sealed))
-
-
-def _medium(block: Message, role: Speaker, index: int) -> Part:
-    source = field(block, "source")
-    what = word(block, "type")
-    kind = word(source, "type")
-    data = field(source, "data")
-    default = {"document": "application/pdf", "container_upload": "application/octet-stream"}.get(
-        what or "", "image/*"
-    )
-    mime = str(field(source, "media_type") or default)
-    if kind == "text" and isinstance(data, str):
-        return Part.of_medium(role, mime, None, index, characters=len(data))
-    if kind == "content":
-        size = sum(_part_size(part) for part in listed(field(source, "content")))
-        return Part.of_medium(role, "text/plain", None, index, characters=size)
-    return Part.of_medium(role, mime, data, index)
-
-
-def _part_size(part: Message) -> int:
-    if word(part, "type") in _MEDIA:
-        return _medium(part, "user", 0).size
-    return characters(field(part, "text") or part)
 
 
 ANTHROPIC = AnthropicFormat()

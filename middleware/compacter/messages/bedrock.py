@@ -16,13 +16,6 @@ from compacter.messages.format import Edit, Message, MessageFormat
 from compacter.messages.parts import Kind, Part, Speaker, spoken, weigh_sealed
 
 _MEDIA = ("image", "document", "video", "audio")
-_OTHER_FORMATS = {
-    "pdf": "application/pdf",
-    "txt": "text/plain",
-    "md": "text/markdown",
-    "csv": "text/csv",
-    "html": "text/html",
-}
 # Keys of data made by a tool or its caller, of which nothing is left out in a digest.
 _OWN = frozenset({"input", "json"})
 
@@ -57,7 +50,7 @@ class BedrockFormat(MessageFormat):
 
     def say(self, role: Literal["user", "assistant"], text: str) -> Message:
         """Return a new plain text message, which is never blank, as the API refuses that."""
-        return {"role": role, "content": [{"text": spoken(text)}]}
+        return {"role": role, "content": _said(text)}
 
     def _rewrite(self, block: Message, edit: Edit) -> Message:
         text = block if isinstance(block, str) else field(block, "text")
@@ -66,13 +59,12 @@ class BedrockFormat(MessageFormat):
         answer = field(block, "toolResult")
         if answer is None:
             return block
-        old = _answer_text(field(answer, "content"))
-        new = edit("result", old, "")
-        return (
-            block
-            if new == old
-            else replaced(block, toolResult=replaced(answer, content=[{"text": spoken(new)}]))
-        )
+        edited = self._with_result(answer, "content", edit, made=_said)
+        return block if edited is answer else replaced(block, toolResult=edited)
+
+    def _text_of(self, part: Message) -> str:
+        read = _part(part, "tool", 0)
+        return read.text if read.kind == "text" else ""
 
     def _content(self, message: Message) -> Json:
         """Return the message as data without cache points."""
@@ -123,34 +115,13 @@ def _part(block: Message, role: Speaker, index: int) -> Part:
     for kind in _MEDIA:
         medium = field(block, kind)
         if medium is not None:
-            return _medium(kind, medium, role, index)
+            return Part.of_medium(role, kind, medium, index)
     value = field(block, "json")
     return Part.of_data(role, block if value is None else value, index)
 
 
-def _medium(kind: str, medium: Message, role: Speaker, index: int) -> Part:
-    form = text_field(medium, "format")
-    source = field(medium, "source")
-    mime = (
-        _OTHER_FORMATS.get(form, f"application/{form or 'pdf'}")
-        if kind == "document"
-        else f"{kind}/{form or '*'}"
-    )
-    text = field(source, "text")
-    if (parts := field(source, "content")) is not None:
-        text = "".join(text_field(part, "text") for part in listed(parts))
-    return Part.of_medium(
-        role,
-        mime,
-        field(source, "bytes"),
-        index,
-        characters=len(text) if isinstance(text, str) else None,
-    )
-
-
-def _answer_text(content: Json) -> str:
-    parts = (_part(block, "tool", 0) for block in listed(content))
-    return "".join(part.text for part in parts if part.kind == "text")
+def _said(text: str) -> list[Message]:
+    return [{"text": spoken(text)}]
 
 
 BEDROCK = BedrockFormat()

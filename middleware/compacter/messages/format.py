@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
+from operator import is_
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 from compacter.errors import ConfigurationError
@@ -154,16 +156,39 @@ class MessageFormat:
             return block
         return spoken(new) if isinstance(block, str) else replaced(block, text=spoken(new))
 
-    @staticmethod
-    def _with_results(item: Message, names: Sequence[str], edit: Edit, tool: str = "") -> Message:
-        """Return a copy whose texts in these fields are edited as results; the item itself if
-        nothing changed.
+    def _text_of(self, part: Message) -> str:
+        """Return the text of a part of a result; empty for a medium."""
+        return part if isinstance(part, str) else text_field(part, "text")
+
+    def _with_result(
+        self,
+        item: Message,
+        name: str,
+        edit: Edit,
+        tool: str = "",
+        made: Callable[[str], Json] = str,
+    ) -> Message:
+        """Return a copy whose text or list of texts in this field is edited as one result; the item
+        itself if nothing changed. ``made`` returns the new value of the field.
         """
-        texts = {name: text for name in names if isinstance(text := field(item, name), str)}
-        edited = {
-            name: new for name, text in texts.items() if (new := edit("result", text, tool)) != text
-        }
-        return replaced(item, **edited) if edited else item
+        old = "".join(map(self._text_of, listed(field(item, name))))
+        new = edit("result", old, tool) if old else old
+        return item if new == old else replaced(item, **{name: made(new)})
+
+    @staticmethod
+    def _edit_each(
+        items: Sequence[Message], edit: Callable[[Message], Message]
+    ) -> list[Message] | None:
+        """Return the edited items; ``None`` if nothing changed."""
+        edited = list(map(edit, items))
+        return None if all(map(is_, edited, items)) else edited
+
+    @staticmethod
+    def _within(item: Message, name: str, edit: Callable[[Message], Message]) -> Message:
+        """Return a copy with one member edited; the item itself if nothing changed."""
+        old = field(item, name)
+        new = edit(old)
+        return item if new is old else replaced(item, **{name: new})
 
     # -- common to all formats ---------------------------------------------------------------------
 
@@ -324,8 +349,8 @@ class MessageFormat:
         """
         content = field(message, "content")
         blocks = listed(content)
-        edited = [self._rewrite(block, edit) for block in blocks]
-        if all(new is old for new, old in zip(edited, blocks, strict=True)):
+        edited = self._edit_each(blocks, partial(self._rewrite, edit=edit))
+        if edited is None:
             return message
         return replaced(message, content=edited if blocks is content else edited[0])
 
