@@ -24,7 +24,7 @@ from compacter.messages.fields import (
     word,
 )
 from compacter.messages.format import Edit, Message, MessageFormat
-from compacter.messages.parts import Part, Speaker, spoken, weigh_sealed
+from compacter.messages.parts import Part, Speaker, as_results, spoken, weigh_sealed
 
 _MEDIA = frozenset({"image", "document", "container_upload"})
 # Results that are one free text.
@@ -49,7 +49,10 @@ class AnthropicFormat(MessageFormat):
     plain = MessageFormat.roles
 
     def _parts(self, message: Message, role: Speaker, index: int) -> Iterator[Part]:
-        for block in listed(field(message, "content")):
+        yield from self._blocks(field(message, "content"), role, index)
+
+    def _blocks(self, content: Json, role: Speaker, index: int) -> Iterator[Part]:
+        for block in listed(content):
             kind = word(block, "type")
             if isinstance(block, str):
                 yield Part.of_text(role, block, index)
@@ -72,7 +75,9 @@ class AnthropicFormat(MessageFormat):
                     text_field(block, "name"), field(block, "input"), text_field(block, "id"), index
                 )
             elif isinstance(kind, str) and kind.endswith("tool_result"):
-                yield from _result(block, index)
+                # The id has a part of its own, as the output may be empty or only an image.
+                yield Part.of_result("", text_field(block, "tool_use_id"), index)
+                yield from as_results(self._blocks(field(block, "content"), "tool", index))
             else:
                 text, size = _other(block)
                 yield Part(role, "text", text, "", index, size)
@@ -121,21 +126,6 @@ class AnthropicFormat(MessageFormat):
             ):
                 return text_field(block, "content")
         return None
-
-
-def _result(block: Message, index: int) -> Iterator[Part]:
-    # The id has a part of its own, as the output may be empty or only an image.
-    yield Part.of_result("", text_field(block, "tool_use_id"), index)
-    for part in listed(field(block, "content")):
-        if word(part, "type") in _MEDIA:
-            yield Part.of_medium("tool", text_field(part, "type"), part, index)
-        elif isinstance(part, str):
-            yield Part.of_result(part, None, index)
-        elif word(part, "type") == "text":
-            yield Part.of_result(text_field(part, "text"), None, index)
-        else:
-            text, size = _other(part)
-            yield Part("tool", "result", text, "", index, size)
 
 
 def _other(block: Message) -> tuple[str, int]:

@@ -7,13 +7,12 @@ holds its ``toolUse``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator
 from typing import Literal
 
 from compacter.messages.fields import Json, faithful, field, listed, replaced, text_field
 from compacter.messages.format import Edit, Message, MessageFormat
-from compacter.messages.parts import Kind, Part, Speaker, spoken, weigh_sealed
+from compacter.messages.parts import Kind, Part, Speaker, as_results, spoken, weigh_sealed
 
 _MEDIA = ("image", "document", "video", "audio")
 # Keys of data made by a tool or its caller, of which nothing is left out in a digest.
@@ -25,6 +24,7 @@ class BedrockFormat(MessageFormat):
 
     name = "bedrock"
     output_option = ""
+    system_option = "system"
     text_type = ""
     alternates = True
     # A ``ClassVar`` in the base class.
@@ -42,9 +42,8 @@ class BedrockFormat(MessageFormat):
             elif (answer := field(block, "toolResult")) is not None:
                 # The id has a part of its own, as the output may be empty or only an image.
                 yield Part.of_result("", text_field(answer, "toolUseId"), index)
-                for inner in listed(field(answer, "content")):
-                    part = _part(inner, "tool", index)
-                    yield replace(part, kind="result") if part.kind == "text" else part
+                inner = listed(field(answer, "content"))
+                yield from as_results(_part(each, "tool", index) for each in inner)
             elif field(block, "cachePoint") is None:
                 yield _part(block, role, index)
 
@@ -78,17 +77,8 @@ class BedrockFormat(MessageFormat):
             ]
         return data
 
-    def prompt(
-        self, messages: Sequence[Mapping[str, str]]
-    ) -> tuple[list[Message], dict[str, Json]]:
-        """Return the messages of a prompt and ``{"system": [blocks]}``, as ``converse``
-        takes them.
-        """
-        system = [
-            {"text": message["content"]} for message in messages if message["role"] == "system"
-        ]
-        said, _ = super().prompt(messages)
-        return said, {"system": system} if system else {}
+    def _system(self, text: str) -> Json:
+        return _said(text)
 
 
 def _part(block: Message, role: Speaker, index: int) -> Part:

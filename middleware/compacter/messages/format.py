@@ -133,7 +133,11 @@ class MessageFormat:
             for message in messages
             if message["role"] != "system"
         ]
-        return said, {self.system_option: system} if system else {}
+        return said, {self.system_option: self._system(system)} if system else {}
+
+    def _system(self, text: str) -> Json:
+        """Return a system prompt as the call option takes it."""
+        return text
 
     def compacted(self, message: Message) -> str | None:  # noqa: ARG002 - most formats have none
         """Return the summary of a compaction by the provider itself; empty if it is not readable.
@@ -328,17 +332,15 @@ class MessageFormat:
         empty.
         """
         called: dict[str, str] = {}
-        found: dict[int, tuple[str, ...]] = {}
+        names: dict[int, tuple[str, ...]] = {}
         for index, message in enumerate(messages):
-            names: list[str] = []
             for part in self.all_parts(message, index):
                 if part.call_id is not None and part.kind == "call":
                     called[part.call_id] = part.name
                 elif part.call_id is not None:
-                    names.append(part.name or called.get(part.call_id, ""))
-            if names:
-                found[index] = tuple(names)
-        return found
+                    name = part.name or called.get(part.call_id, "")
+                    names[index] = (*names.get(index, ()), name)
+        return names
 
     def rewrite(self, message: Message, edit: Edit) -> Message:
         """Return a copy with edited texts and results, but unchanged calls; the message itself if

@@ -4,8 +4,8 @@ format.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -148,6 +148,12 @@ class Part:
             detail = first(block, (f"{kind}.detail", "detail"))
             size = media_weight(mime, weigh_sealed(data) or None, detail=detail)
         return cls(role, "media", text, name, index, size)
+
+
+def as_results(parts: Iterable[Part]) -> Iterator[Part]:
+    """Yield parts read inside a tool's result, with its texts as parts of the result."""
+    for part in parts:
+        yield replace(part, kind="result") if part.kind == "text" else part
 
 
 class MessageParts(NamedTuple):

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Literal
 
 from compacter.messages.fields import (
@@ -24,7 +23,16 @@ from compacter.messages.fields import (
 )
 from compacter.messages.foreign import foreign
 from compacter.messages.format import Edit, Message, MessageFormat
-from compacter.messages.parts import Broken, Kind, Outline, Part, Speaker, Steps, weigh_sealed
+from compacter.messages.parts import (
+    Broken,
+    Kind,
+    Outline,
+    Part,
+    Speaker,
+    Steps,
+    as_results,
+    weigh_sealed,
+)
 
 _TYPES = {
     "reasoning": Kind.OTHER,
@@ -201,9 +209,7 @@ def _call(item: Message, what: str, index: int) -> Iterator[Part]:
 
 
 def _output(output: Json, index: int) -> Iterator[Part]:
-    for inner in listed(output):
-        part = _part(inner, "tool", index)
-        yield replace(part, kind="result") if part.kind == "text" else part
+    yield from as_results(_part(inner, "tool", index) for inner in listed(output))
 
 
 def _part(part: Message, role: Speaker, index: int) -> Part:
