@@ -133,7 +133,6 @@ def test_a_bad_value_is_a_mistake_in_every_command(
 
 
 def test_a_fault_of_the_program_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("typer")
 
     def broken(*_: object, **__: object) -> int:
         raise ZeroDivisionError
@@ -217,7 +216,6 @@ PIPED = (
 
 @pytest.mark.parametrize("line", PIPED)
 def test_every_command_ends_soon_in_a_pipe(folder: Path, chat: list[Line], line: str) -> None:
-    pytest.importorskip("typer")
     pytest.importorskip("starlette")
     (folder / "error.txt").write_text("prompt is too long: 205668 tokens > 200000 maximum")
     (folder / "chat.json").write_text(json.dumps(chat))
@@ -257,14 +255,6 @@ def test_messages_that_are_read_as_empty_are_a_mistake(
     assert "all of 2 messages are read as empty" in " ".join(told.err.split())
 
 
-def test_the_version_needs_no_extra(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    version = run("--version").out
-    monkeypatch.setitem(sys.modules, "typer", None)
-    monkeypatch.delitem(sys.modules, "compacter.tools.cli.app", raising=False)
-    without = run("--version")
-    assert (without.code, without.out) == (0, version)
-
-
 def test_a_plan_without_a_window_does_not_say_that_it_fits(
     run: Run, folder: Path, chat: list[Line]
 ) -> None:
@@ -285,7 +275,6 @@ def test_compact_tells_what_it_did_as_json(run: Run, folder: Path, chat: list[Li
 
 
 def test_the_help_comes_quickly_and_loads_nothing_heavy() -> None:
-    pytest.importorskip("typer")
     heavy = (
         "litellm",
         "openai",
@@ -308,16 +297,6 @@ finally:
     assert told.stderr == ""
 
 
-def test_without_the_extra_the_word_is_clear(tmp_path: Path) -> None:
-    for name in ("typer", "rich"):
-        (tmp_path / f"{name}.py").write_text(f"raise ModuleNotFoundError(name={name!r})")
-    path = os.pathsep.join((str(tmp_path), *sys.path))
-    told = process("explain", "x", env={"PYTHONPATH": path})
-    assert told.returncode == 2
-    assert told.stderr.strip().endswith('pip install "llm-compacter[cli]"')
-    assert "Traceback" not in told.stderr
-
-
 EXPLAIN = ("explain", "context_length_exceeded")
 
 
@@ -325,7 +304,6 @@ EXPLAIN = ("explain", "context_length_exceeded")
     "words", [(*EXPLAIN, "--json"), EXPLAIN, ("--help",), ("--version",), ("plan", "--help")]
 )
 def test_a_reader_that_has_enough_is_no_error(words: tuple[str, ...]) -> None:
-    pytest.importorskip("typer")
     command = [sys.executable, "-c", PROGRAM, *words]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, sys.path))}
     with subprocess.Popen(
@@ -341,7 +319,6 @@ def test_a_reader_that_has_enough_is_no_error(words: tuple[str, ...]) -> None:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")
 @pytest.mark.parametrize("words", [EXPLAIN, (*EXPLAIN, "--json"), ("--version",)])
 def test_a_full_disk_gets_one_line(words: tuple[str, ...]) -> None:
-    pytest.importorskip("typer")
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, sys.path))}
     with Path("/dev/full").open("w") as full:
         told = subprocess.run(
@@ -359,7 +336,6 @@ def test_a_full_disk_gets_one_line(words: tuple[str, ...]) -> None:
 
 
 def test_output_that_is_no_stream_of_bytes_is_written_to() -> None:
-    pytest.importorskip("typer")
     with contextlib.redirect_stdout(io.StringIO()) as out, pytest.raises(SystemExit):
         cli.main([*EXPLAIN, "--json"])
     assert "token limit" in out.getvalue()
@@ -386,7 +362,6 @@ def test_the_server_gets_the_words_after_its_name(
 
 
 def test_python_m_compacter_is_the_command() -> None:
-    pytest.importorskip("typer")
     told = process(
         "--version", program=("import runpy; runpy.run_module('compacter', run_name='__main__')")
     )
