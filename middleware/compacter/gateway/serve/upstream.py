@@ -39,7 +39,7 @@ _HOP_BY_HOP = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Upstream:
     """A server that requests may go to."""
 
