@@ -131,6 +131,13 @@ class CompactionEvent(Event):
     unverified: tuple[str, ...] = ()
     """Lines that were removed from the summarizer's reply because the conversation does not contain
     their facts."""
+    unsupported_lines: int = 0
+    """Number of these lines: orders, wishes, rules, decisions, work done or open, that nobody said
+    in these words."""
+    chunks: int = 0
+    """Pieces in which the messages were given to the summarizer; 0 without a model."""
+    chunks_without_model: int = 0
+    """Those of which it made no summary: quoted lines stand for them."""
     discarded: tuple[Any, ...] = Field(default=(), exclude=True, repr=False)
     """Original messages that were removed from the request, in order; not serialised."""
 

@@ -23,7 +23,8 @@ from compacter.compaction.summarize import Summarize
 from compacter.events import CompactionEvent, CompactionFailed, Event
 from compacter.messages.format import Message, MessageFormat, get_format
 from compacter.messages.parts import Kind, Part
-from compacter.summary.rules import lines as rule_lines
+from compacter.summary.head import Head
+from compacter.summary.kept import rules as rule_lines
 from compacter.tools.cli.files import Transcript
 from compacter.tools.cli.terminal import MistakeError, read_text
 
@@ -250,7 +251,7 @@ def _cut(parts: list[list[Part]], kinds: Sequence[Kind], at: int) -> Cut:
     said = [part for index in range(at) for part in parts[index]]
     rules = (
         line.partition(": ")[2]
-        for line in rule_lines(said, budget=100_000)
+        for line in rule_lines(Head(said), 300_000)
         if line.startswith("Rule: ")
     )
     return Cut(at, tuple(sorted(used.keys() & known - sure)), tuple(rules))
