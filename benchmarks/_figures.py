@@ -44,7 +44,6 @@ SENTENCES = (
         "docs/detector.md",
         "Of the {limits} token limits among them it finds {found}, with",
     ),
-    ("docs/troubleshooting.md", "it takes {light} MB in place of {whole}:"),
     ("benchmarks/README.md", "with compacter and {others} others: `make peers`"),
     ("benchmarks/README.md", "| sync | {sync} microseconds (the least that any wrapper can do: "),
     ("benchmarks/README.md", "(the least that any wrapper can do: {sync_any}) |"),
@@ -134,8 +133,6 @@ def stated(figures: Figures) -> dict[str, str]:
         "hook_1000": f"{watched[1000]['on_event']:.0f}",
         "trigger": f"{watched[100]['trigger_tokens']:,.0f}",
         "trigger_1000": f"{watched[1000]['trigger_tokens']:,.0f}",
-        "light": str(peers["megabytes"]["without_litellm"]),
-        "whole": str(peers["megabytes"]["whole"]),
     }
 
 

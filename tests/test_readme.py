@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 import re
-import runpy
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -53,13 +52,45 @@ def test_the_readme_is_about_a_hundred_lines() -> None:
     assert len(read("README.md").splitlines()) <= 120
 
 
-def test_its_picture_is_what_the_program_draws() -> None:
-    program = runpy.run_path(str(ROOT / "docs" / "make_pictures.py"))
-    sizes = program["measure"]()
-    assert max(sizes.requests) <= program["WINDOW"] < max(sizes.histories)
-    for scheme, colours in program["SCHEMES"].items():
+def words(picture: str) -> list[str]:
+    """The words of a picture, without what a run decides."""
+    return [re.sub(r"\d[\d,]*", "N", text) for text in re.findall(r">([^<]+)</t", picture)]
+
+
+@pytest.fixture(scope="module")
+def runs() -> Any:
+    from demo import runs, world
+
+    made = runs.make_runs(world.make_jobs(120))
+    for run in made:
+        for _ in run.steps():
+            pass
+    return made
+
+
+def test_its_picture_is_one_of_the_demo(runs: Any) -> None:
+    from demo import show
+
+    for scheme, colours in show.SCHEMES.items():
         shown = read(f"docs/images/sawtooth-{scheme}.svg")
-        assert program["draw"](sizes, colours) == shown, "run `python docs/make_pictures.py`"
+        assert words(show.draw(runs, colours)) == words(shown), "run `make pictures`"
+
+
+def test_the_demo_shows_what_it_promises(runs: Any) -> None:
+    """A bare client ends, twenty lines forget, and a wrapped call goes on and knows more."""
+    bare, twenty, wrapped = runs
+    assert "context_length_exceeded" in bare.ended
+    assert len(twenty.sizes) == len(wrapped.sizes) == 120
+    assert wrapped.right > twenty.right
+    assert len(twenty.needs) == len(wrapped.needs) == 10
+
+
+def test_a_need_is_met_only_by_a_line_of_its_request(runs: Any) -> None:
+    needs = [need for run in runs for need in run.needs]
+    assert {need.used == "unknown" for need in needs} == {True, False}
+    for need in needs:
+        assert bool(need.line) == (need.used != "unknown"), need
+        assert need.used in (need.line or "unknown")
 
 
 def test_the_manual_says_of_each_option_that_it_is_of_the_first_ten_or_who_needs_it() -> None:

@@ -103,9 +103,8 @@ def test_a_claim_that_fails_counts_as_granted_and_is_told_as_what_it_is(
     assert "TypeError" not in caplog.text
 
 
-@pytest.mark.parametrize("asynchronous", [False, True])
 def test_other_processes_are_waited_for_again_once_a_memory_is_back(
-    asynchronous: bool, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(one_summary, "_CLAIM_POLL", 0)
 
@@ -117,11 +116,7 @@ def test_other_processes_are_waited_for_again_once_a_memory_is_back(
                 raise OSError("no connection")
             return super().claim(key, seconds)
 
-        async def aclaim(self, key: str, seconds: float) -> Any:
-            return self.claim(key, seconds)
-
     memory = Away(asked_in_vain=3)
-    memory.asynchronous = asynchronous
     middle = Compacter(summarizer="extractive", memory=memory)
     completion = middle.wrap(ScriptedModel(window=900).acompletion)
     asyncio.run(completion("m", talk()))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from compacter.overflow import TokenLimit, detect_text
-from compacter.overflow.detect import default_table
 from compacter.overflow.numbers import measure, token_counts
+from compacter.overflow.table import default_table
 from compacter.overflow.text import normalise
 
 TABLE = default_table()

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from compacter.overflow import TokenLimit, detect_text, detect_token_limit, explain
-from compacter.overflow.detect import default_table, judge
+from compacter.overflow.detect import judge
 from compacter.overflow.signals import Signals
+from compacter.overflow.table import default_table
 from compacter.overflow.text import MAX_SENTENCE, MAX_SENTENCES
 
 CLEAR = "The prompt exceeds the context window."

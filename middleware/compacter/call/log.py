@@ -173,6 +173,10 @@ class Log:
     def _is_first(self, event: CompactionFailed | SilentTruncation) -> bool:
         kind = type(event).__name__
         if isinstance(event, CompactionFailed):
+            if event.trigger == "prepared":
+                return (
+                    False  # Told once a call needs it and fails too: it may be the program's end.
+                )
             if isinstance(event.cause, FunctionError):
                 kind = str(event.cause)
             elif not event.error and not _AVOIDABLE.match(event.reason):

@@ -45,19 +45,24 @@ _LEAST_LEFT = 0.25
 _MOST_FOLDED = 0.97
 
 
+NOTED = 1 / 2
+"""Share of the size for a preparation from which requests are noted: only one that continues the
+request before begins a preparation."""
+
+
 @dataclass(frozen=True, slots=True)
 class Prepare(Effect[None]):
-    """Have this compaction made in the background, unless that is done or under way."""
+    """Have this compaction made in the background, unless that is done or under way, or the request
+    does not continue the one before.
+    """
 
     request: Request
     """The request whose reply has shown the size, without quotes."""
     calibration: Calibration
-    ratio: float
-    """Share of the compactable size to compact."""
-    target: int
+    ratio: float = 0.0
+    """Share of the compactable size to compact; 0 to note the request only."""
+    target: int = 1
     """Largest size of the messages afterwards, in characters."""
-    nearness: float
-    """Size of the request as a share of the size at which a compaction is due."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,18 +112,21 @@ def ahead(
     compaction is due: until it is in force, the conversation grows by the rest.
     """
     begin = threshold(options, calibration, request.output_tokens)
-    if begin is None or tokens < begin:
+    if begin is None or tokens < begin * NOTED:
         return None
+    if tokens < begin:
+        return Prepare(request, calibration)
     due = due_at(options, calibration, request.output_tokens) or int(begin / _USUAL)
     if is_agents(request.conversation) and "compact_ratio" not in options.model_fields_set:
         # What comes until then is the tail: the room is divided as it would be at that size.
-        target = int(due * calibration.chars_per_token) - request.overhead
-        return Prepare(request, calibration, _MOST_FOLDED, max(1, target), tokens / due)
-    growth = max(1.0, due / tokens)
-    ratio = max(options.compact_ratio, min(_MOST_FOLDED, options.compact_ratio * growth))
-    left = max(_LEAST_LEFT, 1 - options.compact_ratio * _GONE - (1 - 1 / growth))
+        ratio = _MOST_FOLDED
+        left = 1.0
+    else:
+        growth = max(1.0, due / tokens)
+        ratio = max(options.compact_ratio, min(_MOST_FOLDED, options.compact_ratio * growth))
+        left = max(_LEAST_LEFT, 1 - options.compact_ratio * _GONE - (1 - 1 / growth))
     target = int(due * left * calibration.chars_per_token) - request.overhead
-    return Prepare(request, calibration, ratio, max(1, target), tokens / due)
+    return Prepare(request, calibration, ratio, max(1, target))
 
 
 def make_ahead(options: Options, what: Prepare) -> Flow[bool]:

@@ -33,7 +33,7 @@ def _load() -> None:
     # What cannot be loaded is told where it is used.
     with suppress(Exception):
         from compacter.models import known
-        from compacter.overflow.detect import default_table
+        from compacter.overflow.table import default_table
 
         known()
         for name in _MODULES:

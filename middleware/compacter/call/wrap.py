@@ -11,15 +11,16 @@ import functools
 import inspect
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from compacter.call import streams
-from compacter.call.arguments import Binding
+from compacter.call.arguments import Binding, name_of
 from compacter.call.nested import GiveUps, gave_up_since, mark_given_up
-from compacter.call.prepare import threshold
+from compacter.call.prepare import NOTED, threshold
 from compacter.call.reader import Reader
 from compacter.call.sizes import may_be_cut
-from compacter.call.state import State
+from compacter.call.state import MOST_MODELS, State
 from compacter.call.wrapped_call import WrappedCall
 from compacter.errors import CompactionError, ConfigurationError, FunctionError, add_note, notes_of
 from compacter.io import ASYNC, IO, SYNC, is_kind, run, weight
@@ -137,7 +138,7 @@ class WrappedFunction:
         self.reader.tell_unfound_messages(args, kwargs)
 
     def _with(self, options: object) -> WrappedFunction:
-        """Return the same with other options. Raises ``ConfigurationError`` if they are invalid."""
+        """Return the same with other options. Raises ``ConfigurationError`` for invalid ones."""
         if not isinstance(options, Mapping):
             raise ConfigurationError(
                 f'{OWN_OPTIONS} takes a dict such as {{"compact_ratio": 0.5}}, not {options!r}'
@@ -145,9 +146,7 @@ class WrappedFunction:
         return WrappedFunction(self.state.replaced(options), self.function, self.binding)
 
     def idle(self) -> Callable[[], bool]:
-        """Return a function that is true when no work is needed before the call: no records and no
-        trigger.
-        """
+        """Return a function that is true if no work is needed before the call."""
         proactive = self.state.proactive
         memory = self.state.memory
         if self.state.prepares and not proactive:
@@ -376,7 +375,7 @@ class WrappedFunction:
         """Return whether a quiet call may have reached the size at which a compaction is made
         ahead. A quick estimate.
         """
-        least = self.state.prepare_from.get(kwargs.get("model"))
+        least = self.state.prepare_from.get(name_of(kwargs))
         if least is None:
             return True
         if tokens:
@@ -390,16 +389,20 @@ class WrappedFunction:
         self, io: IO, tokens: int | None, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> None:
         """Have the next compaction made ahead if this call has reached the size for it."""
-        state = self.state
         call = await self.reader.read(io, args, kwargs)
-        if isinstance(call, str):
-            return
+        if not isinstance(call, str):
+            note = partial(self._note_size, call, tokens, name_of(kwargs))
+            await call.safely("preparation", note)
+
+    async def _note_size(self, call: WrappedCall, tokens: int | None, name: str) -> None:
         policy = call.policy
+        noted = self.state.prepare_from
         begin = threshold(policy.options, policy.calibration, policy.request.output_tokens)
-        name = kwargs.get("model")
-        least = sys.maxsize if begin is None else begin
+        least = sys.maxsize if begin is None else int(begin * NOTED)
+        if name not in noted and len(noted) >= MOST_MODELS:
+            noted.clear()
         # Models that are passed by position share one entry, that of the least window.
-        state.prepare_from[name] = min(least, state.prepare_from.get(name, least))
+        noted[name] = min(least, noted.get(name, least))
         if tokens:
             policy.note_usage(tokens)
         await call.run(policy.prepare(tokens or 0))

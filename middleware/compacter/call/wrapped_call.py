@@ -28,14 +28,15 @@ from compacter.effects import (
     Remembered,
 )
 from compacter.events import PassagesRecalled
-from compacter.io import Stopped, run
-from compacter.memory.match import Matcher, Recognised, View
+from compacter.io import Stopped
+from compacter.memory.match import Matcher, View
 from compacter.memory.protocol import BaseMemory
 from compacter.memory.record import prefix_digest
 from compacter.messages.fields import Unencodable, json_text
 from compacter.messages.format import Message, MessageFormat
 from compacter.messages.refusals import detect_in_reply
 from compacter.messages.replies import Reply
+from compacter.single_flight import LONGEST_WAIT
 from compacter.summary import message as summary_message
 
 if TYPE_CHECKING:
@@ -64,8 +65,8 @@ class WrappedCall(Performer):
     """The ``History`` that was passed in place of a list."""
     version: int
     """Its version at the time of the call."""
-    seen: Recognised | None = None
-    """Result of the matcher's last look at these messages, if they have not changed since."""
+    ahead: bool = False
+    """Whether it makes or reads a compaction that is not in force yet."""
     last: Reply | None = field(default=None, init=False)
     """Last reply of the wrapped function."""
     trace: TracebackType | None = field(default=None, init=False)
@@ -148,9 +149,7 @@ class WrappedCall(Performer):
     async def _look_up(self, effect: Remembered) -> View | None:
         if effect.head:
             await self._lead(effect.head)
-        # The wrapped function may have changed the messages since they were seen.
-        seen = None if effect.head else self.seen
-        view = await self.view(self.state.memory, self.state.matcher, self.scope, effect, seen)
+        view = await self.view(effect)
         if view is not None:
             self._views.append((view, view.record))
             is_first = self.state.note_record(view.record)
@@ -160,28 +159,34 @@ class WrappedCall(Performer):
                     self.state.totals.add(reused=1)
         return view
 
-    async def view(
-        self,
-        memory: BaseMemory | None,
-        matcher: Matcher | None,
-        scope: str,
-        effect: Remembered | Prepared,
-        seen: Recognised | None = None,
-    ) -> View | None:
-        """Return the view of the effect's messages in this scope of the memory."""
+    @property
+    def timeout(self) -> float | None:
+        """Limit for the summaries, in seconds. There is always one for those made ahead: a
+        summarizer that hangs would keep its place for ever.
+        """
+        return self.state.options.timeout or (LONGEST_WAIT if self.ahead else None)
+
+    @property
+    def store(self) -> tuple[BaseMemory | None, Matcher | None]:
+        """The memory for this call's compactions, and its matcher."""
+        state = self.state
+        return state.memory_of_prepared() if self.ahead else (state.memory, state.matcher)
+
+    async def view(self, effect: Remembered | Prepared) -> View | None:
+        """Return the view of the effect's messages from the memory."""
+        memory, matcher = self.store
         if memory is None or matcher is None:
             return None
         policy = self.policy
-        view = await self._use(
-            memory, matcher.view, scope, policy.request.format, effect.messages, seen
-        )
+        form = policy.request.format
+        view = await self._use(memory, matcher.view, self.scope, form, effect.messages)
         if view is not None:
             policy.calibration.window = policy.calibration.window or view.window
         return view
 
     async def _remember(self, effect: Remember) -> None:
-        record = await self.save(self.state.memory, self.state.matcher, self.scope, effect)
-        if record:
+        record = await self._save(effect)
+        if record and not self.ahead:
             self._views.append((effect.after, record))
             self.state.note_record(record)
             recall = self.state.options.recall
@@ -194,10 +199,9 @@ class WrappedCall(Performer):
         asked = Quote(effect.before, view, 0, request.archive, request.digest, sent=False)
         self.state.embed_compacted(asked, tuple(self._views))
 
-    async def save(
-        self, memory: BaseMemory | None, matcher: Matcher | None, scope: str, effect: Remember
-    ) -> str | None:
-        """Store a compaction in this scope of the memory, and return the record's id."""
+    async def _save(self, effect: Remember) -> str | None:
+        """Store a compaction, and return the record's id."""
+        memory, matcher = self.store
         redact = self.state.options.redact
         form = self.policy.request.format
         window = self.policy.calibration.window
@@ -210,7 +214,7 @@ class WrappedCall(Performer):
         return await self._use(
             memory,
             matcher.remember,
-            scope,
+            self.scope,
             form,
             effect.before,
             effect.after,
@@ -232,7 +236,12 @@ class WrappedCall(Performer):
     async def _offer(self, effect: Prepare) -> None:
         from compacter.call.preparer import offer
 
-        self.state.safely("preparation", partial(offer, self, effect))
+        try:
+            await offer(self, effect)
+        except Unencodable:
+            pass  # It could not be remembered.
+        except Exception as error:  # noqa: BLE001 - the call has succeeded
+            self.state.log.failed("preparation", error)
 
     async def _wait_for_prepared(self, effect: Prepared) -> Sequence[Message] | None:
         from compacter.call.preparer import find_prepared_view
@@ -269,15 +278,9 @@ class WrappedCall(Performer):
     async def _use(
         self, memory: BaseMemory, work: Callable[..., Coroutine[Any, Any, T]], *given: object
     ) -> T | None:
-        """Return the result of using the memory: awaited if it is async, in a thread if it
-        blocks.
-        """
-        if self.io.awaits and memory.asynchronous:
-            action = partial(work, *given, io=self.io, large=self.large)
-            used: T | None = await self.safely("memory", action)
-        else:
-            use = partial(self.state.safely, "memory", lambda: run(work(*given)))
-            used = await self.io.thread(use) if memory.blocking or self.large else use()
+        """Return the result of using the memory; ``None`` if it fails."""
+        action = partial(work, *given, io=self.io, large=self.large)
+        used: T | None = await self.safely("memory", action)
         self.state.log_reports(memory)
         return used
 

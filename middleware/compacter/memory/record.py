@@ -15,7 +15,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b, sha256
 from itertools import islice
-from typing import TypeVar
 
 from compacter.messages.fields import Json, Unencodable, plain
 from compacter.messages.format import Message, MessageFormat
@@ -36,13 +35,22 @@ _CLIP = 8_192
 # Messages encoded at a time: few enough to stay in the processor's cache.
 _BLOCK = 64
 # Version of `marshal` that encodes equal data to equal bytes; many times as fast as JSON.
-_PLAIN = 2
+PLAIN = 2
 # Number of messages among which the first ones that are not system messages are searched.
 _LOOK_AT = 64
 # Approximate overhead of an entry in a memory, in bytes.
 _ENTRY = 1_000
-
-T = TypeVar("T")
+# Fields of the stored form, and the types of their JSON.
+_STORED = {
+    "key": str,
+    "boundary": int,
+    "kept": list,
+    "literals": list,
+    "digest": str,
+    "last": str,
+    "folded_user": int,
+    "window": int,
+}
 
 
 @dataclass(frozen=True)
@@ -102,21 +110,12 @@ class Record:
         Raises ``Unencodable`` for data that could not be read back unchanged.
         """
         try:
-            body = json.dumps(
-                {
-                    "key": self.key,
-                    "boundary": self.boundary,
-                    "kept": self.kept,
-                    "literals": [
-                        [literal.position, _storable(literal.message), literal.behind_system]
-                        for literal in self.literals
-                    ],
-                    "digest": self.digest,
-                    "last": self.last,
-                    "folded_user": self.folded_user,
-                    "window": self.window,
-                }
-            )
+            fields = {name: getattr(self, name) for name in _STORED}
+            fields["literals"] = [
+                [literal.position, _storable(literal.message), literal.behind_system]
+                for literal in self.literals
+            ]
+            body = json.dumps(fields)
         except (TypeError, ValueError, RecursionError) as error:
             raise Unencodable(
                 f"a record cannot be stored as JSON: {type(error).__name__}"
@@ -134,34 +133,26 @@ class Record:
             )
             if version != str(VERSION) or seal != _seal(body):
                 return None
-            data = json.loads(body, object_hook=_restore)
-            record = cls(
-                key=_check_type(data["key"], str),
-                boundary=_check_type(data["boundary"], int),
-                kept=tuple(_check_type(position, int) for position in data["kept"]),
-                literals=tuple(
-                    StoredMessage(
-                        _check_type(position, int),
-                        _check_type(message, dict),
-                        _check_type(behind, bool),
-                    )
-                    for position, message, behind in data["literals"]
-                ),
-                digest=_check_type(data["digest"], str),
-                last=_check_type(data["last"], str),
-                folded_user=_check_type(data["folded_user"], int),
-                window=_check_type(data["window"], int),
-            )
-        except (ValueError, KeyError, TypeError, RecursionError):
+            fields = json.loads(body, object_hook=_restore)
+            if {name: type(value) for name, value in fields.items()} != _STORED:
+                return None
+            literals = fields.pop("literals")
+            if any([*map(type, literal)] != [int, dict, bool] for literal in literals):
+                return None
+            inserted = tuple(StoredMessage(*literal) for literal in literals)
+            record = cls(literals=inserted, kept=tuple(fields.pop("kept")), **fields)
+            return record if record.sound() else None
+        except (ValueError, TypeError, AttributeError, RecursionError):
             return None
-        return record if record.sound() else None
 
     def sound(self) -> bool:
         """Return whether its positions are consistent."""
+        kept = self.kept
         return (
             self.boundary > 0
-            and all(0 <= position < self.boundary for position in self.kept)
-            and all(one < other for one, other in zip(self.kept, self.kept[1:], strict=False))
+            and set(map(type, kept)) <= {int}
+            and kept == tuple(sorted(set(kept)))
+            and all(0 <= position < self.boundary for position in (*kept[:1], *kept[-1:]))
             and self.folded > 0
             and all(0 <= literal.position <= self.boundary for literal in self.literals)
             and -1 <= self.folded_user < self.boundary
@@ -196,12 +187,6 @@ def _seal(body: str) -> str:
     return blake2b(body.encode("ascii"), digest_size=16, person=b"compacter record").hexdigest()
 
 
-def _check_type(value: object, kind: type[T]) -> T:
-    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        raise TypeError(f"{value!r} is not of type {kind.__name__}")
-    return value
-
-
 def _storable(value: Json) -> Json:
     """Return ``value`` in a form that JSON returns unchanged."""
     if value is None or isinstance(value, (str, int, float)):
@@ -231,7 +216,7 @@ def prefix_digest(form: MessageFormat, messages: Sequence[Message], scope: str =
 
     Raises only ``Unencodable``, for a message that cannot be distinguished from all others.
     """
-    digest = sha256(marshal.dumps(scope, _PLAIN))  # Most processors have instructions for it.
+    digest = sha256(marshal.dumps(scope, PLAIN))  # Most processors have instructions for it.
     for start in range(0, len(messages), _BLOCK):
         contents: list[Json] = []
         for message in messages[start : start + _BLOCK]:
@@ -245,7 +230,7 @@ def prefix_digest(form: MessageFormat, messages: Sequence[Message], scope: str =
             content = form.content(message)
             plain_text = isinstance(content, dict) and list(content) == ["content", "role"]
             contents.append(tuple(content.values()) if plain_text else content)
-        digest.update(marshal.dumps(contents, _PLAIN))
+        digest.update(marshal.dumps(contents, PLAIN))
     return digest.hexdigest()[:32]
 
 
@@ -253,7 +238,7 @@ def message_digest(form: MessageFormat, message: Message) -> bytes:
     """Return the digest of the beginnings of the texts of one message. Raises as ``prefix_digest``
     does.
     """
-    return blake2b(marshal.dumps(_clip(form.content(message)), _PLAIN), digest_size=16).digest()
+    return blake2b(marshal.dumps(_clip(form.content(message)), PLAIN), digest_size=16).digest()
 
 
 def _clip(value: Json) -> Json:

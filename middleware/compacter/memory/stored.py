@@ -47,7 +47,6 @@ class Codec:
 
     Args:
         encryption: What encrypts it; ``None`` for plain text.
-        quotes: Whether the lines that a summary quotes are stored, for ``StoringMemory``.
         place: Where it is stored, for the log.
         tell: Called once with a report if a record cannot be decrypted.
     """
@@ -56,14 +55,10 @@ class Codec:
         self,
         encryption: Encryption = None,
         *,
-        quotes: object = True,
         place: str = "",
         tell: Callable[[Report], object] | None = None,
     ) -> None:
-        if not isinstance(quotes, bool):
-            raise ConfigurationError(f"quotes takes True or False, not {quotes!r}")
         self._cipher = encryption if encryption is None else _cipher(encryption)
-        self.quotes = quotes
         self._place = place
         self._tell = tell
 
@@ -162,29 +157,28 @@ def _cipher(given: Cipher | str | bytes | Sequence[str | bytes]) -> Cipher:
 class StoringMemory(BaseMemory):
     """Base class of memories that store text."""
 
-    _codec: Codec
-
     def _open_codec(self, encryption: Encryption, quotes: object, place: str) -> None:
+        if not isinstance(quotes, bool):
+            raise ConfigurationError(f"quotes takes True or False, not {quotes!r}")
         self._encryption = encryption
-        self._codec = Codec(encryption, quotes=quotes, place=place, tell=self._reports.append)
-        self._quotes = self._codec.quotes
+        self._codec = Codec(encryption, place=place, tell=self._reports.append)
+        self._quotes = quotes
         # The records of this process with the lines that are not stored.
-        self._own = None if self._quotes else InProcessMemory()
+        self._own = InProcessMemory()
 
-    def _encode(self, record: Record) -> tuple[Record, str] | None:
-        """Return what is stored of a record, and its text; ``None`` if it is not stored."""
-        stored = record
-        if self._own is not None:
-            without = without_quotes(record)
-            self._own.save(record)
-            if without is None:
-                return None
-            stored = without
-        return stored, self._codec.encode(stored)
+    def _encode(self, record: Record) -> str | None:
+        """Return the text to store for a record; ``None`` if it is not stored."""
+        if self._quotes:
+            return self._codec.encode(record)
+        self._own.save(record)
+        stored = without_quotes(record)
+        return None if stored is None else self._codec.encode(stored)
 
     def _decode(self, keys: Sequence[str], texts: Iterable[str | bytes]) -> list[Record]:
-        """Return the records under these keys: those of this process, and the stored ones."""
-        own = () if self._own is None else self._own.find(keys)
-        here = {record.id for record in own}
-        stored = (self._codec.decode(text) for text in texts)
-        return [*own, *(record for record in stored if record and record.id not in here)]
+        """Return the records under these keys: the stored ones, and those of this process."""
+        records = [record for text in texts if (record := self._codec.decode(text)) is not None]
+        own = {record.id: record for record in self._own.find(keys)}
+        return [*own.values(), *(record for record in records if record.id not in own)]
+
+    def _clear_own(self) -> None:
+        self._own.clear()

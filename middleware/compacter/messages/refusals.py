@@ -1,7 +1,7 @@
 """Refusals inside HTTP 200: replies and stream chunks that say "too long" and are no answer.
 
 They come as an error (``{"error": ...}``, a flat event, ``response.failed``), as a stop reason, or
-as an answer that was cut off after a few tokens. ``compacter.testing.refusals`` has every form.
+as an answer that was cut off after a few tokens. ``tests/kit/refusals.py`` has every form.
 """
 
 from __future__ import annotations

@@ -11,16 +11,9 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Final, Literal, NamedTuple
 
-from compacter.overflow.codes import CODES
-from compacter.overflow.east_asian import EAST_ASIAN
-from compacter.overflow.european import EUROPEAN
-from compacter.overflow.limits import LIMITS
-from compacter.overflow.number_words import NUMBER_WORDS
 from compacter.overflow.numbers import TokenLimit, measure
-from compacter.overflow.romance import ROMANCE
 from compacter.overflow.signals import (
     MAX_EXCEPTIONS,
     NETWORK,
@@ -30,20 +23,8 @@ from compacter.overflow.signals import (
     siblings,
     signals_of,
 )
-from compacter.overflow.table import Row, Table, compiled
-from compacter.overflow.text import Span, normalise, sentences, without_accents
-from compacter.overflow.vetoes import VETOES
-
-ROWS: Final[tuple[Row, ...]] = (
-    *LIMITS,
-    *VETOES,
-    *EUROPEAN,
-    *ROMANCE,
-    *EAST_ASIAN,
-    *NUMBER_WORDS,
-    *CODES,
-)
-"""The whole table."""
+from compacter.overflow.table import Table, default_table
+from compacter.overflow.text import Span, normalise, sentences
 
 # Rules: meanings that together state a token limit, in one sentence. Commas separate alternatives.
 _CLEAR: Final = {
@@ -116,14 +97,6 @@ class Verdict:
 NOTHING: Final = Verdict("nothing")
 
 
-@cache
-def default_table() -> Table:
-    """Return the patterns of ``ROWS``, compiled at the first error, as that takes a tenth of a
-    second.
-    """
-    return compiled(ROWS)
-
-
 def detect_token_limit(error: BaseException) -> TokenLimit | None:
     """Return the token limit that ``error`` states, or None if it is another error. Never raises.
 
@@ -180,13 +153,13 @@ def explain(
         else:
             verdict = judge(signals_of(error, status=status, code=code), table)
         # A veto has the name of its meaning; a rule has several meanings, all of which are told.
-        wanted = {verdict.rule} if verdict.rule in table else _MEANINGS
-        rows = (
-            row
-            for row in ROWS
-            if row.meaning in wanted and re.search(without_accents(row.pattern), verdict.statement)
+        wanted = {verdict.rule} & {row.meaning for row in table.rows} or _MEANINGS
+        labels = (
+            row.label
+            for row in table.rows
+            if row.meaning in wanted and re.search(row.compilable, verdict.statement)
         )
-        return replace(verdict, rows=tuple(row.name for row in rows))
+        return replace(verdict, rows=tuple(labels))
     return NOTHING
 
 

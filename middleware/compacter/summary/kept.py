@@ -72,7 +72,7 @@ _FIRST_OF_REPLY = 3
 _LEAST = 16
 _HANDLING = 12
 """Characters added to each cost: a fragment ("Yes.", "Oh no!") is worth less than its size."""
-_VALUED = 3
+_VALUED = 6
 """Times that a statement of somebody with a figure in it is worth another."""
 _SHAPE = 60
 _SERIES = 3
@@ -93,13 +93,13 @@ _LASTING_WORDS = """
     alway never now here going times circumstance immer nie jetzt sofort künftig nun toujours jamais
     désormais dorénavant maintenant siempre nunca ahora adelante sempre agora d'ora diante altijd
     nooit vanaf всегда никогда отныне впредь zawsze nigdy teraz zaman asla bundan 总是 永远
-    从现在 从今 以后 今后 不要再 總是 永遠 從現在 必ず 決して 絶対 これから 항상 절대 앞으로 반드시
-    دائما أبدا हमेशा कभी
+    从现在 从今 以后 今后 今後 不要再 總是 永遠 從現在 必ず 決して 絶対 これから 항상 절대
+    앞으로 반드시 دائما أبدا हमेशा कभी
 """
 _LASTING = tuple(_LASTING_WORDS.split())
 """Parts of words for what lasts: a text without any is read no further."""
 _ORDERS = re.compile(
-    r"(?i)^(?:[-*•>#\d.)\s\"'“*_]{0,8})(?:(?:and|but|so|ok(?:ay)?|also|then|oh|well|remember|note|"
+    r"(?i)^(?:[-*•>\d.)\s\"'“*_]{0,8})(?:(?:and|but|so|ok(?:ay)?|also|then|oh|well|remember|note|"
     r"important|rules?|please|just|hey|again|nb|ps|bitte|und|aber|s'il (?:te|vous) pla[iî]t|"
     r"por favor|per favore|пожалуйста|alsjeblieft|proszę|lütfen)\b[\s,:!-]{0,3}){0,3}"
     r"(?:(?:you (?:must|should|can|may|will|are to|have to|need to) |i want you to |try to |make "
@@ -127,8 +127,9 @@ _OF_ONESELF = re.compile(
 _CHANGES = re.compile(
     r"(?i)\b(?:now|again|instead|no longer|any ?more|except|unless|exception|forget|drop|scrap|"
     r"cancel|withdr\w+|lift\w*|changed? (?:my|our) mind|is (?:fine|ok(?:ay)?|allowed)|may|"
-    r"after all|nicht mehr|doch|wieder|jetzt|außer|stattdessen|plus besoin|maintenant|sauf|"
-    r"finalement|ya no|ahora|salvo|excepto|más bien|больше не|теперь|кроме)\b|现在|不用|除了|もう|これから|이제"
+    r"after all|nicht mehr|doch|wieder|jetzt|außer|stattdessen|plus besoin|maintenant|"
+    r"sauf|finalement|ya no|ahora|salvo|excepto|más bien|больше не|теперь|кроме)\b|"
+    r"现在|不用|除了|もう|これから|이제"
 )
 """A word with which people change what they said."""
 _NEARLY_ALL = 0.7

@@ -98,6 +98,8 @@ _PART_MISSING = 4
 _MOST_CLOSED = 12
 """Finished items that are kept though a model left them out."""
 _LONG_NUMBER = 3
+_NAME = re.compile(r"[^\s()]*\w[/_@]\w[^\s()]*|\w+\.\w{2,}[\w./]*")
+"""A path, an address, an identifier, which a model must not invent."""
 _MARKS = " \t\"'`*_“”„«»‘’()[]"
 _LABEL = re.compile(r"(Assistant|Tool(?: [^:\n]{1,80})?): ")
 
@@ -222,10 +224,9 @@ class _Evidence:
             return ""
         if item in self._earlier:
             return item
-        if any(
-            len(word) >= _LONG_NUMBER and not word.isalpha() and word not in self._holding
-            for word in own
-        ):
+        exact = {word for word in own if len(word) >= _LONG_NUMBER and not word.isalpha()}
+        exact = exact.union(*map(stems, _NAME.findall(item)))
+        if not self._holding.keys() >= exact:
             return ""
         if not is_claimed and (_REPORT.match(item) or len(own) < 2):
             return item
@@ -282,7 +283,7 @@ class _Evidence:
         return closed and not any(2 * count > len(own) for count in asked.values())
 
     def sentences_of_user(self, quote: str) -> list[str]:
-        """Return the whole sentences of the user that contain ``quote``; none if it is no quotation.
+        """Return the whole sentences of the user that contain ``quote``; empty if there are none.
 
         Whole, as a part may mean the opposite: "delete the backups" of "Never delete the backups".
         """
@@ -292,6 +293,7 @@ class _Evidence:
                 return [
                     each
                     for each in said.sentences
-                    if wanted in each or each.rstrip(".。!") in wanted
+                    if (wanted in each or each.rstrip(".。!") in wanted)
+                    and not each.endswith(("?", "？", "؟"))
                 ]
         return []

@@ -34,7 +34,10 @@ class Piece(NamedTuple):
 # Most characters at each end of a message in which the user's own words are looked for: nobody
 # types more.
 _TYPED_ENDS = 8_000
-CARRIES = re.compile(r"[\n<`\[{>#]|\"\"\"|'''")
+CARRIES = re.compile(
+    r"(?i)\A\W{0,4}(?:observ|tool|function|command|execut|shell|terminal|console|script|code|api|"
+    r"search|action|step|result|output|response|std|exit)|[\n<`\[{>#]|\"\"\"|'''"
+)
 """A text without any of these is the user's own, unless the program declares marks."""
 _TAG = re.compile(r"<(/?)([A-Za-z][\w.:-]{0,60})(?:\s[^<>]{0,300})?>")
 # Tags for emphasis, and elements in which programs put what the user wants.
@@ -107,8 +110,11 @@ _OUTPUT_LINE = re.compile(
     r"([=_*~])\1{3,} .{1,120} \1{3,}\s*$|.{1,80}?\.{6,200}[^.\s]\S{0,20}\s*$|"
     r"\s{0,40}[\]}\[{)]{1,4}[,;]?\s*$|\s{0,40}\"[^\"\n]{1,80}\"\s?:|<!DOCTYPE|"
     r"[\w.-]{1,40}@[\w.-]{1,60}[:~ ].{0,60}[$#%] |\$ |bash-[\d.]{0,8}[$#]|C:\\.{0,80}>|>>> |"
-    r"PS .{1,80}> |% \S|\s{0,4}\[(?:[^\]\n]{0,80} )?(?:output|std(?:out|err)|terminal|console|"
-    r"shell)\]:?\s*$"
+    r"PS .{1,80}> |% \S"
+)
+# A line by which a host says that a program wrote what follows, up to an empty line.
+_OUTPUT_LABEL = re.compile(
+    r"(?i)\s{0,4}\[(?:[^\]\n]{0,80} )?(?:output|std(?:out|err)|terminal|console|shell)\]:?\s*$"
 )
 # The name of a file or a folder, alone on its line.
 _LISTED = re.compile(r"[\w.@~/-]{1,120}(?:/|\.[a-z]\w{0,4})\s*$")
@@ -195,6 +201,9 @@ def _pasted(text: str, carried: Sequence[Span]) -> Iterator[Span]:
             continue
         for place, line in enumerate(lines):
             bare = line.strip()
+            if _OUTPUT_LABEL.match(line):
+                yield at, end
+                break
             follows = bisect_left(starts, announced)
             if follows < len(starts) and starts[follows] < at:
                 announced = -1  # What was announced is carried in another way.

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
-from compacter.testing.errors import token_limit_error
+from compacter.testing import token_limit_error
 
 Protocol = Literal["chat completions", "responses", "messages", "gemini", "bedrock", "ollama"]
 
