@@ -146,25 +146,19 @@ class CompactionEvent(Event):
         """Such as "compacted 38 of 52 messages, 9,752 to 2,605 characters, gpt-4o, 1.2 s"."""
         before = self.messages_before
         after = self.messages_after
-        if not before:  # The history was kept by the server, which compacted it.
-            return _list(
-                f"the server compacted its history ({self.strategy})",
-                f"{self.original_tokens:,} to {self.compacted_tokens:,} tokens",
-                self.model,
-                f"{self.duration:.1f} s",
-            )
-        verb = "compacted"
+        is_cut = after == before and self.strategy not in ("summarize", "truncate")
         count = len(self.discarded) or before - after + 1
-        if after == before and self.strategy not in ("summarize", "truncate"):
-            verb = "shortened"
-            count = len(self.discarded)
-        return _list(
-            f"{verb} {count:,} of {before:,} messages",
+        what = [
+            f"{'shortened' if is_cut else 'compacted'} {count:,} of {before:,} messages",
             f"{self.original_data_size:,} to {self.compacted_data_size:,} characters",
             f"fallback: {self.strategy}" if self.fallback else None,
-            self.model,
-            f"{self.duration:.1f} s",
-        )
+        ]
+        if not before:  # The history was kept by the server, which compacted it.
+            what = [
+                f"the server compacted its history ({self.strategy})",
+                f"{self.original_tokens:,} to {self.compacted_tokens:,} tokens",
+            ]
+        return _list(*what, self.model, f"{self.duration:.1f} s")
 
 
 class CompactionStarted(Event):

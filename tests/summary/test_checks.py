@@ -10,7 +10,7 @@ from tests.effort import grows_linearly, repeated
 
 from compacter.messages.parts import Part
 from compacter.redaction import decode_escapes, redact_secrets
-from compacter.summary import checks, kept, message, prompt, sections, trace, write
+from compacter.summary import checks, kept, message, prompt, rules, sections, sources, trace, write
 from compacter.summary.head import Head
 from compacter.text.words import words
 
@@ -433,11 +433,11 @@ READERS: dict[str, Callable[[str], object]] = {
         f"Rules:\n- Never touch it.\nFacts:\n- a job\n- {text[:400]}\nPending: x",
         f"Done: {text}\nPending: {text}",
     ),
-    "rules": lambda text: kept.rules(Head([Part("user", "text", text), *TALK]), 4_000),
+    "rules": lambda text: rules.rules(Head([Part("user", "text", text), *TALK]), 4_000),
     "kept": lambda text: kept.keep(
         Head([Part("user", "text", text), Part("tool", "result", text, "x"), *TALK]),
         4_000,
-        sources=(*kept.SOURCES, kept.story()),
+        sources=(*sources.SOURCES, sources.story_of()),
     ),
     "shortened": lambda text: write.shortened(text, 200),
     "message": lambda text: message.parse(message.compose(message.Summary(text, (), (), text))),

@@ -9,8 +9,8 @@ import pytest
 from compacter import Compacter
 from compacter.messages.parts import Part
 from compacter.summary.head import Head
-from compacter.summary.kept import is_rule, rules
 from compacter.summary.message import parse
+from compacter.summary.rules import is_rule, rules
 from compacter.testing import ScriptedModel, ScriptedSummarizer
 
 STANDING = [

@@ -277,7 +277,7 @@ def fall_back(task: CompactionTask) -> list[Message] | None:
             # A model that failed is no reason to lose the user's rules; what cannot be redacted is
             # not kept.
             with suppress(Exception):
-                from compacter.summary.kept import rules
+                from compacter.summary.rules import rules
 
                 prior = replace(prior, rules=rules(_head(task, task.entries()), room(task)))
             result = Truncate.noted(task, prior)

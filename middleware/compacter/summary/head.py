@@ -19,12 +19,15 @@ from compacter.text.sentences import output_lines, split, unwrap
 from compacter.text.values import Json, parse, values
 from compacter.text.words import stem_sets
 
+SHORT = 320
+"""Characters of the longest message of a user that is kept whole: about three lines."""
 ELLIPSIS = "…"
 """Mark of omitted text between two pieces of a line."""
 PASTE = "Tool paste"
 """Speaker of what a user's message only carries."""
 _LINE = re.compile(r"(?:> )?(User|Assistant|Tool [^:\n]{1,80}): (.+)")
 _NAME = re.compile(r"[^\w. /-]+")
+# Characters of a tool's name: some gateways put a whole path into it.
 _LONGEST_NAME = 60
 # Characters of a kind of text, the newest, in which kept lines are looked for: a window full.
 _READ = 60_000
@@ -37,6 +40,7 @@ _CALL_END = re.compile(
     r"\baction(?: input)?:[^\n]{1,400}|<\|?(?:tool_call|function_call)[^\n]{0,400}|"
     r"\{\s*\"(?:tool|tool_name|function|action|name)\":.{1,800}\})\s*(?:```)?\s*\Z"
 )
+# Characters at the end of a text in which such a call is looked for.
 _CALL_TAIL = 1_000
 # A last line that is a shell waiting for the next command.
 _SHELL_END = re.compile(
@@ -91,7 +95,7 @@ class Said:
             return [[piece] for piece in text.split(f" {ELLIPSIS} ")]
         if not self.speaker.startswith("Tool"):
             text = unwrap(text) if "\n" in text else text
-            return [split(line) for line in text.splitlines()]
+            return list(map(split, text.splitlines()))
         data = parse(text) if text.lstrip()[:1] in "{[" else None
         if data is None:
             return [[line] for line in output_lines(text)]

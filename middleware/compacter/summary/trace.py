@@ -17,17 +17,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from compacter.messages.fields import flat
 from compacter.summary import sections
 from compacter.summary.head import Head, Said
-from compacter.summary.kept import find_records, is_about, is_closed, text_of
 from compacter.summary.sections import Sections
+from compacter.summary.sources import find_records, is_closed, text_of
 from compacter.text.sentences import has_code, sentences
 from compacter.text.values import parse
-from compacter.text.words import stem_sets, stems
+from compacter.text.words import is_about, stem_sets, stems
 
 _ORDER = re.compile(
     r"(?i)\b(?:always|never|must(?:n't)?|shall|should(?:n't)?|ought|ha(?:s|ve|d) to|need(?:s|ed)?|"
@@ -97,6 +98,7 @@ _PART_MISSING = 4
 """One telling word of so many may be another than in the message."""
 _MOST_CLOSED = 12
 """Finished items that are kept though a model left them out."""
+# Digits of a number that a model must not invent.
 _LONG_NUMBER = 3
 _NAME = re.compile(r"[^\s()]*\w[/_@]\w[^\s()]*|\w+\.\w{2,}[\w./]*")
 """A path, an address, an identifier, which a model must not invent."""
@@ -122,28 +124,25 @@ def check(head: Head, text: str, story: str, known_rules: Sequence[str] = ()) ->
     answer = sections.parse(text)
     before = sections.parse(story)
     if answer is None and before is None:
-        lines = [sentences(line) for line in text.splitlines()]
-        evidence = _Evidence(
-            head, [each for line in lines for each in line], {"": tuple(sentences(story))}
-        )
-        kept = [" ".join(filter(None, (evidence.judge(each) for each in line))) for line in lines]
-        return Checked("\n".join(filter(None, kept)), frozenset(), tuple(evidence.dropped))
+        lines = list(map(sentences, text.splitlines()))
+        evidence = _Evidence(head, list(chain(*lines)), {"": tuple(sentences(story))})
+        told = [" ".join(evidence.sift(line)) for line in lines]
+        return Checked("\n".join(filter(None, told)), frozenset(), tuple(evidence.dropped))
     items = answer or {"facts": tuple(text.splitlines())}
     earlier = before or {"task": tuple(sentences(story))}
     evidence = _Evidence(head, [each for key in items for each in items[key]], earlier)
     checked: dict[str, list[str]] = defaultdict(list)
     quoted = set[str]()
     rules = flat("\n".join(known_rules))
-    for key, each in items.items():
-        for item in each:
-            if key == "rules":
-                said = evidence.sentences_of_user(item)
-                quoted.update(said)
-                if not said and flat(item).strip(_MARKS) not in rules:
-                    evidence.dropped.append(f"{key}: {item}")
-            elif stays := evidence.judge(item, key):
-                is_tools = key in _WANTED and stays.startswith("Tool ")
-                checked["facts" if is_tools else key].append(stays)
+    for item in items.get("rules", ()):
+        said = evidence.sentences_of_user(item)
+        quoted.update(said)
+        if not said and flat(item).strip(_MARKS) not in rules:
+            evidence.dropped.append(f"rules: {item}")
+    for key in items.keys() - {"rules"}:
+        for item in evidence.sift(items[key], key):
+            is_tools = key in _WANTED and item.startswith("Tool ")
+            checked["facts" if is_tools else key].append(item)
     for key in ("done", "cancelled"):
         lost = [item for item in earlier.get(key, ()) if not any(map(_alike(item), checked[key]))]
         checked[key] = [*lost, *checked[key]][-_MOST_CLOSED:]
@@ -208,16 +207,19 @@ class _Evidence:
                     if _CLOSED.search(sentence) and not _OPEN.search(sentence):
                         yield _telling(sentence), True, place
 
-    def judge(self, item: str, section: str = "") -> str:
-        """Return an item, marked where only an assistant or a tool said it; an empty text where
-        nobody did.
-        """
-        kept = self._judge(item, section)
-        if not kept:
-            self.dropped.append(f"{section}: {item}" if section else item)
+    def sift(self, items: Iterable[str], section: str = "") -> list[str]:
+        """Return the items that somebody has said, marked where only an assistant or a tool did."""
+        kept: list[str] = []
+        for item in items:
+            said = self._judge(item, section)
+            if said:
+                kept.append(said)
+            else:
+                self.dropped.append(f"{section}: {item}" if section else item)
         return kept
 
     def _judge(self, item: str, section: str) -> str:
+        """Return an item, or an empty text where nobody said it."""
         own = _telling(item)
         is_claimed = section in _CLAIMED or _ORDER.search(item) is not None
         if self._is_outdated(item, section, own):

@@ -11,8 +11,10 @@ from dataclasses import dataclass, field
 
 from compacter.messages.parts import Part
 from compacter.summary import checks, kept, prompt, sections, trace
+from compacter.summary import rules as standing
 from compacter.summary.head import Head
 from compacter.summary.message import FRAME, NoSummaryError, Summary
+from compacter.summary.sources import SOURCES, story_of
 from compacter.text.sentences import sentences
 from compacter.text.words import clip
 
@@ -136,11 +138,11 @@ def quote(head: Head, room: int) -> Summary:
     where there is no room for one.
     """
     prior = head.prior
-    lines = kept.rules(head, room)
+    lines = standing.rules(head, room)
     left = room - sum(len(line) + 1 for line in lines)
     # A model's earlier words stay as they are where they leave room for what came since.
     story = shortened(prior.story, left // _STORY_PART)
-    quoted = kept.keep(head, left - len(story), lines, sources=(*kept.SOURCES, kept.story()))
+    quoted = kept.keep(head, left - len(story), lines, sources=(*SOURCES, story_of()))
     if not (quoted or story):
         raise NoSummaryError(
             "there is no room for a summary" if room < FRAME else "nothing can be read in the head"
@@ -198,7 +200,7 @@ class _Writer:
         self._template = template
         self._redact = redact
         self._story = head.prior.story
-        self._rules = kept.rules(head, sizes.room)
+        self._rules = standing.rules(head, sizes.room)
         self._quoted_rules = set[str]()
         self._written = Written()
         self._is_small = sizes.window in _SMALL_WINDOWS
@@ -255,14 +257,14 @@ class _Writer:
         """Return the model's summary with kept lines beside it, in one budget."""
         sizes = self._sizes
         rules = (
-            kept.rules(self._head, sizes.room, self._quoted_rules)
+            standing.rules(self._head, sizes.room, self._quoted_rules)
             if self._quoted_rules
             else self._rules
         )
         room = sizes.room - sum(len(line) + 1 for line in rules)
-        sources = list(kept.SOURCES)
+        sources = list(SOURCES)
         if sizes.fills or missed:
-            sources.append(kept.story(None if sizes.fills else {part.index for part in missed}))
+            sources.append(story_of(None if sizes.fills else {part.index for part in missed}))
         most = min(sizes.lines, room - min(len(self._story), room // _STORY_PART))
         quoted = kept.keep(self._head, most, rules, sources=sources)
         story = shortened(self._story, room - len(quoted))

@@ -23,6 +23,9 @@ _ASCII_WORD = re.compile("[a-z0-9]+")
 # Letters that inflected forms of a word share: "deployed" and "deployment" are one topic. With four
 # "contract" and "control" would be one.
 _STEM = 5
+# Shares of the words of the shorter and of the longer text that two about the same have in common.
+_NEARLY_ALL = 0.7
+_HALF = 0.5
 # Longest word that is too short to tell a topic, unless it has a digit or is not ASCII.
 _SHORTEST_WORD = 2
 
@@ -109,6 +112,15 @@ def stems(text: str) -> set[str]:
         if word not in FUNCTION_WORDS
         and (len(word) > _SHORTEST_WORD or not word.isascii() or not word.isalpha())
     }
+
+
+def is_about(some: set[str], others: set[str]) -> bool:
+    """Return whether the longer of two texts has nearly all words of the shorter; both are given by
+    their stems.
+    """
+    both = len(some & others)
+    sizes = (len(some), len(others))
+    return both > _NEARLY_ALL * min(sizes) and both >= _HALF * max(sizes)
 
 
 def clip(text: str, size: int) -> str:
