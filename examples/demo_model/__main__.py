@@ -64,7 +64,7 @@ class Demo:
             self.picture.folded(event)
 
     def run(self) -> None:
-        """Every turn, sending the full history each time: the folding happens underneath."""
+        """Every turn, sending the full history each time: it is compacted underneath."""
         history: list[dict[str, Any]] = [SYSTEM]
         for number, turn in enumerate(self.turns, 1):
             history += turn.messages(number)

@@ -38,7 +38,7 @@ class Context:
     refused: int | None = None
     """Size of the request that was refused a moment ago."""
     whole: int = 0
-    """What the request would be if nothing had ever been folded."""
+    """What the request would be if nothing had ever been compacted."""
     sizes: list[tuple[int, bool]] = field(default_factory=list)
     """Each turn's request, and whether it was folded first."""
 
@@ -132,7 +132,7 @@ class Picture:
         name = event.strategy + (" (fallback)" if event.fallback else "")
         title = f"turn {context.turn}: compacted by {name}, round {event.attempt}"
         self.console.print(Panel(table, title=title, border_style="magenta", title_align="left"))
-        self.doing("the model reads the folded history and answers")
+        self.doing("the model reads the compacted history and answers")
 
     def answered(self, answer: str, prompt_tokens: int, whole: int, *, folded: bool) -> None:
         """A turn ends; ``prompt_tokens`` as the server counted them."""
@@ -151,7 +151,7 @@ class Picture:
             )
 
     def closing(self, rows: list[tuple[str, str]], known: str, answer: str, *, good: bool) -> None:
-        """The totals, what stands for the folded turns now, and the last answer."""
+        """The totals, what stands for the compacted turns now, and the last answer."""
         table = Table.grid(padding=(0, 2))
         for name, value in rows:
             table.add_row(name, value)
@@ -159,7 +159,7 @@ class Picture:
         style = "green" if good else "red"
         self.console.print(Panel(table, title="totals", border_style=style, title_align="left"))
         if known:
-            title = "what stands for the folded turns in the last request"
+            title = "what stands for the compacted turns in the last request"
             self.console.print(
                 Panel(Text(known), title=title, border_style="magenta", title_align="left")
             )
@@ -220,7 +220,7 @@ class Picture:
             ("░" * (edge - used), "dim"),
             ("▌" if used > edge else "", "bold"),  # Here the window ends.
             ("█" * (used - edge - 1), "red"),
-            f"  {context.whole:,} tokens without folding",
+            f"  {context.whole:,} tokens without compaction",
         )
         saw = Text("turns ")
         for size, folded in context.sizes:

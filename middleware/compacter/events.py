@@ -221,7 +221,7 @@ class CompactionSkipped(Event):
     trigger: Trigger
     """``token_limit``, ``threshold``, ``quotes``, ``manual`` or ``prepared``."""
     reason: Literal[
-        "nothing_to_fold",
+        "nothing_to_compact",
         "vetoed",
         "cool_down",
         "no_progress",
@@ -238,9 +238,7 @@ class CompactionSkipped(Event):
         what = (
             "no room for quotes, and no compaction" if self.trigger == "quotes" else "no compaction"
         )
-        # Others' programs compare the reason, which has the older word.
-        reason = "nothing to compact" if self.reason == "nothing_to_fold" else self.reason
-        return f"{what}: {reason.replace('_', ' ')}"
+        return f"{what}: {self.reason.replace('_', ' ')}"
 
 
 class PreparationFailed(Event):

@@ -115,7 +115,7 @@ def test_that_nothing_can_be_folded_is_told() -> None:
 
     assert made is None
     assert [event.reason for event in events if isinstance(event, CompactionSkipped)] == [
-        "nothing_to_fold"
+        "nothing_to_compact"
     ]
 
 
@@ -128,7 +128,7 @@ def test_the_event_names_each_strategy_once_and_the_share_to_four_digits() -> No
     assert made.event.strategy == "drop+truncate"
     assert (
         made.event.ratio
-        == round(sum(map(OPENAI.size, made.discarded)) / 1_900, 4)
+        == round(sum(map(OPENAI.size, made.event.discarded)) / 1_900, 4)
         != round(made.event.ratio, 1)
     )
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import Any
+
+from tests.compaction.conftest import carried_out
 
 from compacter import Compacter, CompactionEvent
 from compacter.compaction.conversation import Conversation
 from compacter.compaction.plan import Calibration, Job
-from compacter.compaction.run import compact
-from compacter.effects import AskSummarizer, Effect, Emit
 from compacter.messages.format import get_format
-from compacter.messages.replies import Reply
 from compacter.options import Options
 from compacter.summary.sections import parse
 from compacter.testing import token_limit_error
@@ -30,24 +28,8 @@ def prompts_for(summarizer_window: int | None) -> list[int]:
     calibration = Calibration(window=2_000, summarizer_window=summarizer_window)
     conversation = Conversation.of(messages, get_format("openai"))
     job = Job(conversation=conversation, trigger="manual", calibration=calibration, must=True)
-    sizes: list[int] = []
-
-    def perform(effect: Effect[Any]) -> Any:
-        match effect:
-            case AskSummarizer():
-                sizes.append(sum(len(message["content"]) for message in effect.messages))
-                return Reply("They spoke.")
-            case Emit():
-                return effect.what
-            case _:
-                return None
-
-    flow = compact(options, job)
-    outcome: Any = None
-    with contextlib.suppress(StopIteration):
-        while True:
-            outcome = perform(flow.send(outcome))
-    return sizes
+    asked, _ = carried_out(options, job, "They spoke.")
+    return [sum(len(message["content"]) for message in one.messages) for one in asked]
 
 
 def test_a_summarizer_of_the_same_model_gets_prompts_for_that_window() -> None:

@@ -8,7 +8,6 @@ stored like any other, in a scope of its own, and put in force only when one is 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,10 +16,9 @@ from compacter.compaction.plan import MARGIN, Calibration, Job
 from compacter.compaction.room import is_agents
 from compacter.compaction.run import compact
 from compacter.compaction.trigger import threshold as limit_of
-from compacter.effects import Effect, Flow
-from compacter.messages.format import Message
 
 if TYPE_CHECKING:
+    from compacter.call.wrapped_call import WrappedCall
     from compacter.options import Options
 
 SCOPE = "\0prepared"
@@ -51,10 +49,8 @@ request before begins a preparation."""
 
 
 @dataclass(frozen=True, slots=True)
-class Prepare(Effect[None]):
-    """Have this compaction made in the background, unless that is done or under way, or the request
-    does not continue the one before.
-    """
+class Prepare:
+    """A compaction to make in the background."""
 
     request: Request
     """The request whose reply has shown the size, without quotes."""
@@ -63,16 +59,6 @@ class Prepare(Effect[None]):
     """Share of the compactable size to compact; 0 to note the request only."""
     target: int = 1
     """Largest size of the messages afterwards, in characters."""
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared(Effect["Sequence[Message] | None"]):
-    """Read the view of these messages that was made ahead; ``None`` if there is none.
-
-    If it is being made, wait for it.
-    """
-
-    messages: Sequence[Message]
 
 
 def due_at(options: Options, calibration: Calibration, output_tokens: int | None) -> int | None:
@@ -129,8 +115,8 @@ def ahead(
     return Prepare(request, calibration, ratio, max(1, target))
 
 
-def make_ahead(options: Options, what: Prepare) -> Flow[bool]:
-    """Make a compaction and remember it; return whether there is one.
+async def make_ahead(options: Options, what: Prepare, world: WrappedCall) -> None:
+    """Make a compaction and remember it.
 
     There is no fallback: a failing summarizer is asked again when the compaction is due. Raises
     ``CompactionError`` then.
@@ -146,5 +132,7 @@ def make_ahead(options: Options, what: Prepare) -> Flow[bool]:
         target=what.target,
     )
     changed = options.model_copy(update={"compact_ratio": what.ratio, "fallback": ()})
-    made = yield from compact(changed, job, original=request.original)
-    return made is not None
+    made = await compact(changed, job, world)
+    if made is not None:
+        await world.remember(made.conversation.messages, made.change)
+        await world.emit(made.event)

@@ -137,7 +137,7 @@ class Reader:
         elif options.recall is not None:
             known = state.conversation(f"{facts.endpoint}\0{request.digest}")
         scope = (called, form.name, facts.endpoint, state.scope, *([repr(rules)] if rules else []))
-        return WrappedCall(
+        call = WrappedCall(
             state=state,
             io=io,
             model=called,
@@ -160,6 +160,8 @@ class Reader:
             history=history,
             version=getattr(history, "version", 0),
         )
+        call.policy.world = call.world
+        return call
 
     def _recognise(self, binding: Binding, messages: list[Message]) -> tuple[MessageFormat, bool]:
         """Return the format of a call's messages, and whether any had quotes, which are removed

@@ -14,7 +14,6 @@ _MODULES = (
     "compacter.recall.quotes",
     "compacter.compaction.run",
     "compacter.summary.write",
-    "compacter.call.preparer",
 )
 _begun = threading.Event()
 

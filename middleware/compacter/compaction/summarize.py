@@ -218,7 +218,7 @@ def _put_question(task: CompactionTask, question: Question) -> Generator[Effect[
             prefix.append(form.filler("assistant"))  # The instruction is a message of the user.
     tally = task.tally
     tally.add(summarizer_calls=1)
-    reply: Reply = yield from AskSummarizer(question.messages, question.max_tokens, prefix)
+    reply: Reply = yield AskSummarizer(question.messages, question.max_tokens, prefix)
     tally.add(input_tokens=reply.input_tokens, output_tokens=reply.output_tokens, cost=reply.cost)
     return Answer(reply.text, reply.finish, reply.refused, reply.called_tool)
 
@@ -357,7 +357,7 @@ class Summarize:
             if summary is None:
                 summary = yield from ask_for_summary(task)
         except NoSummaryError as failure:
-            yield from Emit(
+            yield Emit(
                 CompactionFailed(
                     trigger=task.job.trigger,
                     reason=str(failure),

@@ -233,6 +233,6 @@ def is_stuck(event: Event) -> bool:
     """
     return (
         isinstance(event, CompactionSkipped)
-        and event.reason in ("nothing_to_fold", "no_progress")
+        and event.reason in ("nothing_to_compact", "no_progress")
         and event.trigger != "quotes"
     )

@@ -55,6 +55,7 @@ class GeminiFormat(MessageFormat):
     """
 
     name = "gemini"
+    output_option = ""
     system_option = "system_instruction"
     """A field of the argument ``config`` of ``generate_content``, to be merged into it."""
     body = "parts"
@@ -180,14 +181,14 @@ class GeminiFormat(MessageFormat):
         content.
         """
         if _is_content(message):
-            data = _snake(faithful(message, _FREE))
+            data = snake(faithful(message, _FREE))
             parts = [
                 {"text": part} if isinstance(part, str) else part
                 for part in listed(data.get("parts"))
             ]
             return dict(sorted({**data, "parts": parts}.items()))
         parts = [
-            {"text": data} if isinstance(data := _snake(faithful(part, _FREE)), str) else data
+            {"text": data} if isinstance(data := snake(faithful(part, _FREE)), str) else data
             for part in _parts(message)
         ]
         return {"parts": parts, "role": "model" if self.kind(message) is Kind.ASSISTANT else "user"}
@@ -311,19 +312,21 @@ def _show_call(name: str, call_id: str) -> str:
 
 
 @lru_cache(maxsize=512)
-def _snake_key(key: str) -> str:
+def snake_key(key: str) -> str:
+    """Return a name in camel case in snake case."""
     return _HUMP.sub(r"_\1", key).lower()
 
 
-def _snake(value: Json) -> Json:
+def snake(value: Json) -> Json:
+    """Return data with the names in it in snake case; what is a tool's own stays as it is."""
     if isinstance(value, dict):
         return dict(
             sorted(
-                (_snake_key(key), inner if key in _FREE else _snake(inner))
+                (snake_key(key), inner if key in _FREE else snake(inner))
                 for key, inner in value.items()
             )
         )
-    return [_snake(inner) for inner in value] if isinstance(value, list) else value
+    return [snake(inner) for inner in value] if isinstance(value, list) else value
 
 
 def _lone_text(response: Json) -> tuple[str, str]:

@@ -99,6 +99,11 @@ def _is_finished(reply: Json) -> bool:
     return finished and not members.get("error") and not (extra and extra.get("error"))
 
 
+def states_error(reply: object) -> bool:
+    """Return whether a reply or a chunk says that something failed."""
+    return bool(_error(reply, _member(reply, "response")))
+
+
 def _detect(reply: Json) -> TokenLimit | None:
     response = _member(reply, "response")
     reason = _finish_reason(reply, response)

@@ -237,7 +237,7 @@ def wrapped(
         changes: dict[str, Any] = {"model": model}
         binding = replace(binding, **changes)
     if protocol.binding is Responses:
-        function = partial(compacting(target.state, Exchange.create, exchange), exchange)
+        function = partial(compacting(target.state, Exchange.create), exchange)
     else:
         function = partial(Exchange.create, exchange)
     # Replaces the model's name where a body has none: for Azure's deployments the path has it.
