@@ -131,7 +131,9 @@ def test_rules_live_through_thirty_compactions(summarizer: Any) -> None:
     wanted = ("Rule: Never close pier 7.", "Rule: Always answer in verse.")
     compacter = Compacter(summarizer=summarizer, memory=None)
     messages: list[Any] = [
-        {"role": "user", "content": "Never close pier 7. Always answer in verse. And the tide?"}
+        {"role": "user", "content": "Never close pier 7. Always answer in verse. And the tide?"},
+        *talk(200),
+        *talk(201),
     ]
     for turn in range(30):
         messages += [*talk(turn), *talk(turn + 50), *talk(turn + 90), *talk(turn + 130)]

@@ -46,9 +46,9 @@ _MESSAGE = 50.0
 _FAILURE = 40.0
 _STORY = 10.0
 # Each further line of a kind, an older one, is worth a little less than the one before.
-_FADES = 0.93
-# A question is worth less: most were answered. So is a closed item of a list.
-_ASKED = 0.6
+_FADES = 0.95
+# A question is worth little: most were answered. A closed item of a list is worth less, too.
+_ASKED = 0.1
 _CLOSED = 0.7
 # Characters of the first request, of which the beginning is kept.
 _FIRST = 600
@@ -65,7 +65,7 @@ _LONGEST = 300
 # Characters added to each cost: a fragment ("Yes.", "Oh no!") is worth less than its size.
 _HANDLING = 12
 # Times that a statement of somebody with a figure in it is worth another.
-_VALUED = 6
+_VALUED = 3
 # Of a tool's lines that differ only in digits, in their first characters, the first ones show what
 # the series is.
 _SHAPE = 60
@@ -91,7 +91,8 @@ _CORRECTS = re.compile(
     r"en fait|нет)\b|\b(?:changed? (?:my|our) mind|change of plan|i meant|must be|(?:is|are) now|"
     r"new .{1,40}:|instead of|rather than|no longer|not .{1,40}\bbut\b|decided again|scratch that|"
     r"(?:re)?named|moved|changed|extended|undo|revert|from now on|nicht mehr|stattdessen|sondern|"
-    r"plutôt|au lieu|ya no|en vez)\b|改成|改为|変更|取消|不对|而是|ではなく|아니라"
+    r"(?:is|are|it's|ist|est|es|è|é) (?:\S+ ){0,2}(?:now|jetzt|maintenant|ahora|ora|agora)|теперь|"
+    r"plutôt|au lieu|ya no|en vez)\b|instead\W{0,3}$|改成|改为|変更|取消|不对|而是|ではなく|아니라"
 )
 _DECIDES = re.compile(
     r"(?i)^\W{0,6}(?:decisions?|decided|resolved|agreed|conclusion|entscheidung|beschlossen|"

@@ -32,9 +32,9 @@ from compacter.text.words import is_about, stem_sets, stems
 
 _ORDER = re.compile(
     r"(?i)\b(?:always|never|must(?:n't)?|shall|should(?:n't)?|ought|ha(?:s|ve|d) to|need(?:s|ed)?|"
-    r"requir\w*|request\w*|ask(?:s|ed)?(?! (?:about|whether|if|what|why|how|when|where|which|who|"
-    r"for help))|want(?:s|ed)?|wish\w*|please|do not|don't|ensure|make sure|from now on|"
-    r"instruct\w*|order(?:s|ed)?|told|insist\w*|demand\w*|prefer\w*|expect\w*|rules?|polic\w+|agreed?|"
+    r"requir\w*|request\w*|ask(?:s|ed)? (?:\S+ ){0,3}(?:to|for|that|not)|want(?:s|ed)?|wish\w*|"
+    r"please|do not|don't|ensure|make sure|from now on|instruct\w*|order(?:s|ed)?|insist\w*|"
+    r"told (?:\S+ ){0,3}(?:to|not|never)|demand\w*|prefer\w*|expect\w*|rules?|polic\w+|agreed?|"
     r"decid\w+|decisions?|approv\w+|confirm\w*|permi\w+|allow\w*|forb\w+|pending|to-?do|open|"
     r"remain\w*|next|left to|done|complete\w*|finish\w*|cancel\w*|called off|"
     r"(?:is|are|was|were) to|to be \w+(?:ed|en|t)|immer|niemals|nie|muss|müssen|soll\w*|bitte|will|"
@@ -57,8 +57,8 @@ _REPORT = re.compile(
 )
 """The beginning of a report: about somebody, or of what was."""
 _OF_USER = re.compile(
-    r"(?i)\busers?\b.{0,24}\b(?:ask|want|request|said|says|told|prefer|need|wish|demand|insist|"
-    r"expect|instruct|decid|agree|approv|order|requir|would like)|"
+    r"(?i)\busers?\b.{0,24}\b(?:ask|want|request|said|says|told|prefer|need|wish|demand|"
+    r"insist|expect|instruct|decid|agree|approv|order|requir|would like)|"
     r"\bas (?:requested|instructed|agreed|asked)\b|"
     r"\b(?:nutzer|benutzer|utilisateur|usuario|usuário|utente|пользовател\w+)\b.{0,16}\b(?:will|"
     r"möchte|verlang|hat |veut|demand|a dit|quiere|pid|quer|ped|vuole|ha chiesto|хо[чт]|прос|"
