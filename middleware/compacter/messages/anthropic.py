@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Literal
 
 from compacter.messages.fields import (
     Json,
@@ -24,7 +23,7 @@ from compacter.messages.fields import (
     word,
 )
 from compacter.messages.format import Edit, Message, MessageFormat
-from compacter.messages.parts import Part, Speaker, as_results, spoken, weigh_sealed
+from compacter.messages.parts import Part, Speaker, Voice, as_results, spoken, weigh_sealed
 
 _MEDIA = frozenset({"image", "document", "container_upload"})
 # Results that are one free text.
@@ -46,6 +45,10 @@ class AnthropicFormat(MessageFormat):
     name = "anthropic"
     system_option = "system"
     alternates = True
+    telling = (
+        *("tool_use", "tool_result", "thinking", "redacted_thinking", "server_tool_use"),
+        *("document", "compaction", "search_result", "container_upload"),
+    )
     plain = MessageFormat.roles
 
     def _parts(self, message: Message, role: Speaker, index: int) -> Iterator[Part]:
@@ -82,7 +85,7 @@ class AnthropicFormat(MessageFormat):
                 text, size = _other(block)
                 yield Part(role, "text", text, "", index, size)
 
-    def say(self, role: Literal["user", "assistant"], text: str) -> Message:
+    def say(self, role: Voice, text: str) -> Message:
         """Return a new plain text message, which is never blank, as the API refuses that."""
         return {"role": role, "content": spoken(text)}
 

@@ -8,11 +8,10 @@ holds its ``toolUse``.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
 
 from compacter.messages.fields import Json, faithful, field, listed, replaced, text_field
 from compacter.messages.format import Edit, Message, MessageFormat
-from compacter.messages.parts import Kind, Part, Speaker, as_results, spoken, weigh_sealed
+from compacter.messages.parts import Kind, Part, Speaker, Voice, as_results, spoken, weigh_sealed
 
 _MEDIA = ("image", "document", "video", "audio")
 # Keys of data made by a tool or its caller, of which nothing is left out in a digest.
@@ -27,6 +26,7 @@ class BedrockFormat(MessageFormat):
     system_option = "system"
     text_type = ""
     alternates = True
+    telling = ("toolUse", "toolResult", "reasoningContent", "cachePoint", "guardContent")
     # A ``ClassVar`` in the base class.
     roles = {"user": Kind.USER, "assistant": Kind.ASSISTANT, "system": Kind.SYSTEM}  # noqa: RUF012
 
@@ -47,7 +47,7 @@ class BedrockFormat(MessageFormat):
             elif field(block, "cachePoint") is None:
                 yield _part(block, role, index)
 
-    def say(self, role: Literal["user", "assistant"], text: str) -> Message:
+    def say(self, role: Voice, text: str) -> Message:
         """Return a new plain text message, which is never blank, as the API refuses that."""
         return {"role": role, "content": _said(text)}
 

@@ -28,6 +28,7 @@ from compacter.messages.parts import (
     Part,
     Speaker,
     Steps,
+    Voice,
     outline,
     pair_calls,
     spoken,
@@ -50,7 +51,7 @@ _SPEAKERS: dict[Kind, Speaker] = {
 }
 # Roles that are not a system message in any format.
 _NO_SYSTEM = ("user", "assistant", "tool", "model")
-FILLERS: Mapping[Literal["user", "assistant"], str] = {
+FILLERS: Mapping[Voice, str] = {
     "user": "[compacter] Continue.",
     "assistant": "[compacter] Understood.",
 }
@@ -96,7 +97,7 @@ class MessageFormat:
         """Yield the parts of a message, reasoning included. ``role`` is its speaker."""
         raise NotImplementedError
 
-    def say(self, role: Literal["user", "assistant"], text: str) -> Message:
+    def say(self, role: Voice, text: str) -> Message:
         """Return a new message with this text, which is never blank if the provider
         refuses that.
         """
@@ -116,6 +117,8 @@ class MessageFormat:
     """Member of a message with its text or blocks."""
     text_type: ClassVar[str] = "text"
     """Type of a text block in a user message; empty if blocks have no type."""
+    telling: ClassVar[tuple[str, ...]] = ()
+    """Types of blocks that only this format has, or members of its blocks without a type."""
 
     def prompt(
         self, messages: Sequence[Mapping[str, str]]
@@ -208,7 +211,7 @@ class MessageFormat:
                 return Kind.COMPACTED, *summed[1:]
             return summed
         except Exception:  # noqa: BLE001 - a foreign object may raise anything; it is not compacted
-            return Kind.UNKNOWN, _weight(message), (), ()
+            return Kind.UNKNOWN, characters(message), (), ()
 
     def outline(self, messages: Sequence[Message]) -> Steps:
         """Return the kinds, sizes and steps of a whole history."""
@@ -388,16 +391,9 @@ class MessageFormat:
     def _text_block(self, text: str) -> Message:
         return {"type": self.text_type, "text": text} if self.text_type else {"text": text}
 
-    def filler(self, role: Literal["user", "assistant"]) -> Message:
+    def filler(self, role: Voice) -> Message:
         """Return the filler message of this role."""
         return self.say(role, FILLERS[role])
-
-
-def _weight(message: Message) -> int:
-    try:
-        return characters(message)
-    except Exception:  # noqa: BLE001 - as in ``read``
-        return 0
 
 
 def get_format(name: str) -> MessageFormat:

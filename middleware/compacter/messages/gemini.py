@@ -13,7 +13,6 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, partial
-from typing import Literal
 
 from compacter.messages.fields import (
     Json,
@@ -31,7 +30,7 @@ from compacter.messages.fields import (
 )
 from compacter.messages.foreign import foreign
 from compacter.messages.format import Edit, Message, MessageFormat
-from compacter.messages.parts import Kind, Outline, Part, Speaker, spoken, weigh_sealed
+from compacter.messages.parts import Kind, Outline, Part, Speaker, Voice, spoken, weigh_sealed
 
 # Fields whose keys belong to the tool and are not converted.
 _FREE = frozenset({"args", "response"})
@@ -123,7 +122,7 @@ class GeminiFormat(MessageFormat):
             else:
                 yield from _other(part, role, index)
 
-    def say(self, role: Literal["user", "assistant"], text: str) -> Message:
+    def say(self, role: Voice, text: str) -> Message:
         """Return a new plain text content, which is never blank, as the API refuses that."""
         return {"role": "user" if role == "user" else "model", "parts": [{"text": spoken(text)}]}
 

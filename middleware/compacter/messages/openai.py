@@ -21,7 +21,7 @@ from compacter.messages.fields import (
     word,
 )
 from compacter.messages.format import Edit, Message, MessageFormat
-from compacter.messages.parts import Kind, Outline, Part, Speaker
+from compacter.messages.parts import Kind, Outline, Part, Speaker, Voice
 
 _THOUGHTS = frozenset({"thinking", "redacted_thinking", "reasoning"})
 _MEDIA = frozenset(
@@ -105,7 +105,7 @@ class OpenAIFormat(MessageFormat):
             made = text_field(legacy, "name")
             yield Part.of_call(made, _arguments(legacy), f"function:{made}", index)
 
-    def say(self, role: Literal["user", "assistant"], text: str) -> Message:
+    def say(self, role: Voice, text: str) -> Message:
         """Return a new plain text message."""
         return {"role": role, "content": text}
 

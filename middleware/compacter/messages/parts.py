@@ -68,6 +68,8 @@ def left(counts: dict[str, int]) -> list[str]:
 
 
 Speaker = Literal["system", "user", "assistant", "tool"]
+Voice = Literal["user", "assistant"]
+"""Who speaks a message that compacter writes."""
 PartKind = Literal["text", "call", "result", "media", "reasoning"]
 
 

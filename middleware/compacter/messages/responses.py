@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import Literal
 
 from compacter.messages.fields import (
     Json,
@@ -30,6 +29,7 @@ from compacter.messages.parts import (
     Part,
     Speaker,
     Steps,
+    Voice,
     as_results,
     weigh_sealed,
 )
@@ -70,6 +70,7 @@ class ResponsesFormat(MessageFormat):
     output_option = "max_output_tokens"
     system_option = "instructions"
     text_type = "input_text"
+    telling = ("input_text", "output_text", "input_image", "input_file")
 
     def kind(self, message: Message) -> Kind:
         """Return the kind of an item by its type, of a message by its role."""
@@ -127,7 +128,7 @@ class ResponsesFormat(MessageFormat):
             size = characters(field(message, "tools")) + len(text_field(message, "id"))
             yield Part.of_reasoning(role, size, index)
 
-    def say(self, role: Literal["user", "assistant"], text: str) -> Message:
+    def say(self, role: Voice, text: str) -> Message:
         """Return a new plain text message."""
         return {"type": "message", "role": role, "content": text}
 
