@@ -155,7 +155,7 @@ class _Service:
             # The same memory again, so that one of this process keeps its records.
             place = (memory, keys, quotes)
             if place not in self._memories:
-                opened = memory_at(memory, keys, quotes=quotes)
+                opened = memory_at(memory, encryption=keys, quotes=quotes)
                 problem = problem_of(opened, memory)
                 if problem is not None:
                     self._say(problem)
