@@ -108,7 +108,9 @@ class Matcher:
         """
 
         def save() -> str:
-            made = self._read(partial(_record_of, scope, form, before, after, window or 0, origins))
+            made = self._read(
+                lambda: _record_of(scope, _History(form, before), after, window or 0, origins)
+            )
             if made is None:
                 return ""
             record, folded = made
@@ -211,8 +213,7 @@ class _History:
 
 def _record_of(
     scope: str,
-    form: MessageFormat,
-    before: Sequence[Message],
+    history: _History,
     after: Sequence[Message],
     window: int,
     origins: Sequence[int | None] | None,
@@ -223,11 +224,11 @@ def _record_of(
     The inserted messages are copied, as the wrapped function may change its arguments. Raises
     ``Unencodable`` if a compacted or inserted message cannot be encoded.
     """
-    history = _History(form, before)
+    form = history.form
     body = history.body
-    said = [before[index] for index in body]
+    said = [history.messages[index] for index in body]
     if origins is None:
-        origins = Change.of(before, after).origins
+        origins = Change.of(history.messages, after).origins
     places = {index: position for position, index in enumerate(body)}
     kept = {places[origin] for origin in origins if origin in places}
     gone = [position for position in range(len(body)) if position not in kept]
