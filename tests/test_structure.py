@@ -168,7 +168,7 @@ CEILINGS = {
     "compaction/": 14_493,
     "frameworks/": 8_633,
     "gateway/": 28_594,
-    "memory/": 11_093,
+    "memory/": 9_684,
     "messages/": 20_393,
     "overflow/": 9_119,
     "recall/": 10_839,
