@@ -4,6 +4,7 @@ docs` does the rest.
 
 from __future__ import annotations
 
+import re
 import runpy
 from pathlib import Path, PurePosixPath
 from typing import Any
