@@ -122,8 +122,12 @@ class Board:
         events = [
             {"event": one.kind, "time": one.time, **one.fields} for one in list(self.records)[-50:]
         ]
-        told = {"version": compacter.__version__, "settings": dict(settings)}
-        return {**told, "totals": self.numbers(), "events": events}
+        return {
+            "version": compacter.__version__,
+            "settings": dict(settings),
+            "totals": self.numbers(),
+            "events": events,
+        }
 
     def tag(self) -> str:
         """Return the entity tag of the page, which changes whenever the page does."""

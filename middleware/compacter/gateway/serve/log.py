@@ -38,7 +38,7 @@ class _Objects(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Write a record, with its traceback."""
         fields = {"level": record.levelname.lower(), "logger": record.name}
-        tell_object("log", {**fields, "message": self.format(record)})
+        tell_object("log", fields | {"message": self.format(record)})
 
 
 def _write(line: str) -> None:
