@@ -75,9 +75,9 @@ def whole_number(name: str, value: object, *, least: int, of: str) -> int:
     return value
 
 
-LEAST_TOKENS = 64
+LEAST_TOKENS = 100
 """Least number of tokens of an option that takes a share of the window too: no room is so small,
-and who writes 1 means all of it."""
+and who writes 1 or 80 means all of it, or 80 %."""
 
 
 def check_tokens(value: int) -> int:

@@ -174,6 +174,13 @@ def function(
     return check
 
 
+def share(value: object) -> object:
+    """Refuse a share that was given in per cent."""
+    if isinstance(value, int) and 10 <= value <= 100:
+        raise ValueError(f"takes a share, more than 0 and at most 1; did you mean {value / 100}?")
+    return number(value)
+
+
 def number(value: object) -> object:
     """Refuse a bool, which Python takes for a number."""
     if isinstance(value, bool):
@@ -445,6 +452,11 @@ def functions(value: object) -> object:
 
 def check_hook(hook: object) -> None:
     """Raise ``ConfigurationError`` if this is not a function of an event."""
+    if hook is None:
+        raise ConfigurationError(
+            "a hook is a function of the event; as decorators, @compacter.on_compaction and "
+            "@compacter.on_event have no parentheses"
+        )
     if not callable(hook):
         raise ConfigurationError(f"a hook is a function of the event, not {hook!r}")
     _check_call(hook, "hook(event)", "A hook takes the event and nothing else")

@@ -98,7 +98,7 @@ class Options(BaseModel):
         validate_default=True,
     )
 
-    compact_ratio: Annotated[float, Number] = Field(default=0.7, gt=0, le=1)
+    compact_ratio: Annotated[float, BeforeValidator(check.share)] = Field(default=0.7, gt=0, le=1)
     """Share of the size of all messages that may be compacted, oldest first: more than 0, at most
     1.
     More is compacted if the provider stated its numbers and that is needed to fit in one round."""
@@ -329,14 +329,38 @@ def _say_value(name: str, problem: Any) -> str:  # noqa: ANN401 - as above
 
 
 _CALLED_ELSEWHERE = {
-    "keep_last": "preserve_recent_turns",
-    "keep_recent": "preserve_recent_turns",
-    "llm": "summarizer",
-    "max_context_tokens": "trigger_tokens",
-    "max_tokens": "trigger_tokens",
-    "model": "summarizer",
+    **dict.fromkeys(
+        (
+            "max_context_tokens",
+            "max_input_tokens",
+            "max_tokens",
+            "max_tokens_before_summary",
+            "target_tokens",
+            "threshold",
+            "token_limit",
+            "trigger",
+        ),
+        "trigger_tokens",
+    ),
+    **dict.fromkeys(
+        (
+            "keep",
+            "keep_last",
+            "keep_last_messages",
+            "keep_recent",
+            "messages_to_keep",
+            "preserve_recent",
+        ),
+        "preserve_recent_turns",
+    ),
+    **dict.fromkeys(
+        ("llm", "model", "summarization_model", "summary_model", "summarize_fn"), "summarizer"
+    ),
+    "max_summary_length": "max_summary_tokens",
+    "prompt": "summary_prompt",
     "ratio": "compact_ratio",
-    "threshold": "trigger_tokens",
+    "summarization_prompt": "summary_prompt",
+    "system_prompt": "rules",
 }
 """Names of other libraries' options, and the options here that do the most similar thing."""
 

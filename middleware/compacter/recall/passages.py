@@ -78,6 +78,13 @@ class Quotes(BaseModel):
     """Embedding function for questions in other words than the passage's, ``(texts) -> one vector
     for each text``, sync or async; or the name of an embedding model for litellm."""
 
+    @field_validator("embed", mode="before")
+    @classmethod
+    def _check_embed(cls, embed: object) -> object:
+        if embed is None or isinstance(embed, str) or callable(embed):
+            return embed
+        raise ValueError("takes the name of an embedding model or a function of a list of texts")
+
     @field_validator("share")
     @classmethod
     def _check_share(cls, share: float) -> float:
