@@ -137,8 +137,10 @@ class ByHand:
             summary: A summary of your own, in place of a model's.
             strict: Whether a tool call without its result, or a result without its call, is an
                 error. Otherwise it is passed through.
+            **given: Nothing else; the error for another argument says what is meant.
 
         Raises:
+            TypeError: There is no such argument.
             CompactionError: There is no summary, and ``fallback`` is ``None``.
             InvalidHistoryError: ``strict`` is set, and a tool call or result lacks its partner.
             ConfigurationError: An argument is invalid, the format is unknown, or there is no
