@@ -131,7 +131,11 @@ async def make_ahead(options: Options, what: Prepare, world: WrappedCall) -> Non
         digest=request.digest,
         target=what.target,
     )
-    changed = options.model_copy(update={"compact_ratio": what.ratio, "fallback": ()})
+    update: dict[str, object] = {"compact_ratio": what.ratio, "fallback": ()}
+    if "summary_request" not in options.model_fields_set:
+        # The provider's cache has what the program has just sent.
+        update["summary_request"] = "native"
+    changed = options.model_copy(update=update)
     made = await compact(changed, job, world)
     if made is not None:
         await world.remember(made.conversation.messages, made.change)

@@ -11,7 +11,7 @@ from typing import Any
 
 from compacter.call.arguments import Binding, characters_sent
 from compacter.call.recover import Policy
-from compacter.call.request import ConversationState, Request
+from compacter.call.request import Request
 from compacter.call.sizes import expected_tokens
 from compacter.call.state import State
 from compacter.call.wrapped_call import WrappedCall
@@ -128,13 +128,12 @@ class Reader:
         calibration = state.calibration(called)
         if learns and state.last_reply is not None and not state.proactive:
             self._learn_from_last(request, calibration)
-        known = ConversationState()
         if state.proactive or state.prepares:
             # The digest of the first message alone, so that a new conversation is recognised at its
             # second call; the endpoint, as two tenants may begin alike.
             begun = named or conversation_digest(form, messages, 1)
             known = state.conversation(f"{facts.endpoint}\0{begun}")
-        elif options.recall is not None:
+        else:
             known = state.conversation(f"{facts.endpoint}\0{request.digest}")
         scope = (called, form.name, facts.endpoint, state.scope, *([repr(rules)] if rules else []))
         call = WrappedCall(

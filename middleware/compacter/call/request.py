@@ -124,6 +124,11 @@ class ConversationState:
     stuck: int = 0
     """Size of a history that stayed above the threshold, in characters; it is compacted again once
     it has grown."""
+    helpless: int = 0
+    """Size of what had to stay, in characters, when a call was given up although its history was
+    compacted; 0 if none was. Another compaction would not help while it is as large."""
+    vain: int = 0
+    """Number of compactions in a row for which the summarizer was asked in vain."""
     full: int = 0
     """The same of a history in which a compaction has made no room for quotes."""
 

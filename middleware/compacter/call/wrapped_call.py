@@ -24,8 +24,14 @@ from compacter.call.request import Request
 from compacter.compaction.change import Change
 from compacter.compaction.conversation import Conversation
 from compacter.effects import AskSummarizer, Quote
-from compacter.errors import CompactionError, FunctionError
-from compacter.events import PassagesRecalled, PreparationFailed
+from compacter.errors import CompacterError, CompactionError, FunctionError
+from compacter.events import (
+    CompactionEvent,
+    CompactionFailed,
+    Event,
+    PassagesRecalled,
+    PreparationFailed,
+)
 from compacter.io import Stopped
 from compacter.memory.match import Matcher, View
 from compacter.memory.protocol import BaseMemory
@@ -41,6 +47,15 @@ if TYPE_CHECKING:
     from compacter.history import History
 
 T = TypeVar("T")
+E = TypeVar("E", bound=Event)
+# Compactions in a row of one conversation for which a summarizer is asked in vain, and of the
+# later ones the share that ask it again.
+_IN_VAIN = 3
+_PAUSE = 10
+
+
+class SummarizerPausedError(CompacterError):
+    """The summarizer was not asked, as it has failed too often in this conversation."""
 
 
 @dataclass(kw_only=True, eq=False)
@@ -69,6 +84,8 @@ class WrappedCall(Performer):
     """Last reply of the wrapped function."""
     trace: TracebackType | None = field(default=None, init=False)
     """Traceback of that reply's ``error`` when it was raised."""
+    # Whether the summarizer was asked since the last event of a failure.
+    _asked: bool = field(default=False, init=False)
     # Views that this call has read from memory or made, each with the id of its record.
     _views: list[tuple[Sequence[Message], str]] = field(default_factory=list, init=False)
     one_summary: OneSummary = field(init=False)
@@ -142,6 +159,28 @@ class WrappedCall(Performer):
                 self.args, self.kwargs, form, effect.prefix, instruction, limit
             )
         return partial(binding.summary_function or self.function, *args, **kwargs), False
+
+    async def ask(self, question: AskSummarizer) -> Reply:
+        """Send a prompt to the summarizer; raises its exceptions.
+
+        One that has failed several times in a row is asked for every tenth compaction only.
+        """
+        known = self.policy.state
+        if known.vain >= _IN_VAIN and known.vain % _PAUSE:
+            known.vain += 1
+            raise SummarizerPausedError(f"it has failed {known.vain} times in this conversation")
+        self._asked = True
+        return await super().ask(question)
+
+    async def emit(self, event: E) -> E:
+        """Send an event to totals, log and hooks, and return it with its ``duration``."""
+        known = self.policy.state
+        if isinstance(event, CompactionFailed) and self._asked:
+            known.vain += 1
+            self._asked = False
+        elif isinstance(event, CompactionEvent) and event.summarizer_calls and not event.fallback:
+            known.vain = 0
+        return await super().emit(event)
 
     # -- memory and quotes -------------------------------------------------------------------------
 
@@ -253,7 +292,7 @@ class WrappedCall(Performer):
         copied = await self.io.thread(take_down) if self.large else take_down()
         maker = replace(
             self,
-            policy=Policy(self.policy.options, copied, what.calibration),
+            policy=Policy(self.policy.options, copied, what.calibration, self.policy.state),
             scope=self.scope + SCOPE,
             history=None,
             ahead=True,
