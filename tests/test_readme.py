@@ -40,7 +40,7 @@ def shown_and_printed(page: str) -> Iterator[tuple[str, str]]:
             exec(compile(text, page, "exec"), namespace)  # noqa: S102
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/quickstart.md"])
+@pytest.mark.parametrize("page", ["docs/quickstart.md"])
 def test_an_example_prints_what_stands_below_it(page: str) -> None:
     outputs = list(shown_and_printed(page))
     assert outputs
@@ -93,13 +93,13 @@ def test_a_need_is_met_only_by_a_line_of_its_request(runs: Any) -> None:
         assert need.used in (need.line or "unknown")
 
 
-def test_the_manual_says_of_each_option_that_it_is_of_the_first_ten_or_who_needs_it() -> None:
+def test_the_manual_says_of_each_option_that_it_is_of_the_first_five_or_who_needs_it() -> None:
     introduction = read("docs/options.md").partition("## How much is compacted")[0]
-    first, _, rest = introduction.partition("**The first ten**")[2].partition("**The rest**")
-    ten = set(re.findall(r"`([a-z_]+)`", first))
-    others = set(re.findall(r"`([a-z_]+)(?:=None)?`", rest))
-    table = read("README.md").partition("## Ten options")[2]
-    assert ten == set(re.findall(r"^\| `([a-z_]+)` \|", table, re.MULTILINE))
+    first, _, rest = introduction.partition("**The first five**")[2].partition("**The rest**")
+    five = set(re.findall(r"`([a-z_]+)`", first))
+    others = set(re.findall(r"`([a-z_]+)(?:=None|=0)?`", rest))
+    table = read("README.md").partition("## Five options")[2]
+    assert five == set(re.findall(r"^\| `([a-z_]+)` \|", table, re.MULTILINE))
     older = {"summary_prompt", "max_summary_tokens", "summary_request"}  # of Summarize
-    assert ten | others == set(Options.model_fields) - older
-    assert not ten & others
+    assert five | others == set(Options.model_fields) - older
+    assert not five & others

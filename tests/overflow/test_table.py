@@ -13,8 +13,9 @@ from tests.overflow.phrases import phrases
 from tests.overflow.test_messages import read
 
 from compacter.overflow import detect_text
-from compacter.overflow.detect import Verdict, judge
+from compacter.overflow.detect import judge
 from compacter.overflow.signals import Signals, signals_of
+from compacter.overflow.statements import Verdict
 from compacter.overflow.table import Row, Table, default_table
 from compacter.overflow.table import rows as all_rows
 from compacter.overflow.text import normalise

@@ -133,7 +133,9 @@ class Log:
                 said = f"{said}\n{facts['traceback']}"
             memory = self._options.memory
             is_reported = (
-                what == "memory" and isinstance(memory, BaseMemory) and memory.reports(error)
+                what == "memory"
+                and isinstance(memory, BaseMemory)
+                and isinstance(error, memory.failures)
             )
             level: Level = "debug" if is_reported else "warning"
             self.write(level, f"compacter.{what}_failed", said, facts)

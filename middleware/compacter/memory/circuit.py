@@ -8,10 +8,12 @@ import contextlib
 import re
 import time
 from collections.abc import Callable, Generator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from compacter.memory.protocol import MemoryUnavailable
+
+Level = Literal["info", "warning"]
 
 FAILURES = 3
 """Failures in a row after which a memory is left alone: one may be a connection that ended."""
@@ -26,11 +28,11 @@ _CREDENTIALS = re.compile(r"(?<=//)[^/@\s]*@")
 class Report:
     """What happened to a memory, for the log."""
 
-    level: Literal["info", "warning"]
+    level: Level
     name: str
     """Name of the log's event, without the prefix."""
     sentence: str
-    facts: dict[str, object] = field(default_factory=dict)
+    facts: dict[str, str]
 
 
 class Circuit:
@@ -91,27 +93,17 @@ class Circuit:
         if self.failures < FAILURES:
             return
         self._until = time.monotonic() + PAUSE
-        if self._opened is None:
+        if not self.is_open:
             self._opened = time.monotonic()
-            cause = describe(error)
+            # The first line of such a text names an address or a state, and never quotes a record.
+            line = f"{type(error).__name__}: {error}".partition("\n")[0]
+            cause = _CREDENTIALS.sub("", line)[:_MOST_OF_CAUSE]
             sentence = (
                 f"is left alone for {PAUSE:g} seconds at a time: it failed {self.failures} times "
                 f"in a row ({cause}); calls go on without it"
             )
-            self._report("warning", "memory_away", sentence, cause=cause, failures=self.failures)
+            self._report("warning", "memory_away", sentence, cause=cause)
 
-    def _report(
-        self, level: Literal["info", "warning"], name: str, sentence: str, **facts: object
-    ) -> None:
-        place = f"{self._name} at {self._address}" if self._address else self._name
-        facts = {"address": self._address, **facts}
-        self._tell(Report(level, name, f"{place} {sentence}", facts))
-
-
-def describe(error: BaseException) -> str:
-    """Return the type and the first line of the text of a store's exception, without credentials.
-
-    Such a text names an address or a state, and never quotes a record.
-    """
-    text = _CREDENTIALS.sub("", str(error).partition("\n")[0])[:_MOST_OF_CAUSE]
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+    def _report(self, level: Level, name: str, sentence: str, **facts: str) -> None:
+        place = f"{self._name} at {self._address}".removesuffix(" at ")
+        self._tell(Report(level, name, f"{place} {sentence}", {"address": self._address, **facts}))

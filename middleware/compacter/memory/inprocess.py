@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cachetools import LRUCache
-
 from compacter.errors import whole_number
 from compacter.locks import Lock
 from compacter.memory.protocol import BaseMemory, Claim, HeldClaim
@@ -32,15 +30,13 @@ class InProcessMemory(BaseMemory):
         super().__init__()
         self.max_entries = whole_number("max_entries", max_entries, least=1, of="records")
         self.max_bytes = whole_number("max_bytes", max_bytes, least=1, of="bytes")
-        self._records: LRUCache[str, tuple[Record, int]] = LRUCache(
-            self.max_bytes, getsizeof=lambda entry: entry[1]
-        )
+        # The records by key and id, and their sizes by id; the least recently used keys first.
+        self._records: dict[str, dict[str, Record]] = {}
+        self._sizes: dict[str, int] = {}
         self._lock = Lock()
-        # The ids of the records under each key, in the order of saving.
-        self._ids: dict[str, dict[str, None]] = {}
 
     def __len__(self) -> int:
-        return len(self._records)
+        return len(self._sizes)
 
     def __bool__(self) -> bool:
         # An empty memory is true as well.
@@ -56,7 +52,9 @@ class InProcessMemory(BaseMemory):
     def find(self, keys: Sequence[str]) -> Sequence[Record]:
         """Return all records under any of these ``keys``."""
         with self._lock:
-            return [self._records[name][0] for key in keys for name in self._ids.get(key, ())]
+            for key in self._records.keys() & set(keys):
+                self._records[key] = self._records.pop(key)
+            return [record for key in keys for record in self._records.get(key, {}).values()]
 
     def save(self, record: Record) -> None:
         """Save ``record``, and drop the least recently used if there are too many.
@@ -65,23 +63,20 @@ class InProcessMemory(BaseMemory):
         """
         size = footprint(record)
         with self._lock:
-            if record.id in self._records:
-                self._forget(self._records.pop(record.id)[0])
-            if size > self.max_bytes:
-                return
-            while self._records and (
-                len(self._records) >= self.max_entries
-                or self._records.currsize + size > self.max_bytes
-            ):
-                self._forget(self._records.popitem()[1][0])
-            self._records[record.id] = record, size
-            self._ids.setdefault(record.key, {})[record.id] = None
-
-    def _forget(self, record: Record) -> None:
-        names = self._ids[record.key]
-        del names[record.id]
-        if not names:
-            del self._ids[record.key]
+            records = self._records.pop(record.key, {})
+            records.pop(record.id, None)
+            self._sizes.pop(record.id, None)
+            if size <= self.max_bytes:
+                records[record.id] = record
+                self._sizes[record.id] = size
+            if records:
+                self._records[record.key] = records
+            while len(self) > self.max_entries or sum(self._sizes.values()) > self.max_bytes:
+                oldest = next(iter(self._records))
+                name = next(iter(self._records[oldest]))
+                del self._records[oldest][name], self._sizes[name]
+                if not self._records[oldest]:
+                    del self._records[oldest]
 
     def claim(self, key: str, seconds: float) -> Claim:  # noqa: ARG002
         """Return a claim for any ``key`` and ``seconds``, as threads and tasks wait for each other
@@ -93,9 +88,9 @@ class InProcessMemory(BaseMemory):
         """Delete all records."""
         with self._lock:
             self._records.clear()
-            self._ids.clear()
+            self._sizes.clear()
             self.matches.clear()
 
     def empty(self) -> bool:
         """Return whether the memory is empty."""
-        return not self._ids  # A plain dict, for speed: every call uses this.
+        return not self._sizes  # A plain dict, for speed: every call uses this.

@@ -49,9 +49,8 @@ class Matcher:
     ``None``: the message format decides. ``on_unencodable`` is called once, with the reason why a
     message is neither found nor kept.
 
-    ``view`` and ``remember`` are coroutines over ``io``: with ``ASYNC`` they use a memory that may
-    block in a thread, and with ``large`` they compute in one. They raise only the memory's own
-    exceptions.
+    ``view`` and ``remember`` are coroutines over ``io``: with ``ASYNC`` they run in a thread if the
+    memory may block, or with ``large``. They raise only the memory's own exceptions.
     """
 
     def __init__(
@@ -85,18 +84,8 @@ class Matcher:
         """
         if not messages or self.memory.empty():
             return None
-
-        def look() -> tuple[_History, list[str]]:
-            history = _History(form, messages)
-            return history, lookup_keys(scope, form, messages, history.first)
-
-        looked = await self._compute(io, large, look)
-        if looked is None:
-            return None
-        history, keys = looked
-        records = await _do(io, self.memory.blocking, partial(self.memory.find, keys))
-        build = partial(self._longest_view, history, keys, records)
-        return await self._compute(io, large, build)
+        find = partial(self._find, scope, form, messages)
+        return await io.thread(find) if large or self.memory.blocking else find()
 
     async def remember(
         self,
@@ -118,6 +107,16 @@ class Matcher:
         Returns the ``id`` of the record; empty if none can be made.
         """
 
+        def save() -> str:
+            record = self._read(make)
+            if record is None:
+                return ""
+            try:
+                self.memory.save(record)
+            except Unencodable as error:
+                self._report(error)
+            return record.id
+
         def make() -> Record | None:
             history = _History(form, before)
             record = _record_of(scope, history, after, window or 0, origins)
@@ -125,19 +124,59 @@ class Matcher:
                 self._note_match(record, history.folded(record))
             return record
 
-        record = await self._compute(io, large, make)
-        if record is None:
-            return ""
-        try:
-            await _do(io, self.memory.blocking, partial(self.memory.save, record))
-        except Unencodable as error:
-            self._report(error)
-        return record.id
+        return await io.thread(save) if large or self.memory.blocking else save()
 
-    async def _compute(self, io: IO, large: bool, action: Callable[[], T]) -> T | None:  # noqa: FBT001 - not public
+    def _find(self, scope: str, form: MessageFormat, messages: Sequence[Message]) -> View | None:
+        """Return the view of the record that covers most messages, of those that match."""
+        keys = self._read(partial(lookup_keys, scope, form, messages)) or ()
+        # What a memory of the user's own returns may be anything.
+        records = [
+            record
+            for record in (self.memory.find(keys) if keys else ())
+            if isinstance(record, Record) and record.key in keys  # type: ignore[redundant-expr]
+        ]
+        history = self._read(partial(_History, form, messages)) if records else None
+        if history is None:
+            return None
+        # Of two records with the same boundary, the one that compacted more was made when the
+        # other's view overflowed.
+        records.sort(key=lambda record: (record.boundary, record.folded), reverse=True)
+        alternate = form.alternates if self._alternate is None else self._alternate
+        for record in records:
+            if self._read(partial(self._matches, record, history)):
+                view = self._read(partial(_view, record, history, alternate))
+                if view is not None:
+                    return view
+        return None
+
+    def _matches(self, record: Record, history: _History) -> bool:
+        """Return whether a record compacts what this history begins with.
+
+        What it matched before is compared by a hash, so that no message is encoded again.
+        """
+        form = history.form
+        folded = history.folded(record)
+        last_match = self.memory.matches.get(record.id)
+        if last_match is not None and last_match == _hash(folded):
+            return True
+        # The last message alone distinguishes most histories.
+        if not folded or prefix_digest(form, folded[-1:]) != record.last:
+            return False
+        if prefix_digest(form, folded) != record.digest:
+            return False
+        self._note_match(record, folded)
+        return True
+
+    def _note_match(self, record: Record, folded: Sequence[Message]) -> None:
+        matches = self.memory.matches
+        if len(matches) >= _MOST_MATCHES:
+            matches.clear()
+        matches[record.id] = _hash(folded)
+
+    def _read(self, action: Callable[[], T]) -> T | None:
         """Return the result of reading messages; ``None`` if one cannot be encoded."""
         try:
-            return await _do(io, large, action)
+            return action()
         except Exception as error:  # noqa: BLE001 - a foreign class, or nesting deeper than Python's stack
             self._report(error)
             return None
@@ -148,58 +187,6 @@ class Matcher:
         if tell is not None:
             tell(str(error) if isinstance(error, Unencodable) else type(error).__name__)
 
-    def _longest_view(
-        self, history: _History, keys: Sequence[str], given: Sequence[object]
-    ) -> View | None:
-        """Return the view of the record that covers most messages, of those that match."""
-        records = [
-            record
-            for record in given
-            if isinstance(record, Record) and record.key in keys and record.sound()
-        ]
-        # Of two records with the same boundary, the one that compacted more was made when the
-        # other's view overflowed.
-        records.sort(key=lambda record: (-record.boundary, -record.folded))
-        for record in records:
-            try:
-                if self._matches(record, history):
-                    view = _view(record, history, self._alternate)
-                    if view is not None:
-                        return view
-            except Exception as error:  # noqa: BLE001 - as above; another record may cover fewer messages
-                self._report(error)
-        return None
-
-    def _matches(self, record: Record, history: _History) -> bool:
-        """Return whether a record compacts what this history begins with.
-
-        What it matched before is compared by a hash, so that no message is encoded again.
-        """
-        form = history.form
-        folded = history.folded(record)
-        if not folded:
-            return False
-        last_match = self.memory.matches.get(record.id)
-        if last_match is not None and last_match == _hash(folded):
-            return True
-        # The last message alone distinguishes most histories.
-        if prefix_digest(form, folded[-1:]) != record.last:
-            return False
-        if prefix_digest(form, folded) != record.digest:
-            return False
-        self._note_match(record, folded)
-        return True
-
-    def _note_match(self, record: Record, folded: Sequence[Message]) -> None:
-        matches = self.memory.matches
-        if len(matches) >= _MOST_MATCHES:
-            matches.pop(next(iter(matches)), None)
-        matches[record.id] = _hash(folded)
-
-
-async def _do(io: IO, slow: bool, action: Callable[[], T]) -> T:  # noqa: FBT001 - not public
-    return await io.thread(action) if slow else action()
-
 
 class _History:
     """A history, as passed by the caller."""
@@ -207,40 +194,24 @@ class _History:
     def __init__(self, form: MessageFormat, messages: Sequence[Message]) -> None:
         self.form = form
         self.messages = messages
-        said = (
-            index for index, message in enumerate(messages) if form.speaker(message) != "system"
-        )
-        self.first = next(said, len(messages))
-        """Number of its leading system messages."""
-
-        self._body: Sequence[int] | None = None
-
-    @property
-    def body(self) -> Sequence[int]:
+        systems = form.systems(messages)
+        self.body: Sequence[int] = range(len(systems), len(messages))
         """Indexes of the messages that are not system messages; positions of a record are positions
-        in it.
-        """
-        if self._body is None:
-            systems = set(self.form.systems(self.messages))
-            every = range(self.first, len(self.messages))
-            self._body = (
-                every
-                if len(systems) == self.first
-                else [index for index in every if index not in systems]
-            )
-        return self._body
+        in it."""
+        if systems[-1:] > [len(systems) - 1]:
+            self.body = sorted(set(range(len(messages))).difference(systems))
+        self.first = next(iter(self.body), 0)
+        """Number of its leading system messages."""
 
     def folded(self, record: Record) -> list[Message]:
         """Return the messages that the record compacts; an empty list if this history is too short
         for it.
         """
-        head = self.body[: record.boundary]
-        if len(head) < record.boundary:
+        if len(self.body) < record.boundary:
             return []
-        if record.kept:
-            gone = set(range(record.boundary)).difference(record.kept)
-            head = [head[position] for position in sorted(gone)]
-        return list(map(self.messages.__getitem__, head))
+        kept = set(record.kept)
+        head = enumerate(self.body[: record.boundary])
+        return [self.messages[index] for position, index in head if position not in kept]
 
 
 def _record_of(
@@ -260,7 +231,7 @@ def _record_of(
     body = history.body
     if origins is None:
         origins = Change.of(before, after).origins
-    places = dict(zip(body, range(len(body)), strict=True))
+    places = {index: position for position, index in enumerate(body)}
     kept = {places[origin] for origin in origins if origin in places}
     gone = [position for position in range(len(body)) if position not in kept]
     if not gone:
@@ -296,7 +267,7 @@ def _record_of(
     )
 
 
-def _view(record: Record, history: _History, alternate: bool | None) -> View | None:  # noqa: FBT001 - not public
+def _view(record: Record, history: _History, alternate: bool) -> View | None:  # noqa: FBT001 - not public
     """Return the view of a history that a record matches.
 
     Returns ``None`` if the messages after the boundary do not fit: summary and filler were made for
@@ -312,16 +283,18 @@ def _view(record: Record, history: _History, alternate: bool | None) -> View | N
         form.read(messages[index])[0] is Kind.USER for index in remaining
     ):
         return None
+
+    def speaker(several: Iterable[Message]) -> str:
+        roles = map(form.speaker, several)
+        return next((role for role in roles if role != "system"), "")
+
     head = _head(record, history, end)
-    speakers = (role for message in reversed(head) if (role := form.speaker(message)) != "system")
-    ends_with = next(speakers, "")
+    ends_with = speaker(reversed(head))
     ended_with = form.speaker(messages[end - 1])
-    roles = (form.speaker(messages[index]) for index in range(end, len(messages)))
-    following = next((role for role in roles if role != "system"), None)
-    if following is None and ends_with == "assistant" != ended_with:
+    following = speaker(messages[index] for index in range(end, len(messages)))
+    if not following and ends_with == "assistant" != ended_with:
         return None
-    alternates = form.alternates if alternate is None else alternate
-    if alternates and following == ends_with != ended_with and following in ("user", "assistant"):
+    if alternate and following == ends_with != ended_with and following in ("user", "assistant"):
         return None
     view = View([*messages[: history.first], *head, *messages[end:]])
     view.record = record.id
@@ -366,20 +339,19 @@ def _hashable(value: Json) -> Hashable:
 
     Unlike Python's comparison it distinguishes values like 1 and ``True``.
     """
-    if type(value) is dict and len(value) == 2:
+    kind = type(value)
+    if kind is dict and len(value) == 2:
         role = value.get("role")
         text = value.get("content")
         if type(role) is str and type(text) is str:
             return role, text
     try:
         return marshal.dumps(value, PLAIN)
-    except ValueError:
-        pass  # It holds an object of a class.
-    kind = type(value)
-    if isinstance(value, BaseModel):
-        return kind, _hashable(value.__dict__), _hashable(value.__pydantic_extra__)
-    if kind is dict:
-        return kind, *map(_hashable, value), *map(_hashable, value.values())
-    if kind in (list, tuple):
+    except ValueError:  # It holds an object of a class.
+        if isinstance(value, BaseModel):
+            value = [value.__dict__, value.__pydantic_extra__]
+        elif kind is dict:
+            value = [*value, *value.values()]
+        elif kind is not list:
+            return object()
         return kind, *map(_hashable, value)
-    return object()

@@ -6,6 +6,7 @@ import os
 import secrets
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from compacter.errors import CompacterError
@@ -127,20 +128,10 @@ class BaseMemory(Memory):
     def take_reports(self) -> list[Report]:
         """Return what happened to the memory since the last time, for the log, each once."""
         reports: list[Report] = []
-        while self._reports:
-            try:
+        with suppress(IndexError):  # Another thread may be faster.
+            while self._reports:
                 reports.append(self._reports.popleft())
-            except IndexError:  # Another thread was faster.
-                break
         return reports
-
-    def reports(self, error: BaseException) -> bool:
-        """Return whether the memory reports such a failure itself, when it is left alone.
-
-        Args:
-            error: What a method raised.
-        """
-        return isinstance(error, self.failures)
 
     def empty(self) -> bool:
         """Return whether the memory is certainly empty, without waiting. Calls do not look up
@@ -168,23 +159,12 @@ class HeldClaim:
             give_back()
 
 
-class _OwnMemory(BaseMemory):
-    """Wrapper of a user's own memory, which has only the three methods of ``Memory``."""
-
-    def __init__(self, memory: Memory) -> None:
-        super().__init__()
-        self._memory = memory
-
-    def find(self, keys: Sequence[str]) -> Sequence[Record]:
-        return self._memory.find(keys)
-
-    def save(self, record: Record) -> None:
-        self._memory.save(record)
-
-    def claim(self, key: str, seconds: float) -> Claim | None:
-        return self._memory.claim(key, seconds)
-
-
 def base_memory(memory: Memory) -> BaseMemory:
-    """Return ``memory`` as a ``BaseMemory``, wrapped if needed."""
-    return memory if isinstance(memory, BaseMemory) else _OwnMemory(memory)
+    """Return ``memory`` as a ``BaseMemory``: a user's own, which has only the three methods of
+    ``Memory``, lends them to one.
+    """
+    if isinstance(memory, BaseMemory):
+        return memory
+    base = BaseMemory()  # type: ignore[abstract]
+    vars(base).update(find=memory.find, save=memory.save, claim=memory.claim)
+    return base

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import wait
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import urlsplit
 
 from compacter.errors import ConfigurationError, seconds
 from compacter.io import in_thread
@@ -29,8 +28,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_SCHEMES = ("redis", "rediss", "unix")
-_METHODS = ("execute_command", "pipeline", "eval", "hgetall", "hdel")
 # Most connections of a process; a thread waits for one, as the server answers within milliseconds.
 _CONNECTIONS = 32
 # Steps in which an answer is awaited. Each gives the thread that reads it a turn, however busy the
@@ -85,56 +82,63 @@ class RedisMemory(StoringMemory):
             raise ImportError(
                 'compacter\'s Redis memory needs: pip install "llm-compacter[redis]"'
             ) from error
-        super().__init__()
+        self._client: Any = _check_client(_connect(url, deadline))
+        address = _address(self._client)
+        super().__init__(address or "the Redis server", deadline, encryption, quotes=quotes)
         self.ttl = seconds("ttl", ttl)
         if not isinstance(namespace, str) or not namespace:  # type: ignore[redundant-expr]
             raise ConfigurationError(f"namespace takes a non-empty string, not {namespace!r}")
         self.namespace = namespace
-        self.deadline = seconds("deadline", deadline)
         self._url = url if isinstance(url, str) else None
-        self._client: Any = _connect(url, deadline) if isinstance(url, str) else _check_client(url)
-        self._open_codec(encryption, quotes, _address(self._client))
-        self._circuit = Circuit("the Redis server", _address(self._client), self._reports.append)
+        self._circuit = Circuit("the Redis server", address, self._reports.append)
         self.circuits = (self._circuit,)
         self.failures = (MemoryUnavailable, redis.ConnectionError, redis.TimeoutError, OSError)
-        self._refused = redis.ResponseError
 
     def __repr__(self) -> str:
         return f"RedisMemory(ttl={self.ttl}, namespace={self.namespace!r})"
 
     def __reduce__(self) -> tuple[object, ...]:
         # A copy, also a pickled one, uses the same server and keys by its own connections.
-        made = partial(
-            type(self), deadline=self.deadline, encryption=self._encryption, quotes=self._quotes
-        )
-        return made, (self._url or self._client, self.ttl, self.namespace)
+        given = self._url or self._client, self.ttl, self.namespace
+        return partial(type(self), **self._options), given
 
     def find(self, keys: Sequence[str]) -> Sequence[Record]:
         """Return all records under any of these ``keys``, without those that were altered since
         they were saved.
         """
 
-        def work(client: Any) -> list[str | bytes]:  # noqa: ANN401 - one of redis-py's classes
-            pipeline = client.pipeline(transaction=False)
+        def work() -> list[str | bytes]:
+            pipeline = self._client.pipeline(transaction=False)
             for key in keys:
                 pipeline.hvals(self._name("records", key))
                 pipeline.pexpire(self._name("records", key), _milliseconds(self.ttl))
-            # A value of another type under one name must not hide the others.
-            texts: list[str | bytes] = []
-            for values in pipeline.execute(raise_on_error=False)[::2]:
-                if not isinstance(values, Exception):
-                    texts.extend(values)
-                elif not isinstance(values, self._refused) or "WRONGTYPE" not in str(values):
-                    raise values
-            return texts
+            answers = pipeline.execute(raise_on_error=False)[::2]
+            for answer in answers:
+                # A value of another type under one name must not hide the others.
+                if isinstance(answer, Exception) and "WRONGTYPE" not in str(answer):
+                    raise answer
+            return [text for answer in answers if isinstance(answer, list) for text in answer]
 
         return self._decode(keys, self._use(work))
 
     def save(self, record: Record) -> None:
         """Save ``record``; a record with the same ``id`` is replaced."""
-        encoded = self._encode(record)
-        if encoded is not None:
-            self._use(partial(self._save, record, encoded))
+        body = self._encode(record)
+        name = self._name("records", record.key)
+
+        def work() -> None:
+            pipeline = self._client.pipeline(transaction=False)
+            pipeline.hset(name, record.id, body)
+            pipeline.pexpire(name, _milliseconds(self.ttl))
+            pipeline.hkeys(name)
+            others = set(map(_text, pipeline.execute()[-1])) - {record.id}
+            if len(others) >= PER_KEY:
+                # Those with the smallest boundaries go first; never the one just saved.
+                ranked = sorted(others, key=lambda other: (len(other), other))
+                self._client.hdel(name, *ranked[: len(others) + 1 - PER_KEY])
+
+        if body is not None:
+            self._use(work)
 
     def claim(self, key: str, seconds: float) -> Claim | None:
         """Return the right to make the summary identified by ``key`` for ``seconds``, or ``None``
@@ -143,30 +147,24 @@ class RedisMemory(StoringMemory):
         name = self._name("claims", key)
         owner = self.owner
 
-        def take(client: Any) -> bool:  # noqa: ANN401 - as above
-            pipeline = client.pipeline(transaction=False)
-            pipeline.set(name, owner, px=_milliseconds(min(seconds, LONGEST_CLAIM)), nx=True)
-            pipeline.get(name)
-            granted, holder = pipeline.execute()
-            return bool(granted) or _text(holder or "") == owner
+        def take() -> bool:
+            until = _milliseconds(min(seconds, LONGEST_CLAIM))
+            is_new = self._client.set(name, owner, px=until, nx=True)
+            return bool(is_new) or _text(self._client.get(name) or "") == owner
 
-        def give_back(client: Any) -> None:  # noqa: ANN401 - as above
-            client.eval(_RELEASE, 1, name, owner)
+        def give_back() -> None:
+            self._client.eval(_RELEASE, 1, name, owner)
 
         return HeldClaim(partial(self._use, give_back)) if self._use(take) else None
 
     def clear(self) -> None:
         """Delete all records of this namespace."""
-        self._clear_own()
+        self._own.clear()
         prefix = self._name("records", "")
-
-        def work(client: Any) -> None:  # noqa: ANN401 - as above
-            for name in list(client.scan_iter(match=f"{_literal(prefix)}*", count=1_000)):
-                # A namespace may be a prefix of another one.
-                if ":" not in _text(name).removeprefix(prefix):
-                    client.delete(name)
-
-        work(self._client)
+        for name in list(self._client.scan_iter(match=f"{_literal(prefix)}*", count=1_000)):
+            # A namespace may be a prefix of another one.
+            if ":" not in _text(name).removeprefix(prefix):
+                self._client.delete(name)
 
     def close(self) -> None:
         """Close the connections, unless the client is your own; the next use opens them again."""
@@ -174,25 +172,7 @@ class RedisMemory(StoringMemory):
             self._client.close()
         self._circuit.reset()
 
-    def _save(self, record: Record, body: str, client: Any) -> None:  # noqa: ANN401 - as above
-        name = self._name("records", record.key)
-        pipeline = client.pipeline(transaction=False)
-        pipeline.hset(name, record.id, body)
-        pipeline.pexpire(name, _milliseconds(self.ttl))
-        pipeline.hlen(name)
-        if pipeline.execute()[-1] <= PER_KEY:
-            return
-        # Drop surplus records, the corrupt ones and the shortest first; never the one just saved.
-        ranks: list[tuple[int, str]] = []
-        for field, value in client.hgetall(name).items():
-            if _text(field) != record.id:
-                other = self._codec.decode(value)
-                ranks.append((other.boundary if other else -1, _text(field)))
-        surplus = [field for _, field in sorted(ranks)[: len(ranks) + 1 - PER_KEY]]
-        if surplus:
-            client.hdel(name, *surplus)
-
-    def _use(self, work: Callable[[Any], T]) -> T:
+    def _use(self, work: Callable[[], T]) -> T:
         """Return the result of commands. Raises ``MemoryUnavailable`` after the deadline, or during
         a pause after several failures.
 
@@ -200,7 +180,7 @@ class RedisMemory(StoringMemory):
         is abandoned after the deadline.
         """
         with self._circuit.count(self.failures):
-            answer = in_thread(partial(work, self._client))
+            answer = in_thread(work)
             for _ in range(_STEPS):
                 wait((answer,), self.deadline / _STEPS)
                 if answer.done():
@@ -216,16 +196,14 @@ class RedisMemory(StoringMemory):
         return f"{self.namespace}:{kind}:{key.replace('%', '%25').replace(':', '%3A')}"
 
 
-def _connect(url: str, deadline: float) -> Redis:
+def _connect(url: object, deadline: float) -> object:
+    """Return a client for a URL; a client as it is."""
     from redis import BlockingConnectionPool, Redis
     from redis.backoff import NoBackoff
     from redis.retry import Retry
 
-    if urlsplit(url).scheme not in _SCHEMES:
-        # The message does not repeat the URL, which may contain a password.
-        raise ConfigurationError(
-            "url takes redis://host:port/db, rediss://host:port/db or unix:///path"
-        )
+    if not isinstance(url, str):
+        return url
     try:
         pool = BlockingConnectionPool.from_url(
             url,
@@ -236,36 +214,28 @@ def _connect(url: str, deadline: float) -> Redis:
             # For a connection that the server has closed meanwhile.
             retry=Retry(NoBackoff(), 1),
         )
-    except ValueError as error:
+    except ValueError as error:  # It does not repeat the URL, which may contain a password.
         raise ConfigurationError(f"url: {error}") from None
     return Redis.from_pool(pool)
 
 
 def _check_client(client: object) -> object:
-    if isinstance(client, type) or not all(
-        callable(getattr(client, name, None)) for name in _METHODS
-    ):
+    command = None if isinstance(client, type) else getattr(client, "execute_command", None)
+    if not callable(command) or inspect.iscoroutinefunction(command):
         raise ConfigurationError(
-            f"url takes redis://host:port/db, rediss://host:port/db or unix:///path, or a "
-            f"client, not {type(client)!r}"
-        )
-    if inspect.iscoroutinefunction(client.execute_command):  # type: ignore[attr-defined]
-        raise ConfigurationError(
-            "url takes no client of redis.asyncio, which works in one event loop alone: pass its "
-            "URL, or a redis.Redis; async calls use either in a thread"
+            "url takes redis://host:port/db, rediss://host:port/db or unix:///path, or a client "
+            f"such as redis.Redis, not {type(client)!r}; one of redis.asyncio works in one event "
+            "loop alone: pass its URL"
         )
     return client
 
 
 def _address(client: Any) -> str:  # noqa: ANN401 - as above
     """Return where a client's server is, without credentials; empty if the client does not tell."""
-    pool = getattr(client, "connection_pool", None)
-    options = getattr(pool, "connection_kwargs", None)
-    if not isinstance(options, dict):
-        return ""
-    if options.get("path"):
+    options = getattr(getattr(client, "connection_pool", None), "connection_kwargs", {})
+    if "path" in options:
         return f"unix://{options['path']}"
-    if not options.get("host"):
+    if "host" not in options:
         return ""
     return f"redis://{options['host']}:{options.get('port', 6379)}/{options.get('db') or 0}"
 

@@ -74,12 +74,10 @@ class SQLiteMemory(StoringMemory):
         encryption: Encryption = None,
         quotes: bool = True,
     ) -> None:
-        super().__init__()
         self.path = _file_name(path)
-        self._open_codec(encryption, quotes, self.path)
+        super().__init__(self.path, deadline, encryption, quotes=quotes)
         self.max_entries = whole_number("max_entries", max_entries, least=1, of="records")
         self.ttl = None if ttl is None else seconds("ttl", ttl)
-        self.deadline = seconds("deadline", deadline)
         tell = self._reports.append
         self._writing = File(self.path, self.deadline, tell)
         # With a write-ahead log readers do not wait for writers, so they must not share a
@@ -92,10 +90,8 @@ class SQLiteMemory(StoringMemory):
             self._writing.use(lambda _: None)
         except MemoryUnavailable:
             pass
-        except (OSError, ValueError, sqlite3.Error) as error:
+        except (OSError, sqlite3.Error) as error:
             # A file that another process has locked will be opened when it is used.
-            if isinstance(error, ConfigurationError):  # It names the file and the remedy.
-                raise
             if result_code(error) not in LOCKED:
                 reason = str(error)
                 if isinstance(error, FileNotFoundError):
@@ -109,10 +105,7 @@ class SQLiteMemory(StoringMemory):
 
     def __reduce__(self) -> tuple[object, ...]:
         # A copy, also a pickled one, uses the same file and keys by its own connections.
-        made = partial(
-            type(self), deadline=self.deadline, encryption=self._encryption, quotes=self._quotes
-        )
-        return made, (self.path, self.max_entries, self.ttl)
+        return partial(type(self), **self._options), (self.path, self.max_entries, self.ttl)
 
     def find(self, keys: Sequence[str]) -> Sequence[Record]:
         """Return all records under any of these ``keys``, without those that were altered since
@@ -184,7 +177,7 @@ class SQLiteMemory(StoringMemory):
 
     def clear(self) -> None:
         """Delete all records."""
-        self._clear_own()
+        self._own.clear()
         self._writing.use(lambda database: database.execute("DELETE FROM records"), writes=True)
 
     def close(self) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
-import threading
 import time
 from collections.abc import Callable, Generator
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import TypeVar
 
 from compacter.database import Database, LibraryUnusableError
 from compacter.errors import ConfigurationError
-from compacter.locks import PATIENCE, ForkAware
+from compacter.locks import ForkAware, Lock
 from compacter.memory.circuit import Circuit, Report
 from compacter.memory.protocol import MemoryUnavailable
 
@@ -40,7 +39,7 @@ _STATE = (
     "FROM pragma_application_id, pragma_user_version"
 )
 # Longest wait for a lock of the file inside SQLite, in seconds; a longer one is made of several. A
-# fork waits until no thread is inside, for `PATIENCE` seconds.
+# fork waits until no thread is inside, for `locks.PATIENCE` seconds.
 _LONGEST_WAIT = 0.4
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
@@ -60,9 +59,8 @@ class File(ForkAware):
         self._path = path
         self._deadline = deadline
         self.circuit = Circuit("the SQLite file", path, tell)
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._open: Database | None = None
-        self._forking = False
 
     def use(self, work: Work[T], *, writes: bool = False, patient: bool = True) -> T:
         """Return the result of ``work``, which gets the database.
@@ -80,7 +78,7 @@ class File(ForkAware):
             raise MemoryUnavailable("too many threads of this process wait for the SQLite file")
         try:
             with self.circuit.count((sqlite3.Error, OSError) if patient else ()):
-                return self._try(work, writes, deadline)
+                return self._run(work, writes, deadline)
         finally:
             self._lock.release()
 
@@ -94,35 +92,17 @@ class File(ForkAware):
         """Close the file, as a child does not inherit its locks
         (https://www.sqlite.org/howtocorrupt.html, 2.6).
         """
-        self._forking = self._lock.acquire(timeout=PATIENCE)
-        if self._forking and self._path != ":memory:":
+        # The fork has waited for other threads: one that is still inside is left alone.
+        if self._path != ":memory:" and self._lock.acquire(blocking=False):
             with contextlib.suppress(sqlite3.Error):
                 self._drop()
-
-    def after_fork_in_parent(self) -> None:
-        """Release the other threads; the next use opens the file again."""
-        if self._forking:
-            self._forking = False
             self._lock.release()
 
     def after_fork_in_child(self) -> None:
         """Start with a new connection."""
         self._open = None
-        self._lock = threading.Lock()
-        self._forking = False
 
-    def _try(self, work: Work[T], writes: bool, deadline: float, attempt: int = 0) -> T:  # noqa: FBT001 - not public
-        try:
-            return self._run(work, writes, deadline)
-        except sqlite3.DatabaseError as error:
-            if result_code(error) not in _DAMAGED or attempt == 2:
-                raise
-            # Once more first: another process may have replaced the file.
-            if attempt == 1 and not self._replace():
-                raise
-        return self._try(work, writes, deadline, attempt + 1)
-
-    def _run(self, work: Work[T], writes: bool, deadline: float) -> T:  # noqa: FBT001 - not public
+    def _run(self, work: Work[T], writes: bool, deadline: float, attempts: int = 3) -> T:  # noqa: FBT001 - not public
         try:
             database = self._open or self._connect(deadline)
             _limit(database, deadline)
@@ -131,10 +111,14 @@ class File(ForkAware):
         except LibraryUnusableError as error:
             raise MemoryUnavailable(str(error)) from None
         except (sqlite3.Error, OSError) as error:
-            if result_code(error) not in LOCKED:
-                # The next use opens the file again: it may have been replaced meanwhile.
-                self._drop()
-            raise
+            code = result_code(error)
+            if code in LOCKED:
+                raise
+            # The next use opens the file again: it may have been replaced meanwhile.
+            self._drop()
+            if code not in _DAMAGED or attempts == 1 or (attempts == 2 and not self._replace()):
+                raise
+        return self._run(work, writes, deadline, attempts - 1)
 
     def _connect(self, deadline: float) -> Database:
         if self._path != ":memory:":
@@ -156,11 +140,10 @@ class File(ForkAware):
             self._open = None
 
     def _replace(self) -> bool:
-        """Remove the file; return whether it was one of this class, as its first bytes tell."""
+        """Remove the file; return whether it was one of this class, as its header tells."""
         with Path(self._path).open("rb") as file:
-            header = file.read(100)
-        if not header.startswith(b"SQLite format 3\0") or header[68:72] != b"cmpt":
-            return False
+            if file.read(72)[68:] != b"cmpt":
+                return False
         for suffix in ("", "-wal", "-shm"):
             Path(self._path + suffix).unlink(missing_ok=True)
         return True
@@ -199,36 +182,27 @@ def _prepare(database: Database, path: str, deadline: float) -> None:
     with contextlib.suppress(sqlite3.OperationalError):
         database.execute("PRAGMA journal_mode = WAL")
     database.execute("PRAGMA synchronous = NORMAL")
-    if _has_tables(database, path):
+    ((application, version, every, tables),) = database.execute(_STATE)
+    is_foreign = application != _APPLICATION and every
+    if is_foreign or version > _SCHEMA:
+        fault = (
+            "it is another program's database; name a file of its own"
+            if is_foreign
+            else "a newer version of compacter made it; upgrade llm-compacter, or name another file"
+        )
+        raise ConfigurationError(f"SQLiteMemory cannot use {path!r}: {fault}")
+    if version == _SCHEMA and tables == 2:
         return
     with _transaction(database, deadline):
-        if _has_tables(database, path) is None:
-            for table in ("records", "claims"):
-                database.execute(f"DROP TABLE IF EXISTS {table}")
+        for table in ("records", "claims") if every and version != _SCHEMA else ():
+            database.execute(f"DROP TABLE IF EXISTS {table}")
         for statement in _TABLES.split(";"):
             database.execute(statement)
         database.execute(f"PRAGMA application_id = {_APPLICATION}")
         database.execute(f"PRAGMA user_version = {_SCHEMA}")
 
 
-def _has_tables(database: Database, path: str) -> bool | None:
-    """Return whether the file has its tables; ``None`` if they are not of this version."""
-    ((application, version, everything, tables),) = database.execute(_STATE)
-    if application != _APPLICATION and (application or version or everything):
-        raise ConfigurationError(
-            f"SQLiteMemory cannot use {path!r}: it is another program's database; name a file "
-            f"of its own"
-        )
-    if version > _SCHEMA:
-        raise ConfigurationError(
-            f"SQLiteMemory cannot use {path!r}: a newer version of compacter made it "
-            f"(schema {version}, this one reads {_SCHEMA}); upgrade llm-compacter, or name another "
-            f"file"
-        )
-    return bool(tables == 2) if version == _SCHEMA else None
-
-
-def result_code(error: BaseException) -> int | None:
+def result_code(error: BaseException) -> int:
     """Return SQLite's primary result code, see https://www.sqlite.org/rescode.html."""
-    code = getattr(error, "sqlite_errorcode", None)
-    return code & 0xFF if isinstance(code, int) else None
+    code: int = getattr(error, "sqlite_errorcode", 0)
+    return code & 0xFF
