@@ -31,21 +31,6 @@ class Reader:
     function: Callable[..., Any]
     binding: Binding
 
-    def tell_unfound_messages(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Tell that a function of mere ``**options`` is passed no messages."""
-        binding = self.binding.of_call(args, kwargs)
-        if binding.vendors or binding.accepts is not None or binding.messages(args, kwargs):
-            return
-        name = getattr(self.function, "__qualname__", type(self.function).__qualname__)
-        known = ", ".join([*binding.positional[: len(args)], *kwargs]) or "nothing by name"
-        self.state.log.write(
-            "warning",
-            "compacter.no_messages",
-            f"{name} was called without messages, so its calls are not compacted: it was passed "
-            f'{known}; name the argument that has them: wrap(function, messages_param="...")',
-            {"function": name},
-        )
-
     async def read(
         self, io: IO, args: tuple[Any, ...], kwargs: dict[str, Any], *, learns: bool = True
     ) -> WrappedCall | str:
@@ -95,8 +80,8 @@ class Reader:
             messages = list(given)
         if not messages:
             name = binding.messages_param
-            remedy = f"; pass them as {name}=..." if len(args) > len(binding.positional) else ""
-            return f"the call has no messages in its argument {name!r}{remedy}"
+            remedy = f'pass them as {name}=... or name theirs: wrap(function, messages_param="...")'
+            return f"the call has no messages in its argument {name!r}; {remedy}"
         try:
             form, quoted = self._recognise(binding, messages)
         except UnknownFormatError as error:

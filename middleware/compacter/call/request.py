@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from compacter.compaction.conversation import Conversation, find_pinned
 from compacter.compaction.plan import Calibration
+from compacter.errors import FunctionError
 from compacter.messages.format import Message, MessageFormat
 from compacter.messages.parts import Kind
 from compacter.options import Retrieved
@@ -131,6 +132,15 @@ class ConversationState:
     """Number of compactions in a row for which the summarizer was asked in vain."""
     full: int = 0
     """The same of a history in which a compaction has made no room for quotes."""
+
+
+def facts_of(cause: BaseException | None) -> dict[str, Any]:
+    """Return an exception as fields of the event of a failure; of a ``FunctionError`` its cause is
+    named.
+    """
+    raised = cause.__cause__ if isinstance(cause, FunctionError) else cause
+    error = "" if raised is None else type(raised).__name__
+    return {"error": error, "cause": cause if isinstance(cause, Exception) else None}
 
 
 # -- what cannot be compacted ----------------------------------------------------------------------

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 from compacter.call.apart import APART
 from compacter.call.prepare import WORTH
-from compacter.call.request import ConversationState, Request, with_less_retrieved
+from compacter.call.request import ConversationState, Request, facts_of, with_less_retrieved
 from compacter.call.sizes import FEWEST_QUOTED, target_in_proportion
 from compacter.compaction.plan import Calibration, Job, plan, target_characters
 from compacter.compaction.run import compact
@@ -317,11 +317,5 @@ class SmallerRequest:
         """Send the event that the request could not be made smaller; of a ``FunctionError`` the
         cause is named.
         """
-        raised = cause.__cause__ if isinstance(cause, FunctionError) else cause
-        error = type(raised).__name__ if raised is not None else ""
-        why = cause if isinstance(cause, Exception) else None
-        await self.world.emit(
-            CompactionFailed(
-                trigger=trigger, reason=reason, error=error, cause=why, **self.request.named
-            )
-        )
+        facts = {**facts_of(cause), **self.request.named}
+        await self.world.emit(CompactionFailed(trigger=trigger, reason=reason, **facts))

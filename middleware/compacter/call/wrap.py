@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from compacter.call import streams
 from compacter.call.arguments import Binding
 from compacter.call.nested import GiveUps, gave_up_since, mark_given_up
-from compacter.call.prepare import NOTED, threshold
+from compacter.call.prepare import NOTED, limits
 from compacter.call.reader import Reader
 from compacter.call.sizes import may_be_cut
 from compacter.call.state import State
@@ -54,8 +54,6 @@ class WrappedFunction:
         async ones."""
         self.measured: dict[int, tuple[int, int, int]] = {}
         """What `may_be_cut` keeps of earlier calls."""
-        self.is_checked = False
-        """Whether it was checked that a call without messages has them under another name."""
 
     # -- the wrappers: a quiet call creates no objects ---------------------------------------------
 
@@ -76,13 +74,11 @@ class WrappedFunction:
         note = self.reader.note
         prepares = state.prepares
 
-        def call(*args: Any, **kwargs: Any) -> Any:  # noqa: C901 - as above
+        def call(*args: Any, **kwargs: Any) -> Any:
             if OWN_OPTIONS in kwargs:
                 return self._with(kwargs.pop(OWN_OPTIONS), "synchronous")(*args, **kwargs)
             count_call()
             given = kwargs[param] if param in kwargs else messages(args, kwargs)
-            if given is None and not self.is_checked:
-                self._check_messages(args, kwargs)
             if not idle() or (type(given) is not list and binding.needs_list(args, kwargs)):
                 if self.returns_awaitable:
                     return self._handle(ASYNC, args, kwargs)
@@ -124,18 +120,11 @@ class WrappedFunction:
                 return await self._with(kwargs.pop(OWN_OPTIONS), "asynchronous")(*args, **kwargs)
             count_call()
             given = kwargs[param] if param in kwargs else messages(args, kwargs)
-            if given is None and not self.is_checked:
-                self._check_messages(args, kwargs)
             if not idle() or (type(given) is not list and binding.needs_list(args, kwargs)):
                 return await self._handle(ASYNC, args, kwargs)
             return await self._await_reply(function(*args, **kwargs), given, args, kwargs)
 
         return call
-
-    def _check_messages(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Check once that a call without messages has them nowhere else."""
-        self.is_checked = True
-        self.reader.tell_unfound_messages(args, kwargs)
 
     def _with(self, options: object, shape: str) -> Any:
         """Return the wrapper of this shape with other options; for ``False`` the bare function."""
@@ -399,7 +388,7 @@ class WrappedFunction:
 
     async def _note_size(self, call: WrappedCall, tokens: int | None) -> None:
         policy = call.policy
-        begin = threshold(policy.options, policy.calibration, policy.request.output_tokens)
+        begin, _ = limits(policy.options, policy.calibration, policy.request.output_tokens)
         least = sys.maxsize if begin is None else int(begin * NOTED)
         self.state.prepare_from = min(least, self.state.prepare_from or least)
         if tokens:

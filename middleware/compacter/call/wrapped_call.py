@@ -20,7 +20,7 @@ from compacter.call.perform import Performer
 from compacter.call.preparations import Preparation
 from compacter.call.prepare import SCOPE, WORTH, Prepare, make_ahead
 from compacter.call.recover import Policy
-from compacter.call.request import Request
+from compacter.call.request import Request, facts_of
 from compacter.compaction.change import Change
 from compacter.compaction.conversation import Conversation
 from compacter.effects import AskSummarizer, Quote
@@ -163,10 +163,11 @@ class WrappedCall(Performer):
     async def ask(self, question: AskSummarizer) -> Reply:
         """Send a prompt to the summarizer; raises its exceptions.
 
-        One that has failed several times in a row is asked for every tenth compaction only.
+        One that has failed several times in a row is asked for every tenth compaction only, if
+        there is a fallback.
         """
         known = self.policy.state
-        if known.vain >= _IN_VAIN and known.vain % _PAUSE:
+        if known.vain >= _IN_VAIN and known.vain % _PAUSE and self.policy.options.fallback:
             known.vain += 1
             raise SummarizerPausedError(f"it has failed {known.vain} times in this conversation")
         self._asked = True
@@ -329,13 +330,8 @@ class WrappedCall(Performer):
         except Exception as error:  # noqa: BLE001 - the call that is due takes the normal way
             cause = error.__cause__ if isinstance(error, CompactionError) else error
             reason = str(error) if isinstance(error, FunctionError) else "no summary could be had"
-            failed = PreparationFailed(
-                reason=reason,
-                error=type(cause).__name__ if cause is not None else "",
-                cause=cause if isinstance(cause, Exception) else None,
-                **request.named,
-            )
-            await self.emit(failed)
+            facts = {**facts_of(cause), **request.named}
+            await self.emit(PreparationFailed(reason=reason, **facts))
 
     async def find_prepared(self) -> View | None:
         """Return the view of the caller's messages that was made ahead, or ``None``.

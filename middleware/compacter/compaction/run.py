@@ -15,7 +15,7 @@ from compacter.compaction.change import Change, violations
 from compacter.compaction.conversation import Conversation
 from compacter.compaction.plan import Job, plan
 from compacter.compaction.strategies import BUILT_IN, Chain, RunLinks, Shorten, has_edits
-from compacter.compaction.summarize import fall_back, planned_reserve
+from compacter.compaction.summarize import Summarize, fall_back, planned_reserve
 from compacter.compaction.task import (
     Compacting,
     CompactionPlan,
@@ -78,7 +78,12 @@ async def compact(
         # The last resort if no strategy made the request small enough.
         rest = replace(task if after is before else _onward(task, after), last=False)
         after = await _attempt(Shorten(), rest, world) or after
-    if job.must and after is before:
+    # Summarize has fallen back itself, or knows why not.
+    if (
+        job.must
+        and after is before
+        and not any(isinstance(link, Summarize) for link in links_of(options.strategy))
+    ):
         after = _fall_back(task) or after
     if after is before:
         await _skip(job, world, "nothing_to_compact")
