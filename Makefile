@@ -19,6 +19,7 @@
 #   make fleet-bench two workers, one Redis, 200 conversations, and what fails (some minutes)
 #   make embedder    questions in other words with a real embedding model, and their figures (1.2 GB, some minutes)
 #   make frameworks  the tests of LangChain and a dozen others, each in its own environment (FRAMEWORKS="langchain dspy")
+#   make sdk-suites  the suites of the OpenAI and Anthropic SDKs with every client wrapped (ten minutes; SDK_SUITES="checkouts")
 #   make peers       compacter beside what else there is: docs/benchmarks.md (PEERS="langchain strands")
 #   make docs        the manual as a site, in build/site: links and anchors are checked, each page is there as Markdown too
 #   make mutants     put small faults into the code and count those that the tests notice (slow)
@@ -53,7 +54,7 @@ EXTRAS := openai anthropic google bedrock redis encryption otel serve
 COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 
 .PHONY: help setup newest test test-all pytest lint format types bench coverage demo demo-model pictures wheel lock mutants redis node agents chromium
-.PHONY: embedder gateway fleet fleet-bench frameworks peers docs sdist sbom release-check clean
+.PHONY: embedder gateway fleet fleet-bench frameworks sdk-suites peers docs sdist sbom release-check clean
 
 setup: $(VENV)/.dev
 
@@ -161,6 +162,24 @@ fleet-bench: $(VENV)-proxy/.done redis
 $(VENV)-proxy/.done: $(VENV)/.uv requirements/proxy.txt
 	@$(PYTHON) -m venv $(VENV)-proxy
 	@$(BIN)/uv pip install --python $(VENV)-proxy/bin/python --require-hashes -r requirements/proxy.txt
+	@touch $@
+
+# The vendors' own suites, bare and with each client in them wrapped; what fails bare as well is not counted. The source
+# distributions carry them: SDK_SUITES="path/to/openai-python ..." runs those of checkouts instead.
+SUITES := $(VENV)-sdk-suites
+SDK_SUITES ?= build/sdk-suites/openai-* build/sdk-suites/anthropic-*
+sdk-suites: $(SUITES)/.done
+	@if [ "$(origin SDK_SUITES)" = file ]; then rm -rf build/sdk-suites; mkdir -p build/sdk-suites; \
+		for sdk in openai anthropic; do \
+			pin=$$(grep "^$$sdk==" requirements/sdk-suites.txt); \
+			$(SUITES)/bin/python -m pip download --quiet --no-deps --no-binary=:all: --dest build/sdk-suites "$$pin"; \
+		done; for file in build/sdk-suites/*.tar.gz; do tar xzf $$file -C build/sdk-suites; rm $$file; done; fi
+	PYTHONDONTWRITEBYTECODE=1 $(SUITES)/bin/python tests/sdk_suites/run.py $(SDK_SUITES)
+
+$(SUITES)/.done: requirements/sdk-suites.txt | $(VENV)/.uv
+	@$(PYTHON) -m venv $(SUITES)
+	@$(BIN)/uv pip install --quiet --python $(SUITES)/bin/python -r $<
+	@$(BIN)/uv pip install --quiet --python $(SUITES)/bin/python --editable .
 	@touch $@
 
 # Each framework has an environment of its own, as their requirements exclude each other.
@@ -282,6 +301,8 @@ lock: $(VENV)/.uv
 	$(BIN)/$(COMPILE) requirements/mutants.in --output-file requirements/mutants.txt
 	$(BIN)/$(COMPILE) requirements/docs.in --output-file requirements/docs.txt
 	$(BIN)/$(COMPILE) requirements/agents.in --output-file requirements/agents.txt
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate requirements/sdk-suites.in \
+		--output-file requirements/sdk-suites.txt
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate requirements/embedder.in \
 		| grep -Ev '^(cuda|nvidia|triton)' >requirements/embedder.txt
 	$(BIN)/$(COMPILE) requirements/uv.in --output-file requirements/uv.txt

@@ -198,7 +198,8 @@ async def test_a_memory_that_blocks_is_used_beside_the_event_loop(blocking: bool
 
 def test_a_window_that_is_remembered_is_known_to_another_compacter() -> None:
     memory = InProcessMemory()
-    first, second = (Compacter(summarizer="extractive", memory=memory) for _ in range(2))
+    options: dict[str, Any] = {"summarizer": "extractive", "memory": memory, "recall": None}
+    first, second = (Compacter(**options) for _ in range(2))
     first.wrap(ScriptedModel(window=900).completion)("m", talk())
     model = ScriptedModel(window=900)
     second.wrap(model.completion)("m", talk())
@@ -208,7 +209,8 @@ def test_a_window_that_is_remembered_is_known_to_another_compacter() -> None:
 
 def test_a_window_that_is_remembered_is_not_believed_where_one_is_known() -> None:
     memory = InProcessMemory()
-    first, second = (Compacter(summarizer="extractive", memory=memory) for _ in range(2))
+    options: dict[str, Any] = {"summarizer": "extractive", "memory": memory, "recall": None}
+    first, second = (Compacter(**options) for _ in range(2))
     first.wrap(ScriptedModel(window=900).completion)("m", talk())
     completion = second.wrap(ScriptedModel(window=1_800).completion)
     completion("m", talk(60)[1:])

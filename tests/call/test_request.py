@@ -486,14 +486,14 @@ class TestWhatASummarizerAnswered:
         [
             ({"choices": [{"message": {"content": WORDS}, "finish_reason": "STOP"}]}, "stop"),
             ({"content": [PART], "stop_reason": "max_tokens"}, "max_tokens"),
-            ({"candidates": [{"content": {}, "finishReason": "MAX_TOKENS"}]}, "length"),
+            ({"candidates": [{"content": {}, "finishReason": "MAX_TOKENS"}]}, "max_tokens"),
             (
                 {
                     "candidates": [
                         {"content": {}, "finish_reason": SimpleNamespace(name="MAX_TOKENS")}
                     ]
                 },
-                "length",
+                "max_tokens",
             ),
             (
                 {"candidates": [{"content": {}, "finish_reason": SimpleNamespace(name="STOP")}]},

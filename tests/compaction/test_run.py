@@ -123,7 +123,7 @@ def test_the_event_names_each_strategy_once_and_the_share_to_four_digits() -> No
     def drop(task: CompactionTask) -> Any:
         return task.messages[1:]
 
-    _, made = told(history(10, 100), [drop, drop, Truncate()], target=700)
+    _, made = told(history(10, 100), [drop, drop, Truncate()], target=1_700)
 
     assert made.event.strategy == "drop+truncate"
     assert (
@@ -180,7 +180,7 @@ class TestACutThatAHookHasChosen:
     def test_is_none_where_the_hook_changes_nothing(self) -> None:
         watching = Watching()
         told(
-            TALK, [lambda task: [*task.messages[:14], *task.messages[18:]], watching], target=1_000
+            TALK, [lambda task: [*task.messages[:14], *task.messages[18:]], watching], target=1_500
         )
         (task,) = watching.tasks
         assert (

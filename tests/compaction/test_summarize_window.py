@@ -48,7 +48,7 @@ def test_a_summary_that_is_cut_keeps_its_sentences_word_for_word() -> None:
         f"The Executive Summary: of report {number} names harbour {number}."
         for number in range(400)
     ]
-    history = [{"role": "user", "content": f"What of pier {turn}? " * 60} for turn in range(60)]
+    history = [{"role": "user", "content": f"{told[turn]} And? " * 9} for turn in range(400)]
 
     result = Compacter(summarizer=lambda messages: " ".join(told), max_summary_tokens=400).compact(
         history
@@ -61,7 +61,6 @@ def test_a_summary_that_is_cut_keeps_its_sentences_word_for_word() -> None:
 
 
 def test_a_summary_in_sections_that_is_cut_keeps_its_headings() -> None:
-    history = [{"role": "user", "content": f"What of pier {turn}? " * 60} for turn in range(60)]
     items = {
         heading: [
             f"Pier {number} has {heading.lower()} {number * 7}-{number * 3}."
@@ -69,6 +68,13 @@ def test_a_summary_in_sections_that_is_cut_keeps_its_headings() -> None:
         ]
         for heading in ("Decisions", "Facts", "Failed")
     }
+    history = [
+        {
+            "role": "user",
+            "content": " ".join(lines[number] for lines in items.values()) + " Well?" * 9,
+        }
+        for number in range(200)
+    ]
     told = "\n".join("\n- ".join([f"{heading}:", *lines]) for heading, lines in items.items())
 
     result = Compacter(summarizer=lambda messages: told, max_summary_tokens=400).compact(history)
@@ -82,12 +88,18 @@ def test_a_summary_in_sections_that_is_cut_keeps_its_headings() -> None:
         assert set(kept) <= set(lines)
 
 
+LETTERS = str.maketrans("0123456789", "ghijklmnop")
+"""Numbers that nobody said would be left out."""
+
+
 def test_a_summarizer_that_never_stops_in_time_costs_no_more_calls_than_another() -> None:
     events: list[CompactionEvent] = []
 
     def verbose(messages: list[Any], **_: Any) -> str:
         return " ".join(
-            f"Harbour {len(events)}-{number} takes ships of {number} metres."
+            f"Harbour {number:03x} of {len(events)} was {number:08b} metres long.".translate(
+                LETTERS
+            )
             for number in range(250)
         )
 
