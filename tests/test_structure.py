@@ -168,7 +168,7 @@ CEILINGS = {
     "compaction/": 14_490,
     "frameworks/": 8_633,
     "gateway/": 28_581,
-    "memory/": 9_684,
+    "memory/": 9_485,
     "messages/": 19_530,
     "overflow/": 9_119,
     "recall/": 10_839,

@@ -179,7 +179,9 @@ def _open_memory(board: Board, memories: dict[object, Memory], given: dict[str, 
         return
     place = address, keys, quotes
     if place not in memories:
-        opened = memory_at(address, keys, quotes=quotes) if address else InProcessMemory()
+        opened = (
+            memory_at(address, encryption=keys, quotes=quotes) if address else InProcessMemory()
+        )
         problem = problem_of(opened, address or "")
         if problem is not None:
             board.say(problem)
