@@ -99,7 +99,7 @@ class Performer:
             reply = replace(
                 reply, cost=models.cost(model, reply.input_tokens, reply.output_tokens, raw)
             )
-        self._cached += _cached(raw)
+        self._cached += _cached(raw) if reply.input_tokens else 0
         totals.add(
             input_tokens=reply.input_tokens, output_tokens=reply.output_tokens, cost=reply.cost
         )

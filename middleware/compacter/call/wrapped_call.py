@@ -16,7 +16,7 @@ from compacter.call import streams
 from compacter.call.arguments import Binding
 from compacter.call.nested import GiveUps, gave_up_since
 from compacter.call.one_summary import OneSummary
-from compacter.call.perform import Performer
+from compacter.call.perform import E, Performer
 from compacter.call.preparations import Preparation
 from compacter.call.prepare import SCOPE, WORTH, Prepare, make_ahead
 from compacter.call.recover import Policy
@@ -28,7 +28,6 @@ from compacter.errors import CompacterError, CompactionError, FunctionError
 from compacter.events import (
     CompactionEvent,
     CompactionFailed,
-    Event,
     PassagesRecalled,
     PreparationFailed,
 )
@@ -47,7 +46,6 @@ if TYPE_CHECKING:
     from compacter.history import History
 
 T = TypeVar("T")
-E = TypeVar("E", bound=Event)
 # Compactions in a row of one conversation for which a summarizer is asked in vain, and of the
 # later ones the share that ask it again.
 _IN_VAIN = 3
