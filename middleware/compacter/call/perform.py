@@ -37,6 +37,8 @@ class Performer:
     """Name of the model; of the function if the call has no model."""
     large: bool = False
     """Whether the history is so large that computations on it must not block an event loop."""
+    most_seconds: float | None = None
+    """Limit for the summaries where the option ``timeout`` sets none."""
     gave_up: bool = field(default=False, init=False)
     """Whether the call was given up after at least one round."""
     _started: float = field(default_factory=time.monotonic, init=False)
@@ -63,7 +65,7 @@ class Performer:
     @property
     def timeout(self) -> float | None:
         """Limit for the summaries, in seconds."""
-        return self.state.options.timeout
+        return self.state.options.timeout or self.most_seconds
 
     def time_left(self) -> float:
         """Return the rest of ``timeout``, in seconds."""

@@ -202,13 +202,6 @@ class WrappedCall(Performer):
         return view
 
     @property
-    def timeout(self) -> float | None:
-        """Limit for the summaries, in seconds. There is always one for those made ahead: a
-        summarizer that hangs would keep its place for ever.
-        """
-        return self.state.options.timeout or (LONGEST_WAIT if self.ahead else None)
-
-    @property
     def store(self) -> tuple[BaseMemory | None, Matcher | None]:
         """The memory for this call's compactions, and its matcher."""
         state = self.state
@@ -297,6 +290,8 @@ class WrappedCall(Performer):
             scope=self.scope + SCOPE,
             history=None,
             ahead=True,
+            # One that hangs would keep its place for ever.
+            most_seconds=LONGEST_WAIT,
         )
         make = partial(maker._make, replace(what, request=copied))
         self.state.preparations.begin(preparation, self.io, make)
