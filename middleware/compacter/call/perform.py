@@ -101,7 +101,7 @@ class Performer:
             reply = replace(
                 reply, cost=models.cost(model, reply.input_tokens, reply.output_tokens, raw)
             )
-        self._cached += _cached(raw) if reply.input_tokens else 0
+        self._cached += _tokens_from_cache(raw) if reply.input_tokens else 0
         totals.add(
             input_tokens=reply.input_tokens, output_tokens=reply.output_tokens, cost=reply.cost
         )
@@ -157,7 +157,7 @@ class Performer:
             return otherwise
 
 
-def _cached(reply: object) -> int:
+def _tokens_from_cache(reply: object) -> int:
     """Return the tokens that a reply's usage says were read from a prompt cache."""
     usage = member(reply, "usage")
     details = member(usage, "prompt_tokens_details") or member(usage, "input_tokens_details")
