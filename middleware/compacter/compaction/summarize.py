@@ -232,7 +232,8 @@ def _sizes(task: CompactionTask) -> Sizes:
     share = _HEAD_SHARE if task.window else _LINES_SHARE
     return Sizes(
         head=head,
-        room=most,
+        # What stays may be too large by itself: then it is shortened, not the summary.
+        room=max(most, min(_LEAST_ROOM, head - FRAME - 1)),
         lines=most if _is_to_fill(task) else head // share,
         tokens=summary_tokens(task.options, task.window, head, task.chars_per_token),
         window=task.window,
