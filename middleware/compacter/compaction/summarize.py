@@ -34,6 +34,7 @@ _FEWEST_TOKENS = 48
 # model's words, where no window is known, the last part.
 _HEAD_SHARE = 3
 _LEAST_ROOM = 200
+_LEAST_LINES = 800
 _LINES_SHARE = 8
 # Least number of tokens that may be set: of fewer no sentence can be made.
 _SMALLEST_SUMMARY = 16
@@ -234,7 +235,7 @@ def _sizes(task: CompactionTask) -> Sizes:
         head=head,
         # What stays may be too large by itself: then it is shortened, not the summary.
         room=max(most, min(_LEAST_ROOM, head - FRAME - 1)),
-        lines=most if _is_to_fill(task) else head // share,
+        lines=most if _is_to_fill(task) else max(head // share, _LEAST_LINES),
         tokens=summary_tokens(task.options, task.window, head, task.chars_per_token),
         window=task.window,
         summarizer_window=task.summarizer_window,

@@ -214,15 +214,14 @@ def states(head: Head) -> Iterator[Line]:
 
 
 def _state_lines(said: Said, records: Sequence[dict[str, Any]], every: int) -> Iterator[Line]:
-    """Yield a call with a list word for word, or the items of it that are still true."""
+    """Yield a call with a list word for word, and the items of it that are still true."""
     if len(records) == every and len(said.text) <= _WHOLE_LIST:
         yield Line(_STATE, said, flat(said.text))
-        return
     for at, record in enumerate(records):
         closed = is_closed(record)
         shown = {key: value for key, value in record.items() if isinstance(value, (str, int))}
         text = clip(json.dumps(shown, ensure_ascii=False), _LONGEST)
-        yield Line(_STATE * (_CLOSED if closed else 1) - at / 10, said, text, 2 * at)
+        yield Line(_STATE * (_CLOSED if closed else 1) - 1 - at / 10, said, text, 2 * at)
 
 
 def find_records(data: object, depth: int = 0) -> Iterator[dict[str, Any]]:
