@@ -38,7 +38,8 @@ TALK: list[dict[str, Any]] = [
     {"role": "assistant", "content": "Decision: the crane gets a steel rope, since hemp rots."},
     {"role": "user", "content": "The fee of the harbour is 41 euros. The ferry report is done."},
     {"role": "assistant", "content": "The branch office in Varna answered that the rope is there."},
-] + [
+]
+TALK += [
     {"role": role, "content": f"{role} notes that lot {number} weighs {number * 7} kilos. " * 4}
     for number in range(12)
     for role in ("user", "assistant")
