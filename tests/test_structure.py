@@ -174,7 +174,7 @@ CEILINGS = {
     "recall/": 10_825,
     "summary/": 13_900,
     "testing/": 10_387,
-    "text/": 4_300,
+    "text/": 4_270,
     "tools/": 20_607,
     "top": 21_904,
     "core": 156_324,

@@ -230,12 +230,13 @@ def _sizes(task: CompactionTask) -> Sizes:
 
     head = task.plan.head_size
     most = _planned_room(task)
-    share = _HEAD_SHARE if task.window else _LINES_SHARE
     return Sizes(
         head=head,
         # What stays may be too large by itself: then it is shortened, not the summary.
-        room=max(most, min(_LEAST_ROOM, head - FRAME - 1)),
-        lines=most if _is_to_fill(task) else max(head // share, _LEAST_LINES),
+        room=max(most, _LEAST_ROOM),
+        lines=most
+        if _is_to_fill(task)
+        else max(head // (_HEAD_SHARE if task.window else _LINES_SHARE), _LEAST_LINES),
         tokens=summary_tokens(task.options, task.window, head, task.chars_per_token),
         window=task.window,
         summarizer_window=task.summarizer_window,
