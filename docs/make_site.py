@@ -219,7 +219,7 @@ def without_empty_heads(html: str) -> str:
 
 
 TABLE = re.compile(r"<table>.*?</table>", re.DOTALL)
-ROW = re.compile(r"<tr>.*?</tr>", re.DOTALL)
+TABLE_ROW = re.compile(r"<tr>.*?</tr>", re.DOTALL)
 HEADING = re.compile(r"<th[^>]*>(.*?)</th>", re.DOTALL)
 CELL = re.compile(r"<td(?=[ >])")
 
@@ -238,7 +238,7 @@ def _named(table: str) -> str:
         left = iter(names)
         return CELL.sub(lambda _: f'<td data-head="{escape(next(left, ""))}"', found[0])
 
-    return ROW.sub(row, table) if any(names) else table
+    return TABLE_ROW.sub(row, table) if any(names) else table
 
 
 def with_tests_in_words(html: str) -> str:
