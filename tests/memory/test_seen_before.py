@@ -21,18 +21,15 @@ from compacter.memory.match import Matcher
 from compacter.messages.parts import Part
 from compacter.recall.index import Index
 from compacter.recall.question import question
-from compacter.recall.quotes import quote
+from compacter.recall.quotes import Quoter
 from compacter.testing import ScriptedSummarizer, token_limit_error
 
 LONG = 60
 """Messages of the history: more than those by which alone a format is recognised."""
 _HERON = Part("user", "text", "The heron nests by the weir.", "", 3)
-_FOUND = quote(
-    Index([_HERON]),
-    question([Part("user", "text", "Where does the heron nest?", "", 9)], ()),
-    Index(),
-    999,
-)
+_QUOTER = Quoter(Index([_HERON]), 999)
+_QUOTER.answer(question([Part("user", "text", "Where does the heron nest?", "", 9)], ()), ())
+_FOUND = _QUOTER.quotation()
 QUOTES = _FOUND.text if _FOUND is not None else ""
 REPLY = {"choices": [{"message": {"role": "assistant", "content": "ok"}, "finish_reason": "stop"}]}
 
@@ -212,7 +209,7 @@ def test_what_was_seen_is_not_read_again(monkeypatch: pytest.MonkeyPatch) -> Non
         read.append(len(messages))
         return messages
 
-    monkeypatch.setattr("compacter.recall.quotes.strip", counting)
+    monkeypatch.setattr("compacter.recall.frame.strip", counting)
     program.sends([*history, counted(LONG)])
     assert read == [1]
 

@@ -172,7 +172,7 @@ class Reader:
         Quotes are removed from the list. Messages that were sent before contain none, and do not
         change the format. Raises ``UnknownFormatError``.
         """
-        from compacter.recall.quotes import strip
+        from compacter.recall.frame import strip
 
         seen = None
         new = 0
