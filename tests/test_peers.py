@@ -163,7 +163,13 @@ def test_the_page_names_who_is_ahead_and_the_history_has_a_line_a_version(
         "versions": {"compacter": "0.2.0", "slow": "1.0"},
         "missing": ["strands"],
         "rows": {"a": MACHINE},
-        "results": {"idle/2000": row},
+        "results": {
+            "idle/2000": row,
+            "answers/10": {
+                "compacter": {"reached": 3, "asked": 9, "failed_calls": 0},
+                "twenty lines": {"reached": 4, "asked": 9, "failed_calls": 0},
+            },
+        },
     }
 
     for version in ("0.1.0", "0.2.0", "0.2.0"):
@@ -171,7 +177,8 @@ def test_the_page_names_who_is_ahead_and_the_history_has_a_line_a_version(
         run.report.write(tmp_path, whole, release=True)
 
     page = (tmp_path / "docs" / "benchmarks.md").read_text(encoding="utf-8")
-    assert "Ahead of compacter here: 2,000: twenty lines." in page
+    assert "Ahead of compacter here: answers/10: twenty lines." in page
+    assert "benchmarks/idle.svg" in (tmp_path / "docs" / "charts.md").read_text(encoding="utf-8")
     assert "Versions: compacter 0.2.0, slow 1.0. Not installed in the last run" in page
     assert "prefers-color-scheme:dark" in (tmp_path / "docs" / "benchmarks" / "idle.svg").read_text(
         encoding="utf-8"

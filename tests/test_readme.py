@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 import re
-import runpy
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -41,7 +40,7 @@ def shown_and_printed(page: str) -> Iterator[tuple[str, str]]:
             exec(compile(text, page, "exec"), namespace)  # noqa: S102
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/quickstart.md"])
+@pytest.mark.parametrize("page", ["docs/quickstart.md"])
 def test_an_example_prints_what_stands_below_it(page: str) -> None:
     outputs = list(shown_and_printed(page))
     assert outputs
@@ -53,22 +52,54 @@ def test_the_readme_is_about_a_hundred_lines() -> None:
     assert len(read("README.md").splitlines()) <= 120
 
 
-def test_its_picture_is_what_the_program_draws() -> None:
-    program = runpy.run_path(str(ROOT / "docs" / "make_pictures.py"))
-    sizes = program["measure"]()
-    assert max(sizes.requests) <= program["WINDOW"] < max(sizes.histories)
-    for scheme, colours in program["SCHEMES"].items():
+def words(picture: str) -> list[str]:
+    """The words of a picture, without what a run decides."""
+    return [re.sub(r"\d[\d,]*", "N", text) for text in re.findall(r">([^<]+)</t", picture)]
+
+
+@pytest.fixture(scope="module")
+def runs() -> Any:
+    from demo import runs, world
+
+    made = runs.make_runs(world.make_jobs(120))
+    for run in made:
+        for _ in run.steps():
+            pass
+    return made
+
+
+def test_its_picture_is_one_of_the_demo(runs: Any) -> None:
+    from demo import show
+
+    for scheme, colours in show.SCHEMES.items():
         shown = read(f"docs/images/sawtooth-{scheme}.svg")
-        assert program["draw"](sizes, colours) == shown, "run `python docs/make_pictures.py`"
+        assert words(show.draw(runs, colours)) == words(shown), "run `make pictures`"
 
 
-def test_the_manual_says_of_each_option_that_it_is_of_the_first_ten_or_who_needs_it() -> None:
+def test_the_demo_shows_what_it_promises(runs: Any) -> None:
+    """A bare client ends, twenty lines forget, and a wrapped call goes on and knows more."""
+    bare, twenty, wrapped = runs
+    assert "context_length_exceeded" in bare.ended
+    assert len(twenty.sizes) == len(wrapped.sizes) == 120
+    assert wrapped.right > twenty.right
+    assert len(twenty.needs) == len(wrapped.needs) == 10
+
+
+def test_a_need_is_met_only_by_a_line_of_its_request(runs: Any) -> None:
+    needs = [need for run in runs for need in run.needs]
+    assert {need.used == "unknown" for need in needs} == {True, False}
+    for need in needs:
+        assert bool(need.line) == (need.used != "unknown"), need
+        assert need.used in (need.line or "unknown")
+
+
+def test_the_manual_says_of_each_option_that_it_is_of_the_first_five_or_who_needs_it() -> None:
     introduction = read("docs/options.md").partition("## How much is compacted")[0]
-    first, _, rest = introduction.partition("**The first ten**")[2].partition("**The rest**")
-    ten = set(re.findall(r"`([a-z_]+)`", first))
-    others = set(re.findall(r"`([a-z_]+)(?:=None)?`", rest))
-    table = read("README.md").partition("## Ten options")[2]
-    assert ten == set(re.findall(r"^\| `([a-z_]+)` \|", table, re.MULTILINE))
+    first, _, rest = introduction.partition("**The first five**")[2].partition("**The rest**")
+    five = set(re.findall(r"`([a-z_]+)`", first))
+    others = set(re.findall(r"`([a-z_]+)(?:=None|=0)?`", rest))
+    table = read("README.md").partition("## Five options")[2]
+    assert five == set(re.findall(r"^\| `([a-z_]+)` \|", table, re.MULTILINE))
     older = {"summary_prompt", "max_summary_tokens", "summary_request"}  # of Summarize
-    assert ten | others == set(Options.model_fields) - older
-    assert not ten & others
+    assert five | others == set(Options.model_fields) - older
+    assert not five & others

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self, get_args
 
 import pytest
 from tests.conversations import Chat, talk
+from tests.kit import OddModel
 
 from compacter import Compacter, History
 from compacter.call import streams
@@ -150,7 +151,7 @@ class TestOverflowWhileOpening:
     def test_the_caller_reads_one_whole_answer(
         self, place: OverflowAt, housekeeping: int, reply_type: Any
     ) -> None:
-        model = ScriptedModel(
+        model = OddModel(
             window=900,
             replies=ANSWER,
             overflow_at=place,
@@ -172,7 +173,7 @@ class TestOverflowWhileOpening:
 
     @pytest.mark.parametrize("place", PLACES)
     async def test_so_it_is_in_an_async_program(self, place: OverflowAt) -> None:
-        model = ScriptedModel(window=900, replies=ANSWER, overflow_at=place, housekeeping=1)
+        model = OddModel(window=900, replies=ANSWER, overflow_at=place, housekeeping=1)
 
         stream = await compacter().wrap(model.acompletion)("m", talk(), stream=True)
         chunks = await read(stream)

@@ -218,6 +218,9 @@ def counting(*, quick: bool) -> Iterator[Asked]:
             seconds=40,
             timed=False,
         )
+    for writer in ("even", "attentive"):
+        work = {"task": "tasks", "summarizer": writer}
+        yield Asked("n", f"tasks/{writer}", work, seconds=150, timed=False)
     for said, options in SETTINGS.items():
         ask = {"task": "setting", "options": options}
         yield Asked("l", f"settings/{said}", ask, seconds=60, only=OWN[:1], timed=False)

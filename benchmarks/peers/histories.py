@@ -311,7 +311,7 @@ class Provider:
 
     def __init__(self, window: int) -> None:
         self.window = window
-        self.refused = self.broken = self.uncached = 0
+        self.refused = self.broken = self.uncached = self.sent = 0
         self.last: list[Message] = []
         """The newest request that was answered."""
         self._rules = ChatRules()
@@ -332,6 +332,7 @@ class Provider:
                 break
             same += 1
         self.uncached += tokens(messages[same:])
+        self.sent += size
         self.last = list(messages)
         return {
             "choices": [

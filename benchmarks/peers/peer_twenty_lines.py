@@ -1,5 +1,5 @@
 """The usual twenty lines: catch the error, summarise the older part, try again. Kind enough to cut
-at a user message.
+at a user message, or where none follows before the model speaks again.
 """
 
 from __future__ import annotations
@@ -13,10 +13,12 @@ class Adapter(Peer):
 
     def cut(self, native: Native) -> tuple[Native, int]:
         system = [message for message in native if message["role"] == "system"]
-        cut = len(system) + int((len(native) - len(system)) * self.settings.ratio)
-        while cut < len(native) and native[cut]["role"] != "user":
-            cut += 1
-        return system, cut
+        at = len(system) + int((len(native) - len(system)) * self.settings.ratio)
+        places = range(at, len(native))
+        asked = (place for place in places if native[place]["role"] == "user")
+        whole = (place for place in places if native[place]["role"] == "assistant")
+        # In the middle of an agent's turn no message of the user follows.
+        return system, next(asked, next(whole, len(native)))
 
     def refused(self, native: Native, error: Exception) -> Native:
         system, cut = self.cut(native)

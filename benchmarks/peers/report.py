@@ -37,24 +37,12 @@ def write(root: Path, whole: Results, *, release: bool) -> None:
     results = whole["results"]
     pictures = root / "docs" / "benchmarks"
     pictures.mkdir(exist_ok=True)
-    chapters = (
-        _idle,
-        _fold,
-        _grow,
-        _answers,
-        _fault,
-        _pairs,
-        _detect,
-        _crowd,
-        _stream,
-        _live,
-        _weight,
-        _settings,
-    )
-    page = [_head(whole), *(chapter(results, pictures) for chapter in chapters), _TAIL]
+    chapters = (_tasks, _answers, _grow, _fault, _detect)
+    page = [_head(whole), *(chapter(results, pictures) for chapter in chapters)]
     (root / "docs" / "benchmarks.md").write_text(
         "\n".join(part for part in page if part), encoding="utf-8"
     )
+    (root / "docs" / "charts.md").write_text(_charts(results, pictures), encoding="utf-8")
     if release:
         _remember(root / "benchmarks" / "history.jsonl", whole)
 
@@ -65,13 +53,14 @@ _HEAD = """\
 # Benchmarks
 
 The same work for compacter and for what else there is, in one run: `make peers`. Each peer is set up as its own manual
-advises, in an [adapter](https://github.com/m-mizutani/gollem) of at most 90 lines that says what was chosen and why. Timed rounds go
-from one peer to the next, and the best round of each counts. A figure that is not ours to win is here all the same, and
+advises, in an [adapter](https://github.com/m-mizutani/gollem) of at most 90 lines that says what was chosen and why. A figure that is not ours to win is here all the same, and
 named under its table.
 
 *compacter without quotes* is compacter with `recall=None`: no peer quotes what was compacted ([recall](recall.md)), and
 quotes cost time and tokens. *twenty lines* is what everybody writes first: catch the error, summarise, try again.
-*gollem (port)* is the Go middleware that compacter is modelled on, ported from its documented behaviour.
+*gollem (port)* is the Go middleware that compacter is modelled on, ported from its documented behaviour. What else is
+measured (times, streams, many callers, memory, pairing rules, installed sizes) stands in `results.json` beside the adapters;
+[three charts](charts.md) show times and costs.
 
 {machine}. {versions}{missing}
 """
@@ -179,84 +168,88 @@ def _less(one: float, other: float) -> bool:
 # -- the chapters ----------------------------------------------------------------------------------
 
 
-def _matrix(results: Results, kind: str, name: str, scale: float) -> tuple[str, str]:
-    """A table by size, and who is ahead at which of them."""
-    places = _places(results, kind)
-    rows = [
-        [
-            peer,
-            *(
-                _cell(results[place].get(peer), name, lambda value: _time(value * scale))
-                for place in places
-            ),
-        ]
-        for peer in _peers(results, places)
-    ]
-    sizes = [f"{int(place.split('/')[1]):,}" for place in places]
+def _charts(results: Results, pictures: Path) -> str:
+    """The page of charts, and the charts."""
+    idle = _figures(results, "idle/2000", "ns")
+    fold = {peer: ms * 1e6 for peer, ms in _figures(results, "fold/2000", "ms").items()}
+    grown = results.get("grow/200/resend", {})
+    spent = {
+        peer: float(row["summary_tokens"]) for peer, row in grown.items() if row.get("summaries")
+    }
+    charts = (
+        ("idle", "Time added to a call with nothing to do, 2,000 messages", idle, _time),
+        ("compaction", "One compaction of 2,000 messages", fold, _time),
+        ("grow", "Tokens that summaries cost, 200 turns, history resent", spent, _count),
+    )
+    parts = [_CHARTS]
+    for name, title, values, shown in charts:
+        if values:
+            (pictures / f"{name}.svg").write_text(bars(title, values, shown), encoding="utf-8")
+            parts.append(f"![{title}]({pictures.name}/{name}.svg)\n")
+    return "\n".join(parts)
+
+
+_CHARTS = """\
+# Charts
+
+From the same run as [the tables](benchmarks.md). *twenty lines* and *gollem (port)* wait for a refusal and add a `try` to a
+call; compacter binds arguments, looks for earlier compactions and learns from the reply's usage; who counts before each
+call pays for each message. A compaction here has a summarizer that answers at once: a real one takes seconds.
+"""
+
+
+def _count(value: float) -> str:
+    return f"{value:,.0f}"
+
+
+def _tasks(results: Results, _: Path) -> str:
+    """The kinder of two summarizers for each peer."""
+    places = _places(results, "tasks")
+    kinder: dict[str, tuple[str, Results]] = {}
+    for place in places:
+        for peer, row in results[place].items():
+            old = kinder.get(peer)
+            if old is None or row.get("right", -1) > old[1].get("right", -1):
+                kinder[peer] = (place.split("/")[1], row)
+    if not kinder:
+        return ""
+    base = kinder.get("twenty lines", ("", {}))[1].get("sent", 0)
+    rows = []
+    for peer in _peers(results, places):
+        kind, row = kinder[peer]
+        if "right" not in row:
+            rows.append([peer, _failed(row), *[""] * 6])
+            continue
+        shares = [f"{row[name]:.2f}" for name in ("right", "user", "tool", "agent", "wrong")]
+        tokens = f"{row['sent'] / base:.2f}" if base and not row["stopped"] else row["stopped"]
+        rows.append([peer, *shares, tokens, kind])
     ahead = [
-        (size, _others(_figures(results, place, name), _less, slack=1.1))
-        for size, place in zip(sizes, places, strict=True)
-    ]
-    return _table(["", *(f"{size} messages" for size in sizes)], rows), _lost(ahead)
-
-
-def _idle(results: Results, pictures: Path) -> str:
-    values = _figures(results, "idle/2000", "ns")
-    if not values:
-        return ""
-    (pictures / "idle.svg").write_text(
-        bars(("Time added to a call with nothing to do, 2,000 messages"), values, _time)
-    )
-    table, lost = _matrix(results, "idle", "ns", 1)
-    atable, alost = _matrix(results, "idle", "async", 1)
-    return _chapter(
-        "A call on which nothing happens",
-        "Time added to the bare call. A peer that waits for the provider's refusal "
-        "adds a `try`; one that counts before each\n"
-        "call pays for each message. compacter binds arguments, looks for earlier "
-        "compactions, and learns from the reply's\n"
-        "usage. About 0.16 us of each figure are the loop that this benchmark puts "
-        "around a call (0.29 us in an async program),\n"
-        "which is all that the twenty lines add. agent-framework, context-guardian and "
-        "semantic-kernel have async methods alone: what a sync program adds to\n"
-        "them is an event loop.",
-        f"![Time added to a call]({pictures.name}/idle.svg)\n",
-        table,
-        lost,
-        "In an async program:\n",
-        atable,
-        alost,
-    )
-
-
-def _fold(results: Results, pictures: Path) -> str:
-    if not _places(results, "fold"):
-        return ""
-    values = {peer: ms * 1e6 for peer, ms in _figures(results, "fold/2000", "ms").items()}
-    (pictures / "compaction.svg").write_text(
-        bars("One compaction of 2,000 messages", values, _time)
-    )
-    plans, _unused = _matrix(results, "plan", "ms", 1e6)
-    table, lost = _matrix(results, "fold", "ms", 1e6)
-    return _chapter(
-        "One compaction",
         (
-            "Choosing what to compact, which `Compacter.plan` does alone; the others do not "
-            "tell it apart from the rest:"
-        ),
-        plans,
-        "The whole, with a summarizer that answers at once. compacter also checks the "
-        "list that goes out against the provider's\n"
-        "rules, checks the summary's claims, and fills what is left of its room with "
-        "lines quoted from the conversation. A real\n"
-        "summary takes seconds. deepagents and context-guardian write what they compact to files.\n",
-        f"![One compaction]({pictures.name}/compaction.svg)\n",
-        table,
-        lost,
-    )
+            "right",
+            _others(
+                {peer: row["right"] for peer, (_, row) in kinder.items() if "right" in row}, _more
+            ),
+        )
+    ]
+    return _chapter("What an agent still knows", _ABOUT_TASKS, _table(_TASKS, rows), _lost(ahead))
 
 
-def _grow(results: Results, pictures: Path) -> str:
+_TASKS = ["", "right", "by the user", "by a tool", "by itself", "wrong", "tokens", "summarizer"]
+_ABOUT_TASKS = """\
+An agent works 240 steps, about six windows of 8,192 tokens. Forty-five facts of nine kinds come up in the first half (ids,
+numbers, files, rules, corrections, decisions, errors, todo lists), and each is needed once in the last quarter; the need is
+posed by the user, by a tool's result, or by the agent's own sentence. A program plays the model
+([`tasks.py`](../benchmarks/tasks.py)): it acts on the newest statement in the request that arrives. *Right* is the newest
+statement, *wrong* an outdated one, *tokens* what was sent, over that of the twenty lines. Two programs write the summaries:
+*even* takes lines by chance, *attentive* gives half of its room to sentences; each row has the kinder one for that peer.
+Not shown: a real model, which may overlook what stands in its request, and writes summaries of its own."""
+
+
+def _more(one: float, other: float) -> bool:
+    return one > other
+
+
+def _grow(results: Results, _: Path) -> str:
     names = {
         "summaries": "summaries",
         "summary_tokens": "summarizer's tokens",
@@ -265,55 +258,26 @@ def _grow(results: Results, pictures: Path) -> str:
         "broken": "broken lists",
         "lost": "never read",
     }
-    parts = []
-    for place in _places(results, "grow"):
-        turns, style = place.split("/")[1:]
-        found = results[place]
-        rows = [[peer, *_grown(row, list(names))] for peer, row in found.items()]
-        whole = {peer: row for peer, row in found.items() if row.get("answered") == int(turns)}
-        ahead = [
-            (said, _others({peer: row[name] for peer, row in whole.items()}, _less))
-            for name, said in names.items()
-        ]
-        if OWN not in whole:
-            ahead = [("all turns answered", list(whole))]
-        who = "resends its whole history" if style == "resend" else "keeps one list"
-        parts += [
-            f"### {int(turns):,} turns, a caller that {who}\n",
-            _table(["", "answered", *names.values(), "a turn"], rows),
-        ]
-        parts.append(_lost(ahead))
-        if place == "grow/200/resend":
-            values = {
-                peer: float(row["summary_tokens"])
-                for peer, row in found.items()
-                if row.get("summaries")
-            }
-            svg = bars(
-                "Tokens that summaries cost, 200 turns, history resent",
-                values,
-                lambda value: f"{value:,.0f}",
-            )
-            (pictures / "grow.svg").write_text(svg)
-            parts.append(f"![Tokens that summaries cost]({pictures.name}/grow.svg)\n")
-    if not parts:
+    found = results.get("grow/200/resend", {})
+    if not found:
         return ""
+    rows = [[peer, *_grown(row, list(names))] for peer, row in found.items()]
+    whole = {peer: row for peer, row in found.items() if row.get("answered") == 200}
+    ahead = [
+        (said, _others({peer: row[name] for peer, row in whole.items()}, _less))
+        for name, said in names.items()
+    ]
+    if OWN not in whole:
+        ahead = [("all turns answered", list(whole))]
     return _chapter(
-        "A conversation that grows",
-        "Turns with a tool each, through a window of 8,000 tokens. A caller *keeps* "
-        "one list, and lets it be replaced where the\n"
-        "peer does that; or it *resends* its whole history each time, as a stateless "
-        "server does. *Never read*: messages that\n"
-        "left the request and were never shown to the summarizer; litellm has none. "
-        "Quotes come where a question\n"
-        "bears on what was compacted, and no prompt cache holds them: compare the row "
-        "without them. *A turn*: time with\n"
-        "all that this benchmark itself does, two peers running at once. A peer that "
-        "was stopped after so many seconds is not\n"
-        "compared. The summarizer takes any length: a model of this window would "
-        "refuse most of what is sent to it by those\n"
+        "A caller that resends its whole history",
+        "As a stateless server does: 200 turns with a tool each, through a window of 8,000 tokens. "
+        "A caller that keeps one list\npays the same number of summaries with twenty lines. *Never "
+        "read*: messages that left the request and were never shown\nto the summarizer, which takes "
+        "any length here: a model of this window would refuse most of what is sent to it by those\n"
         "that summarise a whole history again.",
-        *parts,
+        _table(["", "answered", *names.values(), "a turn"], rows),
+        _lost(ahead),
     )
 
 
@@ -358,39 +322,7 @@ def _answers(results: Results, _: Path) -> str:
             ["the window is", *(f"{place.split('/')[1]} % of the chat" for place in places)], rows
         ),
         _lost(ahead),
-        *_model(results),
     )
-
-
-def _model(results: Results) -> list[str]:
-    found = {peer: row for peer, row in results.get("model/40", {}).items() if "right" in row}
-    if not found:
-        return []
-    rows = [
-        [peer, *(f"{row[name]} of {row['asked']}" for name in ("reached", "right"))]
-        for peer, row in found.items()
-    ]
-    ahead = [
-        (
-            said,
-            _others(
-                {peer: row[name] for peer, row in found.items()}, lambda one, other: one > other
-            ),
-        )
-        for name, said in (("reached", "in the request"), ("right", "answered rightly"))
-    ]
-    said = (
-        "With the demo's model of 135 million parameters writing the summaries and "
-        "answering, chats of 7,000 characters in a\n"
-        "window of two fifths of them, two questions each (`PEERS_ARGS=--model`). So "
-        "small a model answers few questions even\n"
-        "where the fact is before it:\n"
-    )
-    return [
-        said,
-        _table(["", "in the request", "answered rightly"], rows),
-        _lost(ahead),
-    ]
 
 
 def _fault(results: Results, _: Path) -> str:
@@ -419,46 +351,6 @@ def _fault(results: Results, _: Path) -> str:
         "after which it raises.",
         _table(["the summary is", *(place.split("/")[1] for place in places)], rows),
         f"Answers in all of these, and loses nothing: {', '.join(unharmed) or 'nobody'}.\n",
-    )
-
-
-def _pairs(results: Results, _: Path) -> str:
-    places = _places(results, "pairs")
-    names = ("cases", "broken", "gone", "raised")
-    sums: dict[tuple[str, str], list[int]] = {}
-    for place in places:
-        for peer, found in results[place].items():
-            for wire_format, row in found.items():
-                if isinstance(row, dict):
-                    old = sums.get((wire_format, peer), [0] * 4)
-                    sums[wire_format, peer] = [
-                        one + row[name] for one, name in zip(old, names, strict=True)
-                    ]
-    if not sums:
-        return ""
-    parts = []
-    for wire_format in dict.fromkeys(wire_format for wire_format, _ in sums):
-        found = {peer: row for (one, peer), row in sums.items() if one == wire_format}
-        ahead = [
-            (said, _others({peer: row[at] for peer, row in found.items()}, _less))
-            for at, said in ((1, "broken"), (2, "last question gone"), (3, "raised"))
-        ]
-        table = _table(
-            [wire_format, "compactions", "broken", "last question gone", "raised"],
-            [[peer, *map(str, row)] for peer, row in found.items()],
-        )
-        parts += [table, _lost(ahead)]
-    return _chapter(
-        "Lists that a provider accepts",
-        "Ten conversations shaped as real ones are (parallel calls, ids used again, "
-        "one long turn, large messages), one compaction\n"
-        "each at ten ratios. *Broken*: the list that goes out is one that the "
-        "provider's rules refuse, as\n"
-        "[`formats.py`](../benchmarks/peers/README.md) writes them down. The other "
-        "formats are judged for those that take a\n"
-        "provider's own messages; the rest have a type of their own and leave each "
-        "provider to an adapter.",
-        *parts,
     )
 
 
@@ -493,251 +385,6 @@ def _detect(results: Results, _: Path) -> str:
         _table(["", "found", "false alarms"], rows),
         _lost(ahead),
     )
-
-
-def _crowd(results: Results, _: Path) -> str:
-    places = [place for place in ("crowd/tasks", "crowd/threads") if place in results]
-    if not places:
-        return ""
-    parts = []
-    for place in places:
-        rows = []
-        for peer, row in results[place].items():
-            if "summaries" not in row:
-                rows.append([peer, _failed(row), *[""] * 4])
-                continue
-            failed = f"{row['failed_calls']}" + (
-                f" (`{row['error']}`)" if row["failed_calls"] else ""
-            )
-            rows.append(
-                [
-                    peer,
-                    f"{row['summaries']:,}",
-                    f"{row['least']:,}",
-                    failed,
-                    f"{row['mixed']}",
-                    f"{row['seconds']:.1f} s",
-                ]
-            )
-        said = (
-            "1,000 tasks, 40 for each of 25 conversations"
-            if place == "crowd/tasks"
-            else "64 threads, 8 for each of 8"
-        )
-        head = [said, "summaries", "would suffice", "calls failed", "another's messages", "time"]
-        parts.append(_table(head, rows))
-        found = {peer: row for peer, row in results[place].items() if "summaries" in row}
-        extra = {
-            peer: row["summaries"] / max(1, row["least"])
-            for peer, row in found.items()
-            if row["least"]
-        }
-        spent = {peer: row["seconds"] for peer, row in found.items()}
-        parts.append(
-            _lost(
-                [("summaries", _others(extra, _less)), ("time", _others(spent, _less, slack=1.1))]
-            )
-        )
-    return _chapter(
-        "Many callers at once",
-        "The same overlong conversation is sent by several callers at the same moment, "
-        "through one object where a peer's object\n"
-        "is for more than one conversation, as branches of an agent or a client's "
-        "retries do. A summary takes 20 ms. litellm\n"
-        "makes none. Strands' and haystack's sync calls hold up an event loop; who has "
-        "async methods alone has no threads here.\n"
-        "LlamaIndex' memory is set and read in two steps, between which another task comes.",
-        *parts,
-    )
-
-
-def _stream(results: Results, _: Path) -> str:
-    found = results.get("stream", {})
-    if not found:
-        return ""
-    rows = []
-    for peer, row in found.items():
-        if "first" not in row:
-            rows.append([peer, _failed(row), *[""] * 3])
-            continue
-        inside = (
-            row["inside"] if row["inside"] in {"answers", "broken"} else f"raises `{row['inside']}`"
-        )
-        rows.append([peer, _time(row["first"]), _time(row["chunk"]), f"{row['held']:.0f}", inside])
-    ahead = [
-        ("first token", _others(_figures(results, "stream", "first"), _less, slack=1.1)),
-        ("each chunk", _others(_figures(results, "stream", "chunk"), _less, slack=1.1)),
-        ("held back", _others(_figures(results, "stream", "held"), _less)),
-    ]
-    return _chapter(
-        "Streams",
-        "Two hundred chunks after 200 messages on which nothing happens: what is added "
-        "to the first token and to each further\n"
-        "chunk, and how many chunks of content wait for the next one. The others hand "
-        "the stream through, so nothing is added to\n"
-        "a chunk; they cannot mend what comes after the stream was opened either. "
-        "Last: a refusal as the stream's first event,\n"
-        "from a server whose window is smaller than was said.",
-        _table(
-            ["", "first token", "each chunk", "chunks held back", "refused inside the stream"], rows
-        ),
-        _lost(ahead),
-    )
-
-
-def _live(results: Results, _: Path) -> str:
-    places = _places(results, "live")
-    if not places:
-        return ""
-    parts = []
-    for place in places:
-        count, size = place.split("/")[1].split("x")
-        rows = []
-        found = results[place]
-        for peer, row in found.items():
-            if "bytes" not in row:
-                rows.append([peer, _failed(row), *[""] * 4])
-                continue
-            again = f"{row['summaries_again']} of {row['asked']:,}"
-            rows.append(
-                [
-                    peer,
-                    f"{row['conversations']:,}",
-                    f"{row['bytes']:,.0f} bytes",
-                    _time(row["first"] * 1e6),
-                    _time(row["again"] * 1e6),
-                    again,
-                ]
-            )
-        head = [
-            "",
-            "conversations",
-            "kept a message",
-            "the compacting call",
-            "the next call",
-            "summaries at the next call",
-        ]
-        parts += [
-            f"### {int(count):,} conversations of {int(size):,} messages\n",
-            _table(head, rows),
-        ]
-        names = {
-            "bytes": "kept a message",
-            "first": "the compacting call",
-            "again": "the next call",
-        }
-        parts.append(
-            _lost(
-                [
-                    (said, _others(_figures(results, place, name), _less, slack=1.1))
-                    for name, said in names.items()
-                ]
-            )
-        )
-    return _chapter(
-        "Many conversations",
-        "Each is twice the window, compacted once, and sent again in full, as a server's "
-        "clients do; as many of them as fit into\n"
-        "four seconds. *Kept*: what `tracemalloc` counts beside the caller's own "
-        "messages while the conversation lives, spread\n"
-        "over all of its messages, the summary included; compacter's default memory "
-        "ends at 64 MB and a thousand conversations,\n"
-        "and drops first what it can make again ([memory](memory.md)). Who keeps "
-        "nothing makes the summary again at the next call: where that\n"
-        "takes no time, the summarizer answered at once.",
-        *parts,
-    )
-
-
-def _weight(results: Results, _: Path) -> str:
-    found = {
-        peer: row
-        for peer, row in results.get("weight", {}).items()
-        if "mb" in row and peer != QUIET
-    }
-    if not found:
-        return ""
-    rows = []
-    for peer, row in found.items():
-        name, size = row["largest"]
-        rows.append(
-            [
-                peer,
-                f"{row['import_ms']:.0f} ms",
-                f"{row['mb']:.0f} MB",
-                str(row["packages"]),
-                f"{name}, {size:.0f} MB",
-            ]
-        )
-        if "without_litellm" in row:
-            least = row["without_litellm"]
-            name, size = least["largest"]
-            rows.append(
-                [
-                    f"{peer}, litellm left out",
-                    f"{row['import_ms']:.0f} ms",
-                    f"{least['mb']:.0f} MB",
-                    str(least["packages"]),
-                    f"{name}, {size:.0f} MB",
-                ]
-            )
-    names = {"import_ms": "import", "mb": "size", "packages": "packages"}
-    ahead = [
-        (said, _others({peer: row[name] for peer, row in found.items()}, _less, slack=1.1))
-        for name, said in names.items()
-    ]
-    ours = found.get(OWN, {})
-    ratio = ours["import_ms"] / ours["dependencies_ms"] if "dependencies_ms" in ours else None
-    said = (
-        "What importing takes (`import compacter; compacter.Compacter()`, of the "
-        "others the class that compacts), in a process of\n"
-        "its own, and what an installation weighs: the files of the wheels without "
-        "extras, without bytecode. compacter works\n"
-        "without litellm where no function of litellm is wrapped, and does not import it before."
-    )
-    if ratio:
-        said += (
-            f" Its import takes {ratio:.1f} times that of\nits dependencies alone "
-            f"(pydantic, structlog, tenacity)."
-        )
-    return _chapter(
-        "What it weighs",
-        said,
-        _table(["", "import", "installed", "packages", "of which the largest"], rows),
-        _lost(ahead),
-    )
-
-
-def _settings(results: Results, _: Path) -> str:
-    found = {
-        place: results[place].get(OWN, {}) for place in results if place.startswith("settings/")
-    }
-    names = {
-        "summaries": "summaries",
-        "summary_tokens": "summarizer's tokens",
-        "refused": "refused",
-        "uncached": "uncached tokens",
-        "reached 10": "of 60 facts at 10 %",
-        "reached 20": "at 20 %",
-    }
-    rows = [
-        [f"`{place.partition('/')[2]}`", *(f"{row[name]:,}" for name in names)]
-        for place, row in found.items()
-        if "reached 20" in row
-    ]
-    if not rows:
-        return ""
-    return _chapter(
-        "Settings",
-        "What compacter's own options change of the growing conversation (200 turns, "
-        "resent) and of the facts that reach the\n"
-        "model. Smaller quotes cost less and find less; larger ones find no more.\n"
-        "`trigger_tokens` avoids the refusals.",
-        _table(["", *names.values()], rows),
-    )
-
-
-_TAIL = (Path(__file__).parent / "tried.md").read_text(encoding="utf-8")
 
 
 # -- pictures --------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import gc
 import json
 import sys
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from importlib import import_module
 from pathlib import Path
@@ -274,6 +275,45 @@ def answers(
     }
 
 
+# -- (n) what an agent still knows -----------------------------------------------------------------
+
+
+class Teller(Summarizer):
+    """Summaries of the benchmark ``tasks``."""
+
+    def __init__(self, write: Callable[[str], str]) -> None:
+        super().__init__()
+        self.write = write
+
+    def answer(self, prompt: str) -> str:
+        super().answer(prompt)
+        return self.write(prompt)
+
+
+def tasks(make: Make, *, summarizer: str, window: int = 8_192, steps: int = 240) -> Found:
+    """Which facts of an agent's first half are right when they are needed late; see ``tasks.py``."""
+    tasks = import_module("tasks")
+    outcomes: Counter[tuple[str, str, str]] = Counter()
+    sent = 0
+    ended = ""
+    for name in tasks.WORLDS:
+        provider = Provider(window)
+        peer = make(Teller(tasks.Summarizer(summarizer, 4_000)).settings(window))
+        call = talking(peer, provider)
+        native = peer.read([])
+
+        def send(new: list[Any], *, peer: Any = peer, call: Any = call, of: Any = provider) -> str:
+            nonlocal native
+            native, _ = call(peer.more(native, new))
+            return str(tasks.text_of(of.last))
+
+        made, error = tasks.play(tasks.make_world(name, 1, steps), send)
+        outcomes += made
+        sent += provider.sent
+        ended = ended or error
+    return {**tasks.shares(outcomes), "sent": sent, "stopped": ended}
+
+
 # -- (l) compacter's own settings ------------------------------------------------------------------
 
 
@@ -328,6 +368,7 @@ TASKS: dict[str, Callable[..., Found]] = {
     "answers": answers,
     "detect": detect,
     "setting": setting,
+    "tasks": tasks,
     "live": live,
     "stream": stream,
     "crowd": crowd,

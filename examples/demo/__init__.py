@@ -1,1 +1,1 @@
-"""The main job on a real model: ``make demo``, or ``PYTHONPATH=examples python -m demo``."""
+"""An agent at work in a window that is too small, three times: ``make demo``."""

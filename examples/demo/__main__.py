@@ -1,148 +1,56 @@
-"""Hold the conversation through ``Compacter(...).wrap(litellm.completion)`` and show what happens.
+"""Three runs of one agent, side by side: ``make demo``, or ``PYTHONPATH=examples python -m demo``.
 
-Exit status 0 only if every turn got an answer.
+It needs no key, no network and no model. Exit status 0 if compacter finished the run.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import logging
 import os
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
 
 import structlog
+from rich.console import Console
+from rich.live import Live
 
-from compacter import Compacter, CompactionEvent, Summarize
-from compacter.events import CompactionFailed, CompactionStarted
-from embedded_model import WINDOW, EmbeddedModel, embedded_model, why_unavailable
-
-from .conversation import SYSTEM, TURNS, Turn
-from .picture import Picture
-
-if TYPE_CHECKING:
-    from compacter.events import Event
-
-PROMPT = (
-    "{history}\n\nSummarize the transcript above in a few short sentences. Keep "
-    "names, numbers, dates and rules."
-)
-
-
-class Demo:
-    """One run: the conversation so far, what was folded, and the picture of both."""
-
-    def __init__(self, model: EmbeddedModel, picture: Picture, turns: tuple[Turn, ...]) -> None:
-        import litellm
-
-        litellm.suppress_debug_info = True
-        self.model = model
-        self.picture = picture
-        self.turns = turns
-        self.folds: list[CompactionEvent] = []
-        self.answers: list[str] = []
-        self.prompt_tokens = 0
-        # The whole wiring. A window of 2,048 tokens leaves little room for a summary, and a model
-        # of this size writes a poor one: half of the room goes to the rules and facts that are kept
-        # word for word.
-        self.compacter = Compacter(
-            strategy=Summarize(prompt=PROMPT, max_tokens=300),
-            fallback="extractive",
-            on_event=self.saw,
-        )
-        self.completion = self.compacter.wrap(litellm.completion)
-
-    def saw(self, event: Event) -> None:
-        """Show an event of the compacter."""
-        if isinstance(event, CompactionStarted):
-            self.picture.refused(event.requested)
-        elif isinstance(event, CompactionFailed):
-            self.picture.failed(event.reason)
-        elif isinstance(event, CompactionEvent):
-            self.folds.append(event)
-            self.picture.folded(event)
-
-    def run(self) -> None:
-        """Every turn, sending the full history each time: the folding happens underneath."""
-        history: list[dict[str, Any]] = [SYSTEM]
-        for number, turn in enumerate(self.turns, 1):
-            history += turn.messages(number)
-            self.picture.asked(number, turn)
-            before = len(self.folds)
-            reply: Any = self.completion(
-                model=f"openai/{self.model.name}",
-                api_base=self.model.api_base,
-                api_key="none",
-                messages=history,
-                max_tokens=64,
-                temperature=0.3,
-                timeout=600,
-            )
-            answer = (reply.choices[0].message.content or "").strip()
-            history.append({"role": "assistant", "content": answer})
-            self.prompt_tokens += reply.usage.prompt_tokens
-            self.answers.append(answer)
-            self.picture.answered(
-                answer,
-                reply.usage.prompt_tokens,
-                self.model.count_tokens(history),
-                folded=len(self.folds) > before,
-            )
-
-    def close(self, seconds: float) -> bool:
-        """Show the totals; whether every turn got an answer."""
-        answered = sum(1 for answer in self.answers if answer)
-        read = sum(event.input_tokens for event in self.folds)
-        written = sum(event.output_tokens for event in self.folds)
-        good = answered == len(self.turns)
-        rows = [
-            ("turns answered", f"{answered} of {len(self.turns)}"),
-            (
-                "compactions",
-                f"{len(self.folds)}, {sum(event.duration for event in self.folds):.0f} s of them",
-            ),
-            (
-                "whole conversation",
-                (f"{self.picture.context.whole:,} tokens, window {self.model.window:,}"),
-            ),
-            ("tokens of answered requests", f"{self.prompt_tokens:,}"),
-            ("tokens for summaries", f"{read:,} read, {written:,} written"),
-            ("time", f"{seconds:.0f} s"),
-        ]
-        last = self.folds[-1] if self.folds else None
-        known = "\n\n".join(part for part in (last.summary, last.ledger) if part) if last else ""
-        self.picture.closing(rows, known, self.answers[-1] if self.answers else "(none)", good=good)
-        return good
+from .runs import make_runs
+from .show import closing, opening, picture, plain, write_pictures
+from .world import make_jobs
 
 
 def main() -> int:
     """Run the demo; the exit status."""
     options = argparse.ArgumentParser(prog="demo", description=__doc__)
-    options.add_argument(
-        "--turns", type=int, default=len(TURNS), help=("how many turns of the conversation")
-    )
-    options.add_argument("--window", type=int, default=WINDOW, help="tokens of the model's window")
+    options.add_argument("--steps", type=int, default=120, help="steps of the agent (120)")
+    options.add_argument("--pace", type=float, default=0.05, help="seconds a step on a terminal")
+    options.add_argument("--pictures", type=Path, help="write the picture of the manual there")
     chosen = options.parse_args()
-    turns = TURNS[: chosen.turns]
-    if reason := why_unavailable():
-        print(f"the demo cannot run: {reason}", file=sys.stderr)
-        return 2
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     # The picture tells what happens; log lines would tear it apart.
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
-    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-    started = time.monotonic()
-    with Picture(window=chosen.window, turns=len(turns)) as picture:
-        picture.doing("starting the model server")
-        with embedded_model(chosen.window) as model:
-            picture.context.window = model.window
-            picture.doing("loading litellm")
-            demo = Demo(model, picture, turns)
-            try:
-                demo.run()
-            finally:
-                good = demo.close(time.monotonic() - started)
-    return 0 if good else 1
+    jobs = make_jobs(chosen.steps)
+    runs = make_runs(jobs)
+    together = itertools.zip_longest(*(run.steps() for run in runs))
+    console = Console()
+    console.print(opening(jobs))
+    if console.is_terminal and chosen.pictures is None:
+        with Live(console=console, auto_refresh=False) as live:
+            for _ in together:
+                live.update(picture(runs, console.width), refresh=True)
+                time.sleep(chosen.pace)
+    else:
+        for _ in together:
+            pass
+        print(plain(runs))
+    console.print()
+    console.print(closing(runs))
+    if chosen.pictures is not None:
+        write_pictures(runs, chosen.pictures)
+    return 0 if len(runs[-1].sizes) == chosen.steps else 1
 
 
 if __name__ == "__main__":

@@ -2,8 +2,8 @@
 kinds of client.
 
 One conversation goes on past its 1,500-token window, by turns with curl, the OpenAI SDK and the
-Anthropic SDK, and by turns through either worker. Each fold is shown as it happens. It all ends by
-itself. ``make fleet`` runs it.
+Anthropic SDK, and by turns through either worker. Each compaction is shown as it happens. It all
+ends by itself. ``make fleet`` runs it.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ and keeps the books. The name of the model says how it behaves; the words in it,
     bare            refuses without numbers
     llama           refuses as llama.cpp does
     event           refuses inside a stream that was opened with HTTP 200
+    output          counts the longest answer in, as OpenAI once did
     writer          writes summaries
     slow-2          takes two seconds for an answer
     broken          answers every request with HTTP 500
@@ -231,8 +232,21 @@ def _problem(asked: _Asked) -> tuple[Json | None, int]:
     orphan = _orphan(asked)
     if orphan:
         return _error(asked, f"tool pair broken: {orphan}", "invalid_request_error"), 400
-    if asked.tokens <= asked.window:
+    most = int(asked.body.get("max_tokens") or 0) if "output" in asked.words else 0
+    if asked.tokens + most <= asked.window:
         return None, 200
+    return _too_long(asked, most)
+
+
+def _too_long(asked: _Asked, most: int) -> tuple[Json, int]:
+    """A refusal in the words of the server that it is; ``most`` tokens of the answer count too."""
+    if most:
+        text = (
+            f"This model's maximum context length is {asked.window} tokens. However, you requested "
+            f"{asked.tokens + most} tokens ({asked.tokens} in the messages, {most} in the "
+            "completion)."
+        )
+        return _error(asked, text, "invalid_request_error", "context_length_exceeded"), 400
     used = asked.tokens
     window = asked.window
     if asked.framed:

@@ -251,9 +251,11 @@ async def compact_by_hand(
             )
         models.check_installed(f"model={model!r}")
     performer = Performer(state=state, io=io, model=model, large=large)
-    made: Compaction | None = await performer.run(compact(options, job))
+    made: Compaction | None = await performer.conduct(compact(options, job, performer.world))
     if made is not None:
-        return CompactionResult(made.messages, made.discarded, made.event, made.fits)
+        event = await performer.emit(made.event)
+        after = list(made.conversation.messages)
+        return CompactionResult(after, event.discarded, event, made.fits)
     fits = budget is None or job.conversation.size <= budget
     return CompactionResult(list(messages), fits=fits)
 

@@ -1,14 +1,15 @@
-"""Effects: the actions that pure code requests, as data. ``call/perform.py`` performs them.
+"""What a strategy may ask for, as data, and what compaction asks of the world.
 
-A flow is a generator of effects: ``reply = yield from Call(...)`` requests one and continues with
-its outcome.
+A strategy that needs a model is a generator: ``reply = yield from AskSummarizer(...)`` requests a
+summary and continues with the answer. All other code is written as coroutines, which await the
+methods of a `World`: they are pure, and ``call/perform.py`` does what they ask for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from compacter.messages.format import Message
 from compacter.messages.replies import Reply
@@ -16,9 +17,12 @@ from compacter.recall.weight import OF_PROSE
 
 if TYPE_CHECKING:
     from compacter.compaction.conversation import Conversation
+    from compacter.compaction.task import CompactionPlan
+    from compacter.events import Event
     from compacter.recall.archive import Archive
 
 T = TypeVar("T")
+E = TypeVar("E", bound="Event")
 
 
 class Effect(Generic[T]):
@@ -32,15 +36,6 @@ class Effect(Generic[T]):
 
 
 Flow = Generator[Effect[Any], Any, T]
-
-
-@dataclass(frozen=True, slots=True)
-class Call(Effect[Reply]):
-    """Call the wrapped function with these messages. Raises its exceptions."""
-
-    messages: Sequence[Message]
-    options: Mapping[str, object]
-    """Options that replace the caller's (such as a lowered ``max_tokens``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,43 +54,29 @@ class AskSummarizer(Effect[Reply]):
 
 @dataclass(frozen=True, slots=True)
 class Emit(Effect[T]):
-    """Send an event to totals, log and hooks; the outcome is the event with its ``duration``.
-
-    A ``CompactionPlan`` is passed to ``before_compaction``; the outcome is the plan to carry out,
-    ``None`` for a veto.
-    """
+    """Send an event to totals, log and hooks; the outcome is the event with its ``duration``."""
 
     what: T
 
 
-@dataclass(frozen=True, slots=True)
-class Remembered(Effect["Sequence[Message] | None"]):
-    """Read the compacted view of these messages from memory; the outcome is ``None`` if there is
-    none.
+class World(Protocol):
+    """What a compaction asks for."""
 
-    With a ``head`` that this call is about to compact, first wait for another call that is
-    compacting the same head. If there is no such call, later ones wait for this one.
-    """
+    async def ask(self, question: AskSummarizer) -> Reply:
+        """Send a prompt to the summarizer; see `AskSummarizer`."""
 
-    messages: Sequence[Message]
-    head: Sequence[Message] = ()
+    async def emit(self, event: E) -> E:
+        """Send an event to totals, log and hooks, and return it with its ``duration``."""
 
-
-@dataclass(frozen=True, slots=True)
-class Remember(Effect[None]):
-    """Store ``after`` in memory as the view of ``before`` (the caller's own messages)."""
-
-    before: Sequence[Message]
-    after: Sequence[Message]
-    origins: Sequence[int | None] | None = None
-    """For each message of ``after``, its index in ``before``, if that is known already."""
+    async def approve(self, plan: CompactionPlan) -> CompactionPlan | None:
+        """Pass the plan to ``before_compaction``, and return the one to carry out; ``None`` for a
+        veto.
+        """
 
 
 @dataclass(frozen=True, slots=True)
-class Quote(Effect[str]):
-    """Find quotes of compacted messages for the newest user message; the outcome is empty if there
-    are none.
-    """
+class Quote:
+    """A question for quotes of compacted messages."""
 
     original: Sequence[Message]
     """The caller's own messages."""

@@ -131,6 +131,13 @@ class CompactionEvent(Event):
     unverified: tuple[str, ...] = ()
     """Lines that were removed from the summarizer's reply because the conversation does not contain
     their facts."""
+    unsupported_lines: int = 0
+    """Number of these lines: orders, wishes, rules, decisions, work done or open, that nobody said
+    in these words."""
+    chunks: int = 0
+    """Pieces in which the messages were given to the summarizer; 0 without a model."""
+    chunks_without_model: int = 0
+    """Those of which it made no summary: quoted lines stand for them."""
     discarded: tuple[Any, ...] = Field(default=(), exclude=True, repr=False)
     """Original messages that were removed from the request, in order; not serialised."""
 
@@ -139,25 +146,19 @@ class CompactionEvent(Event):
         """Such as "compacted 38 of 52 messages, 9,752 to 2,605 characters, gpt-4o, 1.2 s"."""
         before = self.messages_before
         after = self.messages_after
-        if not before:  # The history was kept by the server, which compacted it.
-            return _list(
-                f"the server compacted its history ({self.strategy})",
-                f"{self.original_tokens:,} to {self.compacted_tokens:,} tokens",
-                self.model,
-                f"{self.duration:.1f} s",
-            )
-        verb = "compacted"
+        is_cut = after == before and self.strategy not in ("summarize", "truncate")
         count = len(self.discarded) or before - after + 1
-        if after == before and self.strategy not in ("summarize", "truncate"):
-            verb = "shortened"
-            count = len(self.discarded)
-        return _list(
-            f"{verb} {count:,} of {before:,} messages",
+        what = [
+            f"{'shortened' if is_cut else 'compacted'} {count:,} of {before:,} messages",
             f"{self.original_data_size:,} to {self.compacted_data_size:,} characters",
             f"fallback: {self.strategy}" if self.fallback else None,
-            self.model,
-            f"{self.duration:.1f} s",
-        )
+        ]
+        if not before:  # The history was kept by the server, which compacted it.
+            what = [
+                f"the server compacted its history ({self.strategy})",
+                f"{self.original_tokens:,} to {self.compacted_tokens:,} tokens",
+            ]
+        return _list(*what, self.model, f"{self.duration:.1f} s")
 
 
 class CompactionStarted(Event):
@@ -220,7 +221,7 @@ class CompactionSkipped(Event):
     trigger: Trigger
     """``token_limit``, ``threshold``, ``quotes``, ``manual`` or ``prepared``."""
     reason: Literal[
-        "nothing_to_fold",
+        "nothing_to_compact",
         "vetoed",
         "cool_down",
         "no_progress",
@@ -237,9 +238,7 @@ class CompactionSkipped(Event):
         what = (
             "no room for quotes, and no compaction" if self.trigger == "quotes" else "no compaction"
         )
-        # Others' programs compare the reason, which has the older word.
-        reason = "nothing to compact" if self.reason == "nothing_to_fold" else self.reason
-        return f"{what}: {reason.replace('_', ' ')}"
+        return f"{what}: {self.reason.replace('_', ' ')}"
 
 
 class PreparationFailed(Event):

@@ -354,8 +354,8 @@ def memory(value: object) -> object:
         )
     if value is not None and any(map(is_async, (value.find, value.save, value.claim))):
         raise ValueError(
-            "has async methods; name them afind, asave and aclaim, beside the others "
-            "(see BaseMemory)"
+            "has async methods; a memory's methods are plain functions, which async calls run in "
+            "a thread"
         )
     return value
 

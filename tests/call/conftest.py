@@ -1,40 +1,89 @@
-"""A conversation with a flow: it asks for effects, the test answers."""
+"""A conversation with a call: it asks for steps, the test answers."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 from tests import conversations
 
-from compacter.effects import AskSummarizer, Effect, Emit, Remember, Remembered
+from compacter.effects import AskSummarizer
 from compacter.events import Event
 from compacter.messages.replies import Reply
 from compacter.options import Options
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine, Sequence
 
     from tests.conversations import Chat
 
-    from compacter.effects import Flow
+    from compacter.call.apart import Step
 
-E = TypeVar("E", bound=Effect[Any])
+E = TypeVar("E")
+
+
+@dataclass
+class Call:
+    """The wrapped function is called."""
+
+    messages: Sequence[Chat]
+    options: dict[str, object]
+
+
+@dataclass
+class Emit:
+    """An event is sent, or a plan shown to a hook."""
+
+    what: Any
+
+
+@dataclass
+class Remembered:
+    """A view is read from the memory."""
+
+    head: Sequence[Chat] = ()
+
+
+@dataclass
+class Remember:
+    """A view is stored."""
+
+    after: Sequence[Chat]
+    change: Any = None
+
+
+@dataclass
+class Prepared:
+    """The view that was made ahead is read."""
+
+
+STEPS: dict[str, Any] = {
+    "send": Call,
+    "emit": Emit,
+    "approve": Emit,
+    "look_up": Remembered,
+    "remember": Remember,
+    "find_prepared": Prepared,
+    "ask": lambda question: question,
+    "quote": lambda question: question,
+    "prepare": lambda what: what,
+}
 
 
 class Dialogue:
-    """A flow of a policy, and what it has said so far. What a test does not ask for is answered
+    """A policy at work, and what it has said so far. What a test does not ask for is answered
     with "nothing there", a further request for a summary with the summary before it.
     """
 
-    def __init__(self, flow: Flow[Any]) -> None:
+    def __init__(self, flow: Coroutine[Any, Any, Any]) -> None:
         self.flow = flow
         self.events: list[Event] = []
         self.effects: list[str] = []
         self.result: Any = None
         self.ended = False
         self._summary: Reply | None = None
-        self._pending: Effect[Any] | None = None
+        self._pending: Any = None
 
     def expect(self, kind: type[E]) -> E:
         """Go on until the flow asks for this; anything else that matters is a failure."""
@@ -60,23 +109,24 @@ class Dialogue:
             self.answer(self._usual(self._next()))
         return self.result
 
-    def _next(self) -> Effect[Any]:
+    def _next(self) -> Any:
         if self._pending is None and not self.ended:
-            self._step(lambda: next(self.flow))
+            self._step(lambda: self.flow.send(None))
         assert self._pending is not None, f"the flow ended with {self.result!r}"
         return self._pending
 
-    def _step(self, action: Callable[[], Effect[Any]]) -> None:
+    def _step(self, action: Callable[[], Step]) -> None:
         self._pending = None
         try:
-            self._pending = action()
+            step = action()
         except StopIteration as stop:
             self.ended = True
             self.result = stop.value
         else:
+            self._pending = STEPS[step.name](*step.given)
             self.effects.append(type(self._pending).__name__)
 
-    def _usual(self, effect: Effect[Any]) -> object:
+    def _usual(self, effect: Any) -> object:
         match effect:
             case Emit():
                 if isinstance(effect.what, Event):

@@ -58,9 +58,9 @@ class TestWhatIsRead:
             ({"max_completion_tokens": 5}, "max_completion_tokens", 5),
             ({"max_completion_tokens": 5, "max_tokens": 7}, "max_tokens", 7),
             ({"max_tokens": None, "num_predict": 5}, "num_predict", 5),
-            ({"max_tokens": True}, "max_tokens", None),
-            ({"max_tokens": "5"}, "max_tokens", None),
-            ({}, "max_tokens", None),
+            ({"max_tokens": True}, "", None),
+            ({"max_tokens": "5"}, "", None),
+            ({}, "", None),
         ],
     )
     def test_is_the_output_limit_by_any_of_its_names(

@@ -103,9 +103,8 @@ def test_a_claim_that_fails_counts_as_granted_and_is_told_as_what_it_is(
     assert "TypeError" not in caplog.text
 
 
-@pytest.mark.parametrize("asynchronous", [False, True])
 def test_other_processes_are_waited_for_again_once_a_memory_is_back(
-    asynchronous: bool, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(one_summary, "_CLAIM_POLL", 0)
 
@@ -117,11 +116,7 @@ def test_other_processes_are_waited_for_again_once_a_memory_is_back(
                 raise OSError("no connection")
             return super().claim(key, seconds)
 
-        async def aclaim(self, key: str, seconds: float) -> Any:
-            return self.claim(key, seconds)
-
     memory = Away(asked_in_vain=3)
-    memory.asynchronous = asynchronous
     middle = Compacter(summarizer="extractive", memory=memory)
     completion = middle.wrap(ScriptedModel(window=900).acompletion)
     asyncio.run(completion("m", talk()))
@@ -204,7 +199,8 @@ async def test_a_memory_that_blocks_is_used_beside_the_event_loop(blocking: bool
 
 def test_a_window_that_is_remembered_is_known_to_another_compacter() -> None:
     memory = InProcessMemory()
-    first, second = (Compacter(summarizer="extractive", memory=memory) for _ in range(2))
+    options: dict[str, Any] = {"summarizer": "extractive", "memory": memory, "recall": None}
+    first, second = (Compacter(**options) for _ in range(2))
     first.wrap(ScriptedModel(window=900).completion)("m", talk())
     model = ScriptedModel(window=900)
     second.wrap(model.completion)("m", talk())
@@ -214,7 +210,8 @@ def test_a_window_that_is_remembered_is_known_to_another_compacter() -> None:
 
 def test_a_window_that_is_remembered_is_not_believed_where_one_is_known() -> None:
     memory = InProcessMemory()
-    first, second = (Compacter(summarizer="extractive", memory=memory) for _ in range(2))
+    options: dict[str, Any] = {"summarizer": "extractive", "memory": memory, "recall": None}
+    first, second = (Compacter(**options) for _ in range(2))
     first.wrap(ScriptedModel(window=900).completion)("m", talk())
     completion = second.wrap(ScriptedModel(window=1_800).completion)
     completion("m", talk(60)[1:])

@@ -15,7 +15,6 @@ import pytest
 import trio
 
 from compacter import Compacter, CompactionPlan, InProcessMemory, SQLiteMemory
-from compacter.call.preparations import MOST_AT_ONCE, Preparation, Preparations
 from compacter.errors import ConfigurationError
 from compacter.events import (
     CompactionEvent,
@@ -23,7 +22,6 @@ from compacter.events import (
     CompactionSkipped,
     PreparationFailed,
 )
-from compacter.io import SYNC
 from compacter.testing import ScriptedModel
 
 if TYPE_CHECKING:
@@ -296,21 +294,6 @@ class TestACallThatComesDue:
             "token_limit",
         ]
 
-    def test_takes_nothing_that_was_edited_in_place_while_it_was_made(
-        self, model: ScriptedModel
-    ) -> None:
-        writer = Writer(held=True)
-        memory = InProcessMemory()
-        compacter, _ = make(writer, memory=memory)
-        talk = Talk(compacter.wrap(model.completion))
-        for _ in range(8):
-            talk.ask()
-        assert writer.began.acquire(timeout=30)
-        talk.messages[1]["content"] = "Something else.".ljust(196)
-        writer.go.set()
-        assert compacter.drain(30)
-        assert memory.empty()
-
     def test_does_not_wait_for_itself(self, writer: Writer, model: ScriptedModel) -> None:
         compacter, events = make(writer)
         talk = Talk(compacter.wrap(model.completion))
@@ -543,6 +526,7 @@ def hangs(messages):
 
 completion = Compacter(prepare_tokens=500, summarizer=hangs).wrap(ScriptedModel().completion)
 words = [{"role": role, "content": "word " * 100} for role in ("user", "assistant") * 4]
+completion("m", words)
 completion("m", [*words, {"role": "user", "content": "And now?"}])
 assert began.wait(30)
 print("ended")
@@ -567,104 +551,6 @@ print("ended")
         assert os.waitpid(child, 0)[1] == 0
         writer.go.set()
         assert compacter.drain(30)
-
-
-class TestTheLine:
-    """At most eight run at once; of the others the one nearest to its limit comes next."""
-
-    def preparations(
-        self, count: int, tenants: int = 1
-    ) -> tuple[
-        Preparations, list[Preparation], threading.Semaphore, list[int], threading.Semaphore
-    ]:
-        line = Preparations()
-        go = threading.Semaphore(0)
-        order: list[int] = []
-        began = threading.Semaphore(0)
-
-        def work(number: int) -> Any:
-            async def make() -> None:
-                order.append(number)
-                began.release()
-                assert go.acquire(timeout=30)
-
-            return make
-
-        made = [
-            Preparation(
-                key=("scope", str(number)),
-                messages=[number],
-                nearness=number / count,
-                tenant=number % tenants,
-                io=SYNC,
-                make=work(number),
-            )
-            for number in range(count)
-        ]
-        return line, made, go, order, began
-
-    def drain(self, line: Preparations) -> bool:
-        from compacter.io import run
-
-        return run(line.drain(SYNC, 30))
-
-    def test_has_the_nearest_first(self) -> None:
-        line, made, go, order, began = self.preparations(20)
-        for preparation in made:
-            line.offer(preparation)
-        for _ in range(MOST_AT_ONCE):
-            assert began.acquire(timeout=30)
-        assert sorted(order) == list(range(MOST_AT_ONCE))
-        for _ in range(12):
-            go.release()
-            assert began.acquire(timeout=30)
-        assert order[MOST_AT_ONCE:] == list(range(19, MOST_AT_ONCE - 1, -1))
-        go.release(MOST_AT_ONCE)
-        assert self.drain(line)
-
-    def test_lets_callers_take_turns(self) -> None:
-        line, made, go, order, began = self.preparations(40, tenants=2)
-        for preparation in [item for item in made if item.tenant == 1]:
-            line.offer(preparation)
-        for _ in range(MOST_AT_ONCE):
-            assert began.acquire(timeout=30)
-        line.offer(made[0])
-        go.release()
-        assert began.acquire(timeout=30)
-        assert order[MOST_AT_ONCE] == 0
-        go.release(40)
-        assert self.drain(line)
-
-    @pytest.mark.parametrize(("mine", "other"), [("a", "b"), ("b", "a")])
-    def test_tells_the_same_messages_to_two_models_apart(self, mine: str, other: str) -> None:
-        _, (preparation, *_), *_ = self.preparations(1)
-        preparation.key = (mine, "digest")
-
-        assert preparation.continues((mine, "digest"), [0, "later"])
-        assert not preparation.continues((other, "digest"), [0, "later"])
-
-    def test_has_one_place_for_a_conversation(self) -> None:
-        line, made, go, order, began = self.preparations(9)
-        for preparation in made:
-            line.offer(preparation)
-        for _ in range(MOST_AT_ONCE):
-            assert began.acquire(timeout=30)
-        for _ in range(5):
-            line.offer(made[8])
-        go.release(40)
-        assert self.drain(line)
-        assert order.count(8) == 1
-
-    def test_drops_a_conversation_whose_compaction_is_due(self) -> None:
-        line, made, go, order, began = self.preparations(9)
-        for preparation in made:
-            line.offer(preparation)
-        for _ in range(MOST_AT_ONCE):
-            assert began.acquire(timeout=30)
-        assert line.due(("scope", "8"), [8, "and more"]) is None
-        go.release(40)
-        assert self.drain(line)
-        assert 8 not in order
 
 
 class TestBadInput:

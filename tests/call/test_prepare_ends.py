@@ -10,12 +10,12 @@ import os
 import subprocess
 import sys
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
-from compacter.call.preparations import Preparation, Preparations
-from compacter.io import SYNC, run
+from compacter import Compacter
+from compacter.testing import ScriptedModel
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -61,6 +61,7 @@ completion = maker.wrap(ScriptedModel().acompletion)
 
 async def call(number):
     words = [{"role": role, "content": f"{number} word " * 100} for role in ("user", "assistant")]
+    await completion("m", words * 2)
     await completion("m", [*words * 2, {"role": "user", "content": "And now?"}])
 
 
@@ -158,52 +159,18 @@ def test_the_end_of_a_loop_leaves_no_warning(
     assert (ended.stdout, ended.stderr) == ("ended\n", "")
 
 
-def preparations(count: int, **where: Any) -> list[Preparation]:
-    """Preparations of as many conversations, of which none can begin."""
-
-    async def make() -> None:
-        raise AssertionError("it began")
-
-    return [
-        Preparation(
-            key=("scope", str(number)),
-            messages=[number],
-            nearness=0.5,
-            io=SYNC,
-            make=make,
-            **where,
-        )
-        for number in range(count)
-    ]
-
-
-class Full:
-    """Stands for a loop that takes nothing more, or a system without another thread."""
-
-    def is_closed(self) -> bool:
-        return False
-
-    def call_soon_threadsafe(self, *_: object) -> None:
-        raise RuntimeError("it takes nothing more")
-
-
-def test_a_full_line_whose_loop_takes_nothing_more_is_given_up() -> None:
-    line = Preparations()
-    line._line = preparations(1_000, loop=Full())
-    line.offer(preparations(1, loop=Full())[0])
-    assert not line
-
-
-def test_a_full_line_is_given_up_where_there_can_be_no_more_threads(
+def test_where_there_can_be_no_more_threads_the_call_goes_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    line = Preparations()
-    line._line = preparations(1_000)
+    compacter = Compacter(prepare_tokens=100, summarizer="extractive")
+    completion = compacter.wrap(ScriptedModel().completion)
+    messages = [{"role": "user", "content": "word " * 200}] * 3
 
     def start(_: object) -> None:
         raise RuntimeError("can't start new thread")
 
+    completion("m", messages)
     monkeypatch.setattr(threading.Thread, "start", start)
-    line.offer(preparations(1)[0])
-    assert not line
-    assert run(line.drain(SYNC, 1))
+    assert completion("m", [*messages, messages[0]])
+    assert compacter.drain(1)
+    assert compacter.totals.prepared == 0

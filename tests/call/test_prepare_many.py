@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 from compacter import Compacter, InProcessMemory
-from compacter.call.preparations import MOST_AT_ONCE, MOST_WAITING, Preparation
-from compacter.call.preparer import Preparer
+from compacter.call.preparations import MOST_AT_ONCE
+from compacter.call.wrapped_call import WrappedCall
 from compacter.testing import ScriptedModel
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def history(number: int) -> list[Chat]:
 
 
 class Alive:
-    """Preparations that something keeps alive, apart from those of earlier tests."""
+    """Calls that something keeps alive, apart from those of earlier tests."""
 
     def __init__(self) -> None:
         self._earlier = WeakSet(self._all())
@@ -80,10 +80,10 @@ class Alive:
     @staticmethod
     def _all() -> list[Any]:
         gc.collect()
-        return [item for item in gc.get_objects() if isinstance(item, (Preparation, Preparer))]
+        return [item for item in gc.get_objects() if isinstance(item, WrappedCall)]
 
-    def count(self, *kinds: type) -> int:
-        return sum(isinstance(item, kinds) for item in self._all() if item not in self._earlier)
+    def count(self) -> int:
+        return sum(item not in self._earlier for item in self._all())
 
 
 def join(threads: set[threading.Thread]) -> None:
@@ -98,6 +98,7 @@ def test_in_threads() -> None:
     completion = compacter.wrap(ScriptedModel(window=1_000).completion)
     before = set(threading.enumerate())
     for number in range(CONVERSATIONS):
+        completion("m", history(number)[:-2])
         completion("m", history(number))
     more = [
         thread
@@ -109,15 +110,15 @@ def test_in_threads() -> None:
     assert names["compacter-prepare"] == MOST_AT_ONCE
     assert names["compacter"] <= MOST_AT_ONCE
     assert names.keys() <= {"compacter-prepare", "compacter"}
-    # What is in line, and what runs, keeps its conversation alive.
-    assert alive.count(Preparation) == MOST_AT_ONCE + MOST_WAITING
+    # Only what runs keeps its conversation alive.
+    assert alive.count() == MOST_AT_ONCE
     writer.go.set()
     assert compacter.drain(120)
     join(set(threading.enumerate()) - before)
     assert writer.most == MOST_AT_ONCE
-    assert writer.asked == MOST_AT_ONCE + MOST_WAITING
+    assert writer.asked == MOST_AT_ONCE
     assert compacter.totals.prepared == writer.asked
-    assert alive.count(Preparation, Preparer) == 0
+    assert alive.count() == 0
 
 
 def test_in_tasks() -> None:
@@ -129,16 +130,17 @@ def test_in_tasks() -> None:
     async def program() -> None:
         before = set(threading.enumerate())
         for number in range(CONVERSATIONS):
+            await completion("m", history(number)[:-2])
             await completion("m", history(number))
         names = [task.get_name() for task in asyncio.all_tasks()]
         assert names.count("compacter-prepare") == MOST_AT_ONCE
         more = {thread.name for thread in set(threading.enumerate()) - before}
         assert more <= {"compacter-warm-up"}
-        assert alive.count(Preparation) == MOST_AT_ONCE + MOST_WAITING
+        assert alive.count() == MOST_AT_ONCE
         writer.may_go.set()
         assert await compacter.adrain(120)
 
     asyncio.run(program())
     assert writer.most == MOST_AT_ONCE
-    assert compacter.totals.prepared == MOST_AT_ONCE + MOST_WAITING
-    assert alive.count(Preparation, Preparer) == 0
+    assert compacter.totals.prepared == MOST_AT_ONCE
+    assert alive.count() == 0

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from tenacity import stop_never
+from tests.call.conftest import Call, Remember, Remembered
 
 from compacter.call.recover import Policy
 from compacter.call.request import Request
 from compacter.compaction.plan import Calibration
 from compacter.compaction.strategies import Truncate
-from compacter.effects import AskSummarizer, Call, Remember, Remembered
+from compacter.effects import AskSummarizer
 from compacter.events import CompactionEvent, MaxTokensAdjusted, RetriesExhausted
 from compacter.messages.format import get_format
 from compacter.messages.replies import Reply
@@ -123,18 +124,19 @@ def test_the_view_is_remembered_for_the_callers_own_messages(
     dialogue.answer()
     call = dialogue.expect(Call)
 
-    assert list(remember.before) == history
+    assert list(remember.change.before) == history
     assert list(remember.after) == list(call.messages)
 
 
 def test_a_view_that_another_call_has_just_made_is_used(
     recovery: Callable[..., Dialogue], talk: Callable[..., list[Chat]]
 ) -> None:
-    dialogue = recovery()
+    history = talk()
+    dialogue = recovery(messages=history)
 
     remembered = dialogue.expect(Remembered)
     assert remembered.head
-    view = [*list(remembered.messages)[:1], *list(remembered.messages)[-3:]]
+    view = [*history[:1], *history[-3:]]
     dialogue.answer(view)
     call = dialogue.expect(Call)
     dialogue.answer(Reply(raw="the reply"))
@@ -145,12 +147,13 @@ def test_a_view_that_another_call_has_just_made_is_used(
 
 
 def test_a_view_that_is_no_smaller_is_of_no_use(
-    recovery: Callable[..., Dialogue], summary: Reply
+    recovery: Callable[..., Dialogue], talk: Callable[..., list[Chat]]
 ) -> None:
-    dialogue = recovery()
+    history = talk()
+    dialogue = recovery(messages=history)
 
-    remembered = dialogue.expect(Remembered)
-    dialogue.answer(list(remembered.messages))
+    dialogue.expect(Remembered)
+    dialogue.answer(history)
     dialogue.expect(AskSummarizer)
 
 

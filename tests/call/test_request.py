@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
+from tests.call.conftest import Call, Dialogue
 from tests.conversations import history, talk
 
 from compacter import Compacter, CompactionEvent
@@ -16,7 +17,6 @@ from compacter.call.request import Request
 from compacter.call.state import State
 from compacter.compaction.conversation import find_pinned
 from compacter.compaction.plan import MARGIN, Calibration
-from compacter.effects import Call, Remembered
 from compacter.io import is_large, weight
 from compacter.messages.format import get_format
 from compacter.messages.refusals import NO_ROOM
@@ -157,12 +157,10 @@ class TestNumbers:
 class TestWhatIsLearntOfUsage:
     def test_what_quotes_took_is_not_expected_of_the_next_request(self) -> None:
         asked = policy(Calibration(chars_per_token=4.0), quotes="q" * 400)
-        flow = asked.complete()
-        usage = {"usage": {"prompt_tokens": 1_000}}
-        assert isinstance(next(flow), Remembered)
-        assert isinstance(flow.send(None), Call)
-        with pytest.raises(StopIteration):
-            flow.send(Reply(raw=usage))
+        dialogue = Dialogue(asked.complete())
+        dialogue.expect(Call)
+        dialogue.answer(Reply(raw={"usage": {"prompt_tokens": 1_000}}))
+        assert dialogue.effects == ["Remembered", "Call"]
         size = asked.request.size
         assert asked.state.characters == size - 400
         assert asked.state.tokens == pytest.approx(1_000 * (size - 400) / size, abs=1)
@@ -488,14 +486,14 @@ class TestWhatASummarizerAnswered:
         [
             ({"choices": [{"message": {"content": WORDS}, "finish_reason": "STOP"}]}, "stop"),
             ({"content": [PART], "stop_reason": "max_tokens"}, "max_tokens"),
-            ({"candidates": [{"content": {}, "finishReason": "MAX_TOKENS"}]}, "length"),
+            ({"candidates": [{"content": {}, "finishReason": "MAX_TOKENS"}]}, "max_tokens"),
             (
                 {
                     "candidates": [
                         {"content": {}, "finish_reason": SimpleNamespace(name="MAX_TOKENS")}
                     ]
                 },
-                "length",
+                "max_tokens",
             ),
             (
                 {"candidates": [{"content": {}, "finish_reason": SimpleNamespace(name="STOP")}]},

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from pydantic import BaseModel
+from tests.call.conftest import Call
 from tests.dialects import DIALECTS, Dialect
 
 from compacter.call.recover import Policy
 from compacter.call.request import ConversationState, Request
 from compacter.call.sizes import may_be_cut
 from compacter.compaction.plan import Calibration
-from compacter.effects import AskSummarizer, Call, Quote
+from compacter.effects import AskSummarizer, Quote
 from compacter.events import CompactionFailed, CompactionSkipped, SilentTruncation
 from compacter.io import is_large
 from compacter.messages.format import get_format

@@ -37,7 +37,6 @@ Run = Callable[..., Outcome]
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
     """Runs the command with these words; ``stdin`` is what is piped in."""
-    pytest.importorskip("typer", reason="the extra `cli` is not installed")
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setenv("TERM", "dumb")
 

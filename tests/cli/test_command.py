@@ -21,7 +21,7 @@ from compacter.tools import cli
 if TYPE_CHECKING:
     from tests.cli.conftest import Line, Run
 
-COMMANDS = ("explain", "plan", "compact", "search", "report", "watch", "eval", "doctor", "serve")
+COMMANDS = ("explain", "plan", "compact", "search", "report", "watch", "doctor", "serve")
 PROGRAM = "from compacter.tools.cli import main; main()"
 
 
@@ -107,15 +107,6 @@ def test_a_wrong_word_is_a_mistake_without_a_traceback(run: Run, words: tuple[st
         "report chat.json -o no/folder",
         "watch chat.json --window 3",
         "watch chat.json --once",
-        "eval chat.json --window 3",
-        "eval chat.json --cuts 0",
-        "eval chat.json --ratio 7",
-        "eval chat.json --recall -1",
-        "eval chat.json --strategy foo",
-        "eval chat.json --fail-under 3",
-        "eval chat.json --probes nofile",
-        "eval chat.json --prompt nofile --model m",
-        "eval nofile",
         "doctor --memory foo",
         "doctor --memory sqlite:",
         "doctor --memory redis://x:bad",
@@ -142,7 +133,6 @@ def test_a_bad_value_is_a_mistake_in_every_command(
 
 
 def test_a_fault_of_the_program_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("typer")
 
     def broken(*_: object, **__: object) -> int:
         raise ZeroDivisionError
@@ -201,12 +191,68 @@ def test_in_a_pipe_lines_are_neither_wrapped_nor_padded(
     assert [line for line in lines if line.startswith(" ")] == []
 
 
-def test_the_version_needs_no_extra(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    version = run("--version").out
-    monkeypatch.setitem(sys.modules, "typer", None)
-    monkeypatch.delitem(sys.modules, "compacter.tools.cli.app", raising=False)
-    without = run("--version")
-    assert (without.code, without.out) == (0, version)
+EVENT = {
+    "event": "CompactionEvent",
+    "conversation": "c",
+    "original_data_size": 40_000,
+    "compacted_data_size": 9_000,
+    "original_tokens": 10_000,
+    "compacted_tokens": 2_250,
+    "model": "some-model",
+    "limit": 8_192,
+}
+PIPED = (
+    "explain error.txt -v",
+    "plan chat.json --window 900",
+    "compact chat.json -o shorter.json --window 900",
+    "search chat.json harbour",
+    "report events.jsonl -o report.html --force",
+    "watch events.jsonl --once",
+    "doctor",
+    "serve --help",
+    "--help",
+)
+
+
+@pytest.mark.parametrize("line", PIPED)
+def test_every_command_ends_soon_in_a_pipe(folder: Path, chat: list[Line], line: str) -> None:
+    pytest.importorskip("starlette")
+    (folder / "error.txt").write_text("prompt is too long: 205668 tokens > 200000 maximum")
+    (folder / "chat.json").write_text(json.dumps(chat))
+    (folder / "events.jsonl").write_text(json.dumps(EVENT) + "\n")
+    width = dict.fromkeys(("COLUMNS", "LINES"), "")
+    told = process(*line.split(), cwd=folder, env=width, timeout=60)
+    assert told.returncode == 0, told.stderr
+    assert max(map(len, [*told.stdout.splitlines(), ""])) < 1_000
+
+
+def test_every_command_is_tried_in_a_pipe() -> None:
+    assert set(COMMANDS) <= {line.partition(" ")[0] for line in PIPED}
+
+
+@pytest.mark.parametrize(("window", "code"), [(500, 0), (64, 1)])
+def test_compact_tells_tokens_and_whether_they_fit(
+    run: Run, folder: Path, chat: list[Line], window: int, code: int
+) -> None:
+    chat[-1]["content"] *= 10  # What the user said last always stays.
+    (folder / "chat.json").write_text(json.dumps(chat))
+    told = run("compact", "chat.json", "-o", "shorter.json", "--window", window)
+    words = " ".join(told.err.split())
+    assert told.code == code
+    assert re.search(r"about \d{3} to \d+ tokens \(\d,\d{3} to [\d,]+ characters\)", words)
+    verdict = "fits into" if code == 0 else "exceed"
+    assert f"{verdict} the window of {window} tokens" in words
+
+
+@pytest.mark.parametrize("command", ["plan", "compact", "search"])
+def test_messages_that_are_read_as_empty_are_a_mistake(
+    run: Run, folder: Path, command: str
+) -> None:
+    messages = [{"role": role, "text": "How deep is it?"} for role in ("user", "assistant")]
+    (folder / "chat.json").write_text(json.dumps(messages))
+    told = run(command, "chat.json", *(["deep"] if command == "search" else []))
+    assert (told.code, told.out) == (2, "")
+    assert "all of 2 messages are read as empty" in " ".join(told.err.split())
 
 
 def test_a_plan_without_a_window_does_not_say_that_it_fits(
@@ -223,11 +269,12 @@ def test_compact_tells_what_it_did_as_json(run: Run, folder: Path, chat: list[Li
     assert told.code == 0
     assert told.data["changed"] is True
     assert told.data["event"]["messages_before"] == len(chat)
+    assert told.data["tokens"] * 4 == pytest.approx(told.data["characters"], abs=4)
+    assert (told.data["window"], told.data["fits"]) == (None, True)
     assert run("compact", "chat.json", "--json").code == 2
 
 
 def test_the_help_comes_quickly_and_loads_nothing_heavy() -> None:
-    pytest.importorskip("typer")
     heavy = (
         "litellm",
         "openai",
@@ -250,16 +297,6 @@ finally:
     assert told.stderr == ""
 
 
-def test_without_the_extra_the_word_is_clear(tmp_path: Path) -> None:
-    for name in ("typer", "rich"):
-        (tmp_path / f"{name}.py").write_text(f"raise ModuleNotFoundError(name={name!r})")
-    path = os.pathsep.join((str(tmp_path), *sys.path))
-    told = process("explain", "x", env={"PYTHONPATH": path})
-    assert told.returncode == 2
-    assert told.stderr.strip().endswith('pip install "llm-compacter[cli]"')
-    assert "Traceback" not in told.stderr
-
-
 EXPLAIN = ("explain", "context_length_exceeded")
 
 
@@ -267,7 +304,6 @@ EXPLAIN = ("explain", "context_length_exceeded")
     "words", [(*EXPLAIN, "--json"), EXPLAIN, ("--help",), ("--version",), ("plan", "--help")]
 )
 def test_a_reader_that_has_enough_is_no_error(words: tuple[str, ...]) -> None:
-    pytest.importorskip("typer")
     command = [sys.executable, "-c", PROGRAM, *words]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, sys.path))}
     with subprocess.Popen(
@@ -283,7 +319,6 @@ def test_a_reader_that_has_enough_is_no_error(words: tuple[str, ...]) -> None:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")
 @pytest.mark.parametrize("words", [EXPLAIN, (*EXPLAIN, "--json"), ("--version",)])
 def test_a_full_disk_gets_one_line(words: tuple[str, ...]) -> None:
-    pytest.importorskip("typer")
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, sys.path))}
     with Path("/dev/full").open("w") as full:
         told = subprocess.run(
@@ -301,7 +336,6 @@ def test_a_full_disk_gets_one_line(words: tuple[str, ...]) -> None:
 
 
 def test_output_that_is_no_stream_of_bytes_is_written_to() -> None:
-    pytest.importorskip("typer")
     with contextlib.redirect_stdout(io.StringIO()) as out, pytest.raises(SystemExit):
         cli.main([*EXPLAIN, "--json"])
     assert "token limit" in out.getvalue()
@@ -328,7 +362,6 @@ def test_the_server_gets_the_words_after_its_name(
 
 
 def test_python_m_compacter_is_the_command() -> None:
-    pytest.importorskip("typer")
     told = process(
         "--version", program=("import runpy; runpy.run_module('compacter', run_name='__main__')")
     )

@@ -112,7 +112,7 @@ def test_plan_and_search_read_it(run: Run, write: Write, chat: list[Line], name:
     found = run("search", "in.json", "how deep is harbour 7", "--json")
     assert planned.data["wire_format"] == name
     assert (
-        planned.data["folded_characters"] + planned.data["kept_characters"]
+        planned.data["compacted_characters"] + planned.data["kept_characters"]
         == planned.data["characters"]
     )
     assert not planned.data["fits"]
@@ -193,8 +193,8 @@ def test_plan_looks_up_the_window_of_a_model(run: Run, write: Write, chat: list[
 
 def test_a_ratio_is_obeyed_and_a_wrong_one_named(run: Run, write: Write, chat: list[Line]) -> None:
     write("chat.json", chat)
-    small = run("plan", "chat.json", "--ratio", "0.2", "--json").data["folded_characters"]
-    large = run("plan", "chat.json", "--ratio", "0.9", "--json").data["folded_characters"]
+    small = run("plan", "chat.json", "--ratio", "0.2", "--json").data["compacted_characters"]
+    large = run("plan", "chat.json", "--ratio", "0.9", "--json").data["compacted_characters"]
     assert small < large
     told = run("plan", "chat.json", "--ratio", "7")
     assert told.code == 2

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
 
-    from compacter.testing import Refusal
+    from tests.kit import Refusal
 
 Body = dict[str, Any]
 PIECES = ("The harbour ", "was painted ", "blue last year.")
@@ -31,7 +31,7 @@ WINDOW = 1_500
 
 class Provider(ThreadingHTTPServer):
     """One vendor's server. ``refuse`` is where it says "too long": by status, as first event, or in
-    one of the forms of ``compacter.testing``.
+    one of the forms of ``tests.kit``.
     """
 
     daemon_threads = True

@@ -164,7 +164,7 @@ async def test_aio(
     assert reply.text == words
     check(gemini_server, contents, events)
     alone = Compacter().wrap(client.aio)
-    assert type(alone) is type(client.aio)
+    assert isinstance(alone, type(client.aio))
     assert (await alone.models.generate_content(model=MODEL, contents=contents)).text == words
     await client.aio.aclose()
 

@@ -1,7 +1,7 @@
 """Every form of refusal inside HTTP 200, read in every way that the vendors' SDKs offer.
 
-The forms are the table of ``compacter.testing``. A call that gets one is recovered: the words of
-the answer come, after one compaction.
+The forms are the table of ``tests/kit/refusals.py``. A call that gets one is recovered: the words
+of the answer come, after one compaction.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.clients import loopback
+from tests.kit import Refusal, refusals
 
 from compacter import Compacter
-from compacter.testing import Refusal, refusals
 
 if TYPE_CHECKING:
     from tests.clients.conftest import Vendor

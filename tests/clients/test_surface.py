@@ -94,14 +94,18 @@ def surface(thing: Any) -> dict[str, str]:
 def test_each_public_member_is_still_there_and_of_the_same_kind(name: str) -> None:
     client = CLIENTS[name]()
     wrapped = Compacter().wrap(client)
-    assert type(wrapped) is type(client)
+    if name == "genai.Client":  # Its chats are made by a property, so its class is a subclass.
+        assert isinstance(wrapped, type(client))
+    else:
+        assert type(wrapped) is type(client)
     assert wrapped is not client
     for part in ("", *PARTS.get(name, ())):
         mine, theirs = (
             functools.reduce(getattr, part.split(".") if part else (), one)
             for one in (wrapped, client)
         )
-        assert type(mine) is type(theirs)
+        assert isinstance(mine, type(theirs))
+        assert type(mine).__qualname__ == type(theirs).__qualname__
         assert surface(mine) == surface(theirs), part
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.kit import Refusal, refusals
 
 from compacter.messages.bodies import DocumentWatch, EventWatch
-from compacter.testing import Refusal, refusals
 
 if TYPE_CHECKING:
     from tests.clients.loopback import Provider

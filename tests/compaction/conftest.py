@@ -5,18 +5,21 @@ by step.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.dialects import DIALECTS
 
 from compacter.compaction.run import compact
-from compacter.effects import AskSummarizer, Emit
+from compacter.effects import AskSummarizer
+from compacter.io import run
 from compacter.messages.format import FORMATS, FormatName, MessageFormat, get_format
 from compacter.messages.replies import Reply
 
 if TYPE_CHECKING:
     from compacter.compaction.plan import Job
+    from compacter.compaction.task import CompactionPlan
     from compacter.options import Options
 
 Item = dict[str, Any]
@@ -72,18 +75,34 @@ def carried_out(
     """What a summarizer was asked, and the compaction; the last answer is given again. Events are
     put into ``told``.
     """
-    asked: list[AskSummarizer] = []
-    flow = compact(options, work)
-    outcome: Any = None
-    try:
-        while True:
-            effect = flow.throw(outcome) if isinstance(outcome, Exception) else flow.send(outcome)
-            outcome = effect.what if isinstance(effect, Emit) else None
-            if isinstance(effect, Emit) and told is not None:
-                told.append(effect.what)
-            if isinstance(effect, AskSummarizer):
-                asked.append(effect)
-                answer = answers[min(len(asked), len(answers)) - 1]
-                outcome = Reply(answer) if isinstance(answer, str) else answer
-    except StopIteration as stop:
-        return asked, stop.value
+    world = World(answers, told if told is not None else [])
+    made = run(compact(options, work, world))
+    if made is None:
+        return world.asked, None
+    world.told.append(made.event)
+    messages = list(made.conversation.messages)
+    return world.asked, SimpleNamespace(messages=messages, event=made.event, fits=made.fits)
+
+
+class World:
+    """Answers a compaction."""
+
+    def __init__(self, answers: tuple[str | Reply | Exception, ...], told: list[Any]) -> None:
+        self.asked: list[AskSummarizer] = []
+        self.answers = answers
+        self.told = told
+
+    async def ask(self, question: AskSummarizer) -> Reply:
+        self.asked.append(question)
+        answer = self.answers[min(len(self.asked), len(self.answers)) - 1]
+        if isinstance(answer, Exception):
+            raise answer
+        return Reply(answer) if isinstance(answer, str) else answer
+
+    async def emit(self, event: Any) -> Any:
+        self.told.append(event)
+        return event
+
+    async def approve(self, plan: CompactionPlan) -> CompactionPlan | None:
+        self.told.append(plan)
+        return plan

@@ -272,7 +272,7 @@ def test_what_just_fits_between_two_strategies_is_not_enough() -> None:
         return len(asked)
 
     assert call(int(left / 0.97 / 0.85)) == 0
-    assert call(int(left / 0.97) + 40) == 1
+    assert call(int(left / 0.97) + 40) > 0
 
 
 def test_by_hand_what_just_fits_is_enough() -> None:

@@ -5,6 +5,7 @@ is none.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -118,7 +119,6 @@ class TestWhoIsAsked:
                 == made.event.discarded
                 == tuple(messages[: len(made.event.discarded)])
             )
-            assert "ships" in made.event.ledger  # Quoted lines fill what the model has left.
             assert len(asked) == made.event.summarizer_calls == 1
 
     @pytest.mark.parametrize("alternate", [True, False])
@@ -205,12 +205,12 @@ class TestAnAnswer:
         _, made = self.after(Summary(story), story + " Well.")
         assert made.event.summarizer_calls == 1
         assert made.event.summary == story
-        assert made.event.unverified == ("summary: the earlier one again",)
+        assert (made.event.chunks, made.event.chunks_without_model) == (1, 1)
         assert "ships" in summary_of(made).quoted
 
     def test_in_sections_may_name_what_only_an_earlier_one_in_prose_has(self) -> None:
         answer = (
-            "Task: Count the ships.\n\nArtifacts:\n- notes/tane.md: the list\n- "
+            "Facts: User 3 tells of 21 ships.\n\nArtifacts:\n- notes/tane.md: the list\n- "
             "notes/none.md: a list"
         )
         _, made = self.after(Summary("They wrote notes/tane.md in the harbour of Tane."), answer)
@@ -228,14 +228,10 @@ class TestAnAnswer:
         }
 
     def test_with_a_rule_that_nobody_stated_is_told(self) -> None:
-        answer = "Task: Count ships.\n\nRules:\n- Never name the harbour master."
+        answer = "Facts: User 3 tells of 21 ships.\n\nRules:\n- Never name the harbour master."
         _, made = carried_out(Options(), job([*TALK, QUESTION]), answer)
         assert made.event.unverified == ("rules: Never name the harbour master.",)
-
-    def test_that_leaves_no_room_for_quoted_lines_leaves_those_of_the_earlier_one_out(self) -> None:
-        answer = "".join(f"Ship {number} has {number} masts. " for number in range(40))
-        _, made = self.after(Summary("They met.", quoted="User: Seven piers."), answer)
-        assert (summary_of(made).story, summary_of(made).quoted) == (answer.strip(), "")
+        assert made.event.unsupported_lines == 1
 
     @pytest.mark.parametrize("summarizer", [None, "extractive"])
     def test_has_no_note_of_what_was_left_out_before(self, summarizer: Any) -> None:
@@ -324,9 +320,18 @@ class TestWithoutAModel:
     OPTIONS = Options(summarizer="extractive", compact_ratio=1.0)
 
     @pytest.mark.parametrize(
-        "prior", [Summary("They met in Tane."), Summary(rules=("Rule: Be brief.",))]
+        ("prior", "notes"),
+        [
+            (Summary("They met in Tane."), ()),
+            (
+                Summary(rules=("Rule: Be brief.",)),
+                ("3 earlier messages left out without a summary.",),
+            ),
+        ],
     )
-    def test_an_earlier_summary_stays_where_nothing_else_can_be_read(self, prior: Summary) -> None:
+    def test_an_earlier_summary_stays_where_nothing_else_can_be_read(
+        self, prior: Summary, notes: tuple[str, ...]
+    ) -> None:
         form = get_format("anthropic")
         thinking = {"type": "thinking", "thinking": "hm " * 300, "signature": "s"}
         unread = [{"role": "assistant", "content": [thinking]}] * 3
@@ -334,7 +339,7 @@ class TestWithoutAModel:
             [form.say("user", compose(prior)), *unread, form.say("user", "And now?")], "anthropic"
         )
         _, made = carried_out(self.OPTIONS, work)
-        assert parse(form.plain_text(made.messages[0]) or "") == prior
+        assert parse(form.plain_text(made.messages[0]) or "") == replace(prior, notes=notes)
 
     @pytest.mark.parametrize(("size", "least", "most"), [(450, 160, 200), (1_200, 300, 400)])
     def test_a_summary_has_a_third_of_the_head_or_two_hundred_characters(

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import Any
+
+from tests.compaction.conftest import carried_out
 
 from compacter import Compacter, CompactionEvent
 from compacter.compaction.conversation import Conversation
 from compacter.compaction.plan import Calibration, Job
-from compacter.compaction.run import compact
-from compacter.effects import AskSummarizer, Effect, Emit
 from compacter.messages.format import get_format
-from compacter.messages.replies import Reply
 from compacter.options import Options
 from compacter.summary.sections import parse
 from compacter.testing import token_limit_error
@@ -30,24 +28,8 @@ def prompts_for(summarizer_window: int | None) -> list[int]:
     calibration = Calibration(window=2_000, summarizer_window=summarizer_window)
     conversation = Conversation.of(messages, get_format("openai"))
     job = Job(conversation=conversation, trigger="manual", calibration=calibration, must=True)
-    sizes: list[int] = []
-
-    def perform(effect: Effect[Any]) -> Any:
-        match effect:
-            case AskSummarizer():
-                sizes.append(sum(len(message["content"]) for message in effect.messages))
-                return Reply("They spoke.")
-            case Emit():
-                return effect.what
-            case _:
-                return None
-
-    flow = compact(options, job)
-    outcome: Any = None
-    with contextlib.suppress(StopIteration):
-        while True:
-            outcome = perform(flow.send(outcome))
-    return sizes
+    asked, _ = carried_out(options, job, "They spoke.")
+    return [sum(len(message["content"]) for message in one.messages) for one in asked]
 
 
 def test_a_summarizer_of_the_same_model_gets_prompts_for_that_window() -> None:
@@ -66,7 +48,7 @@ def test_a_summary_that_is_cut_keeps_its_sentences_word_for_word() -> None:
         f"The Executive Summary: of report {number} names harbour {number}."
         for number in range(400)
     ]
-    history = [{"role": "user", "content": f"What of pier {turn}? " * 60} for turn in range(60)]
+    history = [{"role": "user", "content": f"{told[turn]} And? " * 9} for turn in range(400)]
 
     result = Compacter(summarizer=lambda messages: " ".join(told), max_summary_tokens=400).compact(
         history
@@ -79,7 +61,6 @@ def test_a_summary_that_is_cut_keeps_its_sentences_word_for_word() -> None:
 
 
 def test_a_summary_in_sections_that_is_cut_keeps_its_headings() -> None:
-    history = [{"role": "user", "content": f"What of pier {turn}? " * 60} for turn in range(60)]
     items = {
         heading: [
             f"Pier {number} has {heading.lower()} {number * 7}-{number * 3}."
@@ -87,6 +68,13 @@ def test_a_summary_in_sections_that_is_cut_keeps_its_headings() -> None:
         ]
         for heading in ("Decisions", "Facts", "Failed")
     }
+    history = [
+        {
+            "role": "user",
+            "content": " ".join(lines[number] for lines in items.values()) + " Well?" * 9,
+        }
+        for number in range(200)
+    ]
     told = "\n".join("\n- ".join([f"{heading}:", *lines]) for heading, lines in items.items())
 
     result = Compacter(summarizer=lambda messages: told, max_summary_tokens=400).compact(history)
@@ -100,12 +88,18 @@ def test_a_summary_in_sections_that_is_cut_keeps_its_headings() -> None:
         assert set(kept) <= set(lines)
 
 
+LETTERS = str.maketrans("0123456789", "ghijklmnop")
+"""Numbers that nobody said would be left out."""
+
+
 def test_a_summarizer_that_never_stops_in_time_costs_no_more_calls_than_another() -> None:
     events: list[CompactionEvent] = []
 
     def verbose(messages: list[Any], **_: Any) -> str:
         return " ".join(
-            f"Harbour {len(events)}-{number} takes ships of {number} metres."
+            f"Harbour {number:03x} of {len(events)} was {number:08b} metres long.".translate(
+                LETTERS
+            )
             for number in range(250)
         )
 

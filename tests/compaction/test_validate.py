@@ -230,12 +230,6 @@ class TestChange:
     def test_a_changed_order_is_seen_all_the_same(self) -> None:
         assert kept_and_discarded([U1, A1, U2], [U2, U1])[0] == [2, 0]
 
-    def test_two_changes_are_one(self) -> None:
-        first = Change.of(BEFORE, [S, SUMMARY, A2, U3])
-        second = Change.of(first.after, [S, A1, U3])
-        assert first.then(second).origins == Change.of(BEFORE, [S, None, U3]).origins
-        assert list(first.then(second).discarded) == [U1, A1, U2, A2]
-
     @given(
         st.lists(st.sampled_from([U1, A1, U2]), max_size=8),
         st.lists(st.sampled_from([U1, A1, SUMMARY]), max_size=3),

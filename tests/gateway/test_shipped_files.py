@@ -15,8 +15,10 @@ import pytest
 import yaml
 from tests.gateway import chart
 
-from compacter.gateway.figures import COUNTERS, GAUGES
 from compacter.gateway.litellm_proxy.settings import Settings
+from compacter.gateway.metrics import COUNTERS, SECONDS
+from compacter.gateway.serve.app import GAUGES
+from compacter.gateway.serve.board import OWN_COUNTERS
 
 FOLDER = Path(__file__).parents[2] / "examples" / "fleet"
 
@@ -110,9 +112,9 @@ def test_an_action_of_a_template_that_is_not_read_here_is_refused() -> None:
 
 
 THERE_ARE = {
-    *(f"compacter_{name}_total" for name in COUNTERS),
+    *(f"compacter_{name}_total" for name in (*COUNTERS, *OWN_COUNTERS)),
     *(f"compacter_{name}" for name in GAUGES),
-    "compacter_summary_seconds_bucket",
+    *(f"compacter_{name}_bucket" for name in SECONDS),
 }
 
 
@@ -130,7 +132,8 @@ def test_the_dashboard_shows_what_an_operator_has_to_see() -> None:
     panels = json.loads((FOLDER / "grafana.json").read_text())["panels"]
     asked = set(re.findall(r"compacter_[a-z_]+", str([panel["targets"] for panel in panels])))
     assert {f"compacter_{name}" for name in GAUGES} <= asked
-    assert {"compacter_prepared_used_total", "compacter_records_reused_total"} <= asked
+    prepared = {"compacter_prepared_used_total", "compacter_prepared_unused_total"}
+    assert {*prepared, "compacter_records_reused_total"} <= asked
     places = [(panel["gridPos"]["x"], panel["gridPos"]["y"]) for panel in panels]
     assert len(set(places)) == len(places) == len({panel["id"] for panel in panels})
 
@@ -146,8 +149,10 @@ def test_every_alert_asks_for_metrics_that_there_are_and_has_a_remedy() -> None:
 
 
 def test_the_manual_names_every_metric() -> None:
-    manual = (FOLDER.parents[1] / "docs" / "gateway.md").read_text()
-    assert [name for name in COUNTERS if f"compacter_{name}_total" not in manual] == []
+    pages = (FOLDER.parents[1] / "docs" / name for name in ("gateway.md", "serve.md"))
+    manual = "".join(page.read_text() for page in pages)
+    named = {name.removesuffix("_bucket") for name in THERE_ARE}
+    assert [name for name in named if f"`{name}" not in manual] == []
 
 
 def test_every_extra_but_the_proxys_is_pinned_with_the_tests() -> None:

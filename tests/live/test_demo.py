@@ -1,5 +1,5 @@
-"""`make demo` does what it says: the real model answers each turn, and the context folds on the
-way.
+"""`make demo-model` does what it says: the real model answers each turn, and the context is
+compacted on the way.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def test_the_demo_folds_and_answers_each_turn(root: Path) -> None:
     if reason := why_unavailable():
         pytest.skip(reason)
     done = subprocess.run(
-        [sys.executable, "-m", "demo", "--turns", "3", "--window", "512"],
+        [sys.executable, "-m", "demo_model", "--turns", "3", "--window", "512"],
         cwd=root,
         env=os.environ | {"PYTHONPATH": f"{root / 'examples'}{os.pathsep}{root / 'middleware'}"},
         stdin=subprocess.DEVNULL,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import os
 import re
 import shutil
@@ -15,7 +16,7 @@ from typing import Any
 import pytest
 from tests.clients.loopback import free_port
 
-from compacter.memory import InProcessMemory, Memory, RedisMemory, SQLiteMemory
+from compacter.memory import BaseMemory, InProcessMemory, Memory, RedisMemory, SQLiteMemory
 from compacter.messages.format import MessageFormat, get_format
 
 
@@ -140,10 +141,24 @@ def memory(request: pytest.FixtureRequest) -> Memory:
 
 
 @pytest.fixture(params=["sqlite", "redis"])
-def stored(request: pytest.FixtureRequest) -> Memory:
+def stored(request: pytest.FixtureRequest) -> BaseMemory:
     """Each memory that several processes can share."""
-    found: Memory = request.getfixturevalue(f"{request.param}_memory")
+    found: BaseMemory = request.getfixturevalue(f"{request.param}_memory")
     return found
+
+
+@pytest.fixture
+def reopen(stored: BaseMemory) -> Iterator[Callable[[], BaseMemory]]:
+    """Opens the store of ``stored`` again, as another process would."""
+    opened: list[Any] = []
+
+    def open_again() -> BaseMemory:
+        opened.append(copy.copy(stored))
+        return opened[-1]  # type: ignore[no-any-return]
+
+    yield open_again
+    for memory in opened:
+        memory.close()
 
 
 @pytest.fixture(scope="session")

@@ -30,7 +30,7 @@ def memory_of(kind: str, place: str, namespace: str) -> SQLiteMemory | RedisMemo
 
 
 def main(kind: str, place: str, namespace: str) -> None:
-    """Make one call, and then the summary that never comes."""
+    """Make two calls, and then the summary that never comes."""
     began = threading.Event()
 
     def summarize(messages: list[Any]) -> str:
@@ -44,7 +44,10 @@ def main(kind: str, place: str, namespace: str) -> None:
         memory=memory_of(kind, place, namespace),
         summarizer=summarize,
     )
-    compacter.wrap(ScriptedModel(window=1_000).completion)("m", history(8))
+    completion = compacter.wrap(ScriptedModel(window=1_000).completion)
+    # Only a request that continues the one before begins it.
+    for turns in (7, 8):
+        completion("m", history(turns))
     assert began.wait(20)
     print("began", flush=True)  # noqa: T201 - the test reads it
     threading.Event().wait()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import sys
 from collections.abc import Callable
@@ -77,43 +78,18 @@ def test_all_that_is_kept_alive_is_within_the_bound(
     assert alive(memory) - empty <= 1.2 * MOST
 
 
-def test_where_not_all_of_a_history_has_room_what_was_folded_is_recognised_all_the_same(
+def test_what_was_looked_up_before_is_not_encoded_again(
     openai: MessageFormat, talk: Talk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    history = talk(400)
-    after = [history[0], SUMMARY, *history[100:]]
-    matcher = Matching(InProcessMemory(max_bytes=100_000))
-    matcher.remember("scope", openai, history, after)
-    assert matcher.view("scope", openai, history) == after
-    monkeypatch.setattr("compacter.memory.match.prefix_digest", pytest.fail)
-    assert matcher.view("scope", openai, history) == after
-
-
-def test_all_of_a_long_history_that_has_room_is_recognised_when_it_is_sent_again(
-    openai: MessageFormat, talk: Talk
-) -> None:
-    history = talk(600)
-    matching = Matching(InProcessMemory())
-    matching.remember("scope", openai, history, [history[0], SUMMARY, *history[500:]])
-    matching.view("scope", openai, history)
-    _, recognised = matching.matcher.seen(history)
-    assert recognised == len(history)
-
-
-def test_a_long_end_of_one_conversation_does_not_push_out_another(
-    openai: MessageFormat, talk: Talk, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    matcher = Matching(InProcessMemory(max_bytes=100_000))
-    others, mine = talk(60, "journey"), talk(60, "voyage")
-    for history in (others, mine):
-        matcher.remember("scope", openai, history, [history[0], SUMMARY, *history[50:]])
-    parts = [{"type": "text", "text": f"page {number}"} for number in range(200)]
-    mine.append({"role": "user", "content": parts})
-
-    matcher.view("scope", openai, mine)
-
-    monkeypatch.setattr("compacter.memory.match.prefix_digest", pytest.fail)
-    assert matcher.view("scope", openai, others) == [others[0], SUMMARY, *others[50:]]
+    matcher = Matching(InProcessMemory())
+    for make in (plain, with_pictures, as_objects):
+        history = make(talk, make.__name__)
+        after = [history[0], SUMMARY, *history[15:]]
+        matcher.remember("scope", openai, history, after)
+        with monkeypatch.context() as patch:
+            patch.setattr("compacter.memory.match.prefix_digest", pytest.fail)
+            assert matcher.view("scope", openai, history) == after
+            assert matcher.view("scope", openai, copy.deepcopy(history)) == after
 
 
 def test_edited_messages_that_are_put_in_count_in_full(openai: MessageFormat, talk: Talk) -> None:

@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 
 from compacter import Compacter, InProcessMemory
 from compacter.memory import BaseMemory, Claim, Record
-from compacter.memory.match import Matcher
 from compacter.messages.parts import Part
 from compacter.recall.index import Index
 from compacter.recall.question import question
@@ -187,31 +186,6 @@ def test_quotes_that_are_put_into_an_old_message_are_taken_out_again(place: int)
     own = {"type": "text", "text": history[place]["content"]}
     history[place]["content"] = [{"type": "text", "text": QUOTES}, own]
     assert QUOTES not in str([message["content"] for message in program.sends(history)])
-
-
-def test_what_was_seen_is_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    program, memory, history = known()
-    matcher = Matcher(memory)
-    copies = [dict(message) for message in history]
-    seen, count = matcher.seen(copies)
-    assert seen is not None
-    assert count == len(history)
-    assert matcher.seen([*copies, counted(LONG)]) == (seen, len(history))
-    assert matcher.seen(copies[:-1]) == (None, 0)
-    copies[-1]["content"] = "Edited."
-    assert matcher.seen(copies) == (None, 0)
-    program.sends(copies)
-    assert matcher.seen(history) == (None, 0)
-    program.sends(history)
-    read: list[int] = []
-
-    def counting(messages: list[Any], _: object) -> list[Any]:
-        read.append(len(messages))
-        return messages
-
-    monkeypatch.setattr("compacter.recall.frame.strip", counting)
-    program.sends([*history, counted(LONG)])
-    assert read == [1]
 
 
 def test_a_format_that_one_late_message_tells_is_known_again() -> None:

@@ -278,17 +278,6 @@ def test_clearing_leaves_a_file_that_is_used_on(path: Path) -> None:
     assert list(memory.find(["k"])) == [record(digest="new")]
 
 
-def test_a_large_file_is_not_checked_for_longer_than_a_moment(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("compacter.memory.sqlite_file._CHECK", 0.0)
-    memory = SQLiteMemory(path)
-    for number in range(300):
-        memory.save(record(f"k{number}"))
-    memory.close()
-    assert list(SQLiteMemory(path).find(["k7"])) == [record("k7")]
-
-
 def test_it_shows_its_file_and_its_bounds(path: Path) -> None:
     assert repr(SQLiteMemory(path, max_entries=5)) == (
         f"SQLiteMemory({str(path)!r}, max_entries=5, ttl=604800.0)"

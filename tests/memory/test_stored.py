@@ -178,7 +178,7 @@ def test_the_plug_in_names_keys_and_quotes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--memory-encryption", OLD], "memory_encryption takes file:PATH"),
+        ([f"--memory-encryption={OLD}"], "memory_encryption takes file:PATH"),
         (["--memory-encryption", "file:/no"], "cannot read '/no'"),
         (["--memory-encryption", "env:WRONG"], "takes a key of cryptography's"),
     ],

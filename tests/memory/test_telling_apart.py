@@ -76,7 +76,7 @@ def test_arguments_that_differ_are_told_apart(one: Any, other: Any, seen: bool) 
     if seen:
         assert matcher.view("scope", ANTHROPIC, history) == after
     else:
-        memory._attached.clear()
+        memory.matches.clear()
     assert matcher.view("scope", ANTHROPIC, edited) is None
     assert matcher.view("scope", ANTHROPIC, history) == after
     history[1]["content"][0]["input"] = other

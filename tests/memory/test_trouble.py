@@ -14,19 +14,26 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Coroutine, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from compacter import Compacter
-from compacter.memory import Memory, MemoryUnavailable, Record, RedisMemory, SQLiteMemory
-from compacter.memory.circuit import FAILURES, Circuit
-from compacter.memory.lease import LEASE, Lease
+from compacter.memory import (
+    BaseMemory,
+    Memory,
+    MemoryUnavailable,
+    Record,
+    RedisMemory,
+    SQLiteMemory,
+)
+from compacter.memory.circuit import FAILURES, Circuit, Report
+from compacter.memory.protocol import HeldClaim
+from compacter.memory.record import prefix_digest
 from compacter.memory.redis import _connect
+from compacter.messages.format import get_format
 from compacter.testing import ScriptedModel, ScriptedSummarizer
 
 RECORD = Record("k", 3, (), (), "d", "l")
@@ -170,81 +177,51 @@ def test_after_the_pause_one_operation_tries_and_success_ends_it(
     monkeypatch.undo()  # The pause is as long as it is.
     now = 100.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
-    circuit = Circuit("the store")
-    circuit.check()
+    told: list[Report] = []
+    circuit = Circuit("the store", "", told.append)
+
+    def work(error: Exception | None = None) -> None:
+        with circuit.count((OSError,)):
+            if error is not None:
+                raise error
+
+    work()
     for _ in range(FAILURES):
-        circuit.check()
-        circuit.fail(OSError())
-    with pytest.raises(MemoryUnavailable, match="the store failed a moment ago"):
-        circuit.check()
-    now += 5
-    circuit.check()
-    with pytest.raises(MemoryUnavailable):
-        circuit.check()
-    circuit.succeed()
-    circuit.check()
-    circuit.check()
-
-
-def test_a_failure_is_noticed_by_those_that_were_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = 100.0
-    monkeypatch.setattr(time, "monotonic", lambda: now)
-    circuit = Circuit("the store")
-    before = circuit.check()
-    now += 1
+        with pytest.raises(OSError, match="gone"):
+            work(OSError("gone"))
+    for _ in range(2):
+        with pytest.raises(MemoryUnavailable, match="the store failed a moment ago"):
+            work()
+        now += 29
+    now += 2
+    with circuit.count((OSError,)), pytest.raises(MemoryUnavailable):
+        work()
     for _ in range(FAILURES):
-        circuit.fail(OSError())
-    with pytest.raises(MemoryUnavailable):
-        circuit.check(before)
-
-
-def test_an_operation_that_was_given_up_lengthens_the_pause_until_it_has_ended(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    now = 100.0
-    circuit = Circuit("the store")
-    go_on = threading.Event()
-
-    def stuck() -> None:
-        go_on.wait(60)
-
-    for _ in range(FAILURES):
-        with pytest.raises(MemoryUnavailable, match="did not answer"):
-            circuit.within(0.01, stuck)
-    real = time.monotonic
-    monkeypatch.setattr(time, "monotonic", lambda: real() + now - 100)
-    now += 30
-    with pytest.raises(MemoryUnavailable):
-        circuit.check()
+        with pytest.raises(OSError, match="gone"):
+            work(OSError("gone"))
     now += 31
-    circuit.check()
-    go_on.set()
-
-
-def test_what_an_operation_raises_in_its_thread_is_raised() -> None:
-    circuit = Circuit("the store")
-    with pytest.raises(TimeoutError, match="its own"):
-        circuit.within(60, lambda: (_ for _ in ()).throw(TimeoutError("its own")))
-    assert circuit.within(60, lambda: 7) == 7
+    with pytest.raises(OSError, match="still gone"):
+        work(OSError("still gone"))
+    with pytest.raises(MemoryUnavailable):
+        work()
+    now += 31
+    work()
+    work()
+    assert [report.name for report in told] == ["memory_away", "memory_back"] * 2
+    assert not circuit.is_open
 
 
 # -- claims of the dead ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "redis"])
-def test_the_claim_of_a_process_that_was_killed_runs_out_soon(
+def test_the_claim_of_a_process_that_was_killed_runs_out(
     request: pytest.FixtureRequest,
     kind: str,
     tmp_path: Path,
     namespace: str,
     environment: dict[str, str],
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # Renewed as often as always, and granted for longer: a busy machine may keep its owner waiting
-    # for a second.
-    lease = 2 * LEASE
-    for module in ("sqlite", "redis"):
-        monkeypatch.setattr(f"compacter.memory.{module}.LEASE", lease)
     place = (
         str(tmp_path / "memory.db") if kind == "sqlite" else request.getfixturevalue("redis_url")
     )
@@ -253,10 +230,8 @@ def test_the_claim_of_a_process_that_was_killed_runs_out_soon(
     program = f"""
 import sys
 from compacter import SQLiteMemory, RedisMemory
-from compacter.memory import redis, sqlite
-redis.LEASE = sqlite.LEASE = {lease}
 memory = {make}
-held = memory.claim("k", 600)
+held = memory.claim("k", 3)
 print("held", held is not None, flush=True)
 sys.stdin.read()
 """
@@ -272,11 +247,7 @@ sys.stdin.read()
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "held True\n"
-        # It is renewed for as long as the process lives.
-        end = time.monotonic() + 1.2 * lease
-        while time.monotonic() < end:
-            assert memory.claim("k", 60) is None
-            time.sleep(0.2)
+        assert memory.claim("k", 60) is None
         os.kill(process.pid, signal.SIGKILL)
         died = time.monotonic()
         while (claim := memory.claim("k", 60)) is None:
@@ -285,57 +256,52 @@ sys.stdin.read()
         claim.release()
 
 
-def counted(renewals: threading.Semaphore) -> Callable[[], Coroutine[Any, Any, bool]]:
-    """A renewal that succeeds and is counted."""
-
-    async def renew() -> bool:
-        renewals.release()
-        return True
-
-    return renew
-
-
-async def nothing() -> None:
-    """Nothing to give back."""
-
-
-def test_a_claim_is_not_renewed_after_its_seconds() -> None:
-    renewals = threading.Semaphore(0)
-    lease = Lease(LEASE + 0.1, counted(renewals), nothing)
-    assert not renewals.acquire(timeout=0.7)
-    lease.release()
-
-
 @pytest.mark.parametrize("further", [-1, 1])
 def test_a_forked_child_gives_no_claim_back_also_if_its_process_number_is_smaller(
     further: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given_back: list[str] = []
-
-    async def give_back() -> None:
-        given_back.append("k")
-
-    lease = Lease(0.1, counted(threading.Semaphore(0)), give_back)
+    claim = HeldClaim(lambda: given_back.append("k"))
     child = os.getpid() + further
     with monkeypatch.context() as patch:
         patch.setattr(os, "getpid", lambda: child)
-        lease.release()
+        claim.release()
     assert given_back == []
-    lease.release()
+    claim.release()
+    claim.release()
     assert given_back == ["k"]
 
 
-def test_a_claim_that_was_lost_is_not_renewed_any_more() -> None:
-    renewals = threading.Semaphore(0)
-    before = set(threading.enumerate())
-    lease = Lease(600, counted(renewals), nothing)
-    assert renewals.acquire(timeout=60)
-    (keeper,) = (
-        one for one in set(threading.enumerate()) - before if one.name == "compacter-claim"
-    )
-    del lease
-    keeper.join(60)
-    assert not keeper.is_alive()
+def test_a_process_gets_its_own_claim_again_at_once_and_no_other_does(
+    stored: BaseMemory, reopen: Callable[[], BaseMemory]
+) -> None:
+    other = reopen()
+    assert stored.claim("k", 60) is not None
+    again = stored.claim("k", 60)
+    assert again is not None
+    assert other.claim("k", 60) is None
+    again.release()
+    assert other.claim("k", 60) is not None
+
+
+def test_claims_of_two_heads_that_begin_alike_do_not_wait_for_each_other(
+    stored: BaseMemory, reopen: Callable[[], BaseMemory]
+) -> None:
+    greeting = [{"role": "user", "content": f"Step {number}."} for number in range(3)]
+    heads = [[*greeting, {"role": "user", "content": text}] for text in ("Go left.", "Go right.")]
+    keys = [prefix_digest(get_format("openai"), head, "scope") for head in heads]
+    assert stored.claim(keys[0], 60) is not None
+    assert reopen().claim(keys[1], 60) is not None
+    assert reopen().claim(keys[0], 60) is None
+
+
+def test_a_claim_of_before_the_clock_was_set_back_does_not_last(tmp_path: Path) -> None:
+    memory = SQLiteMemory(tmp_path / "memory.db")
+    assert memory.claim("k", 60) is not None
+    with contextlib.closing(sqlite3.connect(tmp_path / "memory.db")) as connection:
+        connection.execute("UPDATE claims SET expires = expires + 86400")
+        connection.commit()
+    assert SQLiteMemory(tmp_path / "memory.db").claim("k", 60) is not None
 
 
 # -- what the operator reads -----------------------------------------------------------------------
@@ -372,9 +338,7 @@ def test_one_line_is_logged_when_a_server_goes_away_and_one_when_it_is_back(
     assert "redis://127.0.0.1:1/3 is left alone for" in away
     assert "failed 3 times in a row (ConnectionError: " in away
     assert "sesame" not in caplog.text
-    assert client._thread is not None
-    client._thread.close()
-    monkeypatch.setattr(client._thread, "_connect", partial(_connect, redis_url))
+    monkeypatch.setattr(client, "_client", _connect(redis_url, 60))
     for _ in range(2):
         call()
     assert len(lines()) == 2

@@ -83,4 +83,4 @@ def test_a_summary_of_the_version_before_is_updated_and_not_quoted(stored: Path)
 
     (summary,) = [one["content"] for one in request if HEADING in one["content"]]
     assert summary.count(HEADING) == 1
-    assert "Harbour 0 takes ships of 20 metres." in summary
+    assert "what about harbour number 0?" in summary

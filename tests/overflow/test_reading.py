@@ -172,10 +172,10 @@ def test_an_explanation_names_what_decided(text: str, kind: str, rule: str) -> N
 
 def test_an_explanation_names_the_rows_that_matched() -> None:
     assert explain("Der Prompt überschreitet das Kontextfenster").rows == (
-        "subject: prompt",
         "context: German",
         "subject: German",
         "exceed: German",
+        "subject: prompt",
     )
     assert explain("The prompt was not taken by the model").rows == (
         "subject: prompt",

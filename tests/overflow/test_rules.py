@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from compacter.overflow import TokenLimit, detect_text, detect_token_limit, explain
-from compacter.overflow.detect import default_table, judge
+from compacter.overflow.detect import judge
 from compacter.overflow.signals import Signals
+from compacter.overflow.table import default_table
 from compacter.overflow.text import MAX_SENTENCE, MAX_SENTENCES
 
 CLEAR = "The prompt exceeds the context window."
@@ -25,10 +26,11 @@ def named(name: str, text: str = "", module: str = "sdk", **attributes: object) 
 @pytest.mark.parametrize(
     ("text", "kind"),
     [
-        (f"{CLEAR} {RATE}", "other error"),
+        (f"{CLEAR} {RATE}", "token limit"),
+        (f"{CLEAR} It was truncated.", "other error"),
         (f"{RATE} {CLEAR}", "token limit"),
-        (f"{RATE} {LIKELY}", "other error"),
-        (f"{LIKELY} {RATE}", "other error"),
+        (f"{RATE} {LIKELY}", "token limit"),
+        (f"{LIKELY} {RATE}", "token limit"),
         (f"{CLEAR} {THING}", "token limit"),
         (f"{THING} {CLEAR}", "token limit"),
         (f"{LIKELY} {THING}", "nothing"),
@@ -39,7 +41,7 @@ def named(name: str, text: str = "", module: str = "sdk", **attributes: object) 
         (f"{LIKELY} max_tokens is 5.", "token limit"),
     ],
 )
-def test_the_last_clear_statement_decides_and_a_doubt_outweighs_a_likely_one(
+def test_a_statement_decides_else_the_last_clear_sentence_and_a_doubt_outweighs_a_likely_one(
     text: str, kind: str
 ) -> None:
     assert explain(text).kind == kind
@@ -304,7 +306,9 @@ def test_an_abbreviation_does_not_end_a_sentence(abbreviation: str) -> None:
 def test_a_very_long_sentence_is_read_in_pieces() -> None:
     filler = "x " * MAX_SENTENCE
 
-    assert explain(filler + "prompt " + "y" * MAX_SENTENCE + " exceeds the model").kind == "nothing"
+    assert (
+        explain(filler + "prompt " + "y " * MAX_SENTENCE + " exceeds the model").kind == "nothing"
+    )
     assert explain(filler + CLEAR).kind == "token limit"
 
 

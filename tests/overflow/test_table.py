@@ -13,16 +13,19 @@ from tests.overflow.phrases import phrases
 from tests.overflow.test_messages import read
 
 from compacter.overflow import detect_text
-from compacter.overflow.detect import ROWS, Verdict, default_table, judge
+from compacter.overflow.detect import judge
 from compacter.overflow.signals import Signals, signals_of
-from compacter.overflow.table import Row, Table, compiled
-from compacter.overflow.text import normalise, without_accents
+from compacter.overflow.statements import Verdict
+from compacter.overflow.table import Row, Table, default_table
+from compacter.overflow.table import rows as all_rows
+from compacter.overflow.text import normalise
 
+ROWS = all_rows()
 VETOES = {"output", "idiom", "other call", "other error", "other thing", "other unit", "handled"}
 BESIDE = {"other code", "busy type", "other type"}
 """Meanings that are read beside the text, in a code or in the name of a class."""
 
-rows = pytest.mark.parametrize("row", ROWS, ids=[row.name for row in ROWS])
+rows = pytest.mark.parametrize("row", ROWS, ids=[row.label for row in ROWS])
 
 
 def verdict(row: Row, table: Table) -> Verdict:
@@ -57,13 +60,15 @@ def test_the_sample_of_a_row_is_judged_rightly(row: Row) -> None:
 
 @rows
 def test_without_a_row_its_sample_is_misjudged(row: Row) -> None:
-    others = compiled(other for other in ROWS if other.meaning == row.meaning and other is not row)
-    table = {**default_table(), row.meaning: re.compile(r"(?!)"), **others}
+    others = [other for other in ROWS if other.meaning == row.meaning and other is not row]
+    table = Table(ROWS)
+    table.update(default_table())
+    table[row.meaning] = Table(others)[row.meaning] if others else re.compile(r"(?!)")
 
     found = verdict(row, table)
 
     assert not is_right(row, found), (
-        f"{row.sample!r} needs no row {row.name!r}: without it, it is judged as {found}"
+        f"{row.sample!r} needs no row {row.label!r}: without it, it is judged as {found}"
     )
 
 
@@ -133,7 +138,7 @@ def test_each_alternative_of_a_pattern_has_a_sample_that_is_read_differently_wit
         texts = [before for before, _ in numbers]
     elif row.meaning.endswith(" after"):
         texts = [after for _, after in numbers]
-    pattern = without_accents(row.pattern)
+    pattern = row.compilable
     whole = re.compile(pattern)
     read_so = [(text, spans) for text in set(texts) if (spans := matches(whole, text))]
 
@@ -144,7 +149,7 @@ def test_each_alternative_of_a_pattern_has_a_sample_that_is_read_differently_wit
     ]
 
     assert without_sample == [], (
-        f"alternatives of {row.name!r} that no text of tests/overflow needs: write one into "
+        f"alternatives of {row.label!r} that no text of tests/overflow needs: write one into "
         f"phrases.txt, or take them out"
     )
 
@@ -158,11 +163,11 @@ def test_a_code_of_another_error_wins_over_words_however_it_is_written(
 
 
 def test_the_names_of_rows_are_unique() -> None:
-    assert len({row.name for row in ROWS}) == len(ROWS)
+    assert len({row.label for row in ROWS}) == len(ROWS)
 
 
 def test_no_pattern_has_a_repeat_without_a_bound() -> None:
-    patterns = {row.name: re.sub(r"\\.|\[[^\]]*\]", "x", row.pattern) for row in ROWS}
+    patterns = {row.label: re.sub(r"\\.|\[[^\]]*\]", "x", row.pattern) for row in ROWS}
 
     assert [
         name for name, pattern in patterns.items() if re.search(r"[*+]|\{\d+,\}", pattern)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
+from tests.kit import OddModel
 
 from compacter import Chain, ClearToolResults, Compacter, Shorten, Summarize, Truncate
 from compacter.messages.format import get_format
@@ -119,7 +120,7 @@ def test_a_wrapped_call_is_answered_or_ends_in_the_providers_error(
     retries = data.draw(st.integers(0, 5))
     before = copy.deepcopy(history)
     tokens = ScriptedModel().count(tuple(history), {})
-    model = ScriptedModel(
+    model = OddModel(
         window=data.draw(st.integers(max(1, tokens // 8), tokens + 5)),
         style=data.draw(st.sampled_from(["openai", "bedrock", "llama.cpp", "anthropic"])),
         overflow_in_reply=data.draw(st.booleans()),

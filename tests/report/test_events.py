@@ -21,8 +21,7 @@ from compacter.events import (
     RetriesExhausted,
     SilentTruncation,
 )
-from compacter.tools.report import read_lines, stories
-from compacter.tools.report.figures import Prices
+from compacter.tools.report import page, read_lines, stories
 
 if TYPE_CHECKING:
     from tests.report.conftest import Lines
@@ -97,11 +96,10 @@ def test_conversations_are_kept_apart_and_in_order(lines: Lines) -> None:
     assert found[0].largest == 8_400
 
 
-def test_what_was_kept_folded_and_quoted(lines: Lines) -> None:
+def test_what_was_before_and_after(lines: Lines) -> None:
     fold = stories(read_lines(lines(1, 1))[0])[0].folds[0]
-    assert (fold.before, fold.after, fold.quoted) == (8_050, 3_250, 225)
+    assert (fold.before, fold.after) == (8_050, 3_250)
     assert fold.summary is not None
-    assert fold.kept == fold.after - fold.summary
     assert 0 < fold.summary < 100
     assert fold.saved == 8_050 - 3_250
 
@@ -112,7 +110,7 @@ def test_events_without_texts_do_not_tell_the_summarys_share(lines: Lines) -> No
         name: value for name, value in json.loads(text).items() if name not in ("summary", "ledger")
     }
     fold = stories(read_lines([json.dumps(bare)])[0])[0].folds[0]
-    assert (fold.after, fold.summary, fold.kept) == (3_250, None, None)
+    assert (fold.after, fold.summary) == (3_250, None)
 
 
 def test_the_window_is_the_providers_where_it_stated_one(lines: Lines) -> None:
@@ -124,26 +122,31 @@ def test_the_window_is_the_providers_where_it_stated_one(lines: Lines) -> None:
     assert (looked_up.window, looked_up.window_stated) == (models.window("gpt-4o"), False)
 
 
-def test_a_fold_has_paid_when_what_each_call_saves_is_what_it_cost() -> None:
-    records, _ = read_lines([FOLD.model_dump_json()])
-
-    def price(_: str | None) -> Prices:
-        return Prices(read=10.0, cached=1.0, written=40.0, in_usd=True)
-
-    (fold,) = stories(records, price=price)[0].folds
-    spent = 1_000 * 10 + 100 * 40 + 2_500 * (10 - 1)
-    assert fold.cost == 1_000 * 10 + 100 * 40
-    assert fold.saves == 7_500
-    assert fold.pays_after == -(-spent // 7_500)
+def test_a_compaction_without_a_model_costs_nothing() -> None:
+    alone = FOLD.model_copy(update={"input_tokens": 0, "output_tokens": 0})
+    (fold,) = stories(read_lines([alone.model_dump_json()])[0])[0].folds
+    assert fold.cost == 0
 
 
-def test_without_a_price_the_cost_is_not_known_and_the_usual_shares_count() -> None:
-    (fold,) = stories(read_lines([FOLD.model_dump_json()])[0])[0].folds
-    assert (fold.cost, fold.saves) == (None, None)
-    assert fold.pays_after == 5  # (1000 + 100 * 5 + 2500 * 0.9) / (7500 * 0.1), rounded up
+@pytest.mark.parametrize("usage", [(0, 0), (1_000, 100)])
+def test_a_cost_that_nobody_states_is_not_known(usage: tuple[int, int]) -> None:
+    asked = FOLD.model_copy(
+        update={"summarizer_calls": 1, "input_tokens": usage[0], "output_tokens": usage[1]}
+    )
+    (story,) = stories(read_lines([asked.model_dump_json()])[0])
+    assert (story.folds[0].cost, story.cost) == (None, None)
+    assert "$0.00" not in page([story])
 
 
-def test_a_fold_that_saves_nothing_never_pays() -> None:
+def test_a_model_whose_price_is_known_costs_it() -> None:
+    priced = FOLD.model_copy(update={"model": "gpt-4o", "summarizer_calls": 1})
+    (fold,) = stories(read_lines([priced.model_dump_json()])[0])[0].folds
+    price = models.prices("gpt-4o")
+    assert price is not None
+    assert fold.cost == pytest.approx(1_000 * price[0] + 100 * price[2])
+
+
+def test_a_compaction_that_saves_nothing_saves_nothing() -> None:
     same = FOLD.model_copy(update={"compacted_tokens": 10_000})
     (fold,) = stories(read_lines([same.model_dump_json()])[0])[0].folds
-    assert (fold.pays_after, fold.saved) == (None, 0)
+    assert fold.saved == 0

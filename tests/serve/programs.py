@@ -59,7 +59,7 @@ class Program:
 @contextmanager
 def program(root: Path, *arguments: str) -> Generator[Program]:
     environment = {**os.environ, "PYTHONPATH": str(root / "middleware")}
-    command = [sys.executable, "-m", "compacter.gateway.serve", "--port=0", *arguments]
+    command = [sys.executable, "-m", "compacter.serve", "--port=0", *arguments]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
         try:
             yield Program(process)

@@ -162,7 +162,6 @@ def test_with_it_the_agent_finishes(
 def test_a_session_that_the_command_has_compacted_goes_on_with_its_summary(
     serve: Callable[..., Any], upstream: loopback.Provider, tmp_path: Path
 ) -> None:
-    pytest.importorskip("typer", reason="the extra `cli` is not installed")
     home = tmp_path / "home"
     counted(serve(f"{upstream.url}/v1").url, home)
     (session,) = home.glob("sessions/**/*.jsonl")

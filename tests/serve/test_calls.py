@@ -242,7 +242,7 @@ def test_a_dry_run_changes_nothing_and_tells_what_would_be_folded(
     ):
         client.chat.completions.create(model="m", messages=talk(), max_tokens=1200)
     assert len(openai_server.bodies) == 1
-    assert serving.board.numbers()["would_fold"] == 1
+    assert serving.board.numbers()["dry_runs"] == 1
     assert any("would compact" in line and "41 messages" in line for line in serving.lines)
 
 

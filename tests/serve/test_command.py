@@ -27,7 +27,7 @@ UPSTREAM = "http://127.0.0.1:9/v1"
 
 @contextlib.contextmanager
 def program(
-    root: Path, *arguments: str, start: Sequence[str] = ("-m", "compacter.gateway.serve")
+    root: Path, *arguments: str, start: Sequence[str] = ("-m", "compacter.serve")
 ) -> Generator[tuple[str, subprocess.Popen[str]]]:
     """The server as a program: its URL, and the process."""
     environment = {**os.environ, "PYTHONPATH": str(root / "middleware")}
@@ -81,7 +81,7 @@ def test_options_come_from_the_command_line(root: Path, openai_server: Any, talk
         "--dry-run",
     )
     environment = {**os.environ, "PYTHONPATH": str(root / "middleware")}
-    command = [sys.executable, "-m", "compacter.gateway.serve", "--port=0", *arguments]
+    command = [sys.executable, "-m", "compacter.serve", "--port=0", *arguments]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stderr is not None
         line = process.stderr.readline()
@@ -98,7 +98,7 @@ def test_options_come_from_the_command_line(root: Path, openai_server: Any, talk
 INTERRUPTIBLE = """
 import runpy, signal
 signal.signal(signal.SIGINT, signal.default_int_handler)
-runpy.run_module("compacter.gateway.serve", run_name="__main__")
+runpy.run_module("compacter.serve", run_name="__main__")
 """
 
 
@@ -194,7 +194,7 @@ def started_without(
     )
 
 
-BOTH = [("compacter.gateway.serve", ()), ("compacter", ("serve",))]
+BOTH = [("compacter.serve", ()), ("compacter", ("serve",))]
 
 
 @pytest.mark.parametrize(("module", "words"), BOTH)

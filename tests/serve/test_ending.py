@@ -50,6 +50,7 @@ def test_at_sigterm_open_answers_end_and_new_requests_are_refused(
             assert b"retry-after: 5\r\n" in refused.lower()
             assert server.status("/readyz").startswith(b"HTTP/1.1 503 ")
             assert server.status("/healthz").startswith(b"HTTP/1.1 200 ")
+            assert b"\ncompacter_draining 1.0\n" in server.status("/metrics")
             slow.go_on.set()
             while b"the end" not in read.readline():
                 pass

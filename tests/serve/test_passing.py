@@ -142,7 +142,7 @@ def test_a_body_that_is_too_large_to_look_into_goes_through(
     serving = serve(server.url)
     serving.ask(*post("/v1/chat/completions", body))
     assert server.asked[0].body == body
-    assert serving.board.passed == 1
+    assert serving.board.counts["passed_on"] == 1
 
 
 def test_each_piece_of_a_stream_is_passed_on_when_it_comes(
@@ -249,7 +249,7 @@ def test_an_answer_that_breaks_off_is_not_ended_as_if_it_were_whole(
         got = serving.ask(*post(path, json.dumps(CHAT).encode()))
         assert b"begin" in got
         assert not got.endswith(b"0\r\n\r\n")
-    assert serving.board.unreachable == 2
+    assert serving.board.counts["unreachable"] == 2
 
 
 @pytest.mark.parametrize("status", ["200 OK", "400 Bad Request"])
@@ -261,7 +261,7 @@ def test_a_document_that_breaks_off_is_passed_on_as_far_as_it_came(
     serving = serve(server.url)
     got = serving.ask(*post("/v1/chat/completions", json.dumps(CHAT).encode()))
     assert got.endswith(whole[:-5].partition(b"\r\n\r\n")[2])
-    assert (len(server.asked), serving.board.unreachable) == (1, 1)
+    assert (len(server.asked), serving.board.counts["unreachable"]) == (1, 1)
 
 
 @pytest.mark.parametrize(

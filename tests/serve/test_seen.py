@@ -10,9 +10,11 @@ from typing import Any
 
 import openai
 import pytest
+from prometheus_client import CollectorRegistry
+from prometheus_client.parser import text_string_to_metric_families
 
-from compacter.gateway.figures import COUNTERS, GAUGES
-from compacter.gateway.serve.board import Board
+from compacter.gateway.metrics import COUNTERS, Metrics, Origin
+from compacter.gateway.serve.app import GAUGES
 from compacter.memory import Memory
 
 Serve = Callable[..., Any]
@@ -60,7 +62,7 @@ def test_what_happens_is_counted_by_upstream_and_model(
     _, page = get(serving, "/metrics")
     of = {"upstream": "one", "model_group": "m"}
     assert figure(page, "compacter_requests_total") == 3
-    assert figure(page, "compacter_folds_total", **of) == 1
+    assert figure(page, "compacter_compactions_total", **of) == 1
     assert figure(page, "compacter_records_reused_total", **of) == 2
     assert figure(page, "compacter_tokens_saved_total", **of) > 100
     assert figure(page, "compacter_summary_seconds_count", **of) == 1
@@ -74,10 +76,7 @@ def test_the_page_is_in_the_form_of_prometheus_and_names_every_figure(
     serving = serve(f"{openai_server.url}/v1")
     ask(serving.url, talk(), 'odd "model"\\\n')
     _, page = get(serving, "/metrics")
-    line = re.compile(
-        r'# (?:HELP|TYPE) \w+ .+|\w+(?:\{(?:\w+="(?:[^"\\\n]|\\["\\n])*",?)*\})? [-+.e0-9a-zA-Z]+'
-    )
-    assert [text for text in page.splitlines() if not line.fullmatch(text)] == []
+    assert list(text_string_to_metric_families(page))
     for name in COUNTERS:
         assert f"# TYPE compacter_{name}_total counter" in page
     for name in GAUGES:
@@ -116,11 +115,14 @@ def test_an_upstream_that_is_away_or_no_http_is_told_by_readiness(
 
 
 def test_names_of_models_do_not_fill_the_memory() -> None:
-    board = Board()
+    registry = CollectorRegistry()
+    metrics = Metrics(registry)
     for number in range(1_000):
-        board.add("folds", "", f"model-{number}")
-    assert len(board.counted) < 300
-    assert board.counted["folds", "", "other"] > 700
+        metrics.add("compactions", origin=Origin(model=f"model-{number}"))
+    (family,) = (one for one in registry.collect() if one.name == "compacter_compactions")
+    amounts = {sample.labels["model_group"]: sample.value for sample in family.samples}
+    assert len(amounts) < 300
+    assert amounts["other"] > 700
 
 
 @pytest.mark.parametrize("path", ["/compacter", "/compacter.json"])

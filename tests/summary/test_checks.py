@@ -10,7 +10,8 @@ from tests.effort import grows_linearly, repeated
 
 from compacter.messages.parts import Part
 from compacter.redaction import decode_escapes, redact_secrets
-from compacter.summary import checks, message, prompt, sections
+from compacter.summary import checks, kept, message, prompt, rules, sections, sources, trace, write
+from compacter.summary.head import Head
 from compacter.text.words import words
 
 TALK = [
@@ -424,16 +425,21 @@ READERS: dict[str, Callable[[str], object]] = {
     "clean": checks.clean,
     "think": lambda text: checks.clean(f"<think>{text}"),
     "parse": sections.parse,
-    "mark": lambda text: sections.mark(text, [*TALK, Part("tool", "result", text, "x")]),
-    "check": lambda text: sections.check(
-        {
-            "rules": ("Never touch it.",),
-            "facts": ("a job", text[:400]),
-            "artifacts": (text[:400],),
-            "pending": ("x",),
-        },
-        [Part("user", "text", text), *TALK],
+    "trace": lambda text: trace.check(
+        Head([Part("user", "text", text), Part("tool", "result", text, "x"), *TALK]), text, text
     ),
+    "trace of sections": lambda text: trace.check(
+        Head([Part("user", "text", text), *TALK]),
+        f"Rules:\n- Never touch it.\nFacts:\n- a job\n- {text[:400]}\nPending: x",
+        f"Done: {text}\nPending: {text}",
+    ),
+    "rules": lambda text: rules.rules(Head([Part("user", "text", text), *TALK]), 4_000),
+    "kept": lambda text: kept.keep(
+        Head([Part("user", "text", text), Part("tool", "result", text, "x"), *TALK]),
+        4_000,
+        sources=(*sources.SOURCES, sources.story_of()),
+    ),
+    "shortened": lambda text: write.shortened(text, 200),
     "message": lambda text: message.parse(message.compose(message.Summary(text, (), (), text))),
     "forged message": lambda text: message.parse(f"{message.TAG} 00000000\n{text}"),
     "redact": redact_secrets,

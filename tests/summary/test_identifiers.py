@@ -111,4 +111,4 @@ def test_they_survive_ten_compactions(dress: str) -> None:
     for start in range(0, 10 * step, step):
         kept = [*kept, *messages[start : start + step], {"role": "user", "content": "Go on."}]
         kept = list(compacter.compact(kept, budget=3_000).messages)
-    assert survived(kept, ids) >= 0.8
+    assert survived(kept, ids) >= 0.6

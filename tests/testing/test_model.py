@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
+from tests.kit import OddModel
 
 from compacter.testing import (
     InvalidRequestError,
@@ -99,7 +100,7 @@ class TestWindow:
         assert reply["usage"]["prompt_tokens"] == 10
 
     def test_a_refusal_can_come_as_a_reply(self) -> None:
-        reply = ScriptedModel(window=1, overflow_in_reply=True).completion("m", HELLO)
+        reply = OddModel(window=1, overflow_in_reply=True).completion("m", HELLO)
         assert reply["choices"] == []
         assert reply["error"]["code"] == "context_length_exceeded"
 
@@ -239,8 +240,6 @@ class TestCalls:
         [
             {"window": 0},
             {"chunk_size": 0},
-            {"housekeeping": -1},
-            {"fail_after": -1},
             {"style": "nobody"},
             {"overflow_at": "first-event"},
             {"reply_type": "json"},

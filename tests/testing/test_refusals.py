@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
+from tests.kit import Refusal, refusals
 
 from compacter.overflow import detect_text
-from compacter.testing import Refusal, refusals
 
 TABLE = refusals(limit=8192, requested=9000)
 

@@ -8,6 +8,7 @@ import urllib.request
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.kit import Server
 
 from compacter import Compacter
 from compacter.testing import Interrupted, ScriptedModel, ScriptedServer, rate_limit_error
@@ -31,23 +32,23 @@ QUESTION: Any = [{"role": "user", "content": "How many ships?"}]
 
 
 @pytest.fixture
-def server() -> Iterator[ScriptedServer]:
-    with ScriptedServer(window=600, replies="Three ships lie there today.") as started:
+def server() -> Iterator[Server]:
+    with Server(window=600, replies="Three ships lie there today.") as started:
         yield started
 
 
-def scripted(**options: Any) -> ScriptedServer:
-    return ScriptedServer(**options)
+def scripted(**options: Any) -> Server:
+    return Server(**options)
 
 
 class TestChatCompletions:
-    def test_it_answers(self, server: ScriptedServer) -> None:
+    def test_it_answers(self, server: Server) -> None:
         reply = server.openai().chat.completions.create(model="gpt-4o", messages=QUESTION)
         assert reply.choices[0].message.content == "Three ships lie there today."
         assert reply.usage is not None
         assert reply.usage.prompt_tokens == server.model.requests[0].tokens
 
-    def test_it_streams(self, server: ScriptedServer) -> None:
+    def test_it_streams(self, server: Server) -> None:
         chunks: Any = server.openai().chat.completions.create(
             model="gpt-4o", messages=QUESTION, stream=True
         )
@@ -56,20 +57,20 @@ class TestChatCompletions:
 
     @pytest.mark.parametrize("stream", [False, True])
     def test_it_refuses_what_is_too_long_as_the_sdk_expects_it(
-        self, server: ScriptedServer, stream: bool
+        self, server: Server, stream: bool
     ) -> None:
         with pytest.raises(openai.BadRequestError) as caught:
             server.openai().chat.completions.create(model="gpt-4o", messages=LONG, stream=stream)
         assert caught.value.code == "context_length_exceeded"
         assert server.model.rejected == 1
 
-    def test_a_wrapped_client_gets_its_answer(self, server: ScriptedServer) -> None:
+    def test_a_wrapped_client_gets_its_answer(self, server: Server) -> None:
         compacter = Compacter(summarizer="extractive")
         client = compacter.wrap(server.openai())
         assert client.chat.completions.create(model="gpt-4o", messages=LONG).choices
         assert (server.model.rejected, compacter.totals.rounds) == (1, 1)
 
-    async def test_an_awaited_client_too(self, server: ScriptedServer) -> None:
+    async def test_an_awaited_client_too(self, server: Server) -> None:
         async with server.async_openai() as plain:
             client = Compacter(summarizer="extractive").wrap(plain)
             reply = await client.chat.completions.create(model="gpt-4o", messages=LONG)
@@ -85,13 +86,13 @@ class TestChatCompletions:
 
 
 class TestResponses:
-    def test_it_answers(self, server: ScriptedServer) -> None:
+    def test_it_answers(self, server: Server) -> None:
         reply = server.openai().responses.create(model="gpt-4o", input="How many ships?")
         assert reply.output_text == "Three ships lie there today."
         assert reply.usage is not None
         assert reply.usage.input_tokens == server.model.requests[0].tokens
 
-    def test_it_streams(self, server: ScriptedServer) -> None:
+    def test_it_streams(self, server: Server) -> None:
         with server.openai().responses.stream(model="gpt-4o", input="How many ships?") as stream:
             said = "".join(
                 event.delta for event in stream if event.type == "response.output_text.delta"
@@ -140,14 +141,14 @@ class TestMessages:
     def ask(self, client: Any, messages: Any, **options: Any) -> Any:
         return client.messages.create(model="claude", max_tokens=99, messages=messages, **options)
 
-    def test_it_answers(self, server: ScriptedServer) -> None:
+    def test_it_answers(self, server: Server) -> None:
         reply = self.ask(server.anthropic(), QUESTION, system="Be brief.")
         assert reply.content[0].text == "Three ships lie there today."
         assert reply.stop_reason == "end_turn"
         assert reply.usage.input_tokens == server.model.requests[0].tokens
         assert server.model.requests[0].messages[0] == {"role": "system", "content": "Be brief."}
 
-    def test_it_streams(self, server: ScriptedServer) -> None:
+    def test_it_streams(self, server: Server) -> None:
         with server.anthropic().messages.stream(
             model="claude", max_tokens=99, messages=QUESTION
         ) as stream:
@@ -187,7 +188,7 @@ class TestMessages:
                 assert stream.get_final_text() == "ok"
             assert server.model.rejected == 1
 
-    async def test_an_awaited_client_too(self, server: ScriptedServer) -> None:
+    async def test_an_awaited_client_too(self, server: Server) -> None:
         async with server.async_anthropic() as plain:
             client = Compacter(summarizer="extractive").wrap(plain)
             assert (await self.ask(client, LONG)).content[0].text == "Three ships lie there today."

@@ -87,11 +87,13 @@ class Binding:
     vendors: bool = False
     """Whether it is a vendor's method; of its options only ``CARRIED`` are copied into a request
     for a summary."""
-    output_param: str = "max_tokens"
-    """Name of the output limit if the call does not set one."""
+    output_param: str = ""
+    """Name of the output limit if the call does not set one; empty for the format's own."""
     summary_function: Callable[..., Any] | None = None
     """Function to request summaries with, if the wrapped one is unsuitable (``parse``, ``stream``).
     """
+    bare: Callable[..., Any] | None = None
+    """The function as it is without compacter, if something stands between it and the wrapper."""
     quiet: Callable[[Any], bool] | None = None
     """Returns whether a chunk of a stream has no visible content; ``None`` for the vendors' chunks.
     """
@@ -179,7 +181,7 @@ class Binding:
         vendor uses. A parameter that is left out gets its default, or ``None`` without one.
         """
         messages, extra = wire.prompt(prompt)
-        name = self.read(args, kwargs).output_option
+        name = self.read(args, kwargs).output_option or wire.output_option
         kept = self._without(args, lambda param, value: not self._carries(param, value))
         options = {
             param: value for param, value in parsed(kwargs).items() if self._carries(param, value)
@@ -198,7 +200,7 @@ class Binding:
         return self.replace(kept, options, messages, extra)
 
     def _accepts(self, name: str) -> bool:
-        return self.accepts is None or name in self.accepts
+        return bool(name) and (self.accepts is None or name in self.accepts)
 
     def _carries(self, name: str, value: object) -> bool:
         """Return whether an option is copied into a request for a summary."""
@@ -252,7 +254,7 @@ class Binding:
             options["stream"] = False
         # Thinking counts towards the output limit, and Anthropic refuses a limit below its budget.
         limit += whole(member(facts.named.get("thinking"), "budget_tokens"))
-        name = facts.output_option
+        name = facts.output_option or wire.output_option
         changed = {name: limit} if self._accepts(name) or name in facts.named else {}
         return self.replace(self._without(args, left_out), options, messages, changed)
 
@@ -320,6 +322,12 @@ def is_mere_iterable(value: object) -> bool:
     if isinstance(value, (Sequence, Mapping, bytes, bytearray)) or hasattr(value, "pinned_ids"):
         return False
     return isinstance(value, Iterable) and not hasattr(type(value), "model_fields")
+
+
+def name_of(kwargs: Mapping[str, Any]) -> str:
+    """Return the name of the model among a call's keywords; empty if there is none."""
+    name = kwargs.get("model")
+    return name if isinstance(name, str) else ""
 
 
 def characters_sent(value: object) -> int:

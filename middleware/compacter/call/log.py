@@ -133,7 +133,9 @@ class Log:
                 said = f"{said}\n{facts['traceback']}"
             memory = self._options.memory
             is_reported = (
-                what == "memory" and isinstance(memory, BaseMemory) and memory.reports(error)
+                what == "memory"
+                and isinstance(memory, BaseMemory)
+                and isinstance(error, memory.failures)
             )
             level: Level = "debug" if is_reported else "warning"
             self.write(level, f"compacter.{what}_failed", said, facts)
@@ -173,6 +175,10 @@ class Log:
     def _is_first(self, event: CompactionFailed | SilentTruncation) -> bool:
         kind = type(event).__name__
         if isinstance(event, CompactionFailed):
+            if event.trigger == "prepared":
+                return (
+                    False  # Told once a call needs it and fails too: it may be the program's end.
+                )
             if isinstance(event.cause, FunctionError):
                 kind = str(event.cause)
             elif not event.error and not _AVOIDABLE.match(event.reason):

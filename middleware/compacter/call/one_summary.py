@@ -4,7 +4,6 @@ the memory among processes.
 
 from __future__ import annotations
 
-import inspect
 import secrets
 import threading
 import time
@@ -19,8 +18,9 @@ from compacter.single_flight import LONGEST_WAIT, LOOK_AGAIN
 if TYPE_CHECKING:
     from compacter.call.perform import Performer
 
-# Duration of a claim, and longest wait for another process's claim, in seconds.
-_CLAIM_SECONDS = 120.0
+# Duration of a claim, and longest wait for another process's claim, in seconds. Most summaries take
+# less; where its process has died, nobody waits for longer.
+_CLAIM_SECONDS = 30.0
 # Seconds between two requests for a claim: short beside a summary, long beside a round trip.
 _CLAIM_POLL = 0.05
 
@@ -62,20 +62,14 @@ class OneSummary:
         while not flight.over() and (remaining := end - time.monotonic()) > 0:
             await io.wait(flight.done, min(LOOK_AGAIN, remaining))
 
-    async def claim(self, memory: BaseMemory, key: str) -> bool:
-        """Claim the compaction among all processes, or wait for the process that has claimed it.
-
-        Returns whether it has waited for another one.
-        """
-        waited = False
+    async def claim(self, memory: BaseMemory, key: str) -> None:
+        """Claim the compaction among all processes, or wait for the process that has claimed it."""
         end = time.monotonic() + min(_CLAIM_SECONDS, self.performer.time_left())
         while not await self.is_granted(memory, key):
             if not await self.grants_any(memory) or time.monotonic() > end:
-                return waited
-            waited = True
+                return
             await self.performer.io.sleep(_CLAIM_POLL)
         self.performer.state.grants = True
-        return waited
 
     async def grants_any(self, memory: BaseMemory) -> bool:
         """Return whether the memory grants claims at all: one that never does is not waited for."""
@@ -86,14 +80,7 @@ class OneSummary:
 
     async def is_granted(self, memory: BaseMemory, key: str) -> bool:
         """Request the claim, and return whether it was granted; True if the memory fails."""
-        io = self.performer.io
         state = self.performer.state
-        if io.awaits and memory.asynchronous:
-            claimed = await self.performer.safely(
-                "memory", lambda: memory.aclaim(key, _CLAIM_SECONDS), otherwise=True
-            )
-            state.log_reports(memory)
-            return self._hold(claimed)
 
         def claim() -> bool:
             # Kept in the thread, so that a claim granted after a cancellation is released too.
@@ -102,7 +89,7 @@ class OneSummary:
             state.log_reports(memory)
             return self._hold(claimed)
 
-        return await io.thread(claim)
+        return await self.performer.io.thread(claim)
 
     def _hold(self, claim: Any) -> bool:
         """Return whether the claim was granted, and have it released when this call is closed."""
@@ -119,13 +106,6 @@ class OneSummary:
             state.log.failed("memory", TypeError(fault))
             return True
         release: Callable[[], object] = partial(state.safely, "memory", give_back)
-        if inspect.iscoroutinefunction(give_back):
-            # Not a partial: Python 3.11 does not recognise a partial of a coroutine method as a
-            # coroutine function.
-            async def release_later() -> None:
-                await self.performer.safely("memory", give_back)
-
-            release = release_later
         with self._lock:
             if not self._closed:
                 self._held.append(partial(io.beside, release))

@@ -1,32 +1,32 @@
-"""Performs the effects of a compaction, in sync and async programs: summaries and events."""
+"""Does what a compaction asks for, in sync and async programs: summaries and events."""
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 import math
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, TypeVar
 
 from compacter import models
+from compacter.call.apart import APART, drive
 from compacter.call.state import State
 from compacter.compaction.task import CompactionPlan
-from compacter.effects import AskSummarizer, Effect, Emit, Flow
-from compacter.events import CompactionEvent, CompactionStarted, RetriesExhausted
+from compacter.effects import AskSummarizer
+from compacter.events import CompactionEvent, CompactionStarted, Event, RetriesExhausted
 from compacter.io import IO, is_kind
 from compacter.messages.fields import word
 from compacter.messages.replies import Reply, chunk_text, read_reply
 
-Performs = Callable[[Any, Any], Awaitable[Any]]
-"""A function that performs an effect; its arguments are the performer and the effect."""
+T = TypeVar("T")
+E = TypeVar("E", bound=Event)
 
 
 @dataclass(kw_only=True, eq=False)
 class Performer:
-    """Performs the effects of a compaction."""
+    """Does what a compaction asks for: the `World` of one."""
 
     state: State
     """State that the calls of a Compacter share."""
@@ -43,35 +43,19 @@ class Performer:
     # summary.
     _spent: float = field(default=0.0, init=False)
 
-    async def run(
-        self, flow: Flow[Any], outcome: Any = None, until: type[Effect[Any]] | tuple[()] = ()
-    ) -> Any:
-        """Perform a flow's effects, and return its result.
+    @property
+    def world(self) -> Any:
+        """The world of coroutines that `conduct` is to run."""
+        return APART if self.large else self
 
-        With ``until``, return its next effect of that kind instead; call again with the outcome to
-        continue. An ``Exception`` of an effect is thrown into the flow; only ``Call`` and
-        ``AskSummarizer`` raise any. For a large history the flow itself runs in a thread, so that
-        it does not block the event loop.
+    async def conduct(self, work: Coroutine[Any, Any, T]) -> T:
+        """Return the result of a coroutine. That of a large history computes in threads, so that it
+        does not block the event loop.
         """
-        advance = flow.send
-        try:
-            while True:
-                step = partial(_advance, advance, outcome)
-                ended, found = await self.io.thread(step) if self.large else step()
-                if ended or isinstance(found, until):
-                    return found
-                perform: Performs = self.performs.get(type(found), _unknown)
-                try:
-                    outcome = await perform(self, found)
-                    advance = flow.send
-                except Exception as error:  # noqa: BLE001 - handled by the flow
-                    outcome = error
-                    advance = flow.throw
-        except BaseException:
-            # A thread abandoned by a cancellation still runs it.
-            with contextlib.suppress(ValueError):
-                flow.close()
-            raise
+        if not self.large:
+            return await work
+        result: T = await drive(self, work)
+        return result
 
     @property
     def timeout(self) -> float | None:
@@ -82,7 +66,8 @@ class Performer:
         """Return the rest of ``timeout``, in seconds."""
         return math.inf if self.timeout is None else max(0.0, self.timeout - self._spent)
 
-    async def _ask_summarizer(self, effect: AskSummarizer) -> Reply:
+    async def ask(self, effect: AskSummarizer) -> Reply:
+        """See `World`."""
         totals = self.state.totals
         summarizer = self.state.options.summarizer
         seconds = None if self.timeout is None else self.time_left()
@@ -128,14 +113,8 @@ class Performer:
         awaits = self.io.awaits
         return partial(models.acompletion if awaits else models.completion, **asked), not awaits
 
-    async def emit(self, effect: Emit[Any]) -> Any:
-        """Send an event to totals, log and hooks, and return it with its duration.
-
-        For a plan, return the one to carry out, or ``None`` after a veto.
-        """
-        event = effect.what
-        if isinstance(event, CompactionPlan):
-            return await self._ask_hook(event)
+    async def emit(self, event: E) -> E:
+        """See `World`."""
         if isinstance(event, CompactionStarted):
             self._started = time.monotonic()
         if isinstance(event, RetriesExhausted):
@@ -147,7 +126,8 @@ class Performer:
             await self.safely("hook", partial(self.io.hook, hook, event.model_copy()))
         return event
 
-    async def _ask_hook(self, plan: CompactionPlan) -> CompactionPlan | None:
+    async def approve(self, plan: CompactionPlan) -> CompactionPlan | None:
+        """See `World`."""
         hook = self.state.options.before_compaction
         if hook is None:
             return plan
@@ -167,23 +147,3 @@ class Performer:
         except Exception as error:  # noqa: BLE001 - a hook or memory must not break the call
             self.state.log.failed(what, error)
             return otherwise
-
-    performs: ClassVar[Mapping[type[Effect[Any]], Performs]] = {
-        AskSummarizer: _ask_summarizer,
-        Emit: emit,
-    }
-    """Functions that perform the effects, by the effect's class."""
-
-
-def _advance(advance: Callable[[Any], Any], outcome: object) -> tuple[bool, Any]:
-    """Run a flow up to its next effect; return False and that, or True and the flow's result at its
-    end.
-    """
-    try:
-        return False, advance(outcome)
-    except StopIteration as stop:
-        return True, stop.value
-
-
-async def _unknown(_: Performer, effect: object) -> Any:
-    raise TypeError(f"{effect!r} is not an effect; strategies yield those of compacter.effects")

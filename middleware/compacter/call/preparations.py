@@ -1,30 +1,31 @@
-"""Carries out the compactions that are made ahead: which run, which wait in line, and where.
+"""Compactions made ahead: one background task a conversation, and what is known of it.
 
 A sync program gets daemon threads, an asyncio program tasks of its own loop, and a trio program
-tasks of a nursery that it hands over. At most eight run at once for each ``Compacter``; the others
-wait in line, the one that is nearest to its limit first. The process may end at any time: nothing
-is lost but what was being made.
+tasks of a nursery that it hands over. At most eight run at once for each ``Compacter``; a
+conversation that finds no place asks again at its next reply. The process may end at any time:
+nothing is lost but what was being made.
 """
 
 from __future__ import annotations
 
 import contextlib
 import contextvars
+import math
 import sys
 import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Coroutine, Hashable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
-from concurrent.futures import wait as wait_for
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from cachetools import LRUCache
 
-from compacter.io import ASYNC, IO, run
+from compacter.io import IO, run
 from compacter.locks import ForkAware, Lock
-from compacter.messages.format import Message
+from compacter.memory.record import prefix_digest
+from compacter.messages.format import Message, MessageFormat
 
 if TYPE_CHECKING:
     import asyncio
@@ -32,91 +33,66 @@ if TYPE_CHECKING:
 MOST_AT_ONCE = 8
 """Most preparations that run at once. Each is a request to a model: more would take the share of
 the provider's rate limit that the program's own calls need."""
-MOST_WAITING = 1_000
-"""Most preparations in line; each keeps the messages of its conversation alive."""
-# Most conversations of which is known what came of their last preparation; a few numbers each.
-_MOST_SETTLED = 10_000
+# Conversations of which a few numbers are kept; the longest unused are dropped.
+_MOST_KEPT = 10_000
+# Newest messages among which the last one of the request before is searched.
+_MOST_NEW = 50
+_NAME = "compacter-prepare"
+# Seconds after which is looked again whether the loop of a preparation still runs.
+_LOOK_AGAIN = 1.0
 # Preparations that the present code is part of: its hooks and its summarizer.
 _WITHIN: contextvars.ContextVar[tuple[Preparation, ...]] = contextvars.ContextVar(
     "compacter_preparations", default=()
 )
 
-Key = tuple[str, str]
-"""Scope and name of a conversation."""
 
-
-@dataclass(eq=False, kw_only=True)
+@dataclass(eq=False, slots=True)
 class Preparation:
-    """One compaction to make ahead."""
+    """What is made ahead for one conversation. Keeps no message alive."""
 
-    key: Key
-    messages: Sequence[Message]
-    """The caller's own messages."""
-    nearness: float
-    """Size of its request as a share of the size at which a compaction is due."""
-    tenant: Hashable = None
-    """Caller on whose behalf it is made; callers take turns."""
-    io: IO
-    make: Callable[[], Coroutine[Any, Any, object]]
-    """Makes the compaction. Raises no ``Exception``."""
-    nursery: Any = None
-    """Nursery of a trio program."""
-    done: Future[None] = field(default_factory=Future)
+    count: int = 0
+    """Number of the caller's messages in the request before; once begun, in what is compacted."""
+    digest: str = ""
+    """Digest of these."""
+    shorter: int = 0
+    """How many more they were than those of the request. Another number shows that the conversation
+    was compacted since."""
+    done: Future[None] | None = None
+    """Set when it has ended; ``None`` if none was begun since the last compaction."""
     loop: asyncio.AbstractEventLoop | None = None
     """Loop of an asyncio program."""
     task: asyncio.Task[None] | None = None
-    context: contextvars.Context = field(default_factory=contextvars.copy_context)
-    """Context variables of the call that showed the size."""
+    """Its task there, of which the loop keeps only a weak reference."""
+    tenant: str = ""
+    """Caller on whose behalf it is made, if that is known."""
 
-    def continues(self, key: Key, messages: Sequence[Message]) -> bool:
-        """Return whether these are the messages of its conversation, and perhaps later ones."""
-        count = len(self.messages)
-        if self.key != key or len(messages) < count:
-            return False
-        try:
-            # Mostly the same objects, which Python compares without looking into them.
-            return list(self.messages) == list(messages[:count])
-        except Exception:  # noqa: BLE001 - of a foreign class
-            return False
+    def continues(self, form: MessageFormat, body: Sequence[Message]) -> bool:
+        """Return whether these are the messages that it is of, and perhaps later ones."""
+        return 0 < self.count <= len(body) and (
+            prefix_digest(form, body[: self.count]) == self.digest
+        )
 
     def is_over(self) -> bool:
-        """Return whether to stop waiting for it: it is done, or its event loop does not run."""
-        if self.done.done():
+        """Return whether to stop waiting for it: it has ended, or its event loop does not run."""
+        if self.done is None or self.done.done():
             return True
-        return self.loop is not None and (self.loop.is_closed() or not self.loop.is_running())
+        return self.loop is not None and not self.loop.is_running()
 
     def blocks(self, io: IO) -> bool:
         """Return whether waiting for it would last for ever: this code is part of it, or stops the
         loop that it runs in.
         """
-        if self in _WITHIN.get():
-            return True
-        return not io.asynchronous and self.loop is not None and self.loop is running_loop()
+        stops = not io.asynchronous and self.loop is not None and self.loop is running_loop()
+        return stops or self in _WITHIN.get()
 
     async def wait(self, io: IO, seconds: float) -> None:
         """Wait until it is over, for ``seconds`` at most."""
         end = time.monotonic() + seconds
-        while not self.is_over() and (left := end - time.monotonic()) > 0:
+        while self.done is not None and not self.is_over() and not self.blocks(io):
+            left = end - time.monotonic()
+            if left <= 0:
+                return
             await io.wait(self.done, min(_LOOK_AGAIN, left))
-
-
-# Seconds after which is looked again whether the loop of a preparation still runs.
-_LOOK_AGAIN = 1.0
-
-
-@dataclass(slots=True)
-class _Settled:
-    """What came of a conversation's last preparation. Keeps no message alive."""
-
-    count: int
-    """Number of the caller's messages then."""
-    ahead: int
-    """How many more they were than those of the request: another number shows that the conversation
-    was compacted since."""
-    last: str
-    """Digest of the last one."""
-    calls: int
-    """Number of further calls to wait before another try; -1 if the compaction was made."""
 
 
 class Preparations(ForkAware):
@@ -126,204 +102,108 @@ class Preparations(ForkAware):
         super().__init__()
         self.nursery: Any = None
         """Nursery for preparations of trio programs."""
-        self.tenant: Callable[[], Hashable] | None = None
+        self.tenant: Callable[[], str] | None = None
         """Returns the caller on whose behalf the present call is made."""
         self._lock = Lock()
         self._running: list[Preparation] = []
-        self._line: list[Preparation] = []
-        self._settled: LRUCache[Key, _Settled] = LRUCache(_MOST_SETTLED)
+        # By the last messages of the request before.
+        self._kept: LRUCache[str, Preparation] = LRUCache(_MOST_KEPT)
 
     def __bool__(self) -> bool:
-        return bool(self._running or self._line)
+        return any(not item.is_over() for item in self._running)
 
     def after_fork_in_child(self) -> None:
         """Forget the parent's, which do not run in the child."""
         self._running = []
-        self._line = []
+        self._kept.clear()
 
-    # -- for a call --------------------------------------------------------------------------------
+    def of(
+        self, scope: str, form: MessageFormat, body: Sequence[Message], shorter: int
+    ) -> tuple[Preparation, bool]:
+        """Return the preparation of a conversation, and whether this request continues the one
+        before.
 
-    def offer(self, preparation: Preparation) -> None:
-        """Start this one, or put it in line, unless its conversation has one already; it replaces
-        an earlier one in line.
+        Found by the newest messages, so that a conversation whose oldest ones the program has
+        dropped or edited is not taken for another one. ``body`` are the caller's messages that the
+        next request is to contain too. Raises ``Unencodable``.
         """
+        kept = None
+        at = len(body)
+        while kept is None and at > max(0, len(body) - _MOST_NEW):
+            with self._lock:
+                kept = self._kept.pop(_key(scope, form, body[:at]), None)
+            at -= 1
+        kept = kept or Preparation()
+        continues = kept.continues(form, body)
+        if kept.shorter != shorter:
+            kept.done = None  # The conversation was compacted since.
+        if kept.done is None:
+            kept.count = len(body)
+            kept.digest = prefix_digest(form, body)
+            kept.shorter = shorter
         with self._lock:
-            self._forget_ended()
-            same = [other for other in self._line if _same(other, preparation)]
-            self._line = [other for other in self._line if other not in same]
-            if any(_same(other, preparation) for other in self._running):
+            self._kept[_key(scope, form, body)] = kept
+        return kept, continues
+
+    def begin(
+        self, kept: Preparation, io: IO, make: Callable[[], Coroutine[Any, Any, object]]
+    ) -> None:
+        """Begin to make it in the background, if there is a place for it. ``make`` raises no
+        ``Exception``.
+        """
+        tenant = self.tenant() if self.tenant is not None else ""
+        is_trio = io.asynchronous and not io.awaits
+        if is_trio and self.nursery is None:
+            return
+        with self._lock:
+            self._running = [item for item in self._running if not item.is_over()]
+            mine = sum(item.tenant == tenant for item in self._running) if tenant else 0
+            # No caller takes all places.
+            if len(self._running) >= MOST_AT_ONCE or mine >= MOST_AT_ONCE // 2:
                 return
-            self._line.append(preparation)
-            if len(self._line) > MOST_WAITING:
-                self._line.remove(min(self._line, key=lambda waiting: waiting.nearness))
-        self._start()
+            self._running.append(kept)
+            kept.done = done = Future[None]()
+        kept.tenant = tenant
+        kept.loop = running_loop() if io.awaits else None
+        context = contextvars.copy_context()
+        context.run(_WITHIN.set, (*_WITHIN.get(), kept))
 
-    def due(self, key: Key, messages: Sequence[Message]) -> Preparation | None:
-        """Return the running preparation of this conversation, and drop one in line: its compaction
-        is due now.
-        """
-        with self._lock:
-            self._line = [item for item in self._line if not item.continues(key, messages)]
-            return next((item for item in self._running if item.continues(key, messages)), None)
+        async def work() -> None:
+            try:
+                await make()
+            finally:
+                kept.task = None
+                done.set_result(None)
 
-    def is_settled(self, key: Key, count: int, ahead: int, last: Callable[[int], str]) -> bool:
-        """Return whether nothing is to be prepared now for a request of ``count`` messages: it was
-        done, or tried too few calls ago.
-
-        ``ahead`` is how many more they are than those of the request, ``last`` returns the digest
-        of the first so many messages' last one.
-        """
-        with self._lock:
-            known = self._settled.get(key)
-            if known is None or known.ahead != ahead or not 0 < known.count <= count:
-                return False
-            if last(known.count) != known.last:
-                return False
-            if known.calls < 0:
-                return True
-            known.calls -= 1
-            return known.calls >= 0
-
-    def settle(self, key: Key, count: int, ahead: int, last: str, calls: int) -> None:
-        """Note what came of a preparation: ``calls`` is how many calls to wait before another try,
-        -1 if it was made.
-        """
-        with self._lock:
-            self._settled[key] = _Settled(count, ahead, last, calls)
-
-    # -- waiting for all ---------------------------------------------------------------------------
+        try:
+            if is_trio:
+                context.run(self.nursery.start_soon, work)
+            elif kept.loop is not None:
+                kept.task = kept.loop.create_task(work(), name=_NAME, context=context)
+                # A loop that is closed before the task has ended would report it. asyncio does the
+                # same for tasks of its own; see ``asyncio.gather``.
+                kept.task._log_destroy_pending = False  # type: ignore[attr-defined]  # noqa: SLF001
+            else:
+                # A daemon: it must not hold up the end of the program.
+                start = partial(context.run, lambda: run(work()))
+                threading.Thread(target=start, daemon=True, name=_NAME).start()
+        except RuntimeError:  # The nursery was closed, or there can be no more threads.
+            done.set_result(None)
 
     async def drain(self, io: IO, seconds: float | None) -> bool:
-        """Wait until none is running or in line, for ``seconds`` at most; return whether that is
-        so.
+        """Wait until none is running, for ``seconds`` at most; return whether that is so.
 
         In a sync program, those that need the event loop of this very thread are not waited for.
         """
-        end = None if seconds is None else time.monotonic() + seconds
-        while True:
-            with self._lock:
-                self._forget_ended()
-                waiting = [item for item in self._running if not item.blocks(io)]
-            left = None if end is None else end - time.monotonic()
-            if not waiting or (left is not None and left <= 0):
-                return not self
-            pause = _LOOK_AGAIN if left is None else min(_LOOK_AGAIN, left)
-            if io.asynchronous:
-                await io.wait(waiting[0].done, pause)
-            else:
-                wait_for([item.done for item in waiting], pause, "FIRST_COMPLETED")
-
-    # -- running -----------------------------------------------------------------------------------
-
-    def _start(self) -> None:
-        """Start those that there is room for."""
-        for preparation in self._take_next():
-            try:
-                self._begin(preparation)
-            except Exception:  # noqa: BLE001 - the loop was closed, or there can be no more threads
-                self._note_end(preparation)
-
-    def _take_next(self) -> Iterator[Preparation]:
-        """Yield those to start, taken from the line: the caller with the fewest running first, then
-        the one nearest to its limit.
-        """
-        while True:
-            with self._lock:
-                if not self._line or len(self._running) >= MOST_AT_ONCE:
-                    return
-                running = Counter(item.tenant for item in self._running)
-                preparation = max(
-                    self._line, key=lambda item: (-running[item.tenant], item.nearness)
-                )
-                self._line.remove(preparation)
-                self._running.append(preparation)
-            yield preparation
-
-    def _begin(self, preparation: Preparation) -> None:
-        context = preparation.context
-        if preparation.nursery is not None:
-            context.run(preparation.nursery.start_soon, self._run, preparation)
-        elif preparation.loop is None:
-            # A daemon: it must not hold up the end of the program.
-            threading.Thread(
-                target=context.run,
-                args=(lambda: run(self._run(preparation)),),
-                daemon=True,
-                name="compacter-prepare",
-            ).start()
-        elif preparation.loop is running_loop():
-            self._begin_task(preparation)
-        else:
-            preparation.loop.call_soon_threadsafe(self._begin_task, preparation)
-
-    def _begin_task(self, preparation: Preparation) -> None:
-        assert preparation.loop is not None  # noqa: S101 - for the type checker
-        task = preparation.loop.create_task(
-            self._run(preparation), name="compacter-prepare", context=preparation.context
-        )
-        # A loop that is closed before the task has ended would report it. asyncio does the same
-        # for tasks of its own; see ``asyncio.gather``.
-        task._log_destroy_pending = False  # type: ignore[attr-defined]  # noqa: SLF001
-        preparation.task = task
-
-    async def _run(self, preparation: Preparation) -> None:
-        was_made = False
-        try:
-            _WITHIN.set((*_WITHIN.get(), preparation))
-            await preparation.make()
-            was_made = True
-        finally:
-            if not was_made:
-                # Its loop or nursery is ending: another one begun there now would be cut off too.
-                self._drop_line(preparation)
-            self._note_end(preparation)
-            self._start()
-
-    def _note_end(self, preparation: Preparation) -> None:
-        with self._lock:
-            if preparation in self._running:
-                self._running.remove(preparation)
-            if not preparation.done.done():
-                preparation.done.set_result(None)
-
-    def _drop_line(self, ended: Preparation) -> None:
-        """Drop those in line that would run in the same loop or nursery."""
-        if ended.loop is None and ended.nursery is None:
-            return
-        with self._lock:
-            self._line = [
-                item
-                for item in self._line
-                if item.loop is not ended.loop or item.nursery is not ended.nursery
-            ]
-
-    def _forget_ended(self) -> None:
-        """Forget those whose event loop was closed, and with it their task."""
-        closed = [
-            item
-            for item in (*self._running, *self._line)
-            if item.loop is not None and item.loop.is_closed()
-        ]
-        for item in closed:
-            (self._running if item in self._running else self._line).remove(item)
-            if not item.done.done():
-                item.done.set_result(None)
+        end = math.inf if seconds is None else time.monotonic() + seconds
+        for item in list(self._running):
+            await item.wait(io, end - time.monotonic())
+        return not self
 
 
-def _same(one: Preparation, other: Preparation) -> bool:
-    """Return whether two preparations are of one conversation, ``other`` of a later state of it."""
-    return one.continues(other.key, other.messages)
-
-
-def place(io: IO, nursery: Any) -> tuple[asyncio.AbstractEventLoop | None, Any] | None:
-    """Return the event loop, and the nursery, in which a preparation of this call is made; ``None``
-    if there is no place for it: in a trio program that has not handed over a nursery.
-    """
-    if io is not ASYNC:
-        return None, None
-    if io.awaits:
-        return running_loop(), None
-    return None if nursery is None else (None, nursery)
+def _key(scope: str, form: MessageFormat, body: Sequence[Message]) -> str:
+    # Fewer are the same in many conversations: "Done." and "Thanks!".
+    return prefix_digest(form, body[-4:], scope)
 
 
 def running_loop() -> asyncio.AbstractEventLoop | None:

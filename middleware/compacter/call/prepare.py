@@ -8,7 +8,6 @@ stored like any other, in a scope of its own, and put in force only when one is 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,10 +16,9 @@ from compacter.compaction.plan import MARGIN, Calibration, Job
 from compacter.compaction.room import is_agents
 from compacter.compaction.run import compact
 from compacter.compaction.trigger import threshold as limit_of
-from compacter.effects import Effect, Flow
-from compacter.messages.format import Message
 
 if TYPE_CHECKING:
+    from compacter.call.wrapped_call import WrappedCall
     from compacter.options import Options
 
 SCOPE = "\0prepared"
@@ -45,29 +43,22 @@ _LEAST_LEFT = 0.25
 _MOST_FOLDED = 0.97
 
 
+NOTED = 1 / 2
+"""Share of the size for a preparation from which requests are noted: only one that continues the
+request before begins a preparation."""
+
+
 @dataclass(frozen=True, slots=True)
-class Prepare(Effect[None]):
-    """Have this compaction made in the background, unless that is done or under way."""
+class Prepare:
+    """A compaction to make in the background."""
 
     request: Request
     """The request whose reply has shown the size, without quotes."""
     calibration: Calibration
-    ratio: float
-    """Share of the compactable size to compact."""
-    target: int
+    ratio: float = 0.0
+    """Share of the compactable size to compact; 0 to note the request only."""
+    target: int = 1
     """Largest size of the messages afterwards, in characters."""
-    nearness: float
-    """Size of the request as a share of the size at which a compaction is due."""
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared(Effect["Sequence[Message] | None"]):
-    """Read the view of these messages that was made ahead; ``None`` if there is none.
-
-    If it is being made, wait for it.
-    """
-
-    messages: Sequence[Message]
 
 
 def due_at(options: Options, calibration: Calibration, output_tokens: int | None) -> int | None:
@@ -107,22 +98,25 @@ def ahead(
     compaction is due: until it is in force, the conversation grows by the rest.
     """
     begin = threshold(options, calibration, request.output_tokens)
-    if begin is None or tokens < begin:
+    if begin is None or tokens < begin * NOTED:
         return None
+    if tokens < begin:
+        return Prepare(request, calibration)
     due = due_at(options, calibration, request.output_tokens) or int(begin / _USUAL)
     if is_agents(request.conversation) and "compact_ratio" not in options.model_fields_set:
         # What comes until then is the tail: the room is divided as it would be at that size.
-        target = int(due * calibration.chars_per_token) - request.overhead
-        return Prepare(request, calibration, _MOST_FOLDED, max(1, target), tokens / due)
-    growth = max(1.0, due / tokens)
-    ratio = max(options.compact_ratio, min(_MOST_FOLDED, options.compact_ratio * growth))
-    left = max(_LEAST_LEFT, 1 - options.compact_ratio * _GONE - (1 - 1 / growth))
+        ratio = _MOST_FOLDED
+        left = 1.0
+    else:
+        growth = max(1.0, due / tokens)
+        ratio = max(options.compact_ratio, min(_MOST_FOLDED, options.compact_ratio * growth))
+        left = max(_LEAST_LEFT, 1 - options.compact_ratio * _GONE - (1 - 1 / growth))
     target = int(due * left * calibration.chars_per_token) - request.overhead
-    return Prepare(request, calibration, ratio, max(1, target), tokens / due)
+    return Prepare(request, calibration, ratio, max(1, target))
 
 
-def make_ahead(options: Options, what: Prepare) -> Flow[bool]:
-    """Make a compaction and remember it; return whether there is one.
+async def make_ahead(options: Options, what: Prepare, world: WrappedCall) -> None:
+    """Make a compaction and remember it.
 
     There is no fallback: a failing summarizer is asked again when the compaction is due. Raises
     ``CompactionError`` then.
@@ -138,5 +132,7 @@ def make_ahead(options: Options, what: Prepare) -> Flow[bool]:
         target=what.target,
     )
     changed = options.model_copy(update={"compact_ratio": what.ratio, "fallback": ()})
-    made = yield from compact(changed, job, original=request.original)
-    return made is not None
+    made = await compact(changed, job, world)
+    if made is not None:
+        await world.remember(made.conversation.messages, made.change)
+        await world.emit(made.event)

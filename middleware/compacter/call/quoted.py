@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from compacter.call.sizes import FEWEST_QUOTED, Room, room_for_quotes
 from compacter.call.smaller import SmallerRequest
 from compacter.compaction.trigger import GROWN
-from compacter.effects import Flow, Quote
+from compacter.effects import Quote
 
 if TYPE_CHECKING:
     from compacter.recall.passages import Quotes
@@ -29,15 +29,15 @@ class QuotedRequest(SmallerRequest):
     _sought: bool = field(default=False, init=False)
     """Whether this call has looked for quotes without room for them: once is enough."""
 
-    def add_quotes(self) -> Flow[None]:
+    async def add_quotes(self) -> None:
         """Add quotes for the question of the request, if messages were compacted."""
         recall = self.options.recall
         if recall is None or not self._may_quote():
             return
         room = self._room_for_quotes(recall)
-        text = (yield from self._quote(room, room.characters)) if room.characters else ""
+        text = (await self._quote(room, room.characters)) if room.characters else ""
         if not text and room.characters < min(room.wanted, _ENOUGH):
-            yield from self._make_room(recall, room)
+            await self._make_room(recall, room)
 
     def _may_quote(self) -> bool:
         """Return whether there may be quotes: not if no messages were compacted."""
@@ -57,10 +57,10 @@ class QuotedRequest(SmallerRequest):
     def _room_for_quotes(self, recall: Quotes) -> Room:
         return room_for_quotes(self.request, recall, self.calibration, self._window)
 
-    def _quote(self, room: Room, characters: int, *, sent: bool = True) -> Flow[str]:
+    async def _quote(self, room: Room, characters: int, *, sent: bool = True) -> str:
         """Return quotes of up to so many characters, and add them to the request if ``sent``."""
         request = self.request
-        text = yield from Quote(
+        question = Quote(
             request.original,
             request.conversation,
             characters,
@@ -69,29 +69,30 @@ class QuotedRequest(SmallerRequest):
             room.tokens_of_one,
             sent,
         )
+        text = await self.world.quote(question)
         if text and sent:
             self.request = replace(request, quotes=text)
         return text
 
-    def _make_room(self, recall: Quotes, room: Room) -> Flow[None]:
+    async def _make_room(self, recall: Quotes, room: Room) -> None:
         """Compact the history and add quotes, if there are any for the question; send an event if
         that cannot be.
         """
         if self._window is None or self._sought or room.wanted < FEWEST_QUOTED:
             return
         self._sought = True
-        if not (yield from self._quote(room, room.wanted, sent=False)):
+        if not (await self._quote(room, room.wanted, sent=False)):
             return
         state = self.state
         if self.tried or self.is_held_back:
-            yield from self.emit_skipped("quotes", "cool_down")
+            await self.emit_skipped("quotes", "cool_down")
         elif self.request.size <= state.full * GROWN:
-            yield from self.emit_skipped("quotes", "no_progress")
+            await self.emit_skipped("quotes", "no_progress")
         else:
             target = max(1, self.request.conversation.size + room.free)
-            done = yield from self.compact_to(target, quotes=room.wanted)
+            done = await self.compact_to(target, quotes=room.wanted)
             room = self._room_for_quotes(recall)
-            text = (yield from self._quote(room, room.characters)) if room.characters else ""
+            text = (await self._quote(room, room.characters)) if room.characters else ""
             state.full = 0 if text else self.request.size
             if done and not text:
-                yield from self.emit_skipped("quotes", "no_progress")
+                await self.emit_skipped("quotes", "no_progress")

@@ -17,7 +17,6 @@ from compacter.call.state import State
 from compacter.call.wrapped_call import WrappedCall
 from compacter.compaction.plan import Calibration
 from compacter.io import IO, is_large
-from compacter.memory.match import Recognised
 from compacter.memory.record import conversation_digest
 from compacter.messages.format import Message, MessageFormat, get_format
 from compacter.messages.recognise import UnknownFormatError, recognise
@@ -99,7 +98,7 @@ class Reader:
             remedy = f"; pass them as {name}=..." if len(args) > len(binding.positional) else ""
             return f"the call has no messages in its argument {name!r}{remedy}"
         try:
-            form, seen, quoted = self._recognise(binding, messages)
+            form, quoted = self._recognise(binding, messages)
         except UnknownFormatError as error:
             return str(error)
         if isinstance(given, str):
@@ -138,7 +137,7 @@ class Reader:
         elif options.recall is not None:
             known = state.conversation(f"{facts.endpoint}\0{request.digest}")
         scope = (called, form.name, facts.endpoint, state.scope, *([repr(rules)] if rules else []))
-        return WrappedCall(
+        call = WrappedCall(
             state=state,
             io=io,
             model=called,
@@ -160,37 +159,22 @@ class Reader:
             as_passed=not quoted and history is None,
             history=history,
             version=getattr(history, "version", 0),
-            seen=seen,
         )
+        call.policy.world = call.world
+        return call
 
-    def _recognise(
-        self, binding: Binding, messages: list[Message]
-    ) -> tuple[MessageFormat, Recognised | None, bool]:
-        """Return the format of a call's messages, how they were recognised when last sent, and
-        whether any had quotes.
-
-        Quotes are removed from the list. Messages that were sent before contain none, and do not
-        change the format. Raises ``UnknownFormatError``.
+    def _recognise(self, binding: Binding, messages: list[Message]) -> tuple[MessageFormat, bool]:
+        """Return the format of a call's messages, and whether any had quotes, which are removed
+        from the list. Raises ``UnknownFormatError``.
         """
         from compacter.recall.frame import strip
 
-        seen = None
-        new = 0
-        matcher = self.state.matcher
-        param = binding.messages_param
-        if matcher is not None and not matcher.memory.empty():
-            seen, new = matcher.seen(messages)
-        name = binding.wire_format or recognise(messages, param=param, since=new)
-        if seen is not None and name != seen.form.name:
-            seen = None
-            new = 0
-            name = binding.wire_format or recognise(messages, param=param)
-        form = get_format(name)
-        added = messages[new:]
-        kept = strip(added, form)
-        if new or kept:
-            messages[new:] = kept
-        return form, seen, kept != added
+        form = get_format(binding.wire_format or recognise(messages, param=binding.messages_param))
+        kept = strip(messages, form)
+        quoted = kept != messages
+        if kept:
+            messages[:] = kept
+        return form, quoted
 
     # -- calibration by quiet calls ----------------------------------------------------------------
 

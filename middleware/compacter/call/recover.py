@@ -1,7 +1,7 @@
 """Policy of one wrapped call: the remembered view, the trigger, the request, and the rounds after a
 token limit.
 
-Pure: a `Policy` yields effects and continues with their results. In the order of a call: `complete`
+Pure: a `Policy` awaits what its world does, a `WrappedCall`. In the order of a call: `complete`
 begins it, quotes are added (``quoted.py``), `recover` makes the request smaller (``smaller.py``)
 until it is answered or given up; then the trigger, compactions made ahead, the usage of replies,
 and the numbers in the provider's errors.
@@ -29,7 +29,6 @@ from compacter.call.sizes import (
 )
 from compacter.compaction.plan import MARGIN
 from compacter.compaction.trigger import TARGET_SHARE, due
-from compacter.effects import Call, Emit, Flow, Remembered
 from compacter.errors import CompactionError, FunctionError, add_note
 from compacter.events import RetriesExhausted, SilentTruncation
 from compacter.messages.replies import Reply
@@ -53,28 +52,27 @@ class Policy(QuotedRequest):
 
     # -- one call ----------------------------------------------------------------------------------
 
-    def complete(self) -> Flow[object]:
+    async def complete(self) -> object:
         """Return the reply to the call. Raises the exceptions of the call and those of
         ``recover``.
         """
         state = self.state
-        original = self.request.original
         state.calls += 1
         if self.options.memory is not None:
-            view = yield from Remembered(original)
+            view = await self.world.look_up()
             if view is not None and self.keeps_pins(view):
                 self.request = replace(self.request, messages=tuple(view), read=None)
         if self.options.trigger_tokens is not None:
-            yield from self._compact_at_threshold()
+            await self._compact_at_threshold()
         if self.options.prepare_tokens is not None:
-            yield from self._keep_within_window()
-        reply = yield from self._send()
+            await self._keep_within_window()
+        reply = await self._send()
         if reply.token_limit is not None:
             state.tried = state.calls
-            return (yield from self.recover(reply))
-        return (yield from self._check_reply(reply))
+            return await self.recover(reply)
+        return await self._check_reply(reply)
 
-    def recover(self, refused: Reply) -> Flow[object]:
+    async def recover(self, refused: Reply) -> object:
         """Make the request smaller and call again, until there is a reply, another error, or
         nothing left to try.
 
@@ -92,34 +90,32 @@ class Policy(QuotedRequest):
             error = refused.error or RuntimeError("the reply says that the request is too long")
             rounds.set_exception((type(error), error, error.__traceback__))
             if stop(rounds):
-                return (
-                    yield from self._give_up(
-                        refused, "no rounds are left" if self.tried else "max_retries=0"
-                    )
+                return await self._give_up(
+                    refused, "no rounds are left" if self.tried else "max_retries=0"
                 )
             rounds.prepare_for_next_attempt()
             try:
-                done = yield from self.make_smaller(found)
+                done = await self.make_smaller(found)
             except CompactionError as failure:
                 # If it has no cause of its own, the provider's error, for which the summary was
                 # needed.
                 raise failure from failure.__cause__ or refused.error
             if not done:
-                return (yield from self._give_up(refused, "nothing more can be reduced"))
+                return await self._give_up(refused, "nothing more can be reduced")
             self.tried.append(done)
-            refused = yield from self._send()
+            refused = await self._send()
         return refused.raw
 
-    def _send(self) -> Flow[Reply]:
+    async def _send(self) -> Reply:
         """Send the request, with quotes for its question if messages were compacted, and return the
         reply.
 
         A token limit is in the reply; any other error is raised.
         """
-        yield from self.add_quotes()
+        await self.add_quotes()
         request = self.request
         try:
-            reply = yield from Call(request.sent, request.options)
+            reply = await self.world.send(request.sent, request.options)
         except Exception as error:
             found = (self.detect or self.options.detect)(error)
             if found is None:
@@ -131,7 +127,7 @@ class Policy(QuotedRequest):
             return replace(reply, token_limit=None)
         return reply
 
-    def _give_up(self, refused: Reply, reason: str) -> Flow[object]:
+    async def _give_up(self, refused: Reply, reason: str) -> object:
         """Raise the provider's own exception, with a note; return the reply if the refusal
         was one.
         """
@@ -140,7 +136,7 @@ class Policy(QuotedRequest):
         facts: dict[str, Any] = (
             {"limit": found.limit, "requested": found.requested} if found else {}
         )
-        yield from Emit(
+        await self.world.emit(
             RetriesExhausted(
                 rounds=rounds, reason=reason, attempt=rounds, **facts, **self.request.named
             )
@@ -156,7 +152,7 @@ class Policy(QuotedRequest):
 
     # -- the trigger -------------------------------------------------------------------------------
 
-    def _compact_at_threshold(self) -> Flow[None]:
+    async def _compact_at_threshold(self) -> None:
         """Compact before the call if the request has reached the threshold."""
         state = self.state
         request = self.request
@@ -164,43 +160,43 @@ class Policy(QuotedRequest):
         if limit is None:
             if not self.calibration.warned:
                 self.calibration.warned = True
-                yield from self.emit_skipped("threshold", "unknown_window")
+                await self.emit_skipped("threshold", "unknown_window")
             return
         if state.calls == 1:
             return
-        tokens = yield from self._estimate_tokens()
+        tokens = await self._estimate_tokens()
         size = request.size
         if (
             tokens >= limit
             and self.options.prepare_tokens is not None
-            and (yield from self.enforce_prepared())
+            and (await self.enforce_prepared())
         ):
-            tokens = yield from self._estimate_tokens()
+            tokens = await self._estimate_tokens()
             size = self.request.size
         target = due(size=size, tokens=tokens, limit=limit, stuck=state.stuck)
         if target is None:
             return
         if self.is_held_back and tokens < limit * _FAR_OVER:
-            yield from self.emit_skipped("threshold", "cool_down")
+            await self.emit_skipped("threshold", "cool_down")
             return
-        if (yield from self.compact_to(max(1, target - request.overhead))):
-            left = yield from self._estimate_tokens()
+        if await self.compact_to(max(1, target - request.overhead)):
+            left = await self._estimate_tokens()
             state.stuck = self.request.size if left >= limit else 0
 
     # -- compactions made ahead --------------------------------------------------------------------
 
-    def _keep_within_window(self) -> Flow[None]:
+    async def _keep_within_window(self) -> None:
         """Put the compaction that was made ahead in force if the request would exceed the window:
         it is sure to be refused.
         """
         window = self.calibration.window
         if window is None or self.state.calls == 1:
             return
-        tokens = yield from self._estimate_tokens()
+        tokens = await self._estimate_tokens()
         if tokens > window * MARGIN:
-            yield from self.enforce_prepared()
+            await self.enforce_prepared()
 
-    def prepare(self, tokens: int) -> Flow[None]:
+    async def prepare(self, tokens: int) -> None:
         """Have the next compaction made ahead if the request, which had so many input tokens, has
         reached the size for it.
         """
@@ -212,13 +208,13 @@ class Policy(QuotedRequest):
         if isinstance(self.options.prepare_tokens, float) and calibration.window is None:
             if not calibration.warned:
                 calibration.warned = True
-                yield from self.emit_skipped("prepared", "unknown_window")
+                await self.emit_skipped("prepared", "unknown_window")
             return
         what = ahead(self.options, request, calibration, tokens)
         if what is not None:
-            yield from what
+            await self.world.prepare(what)
 
-    def _estimate_tokens(self) -> Flow[int]:
+    async def _estimate_tokens(self) -> int:
         """Return the estimated input tokens of the request, tools and other options included.
 
         The count of ``token_counter``; else the last usage, plus an estimate of the messages added
@@ -231,7 +227,7 @@ class Policy(QuotedRequest):
             try:
                 return self.options.token_counter(list(request.messages)) + tokens(request.overhead)
             except FunctionError as error:
-                yield from self.emit_failed("threshold", str(error), error)
+                await self.emit_failed("threshold", str(error), error)
         size = request.size
         if state.tokens and size >= state.characters:
             return state.tokens + tokens(size - state.characters)
@@ -239,7 +235,7 @@ class Policy(QuotedRequest):
 
     # -- the reply's usage, and the numbers of errors ----------------------------------------------
 
-    def _check_reply(self, reply: Reply) -> Flow[object]:
+    async def _check_reply(self, reply: Reply) -> object:
         """Learn from the reply's usage, and return the reply.
 
         With a trigger, a prompt that the server has truncated is compacted and sent once more, if a
@@ -252,11 +248,11 @@ class Policy(QuotedRequest):
         tokens = self._read_usage(reply.raw) if learns or self.watched else 0
         if learns and whole.read is not None:
             self.calibration.accept(request_tokens(whole, self.calibration))
-        if not tokens or not (yield from self.cut_silently(tokens)):
+        if not tokens or not (await self.cut_silently(tokens)):
             if tokens and learns:
                 self.note_usage(tokens)
             if self.options.prepare_tokens is not None:
-                yield from self.prepare(tokens)
+                await self.prepare(tokens)
             return reply.raw
         if self.options.trigger_tokens is None or self.options.max_retries == 0:
             return reply.raw
@@ -264,9 +260,9 @@ class Policy(QuotedRequest):
             1, int(tokens * TARGET_SHARE * self.calibration.chars_per_token) - whole.overhead
         )
         self.request = replace(whole, quotes="")
-        if (yield from self.compact_to(target)):
+        if await self.compact_to(target):
             try:
-                again = yield from self._send()
+                again = await self._send()
             except Exception:  # noqa: BLE001 - the first call has succeeded; its reply is returned
                 again = reply
             if again is not reply and again.token_limit is None:
@@ -284,7 +280,7 @@ class Policy(QuotedRequest):
             return 0
         return tokens
 
-    def cut_silently(self, tokens: int) -> Flow[bool]:
+    async def cut_silently(self, tokens: int) -> bool:
         """Return whether a server that read ``tokens`` has silently truncated the prompt, and send
         an event if so.
         """
@@ -297,7 +293,7 @@ class Policy(QuotedRequest):
         expected = missing_tokens(request, tokens, self.calibration)
         if expected is None:
             return False
-        yield from Emit(
+        await self.world.emit(
             SilentTruncation(expected_tokens=expected, prompt_tokens=tokens, **self.request.named)
         )
         return True

@@ -37,6 +37,8 @@ _FULL = 0.98
 _CUT_SHARE = 0.6
 # Fewest characters per token that a truncated prompt seems to have. English has 4 to 5.
 _MOST_CHARACTERS = 7.0
+# Histories of which three integers are kept.
+_MOST_MEASURED = 256
 # Share of the limit up to which quotes may fill a request while no number of the provider is known:
 # the tokenizers in use differ by a seventh on one text.
 _UNSURE_MARGIN = 0.85
@@ -143,21 +145,35 @@ def expected_tokens(characters: int, tokens: int, calibration: Calibration) -> i
 
 
 def may_be_cut(
-    messages: object, tokens: int, *, beside: Iterable[object] = (), overhead: int = 0
+    messages: object,
+    tokens: int,
+    *,
+    beside: Iterable[object] = (),
+    overhead: int = 0,
+    earlier: dict[int, tuple[int, int, int]] | None = None,
 ) -> bool:
     """Return whether a server that read ``tokens`` may have truncated a request with these messages
     and, beside them, other arguments or so many characters.
 
     Decided by the lengths of the strings, without reading the messages: true if `missing_tokens`
-    has to look more closely.
+    has to look more closely. ``earlier`` keeps three integers of a history, by its first message,
+    so that of one that has grown only the new messages are measured.
     """
-    if not isinstance(messages, (list, tuple)):
+    if not isinstance(messages, (list, tuple)) or not messages:
         return True
+    earlier = {} if earlier is None else earlier
+    count, last, most = earlier.get(id(messages[0]), (0, 0, 0))
+    if not count or count > len(messages) or id(messages[count - 1]) != last:
+        count = most = 0
     try:
-        most = _most_characters(messages) + _written([*beside]) + overhead
+        most += _most_characters(messages[count:])
+        overhead += _written([*beside])
     except Exception:  # noqa: BLE001 - of an object that is not like JSON
         return True
-    return most > tokens * _MOST_CHARACTERS
+    if len(earlier) >= _MOST_MEASURED:
+        earlier.clear()
+    earlier[id(messages[0])] = len(messages), id(messages[-1]), most
+    return most + overhead > tokens * _MOST_CHARACTERS
 
 
 def _most_characters(messages: Sequence[Any]) -> int:

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from compacter.call.prepare import WORTH, Prepared
+from compacter.call.apart import APART
+from compacter.call.prepare import WORTH
 from compacter.call.request import ConversationState, Request, with_less_retrieved
 from compacter.call.sizes import FEWEST_QUOTED, target_in_proportion
 from compacter.compaction.plan import Calibration, Job, plan, target_characters
 from compacter.compaction.run import compact
 from compacter.compaction.trigger import threshold
-from compacter.effects import Emit, Flow, Remember, Remembered
 from compacter.errors import CompactionError, FunctionError
 from compacter.events import (
     CompactionFailed,
@@ -29,6 +29,9 @@ from compacter.events import (
 from compacter.messages.format import Message
 from compacter.options import Options, Retrieved
 from compacter.overflow import TokenLimit
+
+if TYPE_CHECKING:
+    from compacter.call.wrapped_call import WrappedCall
 
 _LEAST_OUTPUT = 64
 """Smallest output limit, in tokens, worth retrying with; below it the history is compacted."""
@@ -50,10 +53,12 @@ class SmallerRequest:
     """The conversation's state between calls, for the trigger."""
     quotes: bool = True
     """Whether quotes may be sent; not after a request with quotes was refused."""
+    world: WrappedCall = APART
+    """What the call asks for. By default each step is left to who drives it, see ``apart.py``."""
     tried: list[str] = field(default_factory=list)
     """Descriptions of the steps that made the request smaller."""
 
-    def make_smaller(self, found: TokenLimit) -> Flow[str]:
+    async def make_smaller(self, found: TokenLimit) -> str:
         """Make the request smaller, and return a description of the step; empty if there is no way
         to.
         """
@@ -79,27 +84,27 @@ class SmallerRequest:
                 attempt=len(self.tried) + 1,
                 **request.named,
             )
-            yield from Emit(event)
+            await self.world.emit(event)
             return f"{request.output_option} lowered from {before} to {lowered}"
         read = request.conversation
         step = ""
         if self.options.retrieved is not None:
-            step = yield from self._shorten_message(self.options.retrieved, target, found)
+            step = await self._shorten_message(self.options.retrieved, target, found)
             if not step and (target is None or read.size - read.free - request.saved > target):
                 # To compact all that may be compacted would not suffice, as far as is known.
-                step = yield from self._shorten_message(None, target, found)
-        return step or (yield from self.compact_history(target, found))
+                step = await self._shorten_message(None, target, found)
+        return step or (await self.compact_history(target, found))
 
-    def _shorten_message(
+    async def _shorten_message(
         self, how: Retrieved | None, target: int | None, found: TokenLimit
-    ) -> Flow[str]:
+    ) -> str:
         """Shorten retrieved text, or tool results, in the last user message; return what was done,
         if anything.
         """
         try:
             shorter = with_less_retrieved(self.request, how, target)
         except FunctionError as error:
-            yield from self.emit_failed("token_limit", str(error), error)
+            await self.emit_failed("token_limit", str(error), error)
             return ""
         if shorter is None:
             return ""
@@ -107,12 +112,12 @@ class SmallerRequest:
         read = shorter.conversation
         size = read.sizes[read.last_user or 0]
         facts = {"limit": found.limit, "attempt": len(self.tried) + 1, **shorter.named}
-        yield from Emit(MessageShortened(before=size, after=size - shorter.saved, **facts))
+        await self.world.emit(MessageShortened(before=size, after=size - shorter.saved, **facts))
         return f"the last user message shortened by {shorter.saved:,} characters"
 
-    def compact_history(
+    async def compact_history(
         self, target: int | None, found: TokenLimit | None = None, quotes: int = 0
-    ) -> Flow[str]:
+    ) -> str:
         """Compact the messages, or use a compaction that was made ahead or by another call; return
         a description, empty if unchanged.
 
@@ -122,7 +127,7 @@ class SmallerRequest:
         """
         prepared = False
         if self.options.prepare_tokens is not None:
-            prepared = yield from self.enforce_prepared()
+            prepared = await self.enforce_prepared()
         if prepared and (target is None or self.request.conversation.size <= target):
             return "a compaction that was made ahead"
         job = self.job(target, found, quotes)
@@ -132,26 +137,30 @@ class SmallerRequest:
         if self.options.memory is not None and folded:
             messages = job.conversation.messages
             head = tuple(messages[index] for index in folded)
-            view = yield from Remembered(request.original, head)
+            view = await self.world.look_up(head)
             if view is not None and self.keeps_pins(view):
                 smaller = replace(request, messages=tuple(view), read=None)
                 if smaller.size < request.size:
                     self.request = smaller
-                    before = len(request.messages)
-                    after = len(smaller.messages)
-                    yield from Emit(
-                        CompactionReused(messages_before=before, messages_after=after, **job.named)
+                    reused = CompactionReused(
+                        messages_before=len(request.messages),
+                        messages_after=len(smaller.messages),
+                        **job.named,
                     )
+                    await self.world.emit(reused)
                     return "a compaction that another call had just made"
-        made = yield from compact(self.options, job, original=request.original, planned=planned)
+        made = await compact(self.options, job, self.world, planned)
         if made is None:
             return ""
-        self.request = replace(request, messages=made.messages, read=made.conversation)
-        before = made.event.original_data_size
-        after = made.event.compacted_data_size
-        return f"{before:,} to {after:,} characters ({made.event.strategy})"
+        after = made.conversation
+        await self.world.remember(after.messages, made.change)
+        await self.world.emit(made.event)
+        self.request = replace(request, messages=after.messages, read=after)
+        event = made.event
+        sizes = f"{event.original_data_size:,} to {event.compacted_data_size:,} characters"
+        return f"{sizes} ({event.strategy})"
 
-    def compact_to(self, target: int, quotes: int = 0) -> Flow[bool]:
+    async def compact_to(self, target: int, quotes: int = 0) -> bool:
         """Compact the messages to this size, in characters, before any refusal, and return whether
         it succeeded.
 
@@ -161,10 +170,10 @@ class SmallerRequest:
         state = self.state
         state.tried = state.calls
         try:
-            done = yield from self.compact_history(target, quotes=quotes)
+            done = await self.compact_history(target, quotes=quotes)
         except CompactionError as error:
             trigger: Trigger = "quotes" if quotes else "threshold"
-            yield from self.emit_failed(trigger, "no summary could be had", error.__cause__)
+            await self.emit_failed(trigger, "no summary could be had", error.__cause__)
             return False
         if done:
             state.tokens = state.stuck = 0
@@ -243,12 +252,12 @@ class SmallerRequest:
         present = set(map(id, view)) if wanted else ()
         return all(id(request.original[index]) in present for index in wanted)
 
-    def enforce_prepared(self) -> Flow[bool]:
+    async def enforce_prepared(self) -> bool:
         """Use the compaction of this conversation that was made ahead, and return whether there is
         one.
         """
         request = self.request
-        view = yield from Prepared(request.original)
+        view = await self.world.find_prepared()
         if view is None or not self.keeps_pins(view):
             return False
         smaller = replace(request, messages=tuple(view), read=None, quotes="")
@@ -257,8 +266,9 @@ class SmallerRequest:
         self.request = smaller
         self.state.tokens = self.state.stuck = 0
         # First, as with a new one: a hook that repeats the call finds it.
-        yield from self._remember_view(view)
-        yield from Emit(
+        if self.options.memory is not None:
+            await self.world.remember(view)
+        await self.world.emit(
             CompactionReused(
                 messages_before=len(request.messages),
                 messages_after=len(smaller.messages),
@@ -267,10 +277,6 @@ class SmallerRequest:
             )
         )
         return True
-
-    def _remember_view(self, view: Sequence[Message]) -> Flow[None]:
-        if self.options.memory is not None:
-            yield from Remember(self.request.original, view)
 
     def target(self, found: TokenLimit) -> int | None:
         """Return the largest size of the messages, in characters; ``None`` if no limit is known."""
@@ -290,20 +296,22 @@ class SmallerRequest:
             return None
         return threshold(trigger, self.calibration.window, self.request.output_tokens or 0)
 
-    def emit_skipped(
+    async def emit_skipped(
         self, trigger: Trigger, reason: Literal["cool_down", "unknown_window", "no_progress"]
-    ) -> Flow[None]:
+    ) -> None:
         """Send the event that a compaction was due and does not take place."""
-        yield from Emit(CompactionSkipped(trigger=trigger, reason=reason, **self.request.named))
+        await self.world.emit(
+            CompactionSkipped(trigger=trigger, reason=reason, **self.request.named)
+        )
 
-    def emit_failed(self, trigger: Trigger, reason: str, cause: BaseException | None) -> Flow[None]:
+    async def emit_failed(self, trigger: Trigger, reason: str, cause: BaseException | None) -> None:
         """Send the event that the request could not be made smaller; of a ``FunctionError`` the
         cause is named.
         """
         raised = cause.__cause__ if isinstance(cause, FunctionError) else cause
         error = type(raised).__name__ if raised is not None else ""
         why = cause if isinstance(cause, Exception) else None
-        yield from Emit(
+        await self.world.emit(
             CompactionFailed(
                 trigger=trigger, reason=reason, error=error, cause=why, **self.request.named
             )

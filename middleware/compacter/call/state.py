@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 # Models whose calibration is kept; one that is used again after so many others learns anew.
-_MOST_MODELS = 256
+MOST_MODELS = 256
 # Conversations, and records, of which a few numbers are kept; the longest unused are dropped.
 _MOST_CONVERSATIONS = 10_000
 # Most compactions made ahead that are kept if there is no memory.
@@ -97,7 +97,7 @@ class State:
         self.prepares = options.prepare_tokens is not None
         if self.prepares:
             warm_up()
-        self.prepare_from: dict[object, int] = {}
+        self.prepare_from: dict[str, int] = {}
         """Tokens from which a quiet call is looked at, by the model that it names."""
         self._prepared_memory: tuple[BaseMemory, Matcher] | None = None
         self.redaction = options.redaction
@@ -118,7 +118,7 @@ class State:
         self.scope = options.memory_scope
         """Part of each record's key; the same for calls that may share a summary."""
         self._conversations: LRUCache[str, ConversationState] = LRUCache(_MOST_CONVERSATIONS)
-        self._learnt: LRUCache[str, Calibration] = LRUCache(_MOST_MODELS)
+        self._learnt: LRUCache[str, Calibration] = LRUCache(MOST_MODELS)
         # Ids of the records that calls have made, or whose use was counted.
         self._records: LRUCache[str, bool] = LRUCache(_MOST_CONVERSATIONS)
         self._lock = Lock()

@@ -12,8 +12,9 @@ from dataclasses import field as dataclass_field
 from functools import lru_cache, partial
 from typing import Any, Literal
 
-from compacter.call.bodies import look_behind
+from compacter.call.bodies import look_into
 from compacter.io import IO
+from compacter.messages.fields import field
 from compacter.messages.refusals import detect_in_reply
 from compacter.messages.replies import Reply, has_content
 from compacter.objects import with_special_methods
@@ -116,7 +117,15 @@ async def opened(
     """
     opening = Opening()
     source = core(stream)
-    opening.found = await look_behind(io, source)
+    response = field(source, "response")
+    if field(response, "is_stream_consumed") is False:
+        # The SDKs skip what is no event, such as a JSON document.
+        body = await look_into(io, response)
+        if body.shows and quiet is None:
+            # Unread by the SDK, whose response gives out all bytes.
+            return Reply(raw=replay(stream, opening))
+        if body.is_document:
+            opening.found = body.found
     while opening.found is None:
         try:
             chunk = await io.call(io.step, source, _END)
@@ -133,7 +142,8 @@ async def opened(
     if opening.error is not None and found is not None:
         await close(io, stream)
         return Reply(token_limit=found, error=opening.error)
-    return Reply(raw=replay(stream, opening), token_limit=found)
+    is_read = opening.held or opening.error
+    return Reply(raw=replay(stream, opening) if is_read else stream, token_limit=found)
 
 
 _END: Any = object()
@@ -146,8 +156,6 @@ def replay(stream: Any, opening: Opening) -> Any:
     Until then its class is replaced by a subclass; if that is not possible, it is wrapped in a
     `Replayed`.
     """
-    if not opening.held and opening.error is None:
-        return stream
     inner = core(stream)
     if inner is not stream:
         # ``core`` has found it by the same name.

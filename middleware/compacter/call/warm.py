@@ -14,7 +14,6 @@ _MODULES = (
     "compacter.recall.quotes",
     "compacter.compaction.run",
     "compacter.summary.write",
-    "compacter.call.preparer",
 )
 _begun = threading.Event()
 
@@ -33,7 +32,7 @@ def _load() -> None:
     # What cannot be loaded is told where it is used.
     with suppress(Exception):
         from compacter.models import known
-        from compacter.overflow.detect import default_table
+        from compacter.overflow.table import default_table
 
         known()
         for name in _MODULES:

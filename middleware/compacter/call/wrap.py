@@ -11,15 +11,16 @@ import functools
 import inspect
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from compacter.call import streams
-from compacter.call.arguments import Binding
+from compacter.call.arguments import Binding, name_of
 from compacter.call.nested import GiveUps, gave_up_since, mark_given_up
-from compacter.call.prepare import threshold
+from compacter.call.prepare import NOTED, threshold
 from compacter.call.reader import Reader
 from compacter.call.sizes import may_be_cut
-from compacter.call.state import State
+from compacter.call.state import MOST_MODELS, State
 from compacter.call.wrapped_call import WrappedCall
 from compacter.errors import CompactionError, ConfigurationError, FunctionError, add_note, notes_of
 from compacter.io import ASYNC, IO, SYNC, is_kind, run, weight
@@ -51,6 +52,8 @@ class WrappedFunction:
         self.returns_awaitable = False
         """Whether the plain function has returned an awaitable; later calls are then handled as
         async ones."""
+        self.measured: dict[int, tuple[int, int, int]] = {}
+        """What `may_be_cut` keeps of earlier calls."""
         self.is_checked = False
         """Whether it was checked that a call without messages has them under another name."""
 
@@ -75,7 +78,7 @@ class WrappedFunction:
 
         def call(*args: Any, **kwargs: Any) -> Any:  # noqa: C901 - as above
             if OWN_OPTIONS in kwargs:
-                return self._with(kwargs.pop(OWN_OPTIONS)).synchronous()(*args, **kwargs)
+                return self._with(kwargs.pop(OWN_OPTIONS), "synchronous")(*args, **kwargs)
             count_call()
             given = kwargs[param] if param in kwargs else messages(args, kwargs)
             if given is None and not self.is_checked:
@@ -98,10 +101,8 @@ class WrappedFunction:
                 found = detect_in_reply(raw)
                 if found is None:
                     tokens = note(raw, given)
-                    if event_hooks and self._may_be_cut(tokens, given, args, kwargs):
-                        run(self._look_for_cut(SYNC, raw, args, kwargs))
-                    if prepares and self._may_prepare(tokens, given, kwargs):
-                        run(self._prepare(SYNC, tokens, args, kwargs))
+                    if (event_hooks or prepares) and self._matters(tokens, given, args, kwargs):
+                        run(self._look_after(SYNC, raw, tokens, args, kwargs))
                     return raw
                 refused = Reply(token_limit=found, raw=raw)
             return run(self._handle(SYNC, args, kwargs, refused))
@@ -120,7 +121,7 @@ class WrappedFunction:
 
         async def call(*args: Any, **kwargs: Any) -> Any:
             if OWN_OPTIONS in kwargs:
-                return await self._with(kwargs.pop(OWN_OPTIONS)).asynchronous()(*args, **kwargs)
+                return await self._with(kwargs.pop(OWN_OPTIONS), "asynchronous")(*args, **kwargs)
             count_call()
             given = kwargs[param] if param in kwargs else messages(args, kwargs)
             if given is None and not self.is_checked:
@@ -136,18 +137,19 @@ class WrappedFunction:
         self.is_checked = True
         self.reader.tell_unfound_messages(args, kwargs)
 
-    def _with(self, options: object) -> WrappedFunction:
-        """Return the same with other options. Raises ``ConfigurationError`` if they are invalid."""
+    def _with(self, options: object, shape: str) -> Any:
+        """Return the wrapper of this shape with other options; for ``False`` the bare function."""
+        if options is False:
+            return self.binding.bare or self.function
         if not isinstance(options, Mapping):
             raise ConfigurationError(
-                f'{OWN_OPTIONS} takes a dict such as {{"compact_ratio": 0.5}}, not {options!r}'
+                f"{OWN_OPTIONS} takes a dict of options, or False, not {options!r}"
             )
-        return WrappedFunction(self.state.replaced(options), self.function, self.binding)
+        other = WrappedFunction(self.state.replaced(options), self.function, self.binding)
+        return getattr(other, shape)()
 
     def idle(self) -> Callable[[], bool]:
-        """Return a function that is true when no work is needed before the call: no records and no
-        trigger.
-        """
+        """Return a function that is true if no work is needed before the call."""
         proactive = self.state.proactive
         memory = self.state.memory
         if self.state.prepares and not proactive:
@@ -224,10 +226,8 @@ class WrappedFunction:
             found = detect_in_reply(raw)
             if found is None:
                 tokens = self.reader.note(raw, given)
-                if self.state.event_hooks and self._may_be_cut(tokens, given, args, kwargs):
-                    await self._look_for_cut(ASYNC, raw, args, kwargs)
-                if self.state.prepares and self._may_prepare(tokens, given, kwargs):
-                    await self._prepare(ASYNC, tokens, args, kwargs)
+                if self._matters(tokens, given, args, kwargs):
+                    await self._look_after(ASYNC, raw, tokens, args, kwargs)
                 return raw
             refused = Reply(token_limit=found, raw=raw)
         return await self._handle(ASYNC, args, kwargs, refused)
@@ -241,10 +241,9 @@ class WrappedFunction:
         before = GiveUps.count
         reply = await streams.opened(io, stream, self.state.detect, self.binding.quiet)
         if reply.token_limit is None:
-            if self.state.prepares:
-                given = self.binding.messages(args, kwargs)
-                if self._may_prepare(None, given, kwargs):
-                    await self._prepare(io, None, args, kwargs)
+            given = self.binding.messages(args, kwargs)
+            if self.state.prepares and self._may_prepare(None, given, kwargs):
+                await self._look_after(io, None, None, args, kwargs)
             return reply.raw
         if reply.error is not None and gave_up_since(before, reply.error):
             raise reply.error
@@ -270,7 +269,7 @@ class WrappedFunction:
             call.trace = refused.error.__traceback__ if refused.error is not None else None
         failure: Exception
         try:
-            raw = await call.run(
+            raw = await call.conduct(
                 call.policy.complete() if refused is None else call.policy.recover(refused)
             )
         except CompactionError:
@@ -350,33 +349,45 @@ class WrappedFunction:
             add_note(refused.error, f"compacter did nothing: {reason}")
         raise refused.error
 
-    def _may_be_cut(
+    # -- after a quiet call ------------------------------------------------------------------------
+
+    def _matters(
         self, tokens: int | None, given: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> bool:
-        """Return whether the server may have truncated the prompt of a quiet call. A quick
-        estimate.
-        """
-        if not tokens:
-            return type(given) is not list  # Otherwise the reply has no usage.
+        """Return whether a quiet call is to be looked at more closely. A quick estimate."""
+        state = self.state
+        if state.prepares and self._may_prepare(tokens, given, kwargs):
+            return True
+        if not state.event_hooks or not tokens or type(given) is not list:
+            # A list without usage in its reply tells nothing.
+            return bool(state.event_hooks) and type(given) is not list
         beside = [value for value in (*args, *kwargs.values()) if value is not given]
-        return may_be_cut(given, tokens, beside=beside)
+        return may_be_cut(given, tokens, beside=beside, earlier=self.measured)
 
-    async def _look_for_cut(
-        self, io: IO, raw: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    async def _look_after(
+        self, io: IO, raw: Any, tokens: int | None, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> None:
-        """Send an event if the server has silently truncated the prompt. Called only if there are
-        event hooks.
+        """Send an event if the server has silently truncated the prompt, and have the next
+        compaction made ahead if the call has reached the size for it.
+
+        ``raw`` is the reply, ``None`` for a stream; ``tokens`` are those of its usage.
         """
-        tokens = tokens_read(raw)
-        call = await self.reader.read(io, args, kwargs, learns=False) if tokens else ""
-        if not isinstance(call, str):
-            await call.run(call.policy.cut_silently(tokens))
+        prepares = self.state.prepares
+        call = await self.reader.read(io, args, kwargs, learns=prepares)
+        if isinstance(call, str):
+            return
+        read = tokens_read(raw)
+        if self.state.event_hooks and read:
+            await call.conduct(call.policy.cut_silently(read))
+        if prepares:
+            note = partial(self._note_size, call, tokens, name_of(kwargs))
+            await call.safely("preparation", note)
 
     def _may_prepare(self, tokens: int | None, given: Any, kwargs: Mapping[str, Any]) -> bool:
         """Return whether a quiet call may have reached the size at which a compaction is made
         ahead. A quick estimate.
         """
-        least = self.state.prepare_from.get(kwargs.get("model"))
+        least = self.state.prepare_from.get(name_of(kwargs))
         if least is None:
             return True
         if tokens:
@@ -386,29 +397,22 @@ class WrappedFunction:
         enough = least * _LEAST_CHARACTERS
         return weight(list(given), enough) >= enough
 
-    async def _prepare(
-        self, io: IO, tokens: int | None, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> None:
-        """Have the next compaction made ahead if this call has reached the size for it."""
-        state = self.state
-        call = await self.reader.read(io, args, kwargs)
-        if isinstance(call, str):
-            return
+    async def _note_size(self, call: WrappedCall, tokens: int | None, name: str) -> None:
         policy = call.policy
+        noted = self.state.prepare_from
         begin = threshold(policy.options, policy.calibration, policy.request.output_tokens)
-        name = kwargs.get("model")
-        least = sys.maxsize if begin is None else begin
+        least = sys.maxsize if begin is None else int(begin * NOTED)
+        if name not in noted and len(noted) >= MOST_MODELS:
+            noted.clear()
         # Models that are passed by position share one entry, that of the least window.
-        state.prepare_from[name] = min(least, state.prepare_from.get(name, least))
+        noted[name] = min(least, noted.get(name, least))
         if tokens:
             policy.note_usage(tokens)
-        await call.run(policy.prepare(tokens or 0))
+        await call.conduct(policy.prepare(tokens or 0))
 
 
 def _iterate_later(opened: Callable[..., Awaitable[Any]]) -> Callable[..., AsyncIterator[Any]]:
-    """Return an async generator function that opens the stream when its first chunk is
-    requested.
-    """
+    """Return an async generator function that opens the stream at its first chunk."""
 
     async def call(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
         chunks = await opened(*args, **kwargs)

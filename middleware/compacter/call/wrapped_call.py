@@ -2,40 +2,39 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
+from operator import is_
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from compacter.call import streams
 from compacter.call.arguments import Binding
 from compacter.call.nested import GiveUps, gave_up_since
 from compacter.call.one_summary import OneSummary
-from compacter.call.perform import Performer, Performs
-from compacter.call.prepare import Prepare, Prepared
+from compacter.call.perform import Performer
+from compacter.call.preparations import Preparation
+from compacter.call.prepare import SCOPE, WORTH, Prepare, make_ahead
 from compacter.call.recover import Policy
+from compacter.call.request import Request
+from compacter.compaction.change import Change
 from compacter.compaction.conversation import Conversation
-from compacter.effects import (
-    AskSummarizer,
-    Call,
-    Effect,
-    Emit,
-    Quote,
-    Remember,
-    Remembered,
-)
-from compacter.events import PassagesRecalled
-from compacter.io import Stopped, run
-from compacter.memory.match import Matcher, Recognised, View
+from compacter.effects import AskSummarizer, Quote
+from compacter.errors import CompactionError, FunctionError
+from compacter.events import PassagesRecalled, PreparationFailed
+from compacter.io import Stopped
+from compacter.memory.match import Matcher, View
 from compacter.memory.protocol import BaseMemory
 from compacter.memory.record import prefix_digest
 from compacter.messages.fields import Unencodable, json_text
 from compacter.messages.format import Message, MessageFormat
 from compacter.messages.refusals import detect_in_reply
 from compacter.messages.replies import Reply
+from compacter.single_flight import LONGEST_WAIT
 from compacter.summary import message as summary_message
 
 if TYPE_CHECKING:
@@ -64,8 +63,8 @@ class WrappedCall(Performer):
     """The ``History`` that was passed in place of a list."""
     version: int
     """Its version at the time of the call."""
-    seen: Recognised | None = None
-    """Result of the matcher's last look at these messages, if they have not changed since."""
+    ahead: bool = False
+    """Whether it makes or reads a compaction that is not in force yet."""
     last: Reply | None = field(default=None, init=False)
     """Last reply of the wrapped function."""
     trace: TracebackType | None = field(default=None, init=False)
@@ -84,22 +83,23 @@ class WrappedCall(Performer):
         """
         self.one_summary.release(for_good=for_good)
 
-    async def _call(self, effect: Call) -> Reply:
+    async def send(self, messages: Sequence[Message], options: Mapping[str, object]) -> Reply:
+        """Call the wrapped function with these messages, and ``options`` in place of the caller's
+        (such as a lowered ``max_tokens``). Raises its exceptions.
+        """
         before = GiveUps.count
         last = self.last
         if last is not None and last.token_limit is not None and last.error is None:
             await streams.close(self.io, last.raw)
         args = self.args
         kwargs = self.kwargs
-        unchanged = self.as_passed and effect.messages is self.policy.request.original
+        unchanged = self.as_passed and messages is self.policy.request.original
         try:
-            if effect.options or not unchanged:
+            if options or not unchanged:
                 # The caller's own object if nothing was compacted: it may be a text, or a list that
                 # the function adds to.
-                messages = (
-                    self.binding.messages(args, kwargs) if unchanged else list(effect.messages)
-                )
-                args, kwargs = self.binding.replace(args, kwargs, messages, effect.options)
+                given = self.binding.messages(args, kwargs) if unchanged else list(messages)
+                args, kwargs = self.binding.replace(args, kwargs, given, options)
             try:
                 raw = self.function(*args, **kwargs)
             except StopIteration as error:
@@ -145,78 +145,88 @@ class WrappedCall(Performer):
 
     # -- memory and quotes -------------------------------------------------------------------------
 
-    async def _look_up(self, effect: Remembered) -> View | None:
-        if effect.head:
-            await self._lead(effect.head)
-        # The wrapped function may have changed the messages since they were seen.
-        seen = None if effect.head else self.seen
-        view = await self.view(self.state.memory, self.state.matcher, self.scope, effect, seen)
+    async def look_up(self, head: Sequence[Message] = ()) -> View | None:
+        """Return the compacted view of the caller's messages from memory, or ``None``.
+
+        With a ``head`` that this call is about to compact, first wait for another call that is
+        compacting the same head. If there is no such call, later ones wait for this one.
+        """
+        if head:
+            await self._lead(head)
+        view = await self.view()
         if view is not None:
             self._views.append((view, view.record))
             is_first = self.state.note_record(view.record)
-            if not effect.head:
+            if not head:
                 self.state.count("records_reused", self.model or "")
                 if is_first:  # Another process, or another ``Compacter``, has made it.
                     self.state.totals.add(reused=1)
         return view
 
-    async def view(
-        self,
-        memory: BaseMemory | None,
-        matcher: Matcher | None,
-        scope: str,
-        effect: Remembered | Prepared,
-        seen: Recognised | None = None,
-    ) -> View | None:
-        """Return the view of the effect's messages in this scope of the memory."""
+    @property
+    def timeout(self) -> float | None:
+        """Limit for the summaries, in seconds. There is always one for those made ahead: a
+        summarizer that hangs would keep its place for ever.
+        """
+        return self.state.options.timeout or (LONGEST_WAIT if self.ahead else None)
+
+    @property
+    def store(self) -> tuple[BaseMemory | None, Matcher | None]:
+        """The memory for this call's compactions, and its matcher."""
+        state = self.state
+        return state.memory_of_prepared() if self.ahead else (state.memory, state.matcher)
+
+    async def view(self) -> View | None:
+        """As ``look_up``, of what is in force or made ahead."""
+        memory, matcher = self.store
         if memory is None or matcher is None:
             return None
-        policy = self.policy
-        view = await self._use(
-            memory, matcher.view, scope, policy.request.format, effect.messages, seen
-        )
+        request = self.policy.request
+        look = partial(matcher.view, self.scope, request.format, request.original)
+        view = await self._use(memory, look)
         if view is not None:
-            policy.calibration.window = policy.calibration.window or view.window
+            calibration = self.policy.calibration
+            calibration.window = calibration.window or view.window
         return view
 
-    async def _remember(self, effect: Remember) -> None:
-        record = await self.save(self.state.memory, self.state.matcher, self.scope, effect)
-        if record:
-            self._views.append((effect.after, record))
-            self.state.note_record(record)
-            recall = self.state.options.recall
-            if recall is not None and recall.embed is not None:
-                await self.io.thread(partial(self._embed_compacted, effect))
+    async def remember(self, after: Sequence[Message], change: Change | None = None) -> None:
+        """Store ``after`` in memory as the view of the caller's messages.
 
-    def _embed_compacted(self, effect: Remember) -> None:
+        ``change`` is what made it of the messages that were sent.
+        """
+        memory, matcher = self.store
         request = self.policy.request
-        view = Conversation.of(effect.after, request.format)
-        asked = Quote(effect.before, view, 0, request.archive, request.digest, sent=False)
-        self.state.embed_compacted(asked, tuple(self._views))
-
-    async def save(
-        self, memory: BaseMemory | None, matcher: Matcher | None, scope: str, effect: Remember
-    ) -> str | None:
-        """Store a compaction in this scope of the memory, and return the record's id."""
+        before = request.original
+        form = request.format
         redact = self.state.options.redact
-        form = self.policy.request.format
-        window = self.policy.calibration.window
         if (
             memory is None
             or matcher is None
-            or (redact and holds_secrets(redact, form, effect.before, effect.after))
+            or (redact and holds_secrets(redact, form, before, after))
         ):
-            return None
-        return await self._use(
-            memory,
-            matcher.remember,
-            scope,
-            form,
-            effect.before,
-            effect.after,
-            window,
-            effect.origins,
+            return
+        # The messages that were sent are the caller's own until something is remembered.
+        own = (
+            change is not None
+            and len(before) == len(change.before)
+            and all(map(is_, before, change.before))
         )
+        window = self.policy.calibration.window
+        origins = change.origins if change is not None and own else None
+        store = partial(matcher.remember, self.scope, form, before, after, window, origins)
+        record = await self._use(memory, store)
+        if record and not self.ahead:
+            self._views.append((after, record))
+            self.state.note_record(record)
+            recall = self.state.options.recall
+            if recall is not None and recall.embed is not None:
+                await self.io.thread(partial(self._embed_compacted, after))
+
+    def _embed_compacted(self, after: Sequence[Message]) -> None:
+        request = self.policy.request
+        view = Conversation.of(after, request.format)
+        asked = Quote(request.original, view, 0, request.archive, request.digest, sent=False)
+        self.state.embed_compacted(asked, tuple(self._views))
 
     async def _lead(self, head: Sequence[Message]) -> None:
         """Become the call that compacts this head, or wait for the call that already does."""
@@ -229,67 +239,111 @@ class WrappedCall(Performer):
         await self.one_summary.lead(key)
         self._spent += time.monotonic() - began
 
-    async def _offer(self, effect: Prepare) -> None:
-        from compacter.call.preparer import offer
+    async def prepare(self, what: Prepare) -> None:
+        """Have this compaction made in the background, unless that is done or under way, or the
+        request does not continue the one before.
+        """
+        await self.safely("preparation", partial(self._prepare, what))
 
-        self.state.safely("preparation", partial(offer, self, effect))
+    async def _prepare(self, what: Prepare) -> None:
+        preparation, continues = await self._look(what.request)
+        if not what.ratio or not continues or preparation.done is not None:
+            return
+        take_down = partial(_copy, what.request)
+        copied = await self.io.thread(take_down) if self.large else take_down()
+        maker = replace(
+            self,
+            policy=Policy(self.policy.options, copied, what.calibration),
+            scope=self.scope + SCOPE,
+            history=None,
+            ahead=True,
+        )
+        make = partial(maker._make, replace(what, request=copied))
+        self.state.preparations.begin(preparation, self.io, make)
 
-    async def _wait_for_prepared(self, effect: Prepared) -> Sequence[Message] | None:
-        from compacter.call.preparer import find_prepared_view
+    async def _look(self, request: Request) -> tuple[Preparation, bool]:
+        """Return the preparation of this conversation, and whether the request continues the one
+        before. One that cannot be encoded continues none.
+        """
+        form = request.format
+        original = request.original
+        # What the next request is to contain too: without system messages and the last one, which
+        # may hold the time of day, or text retrieved for this call alone.
+        body = [message for message in original if form.speaker(message) != "system"][:-1]
+        shorter = len(original) - len(request.messages)
+        look = partial(self.state.preparations.of, self.scope, form, body, shorter)
+        try:
+            return await self.io.thread(look) if self.large else look()
+        except Unencodable:
+            return Preparation(), False
 
-        began = time.monotonic()
-        view = await find_prepared_view(self, effect)
-        self._spent += time.monotonic() - began
-        return view
+    async def _make(self, what: Prepare) -> None:
+        """Make a compaction ahead, unless another process has stored one that fits. Raises no
+        ``Exception``.
+        """
+        request = what.request
+        try:
+            view = await self.view()
+            size = request.conversation.size
+            if view is None or sum(map(request.format.size, view)) >= size * WORTH:
+                await self.conduct(make_ahead(self.policy.options, what, self.world))
+        except Exception as error:  # noqa: BLE001 - the call that is due takes the normal way
+            cause = error.__cause__ if isinstance(error, CompactionError) else error
+            reason = str(error) if isinstance(error, FunctionError) else "no summary could be had"
+            failed = PreparationFailed(
+                reason=reason,
+                error=type(cause).__name__ if cause is not None else "",
+                cause=cause if isinstance(cause, Exception) else None,
+                **request.named,
+            )
+            await self.emit(failed)
 
-    async def _find_quotes(self, effect: Quote) -> str:
+    async def find_prepared(self) -> View | None:
+        """Return the view of the caller's messages that was made ahead, or ``None``.
+
+        If it is being made, wait for it.
+        """
+        if self.state.preparations:
+            began = time.monotonic()
+            preparation, continues = await self._look(self.policy.request)
+            if continues:
+                await preparation.wait(self.io, min(LONGEST_WAIT, self.time_left()))
+            self._spent += time.monotonic() - began
+        return await replace(self, scope=self.scope + SCOPE, ahead=True).view()
+
+    async def quote(self, question: Quote) -> str:
+        """Return quotes of compacted messages for the newest user message, or an empty string."""
         started = time.monotonic()
-        find = partial(self.state.quotation, effect, tuple(self._views))
+        find = partial(self.state.quotation, question, tuple(self._views))
         recall = self.state.options.recall
         # The archive of a short ``History`` may be large, and not indexed yet; the user's functions
         # may be slow.
         functions = () if recall is None else (recall.rank, recall.embed)
-        slow = self.large or effect.archive or any(one is not None for one in functions)
+        slow = self.large or question.archive or any(one is not None for one in functions)
         found = await self.io.thread(find) if slow else find()
         if found is None:
             return ""
-        if not effect.sent:
+        if not question.sent:
             return found.text
         event = PassagesRecalled(
             model=self.model,
-            conversation=effect.digest,
+            conversation=question.digest,
             passages=len(found.passages),
             characters=len(found.text),
             tokens=self.policy.calibration.tokens(len(found.text)),
             duration=time.monotonic() - started,
         )
-        await self.emit(Emit(event))
+        await self.emit(event)
         return found.text
 
     async def _use(
-        self, memory: BaseMemory, work: Callable[..., Coroutine[Any, Any, T]], *given: object
+        self, memory: BaseMemory, work: Callable[..., Coroutine[Any, Any, T]]
     ) -> T | None:
-        """Return the result of using the memory: awaited if it is async, in a thread if it
-        blocks.
-        """
-        if self.io.awaits and memory.asynchronous:
-            action = partial(work, *given, io=self.io, large=self.large)
-            used: T | None = await self.safely("memory", action)
-        else:
-            use = partial(self.state.safely, "memory", lambda: run(work(*given)))
-            used = await self.io.thread(use) if memory.blocking or self.large else use()
+        """Return the result of using the memory; ``None`` if it fails."""
+        action = partial(work, io=self.io, large=self.large)
+        used: T | None = await self.safely("memory", action)
         self.state.log_reports(memory)
         return used
-
-    performs: ClassVar[Mapping[type[Effect[Any]], Performs]] = {
-        **Performer.performs,
-        Call: _call,
-        Remembered: _look_up,
-        Remember: _remember,
-        Quote: _find_quotes,
-        Prepare: _offer,
-        Prepared: _wait_for_prepared,
-    }
 
 
 def holds_secrets(
@@ -317,3 +371,12 @@ def holds_secrets(
         except Exception:  # noqa: BLE001 - a message that cannot be redacted is not stored
             return True
     return False
+
+
+def _copy(request: Request) -> Request:
+    """Return a copy of the request, which the program cannot change."""
+    # Together: the messages of the one are those of the other.
+    original, messages = copy.deepcopy((list(request.original), list(request.messages)))
+    read = request.conversation
+    made = Conversation.of(messages, request.format, pinned=read.pinned, rules=read.rules)
+    return replace(request, original=original, messages=messages, read=made)

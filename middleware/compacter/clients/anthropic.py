@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn, TypeVar
@@ -21,6 +21,7 @@ from compacter.call.wrap import OWN_OPTIONS, wrap_function
 from compacter.clients import openai
 from compacter.clients.copying import divert
 from compacter.clients.openai import Function, Method, wrap_call
+from compacter.clients.raw import header
 from compacter.io import IO
 from compacter.messages.fields import field
 from compacter.messages.format import Message, MessageFormat
@@ -163,13 +164,7 @@ def _is_sdks_own(kwargs: Options) -> bool:
     """Return whether the turn is of ``beta.messages.thread()`` or ``tool_runner()``, which keep the
     history.
     """
-    headers = kwargs.get("extra_headers")
-    if not isinstance(headers, Mapping):
-        return False
-    return any(
-        str(name).lower() == "x-stainless-helper" and "message-thread" in str(headers[name])
-        for name in headers
-    )
+    return "message-thread" in header(kwargs, "x-stainless-helper")
 
 
 def wrap_turn(state: State, function: Function, binding: Binding) -> Function:
@@ -182,8 +177,10 @@ def wrap_turn(state: State, function: Function, binding: Binding) -> Function:
     """
 
     def applies(kwargs: Options) -> bool:
-        return continues_thread(kwargs) and _is_sdks_own(kwargs)
+        is_off = kwargs.get(OWN_OPTIONS) is False
+        return not is_off and continues_thread(kwargs) and _is_sdks_own(kwargs)
 
+    binding = replace(binding, bare=function)
     return divert(
         wrap_call(state, divert(function, _is_replay, _refuse), binding),
         applies,
@@ -204,6 +201,8 @@ async def _refuse(_: IO, *__: Any, **___: Any) -> NoReturn:
 
 
 async def _turn(state: State, function: Function, io: IO, *args: Any, **kwargs: Any) -> Any:
+    if OWN_OPTIONS in kwargs:
+        state = state.replaced(kwargs.pop(OWN_OPTIONS))
     reply = await openai.attempt(io, state, functools.partial(function, *args), kwargs)
     if reply.error is None:
         return reply.raw
@@ -228,31 +227,19 @@ def _asking_for_replay(state: State, error: Any) -> Exception | None:
 
 # -- wrapped methods -------------------------------------------------------------------------------
 
-METHODS = (
-    *(
-        Method((*path, "messages"), "create", "anthropic", binding=Messages, wrap=wrap)
-        for path, wrap in (((), wrap_call), (("beta",), wrap_turn))
-    ),
-    *(
-        Method(
-            (*path, "messages"),
-            name,
-            "anthropic",
-            summary_method="create",
-            binding=Messages,
-            wrap=wrap,
-        )
-        for path in ((), ("beta",))
-        for name, wrap in (("parse", wrap_call), ("stream", wrap_stream))
-    ),
+METHODS = tuple(
+    Method((*path, "messages"), name, "anthropic", summary_method, Messages, wrap)
+    for path, create in (((), wrap_call), (("beta",), wrap_turn))
+    for name, summary_method, wrap in (
+        ("create", "", create),
+        ("parse", "create", wrap_call),
+        ("stream", "create", wrap_stream),
+    )
 )
 
 
 def wrap_client(state: State, client: T) -> T | None:
-    """Return a copy of the client with compacting methods; ``None`` if it has none of them."""
+    """Return a copy of the client, or of a resource, with compacting methods; ``None`` if it has
+    none of them.
+    """
     return openai.patched(state, client, METHODS)
-
-
-def wrap_method(state: State, resource: Any, name: str) -> Callable[..., Any] | None:
-    """Return the wrapper of a resource's method; ``None`` if it sends no messages."""
-    return openai.method_of(state, resource, name, METHODS)

@@ -2,6 +2,4 @@
 
 from __future__ import annotations
 
-from compacter.frameworks.autogen import Compacted
-
-__all__ = ["Compacted"]
+from compacter.frameworks.autogen import *  # noqa: F403 - all of its names

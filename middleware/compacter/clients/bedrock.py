@@ -33,8 +33,7 @@ _KEPT_BESIDE_BODY = (
     "performanceConfigLatency",
     "serviceTier",
 )
-_KEPT_IN_BODY = frozenset({"anthropic_version", "anthropic_beta", "temperature", "top_p", "top_k"})
-METHODS = ("converse", "converse_stream", "invoke_model", "invoke_model_with_response_stream")
+_KEPT_IN_BODY = ("anthropic_version", "anthropic_beta", "temperature", "top_p", "top_k")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +60,9 @@ class Converse(Binding):
         conversation.
         """
         messages, extra = wire.prompt(prompt)
-        given = kwargs.get("inferenceConfig") or {}
-        inference = {name: given[name] for name in ("temperature", "topP") if name in given}
-        kept = {name: kwargs[name] for name in _KEPT if name in kwargs}
+        inference = _pick(kwargs.get("inferenceConfig") or {}, ("temperature", "topP"))
         inference[_LIMIT] = limit
+        kept = _pick(kwargs, _KEPT)
         return args, {**kept, **extra, "messages": messages, "inferenceConfig": inference}
 
     def native_call(
@@ -123,12 +121,9 @@ class Invoke(Binding):
         self, args: Args, kwargs: Options, wire: MessageFormat, prompt: Prompt, limit: int
     ) -> Arguments:
         """Return a request to the same model with a new body."""
-        messages, extra = wire.prompt(prompt)
-        name = self.read(args, kwargs).output_option
-        body = {key: value for key, value in _body(kwargs).items() if key in _KEPT_IN_BODY}
-        body |= {**extra, name: limit, "messages": messages}
-        kept = {key: kwargs[key] for key in _KEPT_BESIDE_BODY if key in kwargs}
-        return args, {**kept, "body": json.dumps(body).encode()}
+        given = _pick(_body(kwargs), _KEPT_IN_BODY)
+        _, body = _MEMBERS.summary_call((), given, wire, prompt, limit)
+        return args, _with_body(kwargs, {**given, **body})
 
     def native_call(
         self,
@@ -141,12 +136,19 @@ class Invoke(Binding):
     ) -> Arguments:
         """Return the call with another end of the messages in its body."""
         _, body = _MEMBERS.native_call((), _body(kwargs), wire, prefix, instruction, limit)
-        kept = {key: kwargs[key] for key in _KEPT_BESIDE_BODY if key in kwargs}
-        return args, {**kept, "body": json.dumps(plain(body)).encode()}
+        return args, _with_body(kwargs, body)
+
+
+def _pick(options: Options, names: Sequence[str]) -> dict[str, Any]:
+    return {name: options[name] for name in names if name in options}
+
+
+def _with_body(kwargs: Options, body: Options) -> dict[str, Any]:
+    return {**_pick(kwargs, _KEPT_BESIDE_BODY), "body": json.dumps(plain(body)).encode()}
 
 
 # Binding for the members of a body.
-_MEMBERS = Binding(wire_format="anthropic")
+_MEMBERS = Binding(wire_format="anthropic", vendors=True)
 
 
 def _body(kwargs: Options) -> dict[str, Any]:
@@ -185,26 +187,18 @@ def wrap_client(state: State, client: T) -> T:
     return copy
 
 
-def wrap_method(state: State, client: Any, name: str) -> Callable[..., Any] | None:
-    """Return the wrapper of one of ``METHODS``."""
-    if name not in METHODS:
-        return None
-    found: Callable[..., Any] = getattr(wrap_client(state, client), name)
-    return found
-
-
 def _patch(state: State, client: Any) -> None:
     def server() -> str:
         return f"bedrock-runtime {client.meta.endpoint_url}"
 
-    create = unbound(client.converse)
-    stream = unbound(client.converse_stream)
+    create = unbound(client, "converse")
+    stream = unbound(client, "converse_stream")
     binding = Converse(
         wire_format="bedrock", output_param=_LIMIT, summary_function=create, server=server
     )
     set_method(client, "converse", wrap_function(state, create, binding))
     set_method(client, "converse_stream", _wrap_stream(state, stream, binding, "stream"))
-    invoke = unbound(client.invoke_model)
+    invoke = unbound(client, "invoke_model")
     bodied = Invoke(
         wire_format="anthropic",
         messages_param="body",
@@ -212,7 +206,7 @@ def _patch(state: State, client: Any) -> None:
         server=server,
     )
     set_method(client, "invoke_model", wrap_function(state, invoke, bodied))
-    stream = unbound(client.invoke_model_with_response_stream)
+    stream = unbound(client, "invoke_model_with_response_stream")
     set_method(
         client, "invoke_model_with_response_stream", _wrap_stream(state, stream, bodied, "body")
     )
@@ -241,9 +235,6 @@ class Events:
         self.stream = reply[member]
         self._events: Iterator[Any] = iter(self.stream)
 
-    def __iter__(self) -> Iterator[Any]:
-        return self
-
     def __next__(self) -> Any:
         return next(self._events)
 
@@ -259,7 +250,7 @@ def _wrap_stream(
 
     def opened(*args: Any, **kwargs: Any) -> Any:
         reply = function(*args, **kwargs)
-        return Events(reply, member) if _streams_events(reply, member) else reply
+        return Events(reply, member) if hasattr(field(reply, member), "close") else reply
 
     wrapped = wrap_function(state, opened, binding)
 
@@ -277,12 +268,5 @@ def _wrap_stream(
     return stream_method
 
 
-def _iterate(self: Any) -> Iterator[Any]:
-    events: Events = self.__dict__[_EVENTS]
-    return iter(events)
-
-
-def _streams_events(reply: object, member: str) -> bool:
-    """Return whether a reply has an event stream that can be read here."""
-    stream = reply.get(member) if isinstance(reply, dict) else None
-    return hasattr(type(stream), "__iter__") and hasattr(stream, "close")
+def _iterate(self: Any) -> Any:
+    return self.__dict__[_EVENTS]

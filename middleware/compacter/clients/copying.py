@@ -15,11 +15,14 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Coroutine, Mapping
-from types import MethodType
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from contextlib import suppress
+from itertools import chain
+from types import MemberDescriptorType, MethodType
 from typing import Any, TypeVar
 
-from compacter.io import ASYNC, SYNC, run
+from compacter.call.wrap import OWN_OPTIONS
+from compacter.io import ASYNC, IO, SYNC, run
 
 T = TypeVar("T")
 Copies = dict[int, Any]
@@ -38,13 +41,14 @@ def copy_client(thing: T, copies: Copies) -> T:
     copies[id(thing)] = copy
     for name, value in vars(thing).items():
         cached = isinstance(inspect.getattr_static(kind, name, None), functools.cached_property)
-        if not (cached and _refers_to_original(value, copies)):
+        members = getattr(value, "__dict__", {}).values() if cached else ()
+        if not any(id(member) in copies for member in members):
             copy.__dict__[name] = _move(value, copies)
+    for slot in chain.from_iterable(vars(ancestor).values() for ancestor in kind.__mro__):
+        if isinstance(slot, MemberDescriptorType):
+            with suppress(AttributeError):  # It is empty.
+                slot.__set__(copy, _move(slot.__get__(thing), copies))
     return copy
-
-
-def _refers_to_original(value: object, copies: Copies) -> bool:
-    return any(id(member) in copies for member in getattr(value, "__dict__", {}).values())
 
 
 def _move(value: Any, copies: Copies) -> Any:
@@ -73,18 +77,47 @@ def copy_part(original: Any, copy: Any, path: tuple[str, ...], copies: Copies) -
     return copy
 
 
-def unbound(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function of a bound method; for any other callable, a function that ignores
-    ``self``.
+def unbound(owner: Any, name: str) -> Callable[..., Any]:
+    """Return the function of an object's method, which takes ``self`` first.
+
+    A method of the class is looked up at each call: what a program puts into an SDK's class after
+    ``wrap`` (tests, OpenTelemetry, Langfuse) reaches a wrapped client too. A callable that only
+    this object has ignores ``self``.
     """
-    if isinstance(method, MethodType):
-        return method.__func__
+    own = vars(owner).get(name)
+    if isinstance(own, MethodType):
+        return own.__func__
+    is_late = own is None and hasattr(type(owner), name)
+    method = getattr(type(owner) if is_late else owner, name)
 
     @functools.wraps(method)
-    def call(_: Any, *args: Any, **kwargs: Any) -> Any:
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if is_late:
+            return getattr(type(self), name)(self, *args, **kwargs)
         return method(*args, **kwargs)
 
     return call
+
+
+def take_options(owner: Any, name: str, twin: Callable[[Any, object], Any]) -> None:
+    """Let a helper of an SDK, which sends messages by wrapped methods, take ``compacter_options``.
+
+    It is called on a twin of its object: ``twin`` returns one, given the object and the options.
+    """
+    function = unbound(owner, name)
+
+    async def call(io: IO, self: Any, *args: Any, **kwargs: Any) -> Any:
+        other = twin(self, kwargs.pop(OWN_OPTIONS))
+        return await io.call(function, other, *args, **kwargs)
+
+    set_method(owner, name, divert(function, lambda kwargs: OWN_OPTIONS in kwargs, call))
+
+
+def preset(twin: Any, wrapped: Any, names: Iterable[str], options: object) -> Any:
+    """Return the twin, whose methods of these names are the wrapped ones, with options."""
+    for name in names:
+        twin.__dict__[name] = functools.partial(getattr(wrapped, name), **{OWN_OPTIONS: options})
+    return twin
 
 
 def set_method(owner: Any, name: str, function: Callable[..., Any]) -> None:
@@ -136,4 +169,4 @@ def keep_wrapping(owner: Any, names: tuple[str, ...], wrap: Callable[[Any], Any]
 
     for name in names:
         if hasattr(owner, name):
-            set_method(owner, name, wrapping(unbound(getattr(owner, name))))
+            set_method(owner, name, wrapping(unbound(owner, name)))

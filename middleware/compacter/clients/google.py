@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import functools
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from compacter.call.arguments import Args, Arguments, Binding, Options, Prompt, whole
 from compacter.call.option_names import BESIDE
@@ -17,14 +16,19 @@ from compacter.clients.copying import (
     copy_client,
     copy_part,
     is_awaited,
+    preset,
     set_method,
+    take_options,
     unbound,
 )
 from compacter.messages.fields import field
 from compacter.messages.format import Message, MessageFormat
+from compacter.messages.gemini import snake, snake_key
+from compacter.objects import with_special_methods
 
-T = TypeVar("T")
 METHODS = ("generate_content", "generate_content_stream")
+_INNER = tuple(f"_{name}" for name in METHODS)
+"""The single requests that they make."""
 _LIMIT = "max_output_tokens"
 # Options of the call's config that a summary request keeps: no tools, schema or cached content.
 _KEPT = (
@@ -86,7 +90,8 @@ class Contents(Binding):
 
     def options(self, kwargs: Options) -> Options:
         """Return the options in ``config`` that are read."""
-        return {name: _option(kwargs.get("config"), name) for name in (_LIMIT, *BESIDE)}
+        given = _config(kwargs)
+        return {name: field(given, name) for name in (_LIMIT, *BESIDE)}
 
     def summary_call(
         self, args: Args, kwargs: Options, wire: MessageFormat, prompt: Prompt, limit: int
@@ -94,13 +99,13 @@ class Contents(Binding):
         """Return a request to the same model with a new config. Thinking stays off if it
         was off.
         """
-        given = kwargs.get("config")
+        given = _config(kwargs)
         messages, extra = wire.prompt(prompt)
-        config = {name: value for name in _KEPT if (value := _option(given, name)) is not None}
-        thinking = _option(given, "thinking_config")
-        if _option(thinking, "thinking_budget") == 0:
+        config = {name: value for name in _KEPT if (value := field(given, name)) is not None}
+        thinking = field(given, "thinking_config")
+        if field(thinking, "thinking_budget") == 0:
             config["thinking_config"] = thinking
-        if _option(given, "store") is False:
+        if field(given, "store") is False:
             config["store"] = False
         options = {key: value for key, value in kwargs.items() if key == "model"}
         args, changed = Binding.replace(self, args, options, messages, {})
@@ -116,11 +121,11 @@ class Contents(Binding):
         limit: int,
     ) -> Arguments:
         """Return the call with another end, plain text output, and no forced function call."""
-        given = kwargs.get("config")
-        limit += whole(_option(_option(given, "thinking_config"), "thinking_budget"))
+        given = _config(kwargs)
+        limit += whole(field(field(given, "thinking_config"), "thinking_budget"))
         args, changed = Binding.native_call(self, args, kwargs, wire, prefix, instruction, limit)
-        dropped = [name for name in _NOT_FOR_NATIVE if _option(given, name) is not None]
-        mode = _option(_option(_option(given, "tool_config"), "function_calling_config"), "mode")
+        dropped = [name for name in _NOT_FOR_NATIVE if field(given, name) is not None]
+        mode = field(field(field(given, "tool_config"), "function_calling_config"), "mode")
         if str(getattr(mode, "value", mode)).upper() == "ANY":
             dropped.append("tool_config")
         return args, {
@@ -129,46 +134,66 @@ class Contents(Binding):
         }
 
 
-def wrap_client(state: State, client: T) -> T:
-    """Return a compacting copy of a ``Client`` or its ``aio``. Its chats compact too, as they use
-    its models.
+def wrap_client(state: State, client: Any) -> Any:
+    """Return a compacting copy of a ``Client``, its ``aio``, or their ``models``. Its chats compact
+    too, as they use its models.
     """
     copies: Copies = {}
-    copy: Any = copy_client(client, copies)
-    for path in (("_models",), ("_aio", "_models")):
-        models = copy_part(client, copy, path, copies)
+    copy = copy_client(client, copies)
+    if hasattr(copy, _INNER[0]):
+        _patch(state, copy)
+    for path in ((), ("_aio",)):
+        models = copy_part(client, copy, (*path, "_models"), copies)
         if models is not None:
             _patch(state, models)
             models.__dict__[_ORIGINAL] = client
-    if hasattr(copy, "close"):
-        set_method(copy, "close", _closing(unbound(copy.close)))
-    wrapped: T = copy
-    return wrapped
+            owner = copy_part(client, copy, path, copies)
+            with_special_methods(owner, _OWN)
+    return copy
 
 
-def _closing(close: Callable[..., None]) -> Callable[..., None]:
-    """Return ``close`` for a copy, which shares its connections with the original.
+# -- chats -----------------------------------------------------------------------------------------
 
-    A client closes itself when it is garbage collected. So the original is kept alive, and a
-    garbage-collected copy must not close its connections.
+
+def _chats(client: Any) -> Any:
+    """Return the client's chats, whose methods take ``compacter_options``."""
+    chats = super(type(client), client).chats
+    create = unbound(chats, "create")
+
+    @functools.wraps(create)
+    def create_chat(*args: Any, **kwargs: Any) -> Any:
+        chat = create(*args, **kwargs)
+        for name in ("send_message", "send_message_stream"):
+            take_options(chat, name, _twin_chat)
+        return chat
+
+    set_method(chats, "create", create_chat)
+    return chats
+
+
+def _stay_open(_: object) -> None:
+    """Do nothing: a copy shares its connections with the original, which closes them when it is
+    garbage collected, and is kept alive until then.
     """
 
-    @functools.wraps(close)
-    def closed(self: object) -> None:
-        if sys._getframe(1).f_code.co_name != "__del__":  # noqa: SLF001 - the only way to distinguish the two
-            close(self)
 
-    return closed
+_OWN: Mapping[str, Any] = {"chats": property(_chats), "__del__": _stay_open}
 
 
-def wrap_method(state: State, models: Any, name: str) -> Callable[..., Any] | None:
-    """Return the wrapper of ``generate_content`` or ``generate_content_stream``."""
-    if name not in METHODS:
-        return None
-    copy = copy_client(models, {})
-    _patch(state, copy)
-    found: Callable[..., Any] = getattr(copy, name)
-    return found
+def _twin_chat(chat: Any, options: object) -> Any:
+    """Return a chat with the same history, which sends by a twin of the models."""
+    twin = copy_client(chat, {})
+    models = vars(twin)["_modules"]
+    vars(twin)["_modules"] = _twin(models, options)
+    return twin
+
+
+def _twin(models: Any, options: object) -> Any:
+    twin = copy_client(models, {})
+    return preset(twin, models, _INNER, options)
+
+
+# -- models ----------------------------------------------------------------------------------------
 
 
 def _patch(state: State, models: Any) -> None:
@@ -190,11 +215,9 @@ def _patch(state: State, models: Any) -> None:
             )
         )
 
-    inner = "_" if hasattr(models, "_generate_content") else ""
-    create = unbound(getattr(models, f"{inner}generate_content"))
-    names = [f"{inner}{name}" for name in METHODS if hasattr(models, f"{inner}{name}")]
-    for name in names:
-        function = unbound(getattr(models, name))
+    create = unbound(models, _INNER[0])
+    for name in _INNER:
+        function = unbound(models, name)
         binding = Contents(
             wire_format="gemini",
             messages_param="contents",
@@ -207,25 +230,19 @@ def _patch(state: State, models: Any) -> None:
         set_method(
             models, name, wrap_function(state, function, binding, asynchronous=is_awaited(function))
         )
+    for name in METHODS:
+        take_options(models, name, _twin)
 
 
-def _option(config: Any, name: str) -> Any:
-    """Return an option of a config, which may be spelt in camel case in a dict."""
-    found = field(config, name)
-    return config.get(_camel(name)) if found is None and isinstance(config, Mapping) else found
-
-
-def _camel(name: str) -> str:
-    head, *rest = name.split("_")
-    return head + "".join(map(str.capitalize, rest))
+def _config(kwargs: Options) -> Any:
+    """Return the config of a call to be read, with names in snake case."""
+    return snake(kwargs.get("config"))
 
 
 def _change_config(config: Any, options: Mapping[str, object], without: Sequence[str] = ()) -> Any:
     """Return a copy of a config with some options changed, and some others removed."""
     if config is not None and not isinstance(config, Mapping):
         return config.model_copy(update={**dict.fromkeys(without), **options})
-    gone = {spelt for name in (*without, *options) for spelt in (name, _camel(name))}
-    return {
-        **{name: value for name, value in (config or {}).items() if name not in gone},
-        **options,
-    }
+    gone = {*without, *options}
+    kept = {name: value for name, value in (config or {}).items() if snake_key(name) not in gone}
+    return {**kept, **options}

@@ -2,6 +2,4 @@
 
 from __future__ import annotations
 
-from compacter.frameworks.haystack import Compacted
-
-__all__ = ["Compacted"]
+from compacter.frameworks.haystack import *  # noqa: F403 - all of its names

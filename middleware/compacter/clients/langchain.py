@@ -2,6 +2,4 @@
 
 from __future__ import annotations
 
-from compacter.frameworks.langchain import compaction_middleware
-
-__all__ = ["compaction_middleware"]
+from compacter.frameworks.langchain import *  # noqa: F403 - all of its names

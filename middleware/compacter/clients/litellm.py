@@ -6,11 +6,10 @@ compacter.wrap(litellm.completion)``.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MethodType
-from typing import Any, TypeVar
+from typing import Any
 
 from compacter.call.arguments import bind
 from compacter.call.state import State
@@ -26,7 +25,6 @@ from compacter.clients.copying import (
 from compacter.messages.format import FormatName
 from compacter.models import without_banner
 
-T = TypeVar("T")
 FUNCTIONS: Mapping[str, tuple[str, FormatName | None]] = {
     "completion": ("messages", None),
     "acompletion": ("messages", None),
@@ -44,16 +42,15 @@ _SEVERAL = (
     "it sends several conversations, or one to several models, and returns errors "
     "among its results: "
 )
+_EACH = _SEVERAL + "wrap litellm.completion and call that for each of them"
+_BY_ROUTER = _SEVERAL + "wrap the Router, whose batches then compact each request"
 REFUSED: Mapping[str, str] = {
-    "batch_completion": _SEVERAL + "wrap litellm.completion and call that for each of them",
-    "batch_completion_models": _SEVERAL + "wrap litellm.completion and call that for each of them",
-    "batch_completion_models_all_responses": _SEVERAL
-    + ("wrap litellm.completion and call that for each of them"),
-    "abatch_completion": _SEVERAL + "wrap the Router, whose batches then compact each request",
-    "abatch_completion_one_model_multiple_requests": _SEVERAL
-    + ("wrap the Router, whose batches compact each request"),
-    "abatch_completion_fastest_response": _SEVERAL
-    + ("wrap the Router, whose batches then compact each request"),
+    "batch_completion": _EACH,
+    "batch_completion_models": _EACH,
+    "batch_completion_models_all_responses": _EACH,
+    "abatch_completion": _BY_ROUTER,
+    "abatch_completion_one_model_multiple_requests": _BY_ROUTER,
+    "abatch_completion_fastest_response": _BY_ROUTER,
     "text_completion": "it sends one text and no messages",
     "atext_completion": "it sends one text and no messages",
     "run_tool_loop": (
@@ -103,8 +100,7 @@ def wrap_plain(
     """Return the wrapper of a function of litellm, by its messages argument and wire format."""
     binding = bind(function, messages_param=param, wire_format=wire_format)
     assert binding is not None  # noqa: S101 - with messages_param there always is one
-    output_param = "max_output_tokens" if wire_format == "responses" else binding.output_param
-    binding = replace(binding, output_param=output_param, vendors=True, server=server or _litellm)
+    binding = replace(binding, vendors=True, server=server or _litellm)
     return wrap_function(state, function, binding, asynchronous=is_awaited(function))
 
 
@@ -112,7 +108,7 @@ def _litellm() -> str:
     return "litellm"
 
 
-def wrap_client(state: State, router: T) -> T:
+def wrap_client(state: State, router: Any) -> Any:
     """Return a compacting copy of a Router, which shares deployments, cool-downs and counters with
     the original.
 
@@ -120,7 +116,7 @@ def wrap_client(state: State, router: T) -> T:
     request.
     """
     copies: Copies = {}
-    copy: Any = copy_client(router, copies)
+    copy = copy_client(router, copies)
 
     def server() -> str:
         return _deployments(copy)
@@ -128,36 +124,21 @@ def wrap_client(state: State, router: T) -> T:
     for name, (param, wire_format) in FUNCTIONS.items():
         method = getattr(copy, name, None)
         if isinstance(method, MethodType):
-            set_method(copy, name, wrap_plain(state, unbound(method), param, wire_format, server))
+            set_method(
+                copy, name, wrap_plain(state, unbound(copy, name), param, wire_format, server)
+            )
         elif callable(method):
             copy.__dict__[name] = wrap_plain(state, method, param, wire_format, server)
     # ``router.chat.completions.create`` refers to a router.
     copy_part(router, copy, ("chat", "completions"), copies)
-    wrapped: T = copy
-    return wrapped
-
-
-def wrap_method(state: State, router: Any, name: str) -> Callable[..., Any] | None:
-    """Return the wrapper of a method of a Router; ``None`` if it sends no messages.
-
-    Raises ``TypeError`` with the reason if it cannot be wrapped.
-    """
-    if name in REFUSED:
-        raise TypeError(f"compacter cannot wrap a Router's {name}: {REFUSED[name]}")
-    if name not in (*FUNCTIONS, "schedule_acompletion"):
-        return None
-    found: Callable[..., Any] = getattr(wrap_client(state, router), name)
-    return found
+    return copy
 
 
 def _deployments(router: Any) -> str:
-    """Return the Router's kind, with a digest of the models and endpoints of its deployments."""
+    """Return the Router's kind, with the models and endpoints of its deployments."""
     lines = set()
     for deployment in getattr(router, "model_list", None) or ():
         params = dict(deployment.get("litellm_params") or {})
-        places = (
-            str(params.get(name, "")) for name in ("model", "api_base", "base_url", "api_version")
-        )
-        lines.add(" ".join((str(deployment.get("model_name")), *places)))
-    digest = hashlib.blake2b("\n".join(sorted(lines)).encode(), digest_size=12)
-    return f"litellm.Router {digest.hexdigest()}"
+        places = map(params.get, ("model", "api_base", "base_url", "api_version"))
+        lines.add(" ".join(map(str, (deployment.get("model_name"), *places))))
+    return "\n".join(("litellm.Router", *sorted(lines)))

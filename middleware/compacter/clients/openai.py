@@ -27,11 +27,12 @@ from compacter.clients.copying import (
     divert,
     is_awaited,
     keep_wrapping,
+    preset,
     set_method,
+    take_options,
     unbound,
 )
 from compacter.clients.raw import looking_into_raw
-from compacter.effects import Emit
 from compacter.errors import add_note
 from compacter.events import CompactionEvent
 from compacter.io import IO
@@ -45,6 +46,8 @@ T = TypeVar("T")
 Function = Callable[..., Any]
 COPIES = ("copy", "with_options", "with_middleware")
 """Methods that return another client."""
+HELPERS = ("stream", "tool_runner", "thread")
+"""Methods of a resource that send messages by its others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +84,11 @@ def wrap_call(state: State, function: Function, binding: Binding) -> Function:
     return wrap_function(state, function, binding, asynchronous=is_awaited(function))
 
 
+def wrap_stored(state: State, function: Function, binding: Binding) -> Function:
+    """Return the wrapper of a method whose history may be stored by OpenAI: see ``compacting``."""
+    return wrap_call(state, compacting(state, function), replace(binding, bare=function))
+
+
 @dataclass(frozen=True, slots=True)
 class Method:
     """A method that sends messages."""
@@ -89,49 +97,38 @@ class Method:
     """Path of its resource from the client."""
     name: str
     wire_format: FormatName
-    output_param: str = "max_tokens"
-    summary_method: str = ""
+    summary_method: str
     """Name of the method for summary requests; empty: this one."""
-    binding: type[Binding] = Binding
-    wrap: Callable[[State, Function, Binding], Function] = wrap_call
+    binding: type[Binding]
+    wrap: Callable[[State, Function, Binding], Function]
 
 
-METHODS = (
-    *(
-        Method((*path, "chat", "completions"), name, "openai", summary_method=summary_method)
-        for path in ((), ("beta",))
-        for name, summary_method in (("create", ""), ("parse", "create"))
-    ),
-    *(
-        Method(
-            (*path, "responses"), name, "responses", "max_output_tokens", summary_method, Responses
-        )
-        for path in ((), ("beta",))
-        for name, summary_method in (("create", ""), ("parse", "create"))
-    ),
+_RESOURCES: tuple[tuple[tuple[str, ...], FormatName, type[Binding], Any], ...] = (
+    (("chat", "completions"), "openai", Binding, wrap_call),
+    (("responses",), "responses", Responses, wrap_stored),
+)
+METHODS = tuple(
+    Method((*path, *resource), name, wire_format, summary_method, binding, wrap)
+    for resource, wire_format, binding, wrap in _RESOURCES
+    for path in ((), ("beta",))
+    for name, summary_method in (("create", ""), ("parse", "create"))
 )
 """The wrapped methods. ``stream`` is not one of them, as the SDK implements it with
 ``self.create``."""
 
 
 def wrap_client(state: State, client: T) -> T | None:
-    """Return a copy of the client with compacting chat completions and responses; ``None`` if it
-    has neither.
+    """Return a copy of a client, or of one of its resources, with compacting chat completions and
+    responses; ``None`` if it has neither.
     """
     return patched(state, client, METHODS, output_param=output_param(client))
-
-
-def wrap_method(state: State, resource: Any, name: str) -> Function | None:
-    """Return the wrapper of a resource's method; ``None`` if it sends no messages."""
-    return method_of(
-        state, resource, name, METHODS, output_param=output_param(vars(resource)["_client"])
-    )
 
 
 def output_param(client: Any) -> str:
     """Return the name of the output limit of chat completions: OpenAI's newer models refuse the
     usual one.
     """
+    client = vars(client).get("_client") or client  # Of a resource.
     host = urlsplit(str(getattr(client, "base_url", ""))).hostname or ""
     ours = host == "api.openai.com" or host.endswith(
         (".openai.azure.com", ".cognitiveservices.azure.com")
@@ -143,16 +140,21 @@ def patched(
     state: State, client: T, methods: tuple[Method, ...], *, output_param: str = "max_tokens"
 ) -> T | None:
     """Return a copy of a client with all methods in the list wrapped; ``None`` if it has none of
-    them.
+    them. A resource, recognised by its module, is copied alone.
     """
     copies: Copies = {}
     copy = copy_client(client, copies)
+    module = type(client).__module__.split(".")
+    is_resource = "resources" in module
     found = False
     for path in dict.fromkeys(method.path for method in methods):
-        resource = copy_part(client, copy, path, copies)
-        if resource is not None:
-            mine = [one for one in methods if one.path == path]
-            found = _patch(state, resource, mine, output_param) or found
+        if not is_resource:
+            resource = copy_part(client, copy, path, copies)
+        else:
+            fits = path[-1] in module and ("beta" in path) == ("beta" in module)
+            resource = copy if fits else None
+        mine = [method for method in methods if method.path == path]
+        found = (resource is not None and _patch(state, resource, mine, output_param)) or found
     if not found:
         return None
 
@@ -163,37 +165,13 @@ def patched(
     return copy
 
 
-def method_of(
-    state: State,
-    resource: Any,
-    name: str,
-    methods: tuple[Method, ...],
-    *,
-    output_param: str = "max_tokens",
-) -> Function | None:
-    """Return the wrapper of a resource's method. The resource is recognised by its module."""
-    module = type(resource).__module__.split(".")
-    mine = [
-        one
-        for one in methods
-        if one.path[-1] in module and ("beta" in one.path) == ("beta" in module)
-    ]
-    if not any(one.name == name for one in mine) and name != "stream":
-        return None
-    copy = copy_client(resource, {})
-    if not _patch(state, copy, mine, output_param):
-        return None
-    found: Function = getattr(copy, name)
-    return found
-
-
 def _patch(state: State, resource: Any, methods: list[Method], output_param: str) -> bool:
     """Wrap methods of a copied resource, and return whether it has any of them."""
     made = {}
     for method in methods:
         if not hasattr(resource, method.name):
             continue
-        function = unbound(getattr(resource, method.name))
+        function = unbound(resource, method.name)
         bound = bind(function)
         if bound is None:
             continue
@@ -202,8 +180,8 @@ def _patch(state: State, resource: Any, methods: list[Method], output_param: str
                 **{member.name: getattr(bound, member.name) for member in fields(bound)}
             ),
             wire_format=method.wire_format,
-            output_param=output_param if method.wire_format == "openai" else method.output_param,
-            summary_function=unbound(getattr(resource, method.summary_method))
+            output_param=output_param if method.wire_format == "openai" else "",
+            summary_function=unbound(resource, method.summary_method)
             if method.summary_method
             else None,
             vendors=True,
@@ -211,12 +189,22 @@ def _patch(state: State, resource: Any, methods: list[Method], output_param: str
         )
         if method.name != "stream":
             function = looking_into_raw(function)
-        if method.binding is Responses:
-            function = compacting(state, function, resource)
         made[method.name] = method.wrap(state, function, binding)
     for name, wrapped in made.items():
         set_method(resource, name, wrapped)
+
+    for name in HELPERS:
+        if made and name not in made and hasattr(resource, name):
+            take_options(resource, name, functools.partial(_twin, methods[0].path, tuple(made)))
     return bool(made)
+
+
+def _twin(path: tuple[str, ...], names: tuple[str, ...], resource: Any, options: object) -> Any:
+    """Return a copy of a resource in a copy of its client; its methods have the options."""
+    copies: Copies = {}
+    client = vars(resource)["_client"]
+    twin = copy_part(client, copy_client(client, copies), path, copies)
+    return preset(twin, resource, names, options)
 
 
 def server_of(resource: Any) -> Callable[[], str]:
@@ -259,17 +247,16 @@ _SHARED = (
 _NAME = "responses.compact"
 
 
-def compacting(state: State, function: Function, resource: Any) -> Function:
-    """Return the function with recovery of calls with ``previous_response_id`` that are too long.
+def compacting(state: State, function: Function) -> Function:
+    """Return ``responses.create`` with recovery of calls with ``previous_response_id`` that are too
+    long.
 
     The history is compacted by the server once, if the SDK has ``responses.compact``. Its result is
     opaque, so the event has sizes but no summary. If anything fails after the first refusal, the
     caller gets the first refusal.
     """
-    if state.options.max_retries == 0 or not hasattr(resource, "compact"):
+    if state.options.max_retries == 0:
         return function
-    compact = unbound(resource.compact)
-    retrieve = unbound(resource.retrieve)
 
     async def continued(io: IO, resource: Any, /, *args: Any, **kwargs: Any) -> Any:
         send = functools.partial(function, resource, *args)
@@ -277,7 +264,7 @@ def compacting(state: State, function: Function, resource: Any) -> Function:
         if first.token_limit is None:
             return first.raw
         try:
-            compacted = await io.call(compact, resource, **_request(kwargs, compact))
+            compacted = await io.call(resource.compact, **_request(kwargs, resource.compact))
         except Exception as error:  # noqa: BLE001 - the first refusal is raised instead
             return _given_up(
                 first,
@@ -286,12 +273,12 @@ def compacting(state: State, function: Function, resource: Any) -> Function:
                     f"{type(error).__name__}"
                 ),
             )
-        await Performer(state=state, io=io).emit(Emit(_event(state, kwargs, compacted)))
+        await Performer(state=state, io=io).emit(_event(state, kwargs, compacted))
         had = f"had the server compact its history ({_NAME}), and the request"
         try:
             waiting = _waiting(kwargs, compacted)
             last = (
-                await io.call(retrieve, resource, kwargs["previous_response_id"])
+                await io.call(resource.retrieve, kwargs["previous_response_id"])
                 if waiting
                 else None
             )
@@ -349,12 +336,10 @@ def _waiting(kwargs: Options, compacted: object) -> frozenset[str]:
         *listed(field(compacted, "output")),
         *(listed(new) if not isinstance(new, str) else ()),
     ]
-    answered = {
-        field(item, "call_id") for item in items if str(field(item, "type")).endswith("_output")
-    }
-    called = {
-        field(item, "call_id") for item in items if str(field(item, "type")).endswith("_call")
-    }
+    answered, called = (
+        {field(item, "call_id") for item in items if str(field(item, "type")).endswith(ending)}
+        for ending in ("_output", "_call")
+    )
     return frozenset(answered - called - {None})
 
 

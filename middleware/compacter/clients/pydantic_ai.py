@@ -2,6 +2,4 @@
 
 from __future__ import annotations
 
-from compacter.frameworks.pydantic_ai import CompactingModel
-
-__all__ = ["CompactingModel"]
+from compacter.frameworks.pydantic_ai import *  # noqa: F403 - all of its names

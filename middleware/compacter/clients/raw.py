@@ -29,18 +29,22 @@ def looking_into_raw(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def asks_for_raw(kwargs: Options) -> bool:
     """Return whether a call is one of ``with_raw_response`` or ``with_streaming_response``."""
+    return bool(header(kwargs, RAW_RESPONSE_HEADER))
+
+
+def header(kwargs: Options, name: str) -> str:
+    """Return a header among a call's own; empty if it has none of this name."""
     headers = kwargs.get("extra_headers")
-    return isinstance(headers, Mapping) and any(
-        str(name).lower() == RAW_RESPONSE_HEADER for name in headers
-    )
+    own = headers if isinstance(headers, Mapping) else {}
+    return next((str(value) for key, value in own.items() if str(key).lower() == name), "")
 
 
 async def _mark(io: IO, reply: Any) -> Any:
     """Return the reply; a refusal gets an attribute ``error``, and can be closed."""
     response = field(reply, "http_response")
-    limit = await look_into(io, response)
-    if limit is not None:
-        vars(reply)["error"] = limit
+    body = await look_into(io, response)
+    if body.found is not None:
+        vars(reply)["error"] = body.found
         if not hasattr(reply, "close"):
             vars(reply)["close"] = response.aclose if io.asynchronous else response.close
     return reply

@@ -13,9 +13,9 @@ import inspect
 from dataclasses import replace
 from importlib import import_module
 from types import FunctionType, MethodType, ModuleType
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
-from compacter.call.arguments import bind
+from compacter.call.arguments import Binding, bind
 from compacter.call.state import State
 from compacter.call.wrap import WRAPPED_BY, wrap_function
 from compacter.manual import page
@@ -47,7 +47,7 @@ def wrap(state: State, target: T, *, messages_param: str | None, wire_format: st
         )
         if same:
             return target
-    wrapped = _wrap_once(state, target, messages_param=messages_param, wire_format=wire_format)
+    wrapped: T = _wrap_once(state, target, messages_param=messages_param, wire_format=wire_format)
     if not inspect.isroutine(wrapped):
         with contextlib.suppress(AttributeError, TypeError):
             vars(wrapped)[WRAPPED_BY] = state.name
@@ -64,35 +64,28 @@ def _find_wrapper(target: object) -> object:
 
 
 def _wrap_once(
-    state: State, target: T, *, messages_param: str | None, wire_format: str | None
-) -> T:
+    state: State, target: Any, *, messages_param: str | None, wire_format: str | None
+) -> Any:
     if isinstance(target, functools.partial):
         # Its bound arguments reach the wrapped function like any others.
         inner = wrap(state, target.func, messages_param=messages_param, wire_format=wire_format)
-        bound: Any = functools.partial(inner, *target.args, **target.keywords)
-        rebound: T = bound
-        return rebound
+        return functools.partial(inner, *target.args, **target.keywords)
     if isinstance(target, (staticmethod, classmethod)):
-        described: Any = type(target)(
-            wrap(state, target.__func__, messages_param=messages_param, wire_format=wire_format)
-        )
-        return cast("T", described)
+        inner = wrap(state, target.__func__, messages_param=messages_param, wire_format=wire_format)
+        return type(target)(inner)
     if (messages_param is None and wire_format is None) or not callable(target):
-        adapted: T | None = _adapt(state, target)
+        adapted = _adapt(state, target)
         if adapted is not None:
             return adapted
-    candidate: Any = target
-    if not callable(candidate) or inspect.isclass(candidate):
+    if any(kind.__module__ == "unittest.mock" for kind in type(target).__mro__):
+        return _wrap_mock(state, target, messages_param or "messages", wire_format)
+    if not callable(target) or inspect.isclass(target):
         raise TypeError(
             f"compacter cannot wrap {_describe_target(target)}: {_hint(target)} ({CLIENTS_PAGE})"
         )
-    binding = bind(candidate, messages_param=messages_param, wire_format=wire_format)
+    binding = bind(target, messages_param=messages_param, wire_format=wire_format)
     if binding is None:
-        names = (
-            ", ".join(inspect.signature(candidate).parameters)
-            if inspect.isfunction(candidate)
-            else ""
-        )
+        names = ", ".join(inspect.signature(target).parameters)
         where = "has no parameter called messages, input or contents"
         if names:
             where += (
@@ -100,11 +93,7 @@ def _wrap_once(
                 'wrap(function, messages_param="...") or @compacted(messages_param="...")'
             )
         raise TypeError(f"{_describe_target(target)} {where} ({CLIENTS_PAGE})")
-    own = (
-        None
-        if inspect.isroutine(candidate)
-        else inspect.getattr_static(type(candidate), "__call__")
-    )
+    own = None if inspect.isroutine(target) else inspect.getattr_static(type(target), "__call__")
     if isinstance(own, FunctionType):
         calls = wrap_function(
             state,
@@ -116,9 +105,18 @@ def _wrap_once(
         # function.
         with contextlib.suppress(Exception):
             return with_special_methods(copy.copy(target), {"__call__": calls})
-    function: Any = wrap_function(state, candidate, binding)
-    wrapped: T = function
-    return wrapped
+    return wrap_function(state, target, binding)
+
+
+def _wrap_mock(state: State, mock: T, messages_param: str, wire_format: str | None) -> T:
+    """Return a mock of ``unittest.mock`` itself, whose calls compact.
+
+    It stays the object that a test configures and asks, and each mock has a class of its own.
+    """
+    kind: Any = type(mock)
+    binding = Binding(wire_format, messages_param, positional=("self",))
+    kind.__call__ = wrap_function(state, kind.__call__, binding)
+    return mock
 
 
 def _adapt(state: State, target: Any) -> Any:
@@ -148,14 +146,22 @@ def _adapt(state: State, target: Any) -> Any:
 def _adapt_method(state: State, target: MethodType) -> Any:
     """Do the same as ``_adapt`` for a method of a client or one of its resources."""
     owner = target.__self__
-    name = next(filter(None, map(_resource_of, type(owner).__mro__)), None)
-    if name is None:
+    name = next(filter(None, map(_client_of, type(owner).__mro__)), "")
+    if not name.startswith("clients."):
         return None
-    wrapped = _adapter(name).wrap_method(state, owner, target.__name__)
-    if wrapped is None:
-        hint = _BY_THE_CLIENT if target.__name__ in ("tool_runner", "thread") else ""
-        name = _describe_target(target)
-        raise TypeError(f"{name} sends no messages that compacter knows{hint} ({CLIENTS_PAGE})")
+    adapter = _adapter(name)
+    method = target.__name__
+    reason = getattr(adapter, "REFUSED", {}).get(method)
+    if reason is not None:
+        raise TypeError(f"compacter cannot wrap a Router's {method}: {reason}")
+    wrapped = getattr(adapter.wrap_client(state, owner), method, target)
+    by_client = method in _BY_THE_CLIENT
+    if by_client or (wrapped.__func__ is target.__func__ and method != "schedule_acompletion"):
+        hint = "; it calls messages.create of its client, so wrap the client" if by_client else ""
+        described = _describe_target(target)
+        raise TypeError(
+            f"{described} sends no messages that compacter knows{hint} ({CLIENTS_PAGE})"
+        )
     return wrapped
 
 
@@ -166,7 +172,7 @@ def _adapter(name: str) -> Any:
     return import_module(f"compacter.{name}")
 
 
-# Class of a client, or base class of a framework's models -> the module of its adapter.
+# Class of a client or of a part of one, or base class of a framework's models -> its adapter.
 _CLIENTS = {
     ("langchain_core.language_models.chat_models", "BaseChatModel"): "frameworks.langchain",
     ("llama_index.core.llms.llm", "LLM"): "frameworks.llama_index",
@@ -178,25 +184,19 @@ _CLIENTS = {
     ("botocore.client", "BaseClient"): "clients.bedrock",
     ("google.genai.client", "Client"): "clients.google",
     ("google.genai.client", "AsyncClient"): "clients.google",
-    ("litellm.router", "Router"): "clients.litellm",
-}
-# Class with methods that can be wrapped one by one -> its adapter, which has `wrap_method`.
-_RESOURCES = {
-    ("botocore.client", "BaseClient"): "clients.bedrock",
     ("google.genai.models", "Models"): "clients.google",
     ("google.genai.models", "AsyncModels"): "clients.google",
     ("litellm.router", "Router"): "clients.litellm",
 }
-
-_BY_THE_CLIENT = "; it calls messages.create of its client, so wrap the client"
+_BY_THE_CLIENT = ("tool_runner", "thread")
 
 
 def _client_of(kind: type) -> str | None:
-    """Return the adapter for clients of this class, or ``None``."""
+    """Return the adapter for clients, or parts of clients, of this class; ``None`` without one."""
     module = kind.__module__
     name = kind.__name__
     package = kind.__module__.partition(".")[0]
-    if name == "BaseClient" and module.endswith("._base_client"):
+    if ".resources." in module or (name == "BaseClient" and module.endswith("._base_client")):
         return f"clients.{'anthropic' if package == 'anthropic' else 'openai'}"
     if name == "Instructor" and package == "instructor":
         return "instructor"
@@ -205,32 +205,22 @@ def _client_of(kind: type) -> str | None:
     return _CLIENTS.get((module, name))
 
 
-def _resource_of(kind: type) -> str | None:
-    """Return the adapter for methods of this class, which is a client or a resource."""
-    module = kind.__module__
-    if ".resources." in module:
-        return f"clients.{'anthropic' if module.startswith('anthropic.') else 'openai'}"
-    return _RESOURCES.get((module, kind.__name__))
-
-
-def _wrap_instructor(state: State, instructor: T) -> T:
+def _wrap_instructor(state: State, instructor: Any) -> Any:
     """Return an ``Instructor`` of the same kind with its client wrapped; it keeps its hooks.
 
     Raises ``TypeError`` if it was made from a function, which should be wrapped instead.
     """
     package = import_module("instructor")
-    given: Any = instructor
-    make = getattr(package, f"from_{given.provider.value}", None)
-    if given.client is None or make is None:
+    make = getattr(package, f"from_{instructor.provider.value}", None)
+    if instructor.client is None or make is None:
         raise TypeError(
             "compacter cannot wrap an Instructor that was made from a function: wrap the function, "
             "instructor.from_litellm(compacter.wrap(litellm.completion))"
         )
-    client = wrap(state, given.client, messages_param=None, wire_format=None)
-    made: Any = make(client, mode=given.mode, **given.kwargs)
-    made.hooks = given.hooks
-    wrapped: T = made
-    return wrapped
+    client = wrap(state, instructor.client, messages_param=None, wire_format=None)
+    made = make(client, mode=instructor.mode, **instructor.kwargs)
+    made.hooks = instructor.hooks
+    return made
 
 
 def _call_on(target: object, method: FunctionType) -> Any:
@@ -250,8 +240,6 @@ def _hint(target: object) -> str:
         return "it is a class, so wrap an object of it"
     if inspect.isawaitable(target):
         return "it is the result of a call, so wrap the function"
-    if any(map(_resource_of, type(target).__mro__)):
-        return "it is a part of a client, so wrap the client, or one of its methods"
     what = (
         "pass a client of openai, anthropic, google.genai, bedrock-runtime or litellm, or a "
         "function that takes messages"

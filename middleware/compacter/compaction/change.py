@@ -56,13 +56,12 @@ def assemble(
 def violations(
     before: Conversation,
     after: Conversation,
-    change: Change | None = None,
     *,
     alternate: bool,
     edited: bool = False,
 ) -> list[str]:
     """Return what is wrong with ``after`` as a compaction of ``before``; an empty list if nothing
-    is. ``change`` is that from the one list to the other, if it was made before.
+    is.
 
     ``edited`` allows changed copies of messages (a cleared tool result, a shortened message)
     besides the summary and fillers.
@@ -70,8 +69,7 @@ def violations(
     if not after.messages:
         return ["nothing is left"]
     found: list[str] = []
-    change = change or Change.of(before.messages, after.messages)
-    positions = list(change.origins)
+    positions = list(Change.of(before.messages, after.messages).origins)
     kept = [position for position in positions if position is not None]
     if kept != sorted(kept):
         found.append("messages changed their order")
@@ -143,13 +141,6 @@ class Change:
         """Indexes in ``before`` of the messages that are gone."""
         kept = set(self.origins)
         return [index for index in range(len(self.before)) if index not in kept]
-
-    def then(self, later: Change) -> Change:
-        """Return this change and a ``later`` one, of its result, as one."""
-        if len(self.origins) == len(self.before) == len(later.before) and None not in self.origins:
-            return later
-        origins = (None if at is None else self.origins[at] for at in later.origins)
-        return Change(self.before, later.after, tuple(origins))
 
 
 def _find_edited(before: Conversation, after: Conversation, positions: list[int | None]) -> None:

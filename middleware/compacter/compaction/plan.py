@@ -225,17 +225,14 @@ def _cut(options: Options, job: Job, conversation: Conversation, *, reserving: b
     need = 0
     ratio = options.compact_ratio
     by_hand = job.trigger == "manual"
-    division = None if by_hand else Division.of(options, conversation)
+    division = None if by_hand or job.summary is not None else Division.of(options, conversation)
     if job.target is not None:
         room = job.target - (conversation.size - free)
         room -= min(job.reserved if reserving else 0, room // 2)
         calibration = job.calibration
         wanted = planned_reserve(options, calibration.window, free, calibration.chars_per_token)
         most = int(room * _SUMMARY_SHARE)
-        if division is not None and job.summary is None:
-            ratio = division.ratio
-            wanted = room - division.tail_size(room, conversation)
-        elif options.summarizer == "extractive" and by_hand:
+        if options.summarizer == "extractive" and by_hand:
             wanted = most
         elif (
             job.summary is None
@@ -248,6 +245,9 @@ def _cut(options: Options, job: Job, conversation: Conversation, *, reserving: b
                 len(line) + 1 for line in summary_message.rule_lines(job.conversation.rules)
             )
             wanted = min(wanted + declared, max(room // 2, summary_message.FRAME + declared))
+        if division is not None:
+            ratio = division.ratio
+            wanted = room - division.tail_size(room, conversation, wanted)
         need = max(0, free - room + wanted)
     worth = min(max(need, _WORTH_FOLDING), free)
     cut = choose_cut(

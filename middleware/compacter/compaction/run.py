@@ -5,23 +5,25 @@ report it.
 from __future__ import annotations
 
 import copy
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from operator import is_
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal
 
 from compacter.compaction.change import Change, violations
 from compacter.compaction.conversation import Conversation
 from compacter.compaction.plan import Job, plan
-from compacter.compaction.strategies import BUILT_IN, Chain, Shorten, has_edits
+from compacter.compaction.strategies import BUILT_IN, Chain, RunLinks, Shorten, has_edits
 from compacter.compaction.summarize import fall_back, planned_reserve
 from compacter.compaction.task import (
+    Compacting,
     CompactionPlan,
     CompactionStrategy,
     CompactionTask,
     links_of,
 )
-from compacter.effects import Emit, Flow, Remember
+from compacter.effects import AskSummarizer, Emit, World
 from compacter.errors import CompactionError, FunctionError
 from compacter.events import CompactionEvent, CompactionFailed, CompactionSkipped, CompactionStarted
 from compacter.messages.format import Message
@@ -39,69 +41,57 @@ class Compaction:
     """A finished compaction."""
 
     conversation: Conversation
-    messages: list[Message]
-    discarded: tuple[Message, ...]
+    change: Change
     event: CompactionEvent
+    """Not sent yet: a hook that repeats the call is to find the compaction in the memory."""
     fits: bool
 
 
-Outcome: TypeAlias = tuple[Conversation, Change | None]
-"""A conversation, and its change since the one that came in; ``None`` if nothing changed."""
-
-
-def compact(
+async def compact(
     options: Options,
     job: Job,
-    *,
-    original: Sequence[Message] | None = None,
+    world: World,
     planned: CompactionPlan | None = None,
-) -> Flow[Compaction | None]:
+) -> Compaction | None:
     """Make one compaction, and return ``None`` if nothing could be reduced or a hook prevented it.
 
-    ``planned`` is the job's plan, if it was made before. The compaction is remembered as the view
-    of ``original`` before hooks are called, so that a hook that repeats the call finds it. Raises
-    ``CompactionError`` if no summary can be made and there is no fallback.
+    ``planned`` is the job's plan, if it was made before. Raises ``CompactionError`` if no summary
+    can be made and there is no fallback.
     """
     if job.is_satisfied(job.conversation.size):
         return None
-    task = yield from _approve(options, job, planned or plan(options, job))
+    task = await _approve(options, job, world, planned or plan(options, job))
     if task is None:
-        yield from _skip(job, "vetoed")
+        await _skip(job, world, "vetoed")
         return None
+    before = task.conversation
     if task.plan.cut or job.must:
         started = CompactionStarted(
             trigger=job.trigger,
-            original_data_size=task.plan.original_data_size,
+            original_data_size=before.size,
             head_size=task.plan.head_size,
             **job.facts,
         )
-        yield from Emit(started)
-    after, change = yield from run_links(options.strategy, task)
-    if job.must and (change is None or not job.is_met_by(after.size)):
+        await world.emit(started)
+    after = await run_links(options.strategy, task, world)
+    if job.must and (after is before or not job.is_met_by(after.size)):
         # The last resort if no strategy made the request small enough.
-        rest = task if change is None else _onward(task, after, change)
-        last = yield from _attempt(Shorten(), replace(rest, last=False))
-        if last is not None:
-            after = last[0]
-            change = last[1] if change is None else change.then(last[1])
-    if change is None:
-        yield from _skip(job, "nothing_to_fold")
+        rest = replace(task if after is before else _onward(task, after), last=False)
+        after = await _attempt(Shorten(), rest, world) or after
+    if after is before:
+        await _skip(job, world, "nothing_to_compact")
         return None
-    discarded = change.discarded
-    if not discarded:
-        yield from _skip(job, "no_progress")
+    change = Change.of(before.messages, after.messages)
+    if not change.gone:
+        await _skip(job, world, "no_progress")
         return None
-    event = _describe(task, after, change, discarded)
-    messages = list(after.messages)
-    if original is not None:
-        # The caller's own messages are those of the conversation until something is remembered.
-        own = len(original) == len(change.before) and all(map(is_, original, change.before))
-        yield from Remember(original, messages, change.origins if own else None)
-    event = yield from Emit(event)
-    return Compaction(after, messages, discarded, event, job.is_met_by(after.size))
+    event = _describe(task, after, change)
+    return Compaction(after, change, event, job.is_met_by(after.size))
 
 
-def _approve(options: Options, job: Job, planned: CompactionPlan) -> Flow[CompactionTask | None]:
+async def _approve(
+    options: Options, job: Job, world: World, planned: CompactionPlan
+) -> CompactionTask | None:
     """Show the plan to ``before_compaction``, and return the task that it allows; ``None`` for a
     veto.
     """
@@ -110,8 +100,7 @@ def _approve(options: Options, job: Job, planned: CompactionPlan) -> Flow[Compac
     if options.before_compaction is not None and (
         approved.cut or job.must or has_edits(options.strategy)
     ):
-        question: Emit[CompactionPlan | None] = Emit(approved)
-        answer = yield from question
+        answer = await world.approve(approved)
         if answer is None:
             return None
         # A hook may change the cut; everything else is derived from it.
@@ -127,9 +116,7 @@ def _approve(options: Options, job: Job, planned: CompactionPlan) -> Flow[Compac
     )
 
 
-def _describe(
-    task: CompactionTask, after: Conversation, change: Change, discarded: tuple[Message, ...]
-) -> CompactionEvent:
+def _describe(task: CompactionTask, after: Conversation, change: Change) -> CompactionEvent:
     """Return the event of a finished compaction."""
     job = task.job
     before = job.conversation
@@ -144,18 +131,22 @@ def _describe(
         messages_after=len(after.messages),
         original_tokens=job.calibration.tokens(before.size),
         compacted_tokens=job.calibration.tokens(after.size),
-        discarded=discarded,
+        discarded=change.discarded,
         strategy="+".join(dict.fromkeys(task.tally.names)),
         **task.tally.facts,
         **job.facts,
     )
 
 
-def _skip(job: Job, reason: Literal["nothing_to_fold", "vetoed", "no_progress"]) -> Flow[None]:
-    yield from Emit(CompactionSkipped(trigger=job.trigger, reason=reason, **job.named))
+async def _skip(
+    job: Job, world: World, reason: Literal["nothing_to_compact", "vetoed", "no_progress"]
+) -> None:
+    await world.emit(CompactionSkipped(trigger=job.trigger, reason=reason, **job.named))
 
 
-def run_links(strategies: Sequence[CompactionStrategy], task: CompactionTask) -> Flow[Outcome]:
+async def run_links(
+    strategies: Sequence[CompactionStrategy], task: CompactionTask, world: World
+) -> Conversation:
     """Run these strategies, and return the resulting conversation; the task's own if none changed
     it.
     """
@@ -165,34 +156,28 @@ def run_links(strategies: Sequence[CompactionStrategy], task: CompactionTask) ->
     if enough is not None and task.job.trigger != "manual":
         enough = int(enough * _ROOM)
     left = task.conversation
-    change: Change | None = None
     last = task.last
     for number, strategy in enumerate(strategies, 1):
-        if left is not task.conversation and change is not None:
+        if left is not task.conversation:
             if enough is None or left.size <= enough:
                 break
-            task = _onward(task, left, change)
-            left = task.conversation
+            task = _onward(task, left)
         here = replace(task, last=last and number == len(strategies))
         if isinstance(strategy, Chain):
-            outcome: Outcome | None = yield from run_links(strategy.strategies, here)
+            left = await run_links(strategy.strategies, here, world)
         else:
-            outcome = yield from _attempt(strategy, here)
-        if outcome is not None and outcome[1] is not None:
-            left = outcome[0]
-            change = outcome[1] if change is None else change.then(outcome[1])
-    return left, change
+            left = await _attempt(strategy, here, world) or left
+    return left
 
 
-def _onward(task: CompactionTask, made: Conversation, change: Change) -> CompactionTask:
+def _onward(task: CompactionTask, made: Conversation) -> CompactionTask:
     """Return the task for the next strategy, planned for the last result. A cut set by a hook stays
     in effect.
     """
     cut = task.plan.cut if task.chosen else None
     if cut is not None and len(made.messages) != len(task.messages):
-        tail = (
-            at for at, origin in enumerate(change.origins) if origin is not None and origin >= cut
-        )
+        origins = Change.of(task.messages, made.messages).origins
+        tail = (at for at, origin in enumerate(origins) if origin is not None and origin >= cut)
         cut = next(tail, len(made.messages))
     return replace(task, plan=plan(task.options, task.job, made, chosen=cut))
 
@@ -205,9 +190,9 @@ def _usual_size(task: CompactionTask) -> int:
     return task.plan.original_data_size - head + summary
 
 
-def _attempt(
-    strategy: CompactionStrategy, task: CompactionTask
-) -> Flow[tuple[Conversation, Change] | None]:
+async def _attempt(
+    strategy: CompactionStrategy, task: CompactionTask, world: World
+) -> Conversation | None:
     """Run the strategy and return its checked result; ``None`` if it changed nothing, or the result
     may not be sent.
 
@@ -225,7 +210,9 @@ def _attempt(
     try:
         try:
             answer = strategy.compact(task)
-            messages = list((yield from answer) if isinstance(answer, Generator) else answer)
+            if isinstance(answer, Generator):
+                answer = await _carry_out(answer, world)
+            messages = list(answer)
         finally:
             # Even after an error: the messages are the caller's.
             changed = bool(copies) and _restore(copies)
@@ -246,12 +233,11 @@ def _attempt(
             return None
         made = before.with_messages(messages)
         edited = getattr(strategy, "edits", False)
-        change = Change.of(before.messages, made.messages)
-        faults = violations(before, made, change, alternate=task.alternate, edited=edited)
+        faults = violations(before, made, alternate=task.alternate, edited=edited)
         if not faults:
             if tally.facts.get("fallback") and tally.names[mark] == strategy.name:
                 del tally.names[mark]
-            return made, change
+            return made
         reason = f"is refused: {'; '.join(faults[:3])}"
     del tally.names[mark:]
     tally.set(summary="", ledger="")
@@ -259,15 +245,42 @@ def _attempt(
     failed = CompactionFailed(
         trigger=task.job.trigger, reason=why, error=kind, cause=cause, **task.job.named
     )
-    yield from Emit(failed)
+    await world.emit(failed)
     if not task.last or not task.plan.cut:
         return None
     result = fall_back(task)
     if result is None:
         return None
     made = before.with_messages(result)
-    change = Change.of(before.messages, made.messages)
-    return None if violations(before, made, change, alternate=task.alternate) else (made, change)
+    return None if violations(before, made, alternate=task.alternate) else made
+
+
+async def _carry_out(flow: Compacting, world: World) -> Sequence[Message]:
+    """Do what a strategy asks for, and return its messages."""
+    outcome: Any = None
+    advance: Callable[[Any], object] = flow.send
+    with closing(flow):
+        while True:
+            try:
+                effect = advance(outcome)
+            except StopIteration as stop:
+                messages: Sequence[Message] = stop.value
+                return messages
+            advance = flow.send
+            try:
+                if isinstance(effect, AskSummarizer):
+                    outcome = await world.ask(effect)
+                elif isinstance(effect, Emit):
+                    outcome = await world.emit(effect.what)
+                elif isinstance(effect, RunLinks):
+                    outcome = (await run_links(effect.strategies, effect.task, world)).messages
+                else:
+                    raise TypeError(
+                        f"{effect!r} is not an effect; strategies yield those of compacter.effects"
+                    )
+            except Exception as error:  # noqa: BLE001 - handled by the strategy
+                outcome = error
+                advance = flow.throw
 
 
 def _copies(messages: Sequence[Message]) -> list[tuple[dict[str, Any], dict[str, Any]]]:

@@ -17,6 +17,7 @@ from compacter.compaction.task import (
     StrategyLike,
     as_strategy,
 )
+from compacter.effects import Effect
 from compacter.errors import ConfigurationError, whole_number
 from compacter.messages.format import Message
 from compacter.messages.parts import Part
@@ -228,6 +229,14 @@ class Shorten:
         return form.rewrite(message, edit)
 
 
+@dataclass(frozen=True, slots=True)
+class RunLinks(Effect[list[Message]]):
+    """Run these strategies on a task; the outcome is the resulting list."""
+
+    strategies: Sequence[CompactionStrategy]
+    task: CompactionTask
+
+
 @dataclass(frozen=True, slots=True, init=False)
 class Chain:
     """Tries its strategies in order, each on the result of the one before it, and stops when the
@@ -271,10 +280,7 @@ class Chain:
         """Run its strategies on ``task`` and return the messages. Each result is checked before the
         next one runs.
         """
-        # Here, as ``run`` imports this module.
-        from compacter.compaction.run import run_links
-
-        return (yield from run_links(self.strategies, task))[0].messages
+        return (yield from RunLinks(self.strategies, task))
 
 
 def has_edits(strategies: Sequence[CompactionStrategy]) -> bool:

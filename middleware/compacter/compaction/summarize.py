@@ -11,7 +11,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from compacter.compaction.room import Division, prior_size
 from compacter.compaction.task import CompactionStrategy, CompactionTask, links_of
 from compacter.effects import AskSummarizer, Effect, Emit
 from compacter.errors import CompactionError, ConfigurationError
@@ -24,28 +23,18 @@ from compacter.summary.message import FRAME, NoSummaryError, Summary, rule_lines
 if TYPE_CHECKING:
     from compacter.options import Options
     from compacter.summary.head import Head
-    from compacter.summary.write import Answer, Question, Sizes
+    from compacter.summary.write import Answer, Question, Sizes, Written
 
-# A summary may take a quarter of the window at most (a 2,048-token model: 512 tokens).
-_WINDOW_SHARE = 4
-# One without a model half of it: lines chosen from all of the head hold more of what is needed
-# later than its last messages do (of names that agents needed: .71 in place of .65 in a fifth of
-# the size, .87 for .80 in three tenths).
-_QUOTED_WINDOW_SHARE = 2
+# A summary may take an eighth of the window (a 2,048-token model: 256 tokens): what can be fetched
+# when it is needed is not carried everywhere.
+_WINDOW_SHARE = 8
 # Fewest tokens that a summary is given, however small the window or what it replaces.
 _FEWEST_TOKENS = 48
-# Quoted lines fill a summary up to this part of the window, or these tokens: larger requests
-# overflow again sooner.
-#
-# Measured on 200 turns in a window of 8,000 tokens: 17 summaries with a thirty-second, 19 when
-# filled to a quarter. In windows of 1,000 to 4,000 tokens a quarter held no more answers
-# (`benchmarks/questions.py --scripted`).
-_FILLED_SHARE = 32
-_FILLED_TOKENS = 256
-# Quoted lines fill a summary to at most this part of what it replaces, where the window is known or
-# not known.
+# Kept lines take at most this part of what a summary replaces, or these characters; beside a
+# model's words, where no window is known, the last part.
 _HEAD_SHARE = 3
-_UNKNOWN_SHARE = 8
+_LEAST_ROOM = 200
+_LINES_SHARE = 8
 # Least number of tokens that may be set: of fewer no sentence can be made.
 _SMALLEST_SUMMARY = 16
 OPTION_OF: Final = {
@@ -67,10 +56,9 @@ def summary_tokens(
     """Tokens a summary may have: the option, capped to a fair share of a known window and to what
     it replaces.
     """
-    share = _QUOTED_WINDOW_SHARE if options.summarizer == "extractive" else _WINDOW_SHARE
-    most = (
-        min(options.max_summary_tokens, window // share) if window else options.max_summary_tokens
-    )
+    most = options.max_summary_tokens
+    if window:
+        most = min(most, window // _WINDOW_SHARE)
     return max(_FEWEST_TOKENS, min(most, int(head_size / chars_per_token)))
 
 
@@ -175,7 +163,7 @@ def _head(task: CompactionTask, parts: Sequence[Part]) -> Head:
 
 def ask_for_summary(task: CompactionTask) -> Asking:
     """Return the summary that the model writes. Raises ``NoSummaryError``."""
-    from compacter.summary.write import write
+    from compacter.summary.write import Answer, write
 
     options = task.options
     # By hand there is no call to take the prefix of: then litellm is asked, which takes chat
@@ -189,28 +177,33 @@ def ask_for_summary(task: CompactionTask) -> Asking:
         redact=options.redact,
         native=is_native and options.redact is None and has_prefix,
     )
-    failure: Exception | None = None
-    answer: Answer | None = None
+    cause: Exception | None = None
+    answer: Any = None
     while True:
         try:
             question = writing.send(answer)
         except StopIteration as end:
-            summary: Summary
-            summary, unverified = end.value
-            task.tally.add(unverified=tuple(unverified))
-            return summary
+            written: Written = end.value
+            task.tally.add(
+                unverified=tuple(written.unsupported),
+                unsupported_lines=len(written.unsupported),
+                chunks=written.chunks,
+                chunks_without_model=written.chunks_without_model,
+            )
+            return written.summary
         except NoSummaryError as error:
-            raise NoSummaryError(str(error), error.cause or failure) from error
+            raise NoSummaryError(str(error), error.cause or cause) from error
         try:
             answer = yield from _put_question(task, question)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - the writer decides what becomes of the rest
+            cause = error
             # Whatever a native request fails at, the transcript is another request.
-            if not question.is_native and options.detect(error) is None:
-                raise NoSummaryError(
-                    f"the summarizer raised {type(error).__name__}", error
-                ) from error
-            failure = error
-            answer = None
+            limit = options.detect(error)
+            answer = Answer(
+                raised="" if limit else type(error).__name__,
+                is_too_long=limit is not None,
+                limit=limit.limit if limit else None,
+            )
 
 
 def _put_question(task: CompactionTask, question: Question) -> Generator[Effect[Any], Any, Answer]:
@@ -225,7 +218,7 @@ def _put_question(task: CompactionTask, question: Question) -> Generator[Effect[
             prefix.append(form.filler("assistant"))  # The instruction is a message of the user.
     tally = task.tally
     tally.add(summarizer_calls=1)
-    reply: Reply = yield from AskSummarizer(question.messages, question.max_tokens, prefix)
+    reply: Reply = yield AskSummarizer(question.messages, question.max_tokens, prefix)
     tally.add(input_tokens=reply.input_tokens, output_tokens=reply.output_tokens, cost=reply.cost)
     return Answer(reply.text, reply.finish, reply.refused, reply.called_tool)
 
@@ -235,63 +228,43 @@ def _sizes(task: CompactionTask) -> Sizes:
     from compacter.summary.write import Sizes
 
     head = task.plan.head_size
-    tokens = summary_tokens(task.options, task.window, head, task.chars_per_token)
-    allowed = room(task)
-    most = allowed
-    if task.target is None or task.plan.trigger != "manual":
-        divided = _divide(task)
-        if divided is not None:
-            most = divided
-        elif task.window is None:
-            most = head // _UNKNOWN_SHARE
-        else:
-            quoted = min(tokens, max(task.window // _FILLED_SHARE, _FILLED_TOKENS))
-            most = min(int(quoted * task.chars_per_token), head // _HEAD_SHARE)
+    most = _planned_room(task)
+    share = _HEAD_SHARE if task.window else _LINES_SHARE
     return Sizes(
         head=head,
-        room=allowed,
-        filled=most,
-        planned=reserve(task.options, task.window, head, task.chars_per_token),
-        tokens=tokens,
+        room=most,
+        lines=most if _is_to_fill(task) else head // share,
+        tokens=summary_tokens(task.options, task.window, head, task.chars_per_token),
         window=task.window,
         summarizer_window=task.summarizer_window,
         chars_per_token=task.chars_per_token,
+        fills=_is_to_fill(task),
     )
 
 
-def _divide(task: CompactionTask) -> int | None:
-    """Return the largest size of an agent's summary, in characters; ``None`` for a chat, and where
-    no target is known.
+def _is_to_fill(task: CompactionTask) -> bool:
+    """Return whether all of the room is to be used: a budget was given by hand."""
+    return task.target is not None and task.plan.trigger == "manual"
+
+
+def _planned_room(task: CompactionTask) -> int:
+    """Return the characters that the text of a summary may have: the room for it, or less where
+    nobody has asked to fill it.
     """
-    if task.target is None:
-        return None
-    division = Division.of(task.options, task.conversation)
-    if division is None:
-        return None
-    staying = task.conversation.size - task.conversation.free
-    most = division.summary_size(
-        task.target - staying,
-        task.plan.head_size,
-        prior=prior_size(task.conversation),
-        tail=task.plan.tail_size - staying,
-    )
-    if "max_summary_tokens" in task.options.model_fields_set:
-        most = min(most, int(task.options.max_summary_tokens * task.chars_per_token))
-    return most
+    if _is_to_fill(task):
+        return room(task)
+    head = task.plan.head_size
+    return min(room(task), reserve(task.options, task.window, head, task.chars_per_token) - FRAME)
 
 
 def extract(task: CompactionTask) -> Summary:
     """A summary without any model. Raises ``NoSummaryError`` when there is no room for one."""
     from compacter.summary.write import quote
 
-    allowed = room(task)
-    most = allowed
-    if task.target is None or task.plan.trigger != "manual":
-        # A summary that fills the window would make the very next message too long again.
-        head = task.plan.head_size
-        planned = reserve(task.options, task.window, head, task.chars_per_token) - FRAME
-        most = _divide(task) or min(planned, max(head // _HEAD_SHARE, 200))
-    return quote(_head(task, task.entries()), allowed, most)
+    most = _planned_room(task)
+    if not _is_to_fill(task):
+        most = min(most, max(task.plan.head_size // _HEAD_SHARE, _LEAST_ROOM))
+    return quote(_head(task, task.entries()), most)
 
 
 def fall_back(task: CompactionTask) -> list[Message] | None:
@@ -304,8 +277,9 @@ def fall_back(task: CompactionTask) -> list[Message] | None:
             # A model that failed is no reason to lose the user's rules; what cannot be redacted is
             # not kept.
             with suppress(Exception):
-                head = _head(task, task.entries())
-                prior = replace(prior, rules=head.rules(room(task)))
+                from compacter.summary.rules import rules
+
+                prior = replace(prior, rules=rules(_head(task, task.entries()), room(task)))
             result = Truncate.noted(task, prior)
         else:
             try:
@@ -332,8 +306,8 @@ class Summarize:
     """Instruction in place of the built-in one; ``{history}`` or ``%s`` is replaced by the
     transcript, which is otherwise appended."""
     max_tokens: int | None = field(default=None, kw_only=True)
-    """Largest size of a summary in tokens, at least 16; ``None`` for 4,096. Capped to a quarter of
-    a known window (half of it without a model) and to the size of the messages that it replaces."""
+    """Largest size of a summary in tokens, at least 16; ``None`` for 4,096. Capped to an eighth
+    of a known window, and to the size of the messages that it replaces."""
     request: Literal["transcript", "native"] | None = field(default=None, kw_only=True)
     """``"transcript"``, which ``None`` stands for, to send the messages as a fenced transcript.
     ``"native"`` to send the messages themselves, most of which the provider then reads from its
@@ -383,7 +357,7 @@ class Summarize:
             if summary is None:
                 summary = yield from ask_for_summary(task)
         except NoSummaryError as failure:
-            yield from Emit(
+            yield Emit(
                 CompactionFailed(
                     trigger=task.job.trigger,
                     reason=str(failure),

@@ -6,67 +6,85 @@ It takes events where they are recorded. With an event hook instead, every reply
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextvars import ContextVar
-from typing import Protocol
+from dataclasses import replace
 
 from compacter.call.log import Log
 from compacter.call.preparations import Preparations
-from compacter.call.state import State
+from compacter.call.state import RunningTotals, State
 from compacter.events import Event
+from compacter.gateway.metrics import ORIGIN, Metrics
 from compacter.options import Options
-
-TENANT: ContextVar[str] = ContextVar("compacter_tenant", default="")
-"""Who sends the request that is being handled: each has a fair share of what is made ahead."""
-
-
-class Counts(Protocol):
-    """Where a state's counts go."""
-
-    def hear(self, event: Event) -> None:
-        """Take an event."""
-
-    def add(self, name: str, model: str, amount: float = 1) -> None:
-        """Add to a counter of ``figures.COUNTERS``."""
 
 
 class CountingState(State):
-    """State that also gives its events, and failures of its memory, to ``counts``.
+    """State whose events, failures of its memory, and tokens of summaries are counted.
 
     Args:
         options: The options.
-        counts: Where the counts go.
+        metrics: Where they are counted.
         preparations: What is made ahead, with its bound: one for all states of a process.
+        hear: Called with each event.
+        tenant_class: Class of callers that the options are for.
     """
 
     def __init__(
-        self, options: Options, counts: Counts, preparations: Preparations | None = None
+        self,
+        options: Options,
+        metrics: Metrics,
+        preparations: Preparations,
+        *,
+        hear: Callable[[Event], object] = lambda _: None,
+        tenant_class: str = "other",
     ) -> None:
         super().__init__(options)
-        if preparations is not None:
-            self.preparations = preparations
-        self.preparations.tenant = TENANT.get
-        self._counts = counts
-        self.log = _CountingLog(options, counts)
+        self.tenant_class = tenant_class
+        self.preparations = preparations
+        self.preparations.tenant = lambda: ORIGIN.get().caller
+        self.metrics = metrics
+        self._hear = hear
+        self.log = _CountingLog(options, metrics)
+        self.totals = _CountingTotals(metrics)
+        self.count_call = self.totals.count_call
 
     def record(self, event: Event) -> list[Callable[..., object]]:
         """Count an event, and return the hooks to call with it."""
-        self.safely("hook", lambda: self._counts.hear(event))
+        self.safely("hook", lambda: self.metrics.hear(event))
+        self.safely("hook", lambda: self._hear(event))
         return super().record(event)
 
     def count(self, what: str, model: str) -> None:
         """Count something that is no event."""
-        self.safely("hook", lambda: self._counts.add(what, model))
+        origin = ORIGIN.get()
+        self.metrics.add(what, origin=replace(origin, model=model or origin.model))
+
+
+class _CountingTotals(RunningTotals):
+    """Totals that also count what each request for a summary costs: events tell it once more where
+    a fallback follows a failure.
+    """
+
+    def __init__(self, metrics: Metrics) -> None:
+        super().__init__()
+        self._metrics = metrics
+
+    def add(self, event: Event | None = None, **more: float | None) -> None:
+        """Add an event, or numbers to the fields of these names."""
+        super().add(event, **more)
+        for name in ("input_tokens", "output_tokens", "cost"):
+            if more.get(name):
+                counter = "summary_cost_usd" if name == "cost" else "summary_tokens"
+                self._metrics.add(counter, more[name] or 0)
 
 
 class _CountingLog(Log):
-    def __init__(self, options: Options, counts: Counts) -> None:
+    def __init__(self, options: Options, metrics: Metrics) -> None:
         super().__init__(options)
-        self._counts = counts
+        self._metrics = metrics
 
     def failed(self, what: str, error: BaseException) -> None:
         """Log a failure; one of the memory is counted too."""
         if what == "memory":
-            self._counts.add("memory_failures", "")
+            self._metrics.add("memory_failures")
         super().failed(what, error)
 
 

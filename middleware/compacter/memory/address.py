@@ -76,21 +76,19 @@ def keys_from(source: object, name: str) -> list[str]:
     ``name`` is that of the setting, for the ``ConfigurationError`` of a source that has no key; it
     does not repeat what may be one.
     """
-    text = source if isinstance(source, str) else ""
     # LiteLLM's config files write variables so.
-    kind, _, place = text.replace("os.environ/", "env:", 1).partition(":")
+    kind, _, place = str(source).replace("os.environ/", "env:", 1).partition(":")
+    if kind not in ("file", "env"):
+        raise ConfigurationError(
+            f"{name} takes file:PATH, a file with one key a line, or env:NAME, and not a key itself"
+        )
+    text = os.environ.get(place, "")
     if kind == "file":
         try:
             text = Path(place).expanduser().read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or "it is not a text file"
             raise ConfigurationError(f"{name}: cannot read {place!r}: {reason}") from None
-    elif kind == "env":
-        text = os.environ.get(place, "")
-    else:
-        raise ConfigurationError(
-            f"{name} takes file:PATH, a file with one key a line, or env:NAME, and not a key itself"
-        )
     keys = text.replace(",", " ").split()
     if not keys:
         raise ConfigurationError(

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cachetools import LRUCache
-
 from compacter.errors import whole_number
-from compacter.memory.lease import Lease
-from compacter.memory.protocol import MEGABYTE, BaseMemory, Claim
+from compacter.locks import Lock
+from compacter.memory.protocol import BaseMemory, Claim, HeldClaim
 from compacter.memory.record import Record, footprint
 
 
@@ -20,8 +18,7 @@ class InProcessMemory(BaseMemory):
 
     Args:
         max_entries: Most records to keep, at least 1.
-        max_bytes: Most bytes to keep alive, at least 1: the records and, in the room that they
-            leave, a cache that speeds up the lookup of long histories.
+        max_bytes: Most bytes of records to keep alive, at least 1.
 
     Raises:
         ConfigurationError: An argument is not an integer of at least 1.
@@ -29,17 +26,17 @@ class InProcessMemory(BaseMemory):
 
     blocking = False
 
-    def __init__(self, max_entries: int = 1_000, max_bytes: int = 64 * MEGABYTE) -> None:
+    def __init__(self, max_entries: int = 1_000, max_bytes: int = 64 << 20) -> None:
+        super().__init__()
         self.max_entries = whole_number("max_entries", max_entries, least=1, of="records")
-        super().__init__(max_bytes)
-        self._records: LRUCache[str, tuple[Record, int]] = LRUCache(
-            self.max_bytes, getsizeof=lambda entry: entry[1]
-        )
-        # The ids of the records under each key, in the order of saving.
-        self._ids: dict[str, dict[str, None]] = {}
+        self.max_bytes = whole_number("max_bytes", max_bytes, least=1, of="bytes")
+        # The records by key and id, and their sizes by id; the least recently used keys first.
+        self._records: dict[str, dict[str, Record]] = {}
+        self._sizes: dict[str, int] = {}
+        self._lock = Lock()
 
     def __len__(self) -> int:
-        return len(self._records)
+        return len(self._sizes)
 
     def __bool__(self) -> bool:
         # An empty memory is true as well.
@@ -55,57 +52,45 @@ class InProcessMemory(BaseMemory):
     def find(self, keys: Sequence[str]) -> Sequence[Record]:
         """Return all records under any of these ``keys``."""
         with self._lock:
-            return [self._records[name][0] for key in keys for name in self._ids.get(key, ())]
+            for key in self._records.keys() & set(keys):
+                self._records[key] = self._records.pop(key)
+            return [record for key in keys for record in self._records.get(key, {}).values()]
 
     def save(self, record: Record) -> None:
         """Save ``record``, and drop the least recently used if there are too many.
 
         A record that is larger than ``max_bytes`` is not saved.
         """
-        name = record.id
         size = footprint(record)
         with self._lock:
-            dropped = [self._records.pop(name)[0]] if name in self._records else []
+            records = self._records.pop(record.key, {})
+            records.pop(record.id, None)
+            self._sizes.pop(record.id, None)
             if size <= self.max_bytes:
-                while self._records and (
-                    len(self._records) >= self.max_entries
-                    or self._records.currsize + size > self.max_bytes
-                ):
-                    dropped.append(self._records.popitem()[1][0])
-            for old in dropped:
-                names = self._ids[old.key]
-                del names[old.id]
-                if not names:
-                    del self._ids[old.key]
-            if size <= self.max_bytes:
-                self._records[name] = record, size
-                self._ids.setdefault(record.key, {})[name] = None
-            self._taken = int(self._records.currsize)
-            while self._taken + self._attached.currsize > self.max_bytes:
-                self._attached.popitem()
+                records[record.id] = record
+                self._sizes[record.id] = size
+            if records:
+                self._records[record.key] = records
+            while len(self) > self.max_entries or sum(self._sizes.values()) > self.max_bytes:
+                oldest = next(iter(self._records))
+                name = next(iter(self._records[oldest]))
+                del self._records[oldest][name], self._sizes[name]
+                if not self._records[oldest]:
+                    del self._records[oldest]
 
     def claim(self, key: str, seconds: float) -> Claim:  # noqa: ARG002
         """Return a claim for any ``key`` and ``seconds``, as threads and tasks wait for each other
         by ``flights``.
         """
-        return Lease(0, _is_renewed, _give_back)
+        return HeldClaim(lambda: None)
 
     def clear(self) -> None:
         """Delete all records."""
         with self._lock:
             self._records.clear()
-            self._ids.clear()
-            self._attached.clear()
-            self._taken = 0
+            self._sizes.clear()
+            self.matches.clear()
 
     def empty(self) -> bool:
         """Return whether the memory is empty."""
-        return not self._ids  # A plain dict, for speed: every call uses this.
-
-
-async def _is_renewed() -> bool:
-    return False
-
-
-async def _give_back() -> None:
-    """Nothing was taken."""
+        return not self._sizes  # A plain dict, for speed: every call uses this.

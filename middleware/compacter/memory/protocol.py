@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import secrets
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from cachetools import LRUCache
-
-from compacter.errors import CompacterError, whole_number
-from compacter.locks import Lock
+from compacter.errors import CompacterError
 from compacter.memory.record import Record
 from compacter.single_flight import SingleFlight
 
 if TYPE_CHECKING:
     from compacter.memory.circuit import Circuit, Report
-    from compacter.memory.lease import AsyncLease
 
 DEADLINE = 1.0
 """Default time limit of one operation of a memory, in seconds."""
@@ -24,14 +23,16 @@ WEEK = 7 * 86_400.0
 PER_KEY = 32
 """Most records that it keeps under one key: older ones of a conversation matter only to its forks.
 """
-MEGABYTE = 1 << 20
+LONGEST_CLAIM = 600.0
+"""Seconds for which a claim is granted at most. One that would end later was made before a clock
+was set back, and counts as expired."""
 # Most reports that wait for a call to log them: a program may use a memory without any call.
 _MOST_REPORTS = 16
 
 
 class MemoryUnavailable(CompacterError):  # noqa: N818 - a state, like ``concurrent.futures.BrokenExecutor``
-    """A memory did not answer within its deadline, or failed a moment ago and is not used for some
-    seconds.
+    """A memory did not answer within its deadline, or failed several times and is not used for
+    half a minute.
     """
 
 
@@ -88,74 +89,49 @@ class Memory(Protocol):
 
     def claim(self, key: str, seconds: float) -> Claim | None:
         """Return the right to make the summary identified by ``key``, or ``None`` while another
-        caller has it.
+        process has it.
 
-        * Never waits for the other caller; the caller tries again.
-        * Valid for ``seconds`` at most. It should end earlier if the owner's process has died.
-        * Not re-entrant: a second claim of the same process returns ``None`` too.
-        * A memory that is used by one process alone may always return a claim, as calls within a
-          process wait for each other anyway.
+        * Never waits for the other process; the caller tries again.
+        * Valid for ``seconds``, also if its process has died.
+        * Belongs to this memory object: a process that has it may get it again at once, since calls
+          within a process wait for each other anyway. One that is used by one process alone may
+          always return a claim.
         * If it raises, the call makes the summary: two summaries are better than none.
         """
         ...
 
 
 class BaseMemory(Memory):
-    """Base class of the memories here. ``max_bytes`` is the largest size of attached objects (see
-    :meth:`attach`).
-    """
+    """Base class of the memories here."""
 
     blocking: bool = True
     """Whether the methods may wait for a disk or a network. Async calls then run them in a thread,
     and wait for calls of other processes by ``claim``."""
-    asynchronous: bool = False
-    """Whether ``afind``, ``asave`` and ``aclaim`` are implemented; calls under asyncio await them
-    instead of a thread. They behave as ``find``, ``save`` and ``claim`` do; ``release`` of the
-    claim is awaited too."""
+    circuits: tuple[Circuit, ...] = ()
+    """What counts its failures; empty for a memory that is never left alone."""
+    failures: tuple[type[Exception], ...] = ()
+    """Exceptions that the circuits count and report, once for many."""
 
-    async def afind(self, keys: Sequence[str]) -> Sequence[Record]:
-        """As ``find``, but asynchronous."""
-        raise NotImplementedError
-
-    async def asave(self, record: Record) -> None:
-        """As ``save``, but asynchronous."""
-        raise NotImplementedError
-
-    async def aclaim(self, key: str, seconds: float) -> AsyncLease | None:
-        """As ``claim``, but asynchronous."""
-        raise NotImplementedError
-
-    def __init__(self, max_bytes: int = 64 * MEGABYTE) -> None:
-        self.max_bytes = whole_number("max_bytes", max_bytes, least=1, of="bytes")
+    def __init__(self) -> None:
         self.flights = SingleFlight()
         """Compactions in progress in this process, for all calls that share this memory."""
-        self._attached: LRUCache[str, tuple[object, int]] = LRUCache(
-            self.max_bytes, getsizeof=lambda entry: entry[1]
-        )
-        # Bytes of `max_bytes` that the records take.
-        self._taken = 0
-        self._lock = Lock()
-        self.circuits: tuple[Circuit, ...] = ()
-        """What counts its failures; empty for a memory that is never left alone."""
+        self.matches: dict[str, int] = {}
+        """For the id of a record, Python's hash of the messages that it last matched."""
+        self._token = secrets.token_hex(16)
         self._reports: deque[Report] = deque(maxlen=_MOST_REPORTS)
+
+    @property
+    def owner(self) -> str:
+        """Owner of the claims made by this object; another one in a forked child."""
+        return f"{self._token}:{os.getpid()}"
 
     def take_reports(self) -> list[Report]:
         """Return what happened to the memory since the last time, for the log, each once."""
         reports: list[Report] = []
-        while self._reports:
-            try:
+        with suppress(IndexError):  # Another thread may be faster.
+            while self._reports:
                 reports.append(self._reports.popleft())
-            except IndexError:  # Another thread was faster.
-                break
         return reports
-
-    def reports(self, error: BaseException) -> bool:  # noqa: ARG002
-        """Return whether the memory reports such a failure itself, when it is left alone.
-
-        Args:
-            error: What a method raised.
-        """
-        return False
 
     def empty(self) -> bool:
         """Return whether the memory is certainly empty, without waiting. Calls do not look up
@@ -163,50 +139,32 @@ class BaseMemory(Memory):
         """
         return False
 
-    def attach(self, key: str, value: object, size: int) -> None:
-        """Cache an object in this process.
 
-        The least recently used objects are dropped if all of them would take more than
-        ``max_bytes`` together; an object that is too large by itself is not kept.
+class HeldClaim:
+    """A claim that was granted to this process.
 
-        Args:
-            key: Key of the object; an earlier object under this key is replaced.
-            value: The object.
-            size: Bytes that it keeps alive.
-        """
-        with self._lock:
-            self._attached.pop(key, None)
-            if self._taken + size <= self.max_bytes:
-                self._attached[key] = value, size
-                while self._taken + self._attached.currsize > self.max_bytes:
-                    self._attached.popitem()
+    Args:
+        give_back: Ends it in the store, if it is still this owner's.
+    """
 
-    def attached(self, key: str) -> object | None:
-        """Return the object attached under this ``key``; ``None`` if there is none, or it was
-        dropped.
-        """
-        with self._lock:
-            found = self._attached.get(key)
-            return found[0] if found is not None else None
+    def __init__(self, give_back: Callable[[], object]) -> None:
+        self._give_back: Callable[[], object] | None = give_back
+        self._process = os.getpid()
 
-
-class _OwnMemory(BaseMemory):
-    """Wrapper of a user's own memory, which has only the three methods of ``Memory``."""
-
-    def __init__(self, memory: Memory) -> None:
-        super().__init__()
-        self._memory = memory
-
-    def find(self, keys: Sequence[str]) -> Sequence[Record]:
-        return self._memory.find(keys)
-
-    def save(self, record: Record) -> None:
-        self._memory.save(record)
-
-    def claim(self, key: str, seconds: float) -> Claim | None:
-        return self._memory.claim(key, seconds)
+    def release(self) -> None:
+        """Give the claim back, as :meth:`Claim.release` promises."""
+        give_back = self._give_back
+        if give_back is not None and self._process == os.getpid():
+            self._give_back = None
+            give_back()
 
 
 def base_memory(memory: Memory) -> BaseMemory:
-    """Return ``memory`` as a ``BaseMemory``, wrapped if needed."""
-    return memory if isinstance(memory, BaseMemory) else _OwnMemory(memory)
+    """Return ``memory`` as a ``BaseMemory``: a user's own, which has only the three methods of
+    ``Memory``, lends them to one.
+    """
+    if isinstance(memory, BaseMemory):
+        return memory
+    base = BaseMemory()  # type: ignore[abstract]
+    vars(base).update(find=memory.find, save=memory.save, claim=memory.claim)
+    return base

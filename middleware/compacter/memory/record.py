@@ -12,10 +12,10 @@ import json
 import marshal
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b, sha256
 from itertools import islice
-from typing import TypeVar
 
 from compacter.messages.fields import Json, Unencodable, plain
 from compacter.messages.format import Message, MessageFormat
@@ -31,18 +31,14 @@ _STARTS = 4
 _RUN = 4
 LONGEST_OPENING = _STARTS + _RUN - 1
 """Number of messages read to compute the keys of a lookup."""
-# Characters of a text that count for a key; a lookup must not encode a book each time.
-_CLIP = 8_192
+# Bytes of a message that count for a key: a lookup must not read a book each time.
+_CLIP = 65_536
 # Messages encoded at a time: few enough to stay in the processor's cache.
 _BLOCK = 64
 # Version of `marshal` that encodes equal data to equal bytes; many times as fast as JSON.
-_PLAIN = 2
-# Number of messages among which the first ones that are not system messages are searched.
-_LOOK_AT = 64
+PLAIN = 2
 # Approximate overhead of an entry in a memory, in bytes.
 _ENTRY = 1_000
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -102,21 +98,11 @@ class Record:
         Raises ``Unencodable`` for data that could not be read back unchanged.
         """
         try:
-            body = json.dumps(
-                {
-                    "key": self.key,
-                    "boundary": self.boundary,
-                    "kept": self.kept,
-                    "literals": [
-                        [literal.position, _storable(literal.message), literal.behind_system]
-                        for literal in self.literals
-                    ],
-                    "digest": self.digest,
-                    "last": self.last,
-                    "folded_user": self.folded_user,
-                    "window": self.window,
-                }
-            )
+            literals = [
+                [literal.position, _storable(literal.message), literal.behind_system]
+                for literal in self.literals
+            ]
+            body = json.dumps({**vars(self), "literals": literals})
         except (TypeError, ValueError, RecursionError) as error:
             raise Unencodable(
                 f"a record cannot be stored as JSON: {type(error).__name__}"
@@ -134,72 +120,20 @@ class Record:
             )
             if version != str(VERSION) or seal != _seal(body):
                 return None
-            data = json.loads(body, object_hook=_restore)
-            record = cls(
-                key=_check_type(data["key"], str),
-                boundary=_check_type(data["boundary"], int),
-                kept=tuple(_check_type(position, int) for position in data["kept"]),
-                literals=tuple(
-                    StoredMessage(
-                        _check_type(position, int),
-                        _check_type(message, dict),
-                        _check_type(behind, bool),
-                    )
-                    for position, message, behind in data["literals"]
-                ),
-                digest=_check_type(data["digest"], str),
-                last=_check_type(data["last"], str),
-                folded_user=_check_type(data["folded_user"], int),
-                window=_check_type(data["window"], int),
-            )
-        except (ValueError, KeyError, TypeError, RecursionError):
+            fields = json.loads(body, object_hook=_restore)
+            literals = tuple(StoredMessage(*literal) for literal in fields.pop("literals"))
+            return cls(literals=literals, kept=tuple(fields.pop("kept")), **fields)
+        except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
             return None
-        return record if record.sound() else None
-
-    def sound(self) -> bool:
-        """Return whether its positions are consistent."""
-        return (
-            self.boundary > 0
-            and all(0 <= position < self.boundary for position in self.kept)
-            and all(one < other for one, other in zip(self.kept, self.kept[1:], strict=False))
-            and self.folded > 0
-            and all(0 <= literal.position <= self.boundary for literal in self.literals)
-            and -1 <= self.folded_user < self.boundary
-            and self.window >= 0
-        )
 
 
-def footprint(value: Json) -> int:
-    """Return roughly the bytes that JSON-like data and SDK objects keep alive, with all text or
-    bytes of pictures.
-    """
-    total = _ENTRY
-    left = [value]
-    seen = set[int]()
-    while left:
-        item = left.pop()
-        if id(item) in seen:
-            continue
-        seen.add(id(item))
-        total += sys.getsizeof(item, 64)
-        if isinstance(item, dict):
-            left.extend(item.keys())
-            left.extend(item.values())
-        elif isinstance(item, (list, tuple)):
-            left.extend(item)
-        elif isinstance(getattr(item, "__dict__", None), dict):
-            left.append(item.__dict__)
-    return total
+def footprint(record: Record) -> int:
+    """Return about as many bytes as a record keeps alive, rather more than less."""
+    return _ENTRY * (1 + len(record.literals)) + 2 * sys.getsizeof(repr(record.literals))
 
 
 def _seal(body: str) -> str:
     return blake2b(body.encode("ascii"), digest_size=16, person=b"compacter record").hexdigest()
-
-
-def _check_type(value: object, kind: type[T]) -> T:
-    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        raise TypeError(f"{value!r} is not of type {kind.__name__}")
-    return value
 
 
 def _storable(value: Json) -> Json:
@@ -207,17 +141,13 @@ def _storable(value: Json) -> Json:
     if value is None or isinstance(value, (str, int, float)):
         return value
     if isinstance(value, (bytes, bytearray)):
-        return {_BYTES: base64.b64encode(value).decode("ascii")}
+        return {_BYTES: base64.b64encode(value).decode()}
     if isinstance(value, (list, tuple)):
-        return [_storable(inner) for inner in value]
-    if not isinstance(value, Mapping):
-        members = plain(value)
-        if not isinstance(members, dict):
-            raise Unencodable(f"{type(value).__name__} cannot be stored as JSON")
-        value = members
-    if _BYTES in value or not all(isinstance(key, str) for key in value):
-        raise Unencodable("a message has keys that JSON cannot restore")
-    return {key: _storable(inner) for key, inner in value.items()}
+        return [*map(_storable, value)]
+    members = value if isinstance(value, Mapping) else plain(value)
+    if not isinstance(members, Mapping) or _BYTES in members or set(map(type, members)) - {str}:
+        raise Unencodable(f"{type(value).__name__} cannot be stored as JSON")
+    return {key: _storable(inner) for key, inner in members.items()}
 
 
 def _restore(value: dict[str, Json]) -> Json:
@@ -231,7 +161,7 @@ def prefix_digest(form: MessageFormat, messages: Sequence[Message], scope: str =
 
     Raises only ``Unencodable``, for a message that cannot be distinguished from all others.
     """
-    digest = sha256(marshal.dumps(scope, _PLAIN))  # Most processors have instructions for it.
+    digest = sha256(marshal.dumps(scope, PLAIN))  # Most processors have instructions for it.
     for start in range(0, len(messages), _BLOCK):
         contents: list[Json] = []
         for message in messages[start : start + _BLOCK]:
@@ -245,25 +175,17 @@ def prefix_digest(form: MessageFormat, messages: Sequence[Message], scope: str =
             content = form.content(message)
             plain_text = isinstance(content, dict) and list(content) == ["content", "role"]
             contents.append(tuple(content.values()) if plain_text else content)
-        digest.update(marshal.dumps(contents, _PLAIN))
+        digest.update(marshal.dumps(contents, PLAIN))
     return digest.hexdigest()[:32]
 
 
 def message_digest(form: MessageFormat, message: Message) -> bytes:
-    """Return the digest of the beginnings of the texts of one message. Raises as ``prefix_digest``
-    does.
+    """Return the digest of the beginning and the length of one message. Raises as
+    ``prefix_digest`` does.
     """
-    return blake2b(marshal.dumps(_clip(form.content(message)), _PLAIN), digest_size=16).digest()
-
-
-def _clip(value: Json) -> Json:
-    if isinstance(value, str):
-        return value if len(value) <= _CLIP else [len(value), value[:_CLIP]]
-    if isinstance(value, dict):
-        return {key: _clip(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_clip(inner) for inner in value]
-    return value
+    data = marshal.dumps(form.content(message), PLAIN)
+    more = max(0, len(data) - _CLIP).to_bytes(8, "big")
+    return blake2b(data[:_CLIP], digest_size=16, salt=more).digest()
 
 
 def chain(parts: Iterable[bytes], scope: str = "") -> str:
@@ -279,40 +201,31 @@ def conversation_digest(form: MessageFormat, messages: Sequence[Message], count:
     Many conversations begin with the same greeting, so one message is not enough. Empty if none can
     be encoded.
     """
-    found: list[bytes] = []
-    for message in islice((item for item in messages if form.speaker(item) != "system"), count):
-        try:
-            found.append(message_digest(form, message))
-        except Unencodable:
-            break
-    return chain(found)[:16] if found else ""
+    digests: list[bytes] = []
+    said = (message for message in messages if form.speaker(message) != "system")
+    with suppress(Unencodable):
+        digests.extend(message_digest(form, message) for message in islice(said, count))
+    return chain(digests)[:16] if digests else ""
 
 
-def lookup_keys(
-    scope: str, form: MessageFormat, messages: Sequence[Message], first: int
-) -> list[str]:
+def lookup_keys(scope: str, form: MessageFormat, messages: Sequence[Message]) -> list[str]:
     """Return the keys of the records that may match this history; ``record_key`` of each match is
-    among them.
-
-    ``first`` is the number of leading system messages. Keys with a message that cannot be encoded
-    are left out.
+    among them. Keys with a message that cannot be encoded are left out.
     """
-    window = islice(messages, first, first + _LOOK_AT)
     openings: list[bytes] = []
-    for message in islice(
-        (item for item in window if form.speaker(item) != "system"), LONGEST_OPENING
-    ):
+    said = (message for message in messages if form.speaker(message) != "system")
+    for message in islice(said, LONGEST_OPENING):
         try:
             openings.append(message_digest(form, message))
         except Unencodable:
             openings.append(b"")
-    keys: dict[str, None] = {}
-    for start in range(min(_STARTS, len(openings))):
-        for run in (1, _RUN):
-            parts = openings[start : start + run]
-            if len(parts) == run and all(parts):
-                keys[chain(parts, scope)] = None
-    return list(keys)
+    runs = [
+        openings[start : start + run]
+        for start in range(min(_STARTS, len(openings)))
+        for run in (1, _RUN)
+        if start + run <= len(openings)
+    ]
+    return list(dict.fromkeys(chain(parts, scope) for parts in runs if all(parts)))
 
 
 def record_key(

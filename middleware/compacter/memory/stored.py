@@ -5,142 +5,64 @@ Encryption makes reading and writing records need a key: https://cryptography.io
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from compacter.errors import ConfigurationError
+from compacter.errors import ConfigurationError, seconds
 from compacter.memory.circuit import Report
 from compacter.memory.inprocess import InProcessMemory
 from compacter.memory.protocol import BaseMemory
-from compacter.memory.record import Record, StoredMessage
+from compacter.memory.record import Record
 from compacter.messages.fields import Json
 from compacter.summary import message as summary_message
+
+if TYPE_CHECKING:
+    from cryptography.fernet import Fernet, MultiFernet
 
 # Beginning of every Fernet token: its version and a time before the year 2106, in base64.
 _BEGINNING = b"gAAAA"
 
 
-class Cipher(Protocol):
-    """Authenticated encryption: ``cryptography``'s ``Fernet`` and ``MultiFernet``, or an object
-    with these methods.
-    """
-
-    def encrypt(self, data: bytes, /) -> bytes:
-        """Return the encrypted data, as ASCII bytes."""
-        ...
-
-    def decrypt(self, token: bytes, /) -> bytes:
-        """Return the data. Raises an exception if it was not encrypted with this key, or was
-        altered.
-        """
-        ...
-
-
-Encryption = Cipher | str | bytes | Sequence[str | bytes] | None
-"""A key of ``Fernet.generate_key()``; several, of which the first encrypts and all decrypt; or a
-cipher."""
-
-
-class Codec:
-    """Converter between records and the text that is stored.
-
-    Args:
-        encryption: What encrypts it; ``None`` for plain text.
-        quotes: Whether the lines that a summary quotes are stored, for ``StoringMemory``.
-        place: Where it is stored, for the log.
-        tell: Called once with a report if a record cannot be decrypted.
-    """
-
-    def __init__(
-        self,
-        encryption: Encryption = None,
-        *,
-        quotes: object = True,
-        place: str = "",
-        tell: Callable[[Report], object] | None = None,
-    ) -> None:
-        if not isinstance(quotes, bool):
-            raise ConfigurationError(f"quotes takes True or False, not {quotes!r}")
-        self._cipher = encryption if encryption is None else _cipher(encryption)
-        self.quotes = quotes
-        self._place = place
-        self._tell = tell
-
-    def encode(self, record: Record) -> str:
-        """Return the text of a record. Raises ``Unencodable``."""
-        text = record.to_json()
-        return (
-            text
-            if self._cipher is None
-            else self._cipher.encrypt(text.encode("ascii")).decode("ascii")
-        )
-
-    def decode(self, text: str | bytes) -> Record | None:
-        """Return the record; ``None`` if the text is not a record or, with a cipher, is not
-        encrypted.
-        """
-        beginning = text[: len(_BEGINNING)]
-        is_token = beginning in (_BEGINNING, _BEGINNING.decode())
-        if self._cipher is not None:
-            try:
-                text = self._cipher.decrypt(text.encode("ascii") if isinstance(text, str) else text)
-            except Exception:  # noqa: BLE001 - another key, an altered token, a cipher of the user's own
-                if is_token:
-                    self._report(
-                        "cannot be decrypted: it was written with another key, or altered. Give "
-                        "that key too, after the one that writes, or let such records expire"
-                    )
-                return None
-        elif is_token:
-            self._report("is encrypted, and no key is given: set encryption to its writer's key")
-        return Record.from_json(text)
-
-    def _report(self, fault: str) -> None:
-        tell = self._tell
-        self._tell = None
-        if tell is not None:
-            place = f" at {self._place}" if self._place else ""
-            sentence = f"a record{place} {fault}; it counts as missing"
-            tell(Report("warning", "memory_unreadable", sentence, {"address": self._place}))
+Encryption: TypeAlias = "Fernet | MultiFernet | str | bytes | Sequence[str | bytes] | None"
+"""A key of ``Fernet.generate_key()``; several, of which the first encrypts and all decrypt; or an
+object with the methods ``encrypt`` and ``decrypt`` of ``Fernet``."""
 
 
 def without_quotes(record: Record) -> Record | None:
     """Return the record without the lines that its summaries quote; ``None`` if one of them
     consists of nothing else, as those that no model wrote.
     """
-    literals: list[StoredMessage] = []
-    for literal in record.literals:
-        message = _without_quotes(literal.message)
-        if message is None:
-            return None
-        literals.append(replace(literal, message=message))
-    return replace(record, literals=tuple(literals))
+    try:
+        literals = tuple(
+            replace(literal, message=_without_quotes(literal.message))
+            for literal in record.literals
+        )
+    except LookupError:
+        return None
+    return replace(record, literals=literals)
 
 
 def _without_quotes(value: Json) -> Json:
-    """Return a copy without quoted lines of the summaries in it; ``None`` if nothing would be left
-    of one.
+    """Return a copy without quoted lines of the summaries in it. Raises ``LookupError`` if nothing
+    would be left of one.
     """
-    if isinstance(value, str):
-        summary = summary_message.parse(value)
-        if summary is None or not summary.quoted:
-            return value
-        return summary_message.compose(replace(summary, quoted="")) if summary.story else None
     if isinstance(value, dict):
-        inner = {key: _without_quotes(item) for key, item in value.items()}
-        lost = any(item is None and value[key] is not None for key, item in inner.items())
-        return None if lost else inner
+        return {key: _without_quotes(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        items = [_without_quotes(item) for item in value]
-        lost = any(new is None and old is not None for new, old in zip(items, value, strict=True))
-        return None if lost else items
-    return value
+        return [*map(_without_quotes, value)]
+    summary = summary_message.parse(value) if isinstance(value, str) else None
+    if summary is None or not summary.quoted:
+        return value
+    if not summary.story:
+        raise LookupError
+    return summary_message.compose(replace(summary, quoted=""))
 
 
-def _cipher(given: Cipher | str | bytes | Sequence[str | bytes]) -> Cipher:
-    if callable(getattr(given, "encrypt", None)) and callable(getattr(given, "decrypt", None)):
-        return given  # type: ignore[return-value]
+def _cipher(given: Any) -> Any:  # noqa: ANN401 - as ``Encryption`` says
+    if hasattr(given, "encrypt") and hasattr(given, "decrypt"):
+        return given
     try:
         from cryptography.fernet import Fernet, MultiFernet
     except ImportError as error:
@@ -148,43 +70,76 @@ def _cipher(given: Cipher | str | bytes | Sequence[str | bytes]) -> Cipher:
             'compacter\'s encryption needs: pip install "llm-compacter[encryption]"'
         ) from error
     try:
-        keys = [given] if isinstance(given, (str, bytes)) else list(given)  # type: ignore[arg-type]
-        return MultiFernet([Fernet(key) for key in keys])
+        return MultiFernet(map(Fernet, [given] if isinstance(given, (str, bytes)) else given))
     except (TypeError, ValueError):
         # The message does not repeat the key.
         raise ConfigurationError(
             "encryption takes a key of cryptography's Fernet.generate_key(), several (the "
-            "first one encrypts), or a "
-            "Fernet or MultiFernet"
+            "first one encrypts), or a Fernet or MultiFernet"
         ) from None
 
 
 class StoringMemory(BaseMemory):
-    """Base class of memories that store text."""
+    """Base class of memories that store text.
 
-    _codec: Codec
+    Args:
+        place: Where it is stored, without credentials, for the log.
+        deadline: Seconds that one operation may take.
+        encryption: What encrypts it; ``None`` for plain text.
+        quotes: Whether the lines that a summary quotes are stored too.
+    """
 
-    def _open_codec(self, encryption: Encryption, quotes: object, place: str) -> None:
-        self._encryption = encryption
-        self._codec = Codec(encryption, quotes=quotes, place=place, tell=self._reports.append)
-        self._quotes = self._codec.quotes
-        # The records of this process with the lines that are not stored.
-        self._own = None if self._quotes else InProcessMemory()
+    def __init__(
+        self, place: str, deadline: float, encryption: Encryption, *, quotes: object
+    ) -> None:
+        super().__init__()
+        if not isinstance(quotes, bool):
+            raise ConfigurationError(f"quotes takes True or False, not {quotes!r}")
+        self.deadline = seconds("deadline", deadline)
+        self._options: dict[str, Any] = {
+            "deadline": deadline,
+            "encryption": encryption,
+            "quotes": quotes,
+        }
+        self._cipher = None if encryption is None else _cipher(encryption)
+        self._place = place
+        self._is_unreadable_reported = False
+        # Without ``quotes``: the records of this process with the lines that are not stored.
+        self._own = InProcessMemory()
 
-    def _encode(self, record: Record) -> tuple[Record, str] | None:
-        """Return what is stored of a record, and its text; ``None`` if it is not stored."""
-        stored = record
-        if self._own is not None:
-            without = without_quotes(record)
+    def _encode(self, record: Record) -> str | None:
+        """Return the text to store for a record; ``None`` if it is not stored. Raises
+        ``Unencodable``.
+        """
+        stored: Record | None = record
+        if not self._options["quotes"]:
             self._own.save(record)
-            if without is None:
-                return None
-            stored = without
-        return stored, self._codec.encode(stored)
+            stored = without_quotes(record)
+        if stored is None:
+            return None
+        text = stored.to_json()
+        return self._cipher.encrypt(text.encode()).decode() if self._cipher else text
 
     def _decode(self, keys: Sequence[str], texts: Iterable[str | bytes]) -> list[Record]:
-        """Return the records under these keys: those of this process, and the stored ones."""
-        own = () if self._own is None else self._own.find(keys)
-        here = {record.id for record in own}
-        stored = (self._codec.decode(text) for text in texts)
-        return [*own, *(record for record in stored if record and record.id not in here)]
+        """Return the records under these ``keys``: those of this process, and the stored ones of
+        these ``texts``, without what is no record or, with a cipher, is not encrypted.
+        """
+        own = {record.id: record for record in self._own.find(keys)}
+        stored = (self._read(text) for text in texts)
+        return [*own.values(), *(record for record in stored if record and record.id not in own)]
+
+    def _read(self, text: str | bytes) -> Record | None:
+        data = text if isinstance(text, bytes) else text.encode("ascii", "replace")
+        record = None
+        with suppress(Exception):  # Another key, an altered token, a cipher of the user's own.
+            record = Record.from_json(self._cipher.decrypt(data) if self._cipher else data)
+        if record is None and data.startswith(_BEGINNING) and not self._is_unreadable_reported:
+            self._is_unreadable_reported = True
+            sentence = (
+                f"a record at {self._place} cannot be decrypted: it was written with another key, "
+                "or altered, and counts as missing. Give encryption that key too, after the one "
+                "that writes, or let such records expire"
+            )
+            report = Report("warning", "memory_unreadable", sentence, {"address": self._place})
+            self._reports.append(report)
+        return record

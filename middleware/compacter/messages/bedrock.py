@@ -31,6 +31,7 @@ class BedrockFormat(MessageFormat):
     """Messages of blocks with one key each: ``text``, ``toolUse``, ``toolResult`` and others."""
 
     name = "bedrock"
+    output_option = ""
     text_type = ""
     alternates = True
     # A ``ClassVar`` in the base class.

@@ -6,7 +6,7 @@ import json
 import re
 import zlib
 
-from compacter.messages.refusals import detect_in_reply
+from compacter.messages.refusals import detect_in_reply, states_error
 from compacter.messages.replies import has_content
 from compacter.overflow import TokenLimit
 
@@ -26,6 +26,10 @@ class DocumentWatch:
     def __init__(self, packed: str = "") -> None:
         self.found: TokenLimit | None = None
         """The token limit that the body states, once ``read`` or ``end`` has found it."""
+        self.is_document = True
+        """Whether the body is one JSON document, and no events."""
+        self.shows = False
+        """Whether visible content was read, and no error before it."""
         self._unpack = (
             # With 32 zlib finds out by itself whether it is gzip's or deflate's form.
             zlib.decompressobj(zlib.MAX_WBITS | 32) if packed in ("gzip", "deflate") else None
@@ -57,15 +61,18 @@ class DocumentWatch:
 
     def _judge(self, text: bytes) -> bool:
         try:
-            data = json.loads(text)
+            return self.judge(json.loads(text))
         except (ValueError, RecursionError):
             return True
-        return self.judge(data)
 
     def judge(self, data: object) -> bool:
         """Return whether a document or an event is a refusal, or has visible content."""
         self.found = detect_in_reply(data)
-        return self.found is not None or has_content(data)
+        if self.found is not None:
+            return True
+        shows = has_content(data)
+        self.shows = shows and not states_error(data)
+        return shows
 
 
 class EventWatch(DocumentWatch):
@@ -78,7 +85,7 @@ class EventWatch(DocumentWatch):
     def __init__(self, packed: str = "") -> None:
         super().__init__(packed)
         self._begun = False
-        self._is_document = False
+        self.is_document = False
         self._name = b""
         self._data: list[bytes] = []
 
@@ -89,18 +96,12 @@ class EventWatch(DocumentWatch):
             if not self._text:
                 return False
             self._begun = True
-            self._is_document = self._text.startswith((b"{", b"["))
-            if self._begin():
-                return True
-        if self._is_document or not (b"\n" in chunk or b"\r" in chunk):
+            self.is_document = self._text.startswith((b"{", b"["))
+        if self.is_document or not (b"\n" in chunk or b"\r" in chunk):
             return False
         *lines, rest = _LINE_END.split(bytes(self._text))
         self._text = bytearray(rest)
         return any(map(self._line, lines))
-
-    def _begin(self) -> bool:
-        """Return whether enough was read when the first character is known."""
-        return False
 
     def _line(self, line: bytes) -> bool:
         if line.startswith(b"data:"):
@@ -125,23 +126,14 @@ class EventWatch(DocumentWatch):
     def _judge_error(self, data: bytes) -> bool:
         """Read an event that is named ``error``, whose data may be any."""
         self._judge(data)
+        self.shows = False
         if self.found is None:
             self.found = detect_in_reply({"error": data.decode("utf-8", "replace")})
         return True
 
     def end(self) -> None:
         """End reading; the last event may lack its final blank line."""
-        if self._is_document:
+        if self.is_document:
             super().end()
         elif not self._settled and not self._line(bytes(self._text).rstrip(b"\r")):
             self._end_event()
-
-
-class DocumentInEvents(EventWatch):
-    """Reads a body of server-sent events only if it is a JSON document instead.
-
-    For streams whose events are read by the vendor's SDK, which skips what is no event.
-    """
-
-    def _begin(self) -> bool:
-        return not self._is_document

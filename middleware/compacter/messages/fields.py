@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import is_dataclass
 from enum import Enum
@@ -59,7 +60,8 @@ def field(item: Message, name: str) -> Json:
     return value
 
 
-@lru_cache(4096)
+# No more, as it holds the classes: programs make one for each schema of a reply.
+@lru_cache(512)
 def _reader(kind: type, name: str) -> Callable[[Any], Any] | None:
     """Return a faster reader than ``getattr`` for objects of this class, or ``None`` if there is
     none.
@@ -74,6 +76,18 @@ def _reader(kind: type, name: str) -> Callable[[Any], Any] | None:
     return lambda item: (
         item.__dict__[name] if name in item.__dict__ else (item.__pydantic_extra__ or {}).get(name)
     )
+
+
+def either(item: Message, name: str) -> Json:
+    """Return a field by its name in snake case, or by the same in camel case."""
+    value = field(item, name)
+    return field(item, camel(name)) if value is None and "_" in name else value
+
+
+@lru_cache(256)
+def camel(name: str) -> str:
+    """Return a name in snake case in camel case."""
+    return re.sub("_(.)", lambda letter: letter[1].upper(), name)
 
 
 def word(item: Message, name: str) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 from compacter.errors import ConfigurationError
 from compacter.messages.fields import (
@@ -35,7 +35,7 @@ Message: TypeAlias = Any
 """A message in the provider's own form: a dict or an SDK object. It is never changed."""
 
 FormatName = Literal["openai", "anthropic", "responses", "gemini", "bedrock"]
-FORMATS: tuple[FormatName, ...] = ("openai", "anthropic", "responses", "gemini", "bedrock")
+FORMATS: tuple[FormatName, ...] = get_args(FormatName)
 
 Edit = Callable[[Literal["text", "result"], str, str], str]
 """``(kind, text, tool name) -> text``; returning the same text leaves it unchanged."""
@@ -55,7 +55,6 @@ FILLERS: Mapping[Literal["user", "assistant"], str] = {
 """Short messages between two of the same role, where roles must alternate. No user or model writes
 them."""
 _FILLER = FILLERS["user"]
-_FILLERS = frozenset(FILLERS.values())
 
 
 class MessageFormat:
@@ -109,6 +108,8 @@ class MessageFormat:
 
     system_option: ClassVar[str] = ""
     """Call option for a system prompt, if that is not a message."""
+    output_option: ClassVar[str] = "max_tokens"
+    """Call option for the output limit; empty if that is nested in another."""
     body: ClassVar[str] = "content"
     """Member of a message with its text or blocks."""
     text_type: ClassVar[str] = "text"
@@ -240,7 +241,7 @@ class MessageFormat:
                 call_id = part.call_id
             if part.kind == "call":
                 read.append(part)
-            elif part.text and part.kind != "reasoning" and part.text not in _FILLERS:
+            elif part.text and part.kind != "reasoning" and part.text not in FILLERS.values():
                 is_unnamed = part.kind == "result" and part.call_id is None
                 read.append(replace(part, call_id=call_id) if is_unnamed and call_id else part)
         return read

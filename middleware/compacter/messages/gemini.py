@@ -17,7 +17,9 @@ from typing import Literal
 
 from compacter.messages.fields import (
     Json,
+    camel,
     characters,
+    either,
     faithful,
     field,
     json_text,
@@ -31,19 +33,6 @@ from compacter.messages.foreign import foreign
 from compacter.messages.format import Edit, Message, MessageFormat
 from compacter.messages.parts import Kind, Outline, Part, Speaker, spoken, weigh_sealed
 
-_CAMEL = {
-    "function_call": "functionCall",
-    "function_response": "functionResponse",
-    "tool_call": "toolCall",
-    "tool_response": "toolResponse",
-    "inline_data": "inlineData",
-    "file_data": "fileData",
-    "file_uri": "fileUri",
-    "mime_type": "mimeType",
-    "executable_code": "executableCode",
-    "code_execution_result": "codeExecutionResult",
-    "thought_signature": "thoughtSignature",
-}
 # Fields whose keys belong to the tool and are not converted.
 _FREE = frozenset({"args", "response"})
 _HUMP = re.compile(r"(?<=[a-z0-9])([A-Z])")
@@ -55,6 +44,7 @@ class GeminiFormat(MessageFormat):
     """
 
     name = "gemini"
+    output_option = ""
     system_option = "system_instruction"
     """A field of the argument ``config`` of ``generate_content``, to be merged into it."""
     body = "parts"
@@ -80,7 +70,7 @@ class GeminiFormat(MessageFormat):
         # google-genai does the same without a role: only the model makes calls.
         return (
             Kind.ASSISTANT
-            if any(_either(part, "function_call") for part in _parts(message))
+            if any(either(part, "function_call") for part in _parts(message))
             else Kind.USER
         )
 
@@ -113,7 +103,7 @@ class GeminiFormat(MessageFormat):
             if type(part) is dict and len(part) == 1 and type(part.get("text")) is str:
                 yield Part.of_text(role, part["text"], index)  # Fast path of the common form.
                 continue
-            signature = _either(part, "thought_signature")
+            signature = either(part, "thought_signature")
             if signature:
                 yield Part.of_reasoning(role, weigh_sealed(signature), index)
             text = part if isinstance(part, str) else field(part, "text")
@@ -124,11 +114,11 @@ class GeminiFormat(MessageFormat):
                     if thought
                     else Part.of_text(role, text, index)
                 )
-            elif made := _either(part, "function_call"):
+            elif made := either(part, "function_call"):
                 yield Part.of_call(
                     text_field(made, "name"), field(made, "args") or {}, _key(made), index
                 )
-            elif answer := _either(part, "function_response"):
+            elif answer := either(part, "function_response"):
                 yield from _response(answer, index)
             else:
                 yield from _other(part, role, index)
@@ -157,10 +147,10 @@ class GeminiFormat(MessageFormat):
         text = block if isinstance(block, str) else field(block, "text")
         if isinstance(text, str):
             return block if field(block, "thought") else self._reword(block, text, edit)
-        if ran := _either(block, "code_execution_result"):
+        if ran := either(block, "code_execution_result"):
             edited = self._with_results(ran, ("output",), edit, "code_execution")
             return block if edited is ran else _with(block, "code_execution_result", edited)
-        answer = _either(block, "function_response")
+        answer = either(block, "function_response")
         if not answer:
             return block
         # The API requires an object: a single text keeps its key (such as "error"), all else
@@ -180,31 +170,20 @@ class GeminiFormat(MessageFormat):
         content.
         """
         if _is_content(message):
-            data = _snake(faithful(message, _FREE))
+            data = snake(faithful(message, _FREE))
             parts = [
                 {"text": part} if isinstance(part, str) else part
                 for part in listed(data.get("parts"))
             ]
             return dict(sorted({**data, "parts": parts}.items()))
         parts = [
-            {"text": data} if isinstance(data := _snake(faithful(part, _FREE)), str) else data
+            {"text": data} if isinstance(data := snake(faithful(part, _FREE)), str) else data
             for part in _parts(message)
         ]
         return {"parts": parts, "role": "model" if self.kind(message) is Kind.ASSISTANT else "user"}
 
 
 _OWN_TYPES = frozenset({dict, str, list, tuple})
-
-
-def _either(item: Message, name: str) -> Json:
-    """Return a field by its snake_case or camelCase name."""
-    # The two names are read without ``field``, as most parts are dicts and most fields are
-    # absent.
-    if type(item) is dict:
-        value = item.get(name)
-        return item.get(_CAMEL[name]) if value is None else value
-    value = field(item, name)
-    return field(item, _CAMEL[name]) if value is None else value
 
 
 def _is_content(message: Message) -> bool:
@@ -234,19 +213,19 @@ def _response(answer: Message, index: int) -> Iterator[Part]:
 
 
 def _other(part: Message, role: Speaker, index: int) -> Iterator[Part]:
-    inline = _either(part, "inline_data")
-    file = _either(part, "file_data")
+    inline = either(part, "inline_data")
+    file = either(part, "file_data")
     if inline or file:
         yield _medium(inline or file, role, index)
-    elif code := _either(part, "executable_code"):
+    elif code := either(part, "executable_code"):
         yield Part.of_call("code_execution", field(code, "code"), None, index)
-    elif ran := _either(part, "code_execution_result"):
+    elif ran := either(part, "code_execution_result"):
         yield Part.of_result(text_field(ran, "output"), None, index, "code_execution")
-    elif made := _either(part, "tool_call"):
+    elif made := either(part, "tool_call"):
         yield Part.of_call(str(_tool(made)), field(made, "args"), None, index)
-    elif answer := _either(part, "tool_response"):
+    elif answer := either(part, "tool_response"):
         yield Part.of_result(field(answer, "response"), None, index, str(_tool(answer)))
-    elif _either(part, "mime_type") or field(part, "uri"):
+    elif either(part, "mime_type") or field(part, "uri"):
         yield _medium(part, role, index)  # An uploaded file or a bare blob.
     else:
         data = plain(part)
@@ -260,7 +239,7 @@ def _other(part: Message, role: Speaker, index: int) -> Iterator[Part]:
 
 def _with(part: Message, name: str, value: Message) -> Message:
     """Return a copy of a part with another member, under the name that it has there."""
-    return replaced(part, **{name if field(part, name) is not None else _CAMEL[name]: value})
+    return replaced(part, **{name if field(part, name) is not None else camel(name): value})
 
 
 def _tool(part: Message) -> Json:
@@ -269,7 +248,7 @@ def _tool(part: Message) -> Json:
 
 
 def _medium(blob: Message, role: Speaker, index: int) -> Part:
-    mime = str(_either(blob, "mime_type") or "application/octet-stream")
+    mime = str(either(blob, "mime_type") or "application/octet-stream")
     return Part.of_medium(role, mime, field(blob, "data"), index)
 
 
@@ -311,19 +290,21 @@ def _show_call(name: str, call_id: str) -> str:
 
 
 @lru_cache(maxsize=512)
-def _snake_key(key: str) -> str:
+def snake_key(key: str) -> str:
+    """Return a name in camel case in snake case."""
     return _HUMP.sub(r"_\1", key).lower()
 
 
-def _snake(value: Json) -> Json:
+def snake(value: Json) -> Json:
+    """Return data with the names in it in snake case; what is a tool's own stays as it is."""
     if isinstance(value, dict):
         return dict(
             sorted(
-                (_snake_key(key), inner if key in _FREE else _snake(inner))
+                (snake_key(key), inner if key in _FREE else snake(inner))
                 for key, inner in value.items()
             )
         )
-    return [_snake(inner) for inner in value] if isinstance(value, list) else value
+    return [snake(inner) for inner in value] if isinstance(value, list) else value
 
 
 def _lone_text(response: Json) -> tuple[str, str]:

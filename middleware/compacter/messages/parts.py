@@ -152,7 +152,7 @@ class Part:
             data = None  # A URL, such as https://...
         size = characters
         if size is None:
-            size = media_weight(mime, None if data is None else _decoded_size(data), detail=detail)
+            size = media_weight(mime, weigh_sealed(data) or None, detail=detail)
         return cls(role, "media", placeholder(mime, data, bytes_=characters), name, index, size)
 
 
@@ -305,15 +305,12 @@ def media_weight(mime: str, bytes_: int | None = None, *, detail: str | None = N
     return UNKNOWN_MEDIUM
 
 
-def _decoded_size(data: str | bytes | bytearray) -> int:
-    """Return the decoded size of base64 text, or the size of raw bytes, in bytes."""
+def weigh_sealed(data: object) -> int:
+    """Return the size of base64 text when decoded, or of bytes; 0 for anything else."""
+    if not isinstance(data, (str, bytes, bytearray)):
+        return 0
     # Base64 writes three bytes as four characters; padding does not matter for an estimate.
     return len(data) * 3 // 4 if isinstance(data, str) else len(data)
-
-
-def weigh_sealed(data: object) -> int:
-    """Return the weight of encrypted base64 text or bytes, in characters; 0 for anything else."""
-    return _decoded_size(data) if isinstance(data, (str, bytes, bytearray)) else 0
 
 
 def _data_url(url: str) -> tuple[str, str] | None:
@@ -330,5 +327,5 @@ def placeholder(
     """Return the text that replaces a medium for a summarizer: its type and size, without path or
     content.
     """
-    size = _decoded_size(data) if data else bytes_
+    size = weigh_sealed(data) or bytes_
     return f"[{mime or 'media'}, {size:,} bytes]" if size else f"[{mime or 'media'}]"

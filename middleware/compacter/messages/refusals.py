@@ -1,7 +1,7 @@
 """Refusals inside HTTP 200: replies and stream chunks that say "too long" and are no answer.
 
 They come as an error (``{"error": ...}``, a flat event, ``response.failed``), as a stop reason, or
-as an answer that was cut off after a few tokens. ``compacter.testing.refusals`` has every form.
+as an answer that was cut off after a few tokens. ``tests/kit/refusals.py`` has every form.
 """
 
 from __future__ import annotations
@@ -97,6 +97,11 @@ def _is_finished(reply: Json) -> bool:
             or (not extra and _TELLING.isdisjoint(members))
         )
     return finished and not members.get("error") and not (extra and extra.get("error"))
+
+
+def states_error(reply: object) -> bool:
+    """Return whether a reply or a chunk says that something failed."""
+    return bool(_error(reply, _member(reply, "response")))
 
 
 def _detect(reply: Json) -> TokenLimit | None:

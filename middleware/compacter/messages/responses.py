@@ -59,6 +59,7 @@ class ResponsesFormat(MessageFormat):
     """
 
     name = "responses"
+    output_option = "max_output_tokens"
     system_option = "instructions"
     text_type = "input_text"
 

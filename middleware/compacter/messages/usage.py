@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compacter.messages.fields import Json, field, listed
-from compacter.messages.reply_formats import camel_field
+from compacter.messages.fields import Json, either, field, listed
 
 
 def tokens_read(reply: object) -> int:
@@ -14,12 +13,7 @@ def tokens_read(reply: object) -> int:
 
     Always 0 for a stream, whose usage comes last.
     """
-    if (
-        reply is None
-        or type(reply) is str
-        or hasattr(type(reply), "__next__")
-        or hasattr(type(reply), "__anext__")
-    ):
+    if reply is None or hasattr(type(reply), "__next__") or hasattr(type(reply), "__anext__"):
         return 0
     read, _ = usage_of(reply)
     return 0 if read and is_edited_by_provider(reply) else read
@@ -63,7 +57,7 @@ def usage_of(reply: object) -> tuple[int, int]:
     """Return the input and output tokens of a reply's usage, cached tokens included; zeros if it
     has none.
     """
-    usage = field(reply, "usage") or camel_field(reply, "usageMetadata")
+    usage = field(reply, "usage") or either(reply, "usage_metadata")
     if not usage:
         if not isinstance(field(reply, "done"), bool):
             return 0, 0

@@ -1,10 +1,10 @@
 """The detector: whether an error means that the request is too long for the model, and by how much.
 
 ``signals`` collects text, status and codes of an exception, and ``text`` normalises the text.
-``limits``, ``vetoes``, ``codes``, ``european``, ``romance``, ``east_asian`` and ``number_words``
-are the table of patterns, whose rows ``table`` explains. ``detect`` has the rules that combine
-them, and ``numbers`` finds the limit and the size of the request. ``messages.refusals`` reads what
-came without an exception.
+``rows`` has the table of patterns as data, which ``table`` reads. ``statements`` has the rules that
+combine them and decides which sentence counts, ``numbers`` finds the limit and the size of the
+request, and ``detect`` adds what status, codes and related exceptions say. ``messages.refusals``
+reads what came without an exception.
 """
 
 from __future__ import annotations

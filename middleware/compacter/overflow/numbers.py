@@ -52,9 +52,10 @@ _MAX_NUMBERS: Final = 200
 # Distance in characters within which a word can determine the role of a number.
 _REACH: Final = 80
 
-# Smallest number that counts tokens without a word for it; smaller ones count attempts, roles or
-# tools.
+# Smallest number that counts tokens; smaller ones count attempts, roles or tools.
 _SMALLEST: Final = 16
+# And of a number that has no word for it.
+_SMALLEST_GUESS: Final = 64
 
 _SCALE: Final = {
     **dict.fromkeys(("k", "thousand", "mil", "тыс"), 1_000),
@@ -115,15 +116,18 @@ _IS_MORE: Final = re.compile(
 
 _N: Final = r"\d[\d,._']{0,15}"
 _T: Final = r" ?(?:tokens? ?)?"
-_SUM: Final = re.compile(
-    rf"(?P<a>{_N}){_T}\+ ?(?P<b>{_N}){_T}(?:= ?{_N}{_T})?(?:>=?|exceeds?|"
-    rf"is (?:greater|more) than) ?(?P<c>\d)"
+_IS_OVER: Final = r"(?:>=?|exceeds?|is (?:greater|more) than)"
+# Calculations: each number by its role. "9000 > 8192", "8192 < 9000", "8000 + 1000 > 8192" and
+# "1000 > 8192 - 8000".
+_FORMULAS: Final = tuple(
+    re.compile(formula)
+    for formula in (
+        rf"(?P<sent>{_N}){_T}[)\]]? ?(?:>=?|/|of|out of) ?[(\[]?(?P<limit>\d)",
+        rf"(?P<limit>{_N}){_T}[)\]]? ?<=? ?[(\[]?(?P<sent>\d)",
+        rf"(?P<input>{_N}){_T}\+ ?(?P<output>{_N}){_T}(?:= ?{_N}{_T})?{_IS_OVER} ?(?P<limit>\d)",
+        rf"(?P<output>{_N}) ?>=? ?(?P<limit>{_N}) ?- ?(?P<input>\d)",
+    )
 )
-_COMPARED: Final = re.compile(
-    rf"(?P<a>{_N}){_T}[)\]]? ?(?P<sign>[<>]=?|/|of|"
-    rf"out of) ?[(\[]?(?P<b>\d)"
-)
-_REST: Final = re.compile(rf"(?P<out>{_N}) ?>=? ?(?P<lim>{_N}) ?- ?(?P<inp>\d)")
 
 
 def measure(
@@ -174,11 +178,13 @@ def measure(
         if is_near and role in {None, "limit"}:
             (distant if role and not close else unclaimed).add(number.value)
     chosen: dict[Role, int] = {role: claim[-1] for role, claim in best.items()}
-    _calculate(text, {number.start: number.value for number in numbers}, chosen, table)
+    chosen |= _calculate(text, {number.start: number.value for number in numbers}, table)
     if guess:
         unsure = chosen.get("limit") in distant and not {"sent", "input"} & chosen.keys()
         far = chosen.pop("limit") if unsure else None
-        rest = {value for value in unclaimed | distant if value >= _SMALLEST} - set(chosen.values())
+        rest = {value for value in unclaimed | distant if value >= _SMALLEST_GUESS} - set(
+            chosen.values()
+        )
         # A number without words is what is left: the larger one was sent, the smaller is the
         # limit.
         limit = chosen.get("limit")
@@ -285,39 +291,38 @@ def _role(before: str, after: str, table: Table) -> tuple[Role | None, bool]:
     return right, True
 
 
-def _calculate(text: str, values: dict[int, int], chosen: dict[Role, int], table: Table) -> None:
-    """Read "12 > 10", "10 < 12", "10 + 5 > 12" and "5 > 12 - 10"; names before a sum are in the
-    same order.
-    """
-    for match in _COMPARED.finditer(text):
-        first = values.get(match.start("a"))
-        second = values.get(match.start("b"))
-        if first is None or second is None or first == second or min(first, second) < _SMALLEST:
-            continue
-        if first > second or "<" in match["sign"]:  # 7000 / 8192 is not too long
-            chosen["limit"] = min(first, second)
-            chosen["sent"] = max(first, second)
-    for match in _SUM.finditer(text):
-        first, second, bound = (values.get(match.start(name)) for name in ("a", "b", "c"))
-        if first is None or second is None or bound is None:
-            continue
-        named = text[max(0, match.start() - 120) : match.start()]
-        output = table["output"].search(named)
-        subject = table["subject"].search(named)
-        # "max_tokens and prompt: 512 + 8000": the order of the names is that of the numbers.
-        swapped = output is not None and subject is not None and output.start() < subject.start()
-        chosen["input"], chosen["output"] = (second, first) if swapped else (first, second)
-        chosen["limit"] = bound
-        chosen["sent"] = first + second
-    for match in _REST.finditer(text):
-        output_tokens, bound, input_tokens = (
-            values.get(match.start(name)) for name in ("out", "lim", "inp")
-        )
-        if output_tokens is not None and bound is not None and input_tokens is not None:
-            chosen["output"] = output_tokens
-            chosen["input"] = input_tokens
-            chosen["limit"] = bound
-            chosen["sent"] = output_tokens + input_tokens
+def _calculate(text: str, values: dict[int, int], table: Table) -> dict[Role, int]:
+    """Return the numbers of calculations, by role."""
+    chosen: dict[Role, int] = {}
+    for formula in _FORMULAS:
+        for match in formula.finditer(text):
+            terms: dict[Role, int] = {
+                role: values[match.start(role)]
+                for role in _ROLES
+                if role in match.groupdict() and match.start(role) in values
+            }
+            if len(terms) < len(match.groupdict()):
+                continue
+            if "output" in terms:
+                named = text[max(0, match.start() - 120) : match.start()]
+                if "+" in match.group() and _names_output_first(named, table):
+                    terms |= {"input": terms["output"], "output": terms["input"]}
+                terms["sent"] = terms["input"] + terms["output"]
+            elif min(terms.values()) < _SMALLEST or (
+                terms["sent"] <= terms["limit"] and "<" not in match.group()
+            ):
+                continue  # 7000 / 8192 is not too long
+            else:
+                terms = {"limit": min(terms.values()), "sent": max(terms.values())}
+            chosen |= terms
+    return chosen
+
+
+def _names_output_first(named: str, table: Table) -> bool:
+    """Return whether the names before a sum are in the order of "max_tokens and prompt"."""
+    output = table["output"].search(named)
+    subject = table["subject"].search(named)
+    return output is not None and subject is not None and output.start() < subject.start()
 
 
 _ROLES: Final[tuple[Role, ...]] = ("limit", "sent", "output", "input")

@@ -1,45 +1,72 @@
-"""A row of the detector's table: a pattern with the message that it is there for.
+"""The detector's table: the rows of ``rows/*.toml``, read and compiled at the first error.
 
-``limits`` has the words by which a token limit is recognised, ``vetoes`` those that speak against
-one, both in English; ``european``, ``romance`` and ``east_asian`` have the same of other
-languages, ``codes`` has codes and classes of other errors, and ``number_words`` what gives a number
-its role. A row has a name, a pattern, and a sample: a message that is misjudged without the row.
-``tests/overflow/test_table.py`` takes out each row in turn and checks that its sample is misjudged;
-it takes out each alternative of each pattern and checks that a sample is read differently, so that
-nothing stands here without a message that it is for.
-
-Patterns are matched against normalised text (``text.normalise``): lower case, no accents, single
-spaces. They must match hostile text in linear time: only bounded repeats, not nested.
+A row is a pattern with what it means, a sample message and a source. ``limits`` has the words by
+which a token limit is recognised and explains what a row is, ``vetoes`` those that speak against
+one, both in English; other languages have a file each, ``codes`` has codes and classes of other
+errors, and ``numbers`` what gives a number its role. ``tests/overflow/test_table.py`` takes out
+each row in turn and checks that its sample is misjudged; it takes out each alternative of each
+pattern and checks that a sample is read differently, so that nothing stands there without a message
+that it is for.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+import tomllib
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from typing import Final, NamedTuple
 
 from compacter.overflow.text import without_accents
 
-Table = Mapping[str, re.Pattern[str]]
-"""Compiled pattern of each meaning."""
+_ROWS: Final = Path(__file__).parent / "rows"
 
 
 class Row(NamedTuple):
-    """One pattern; its name is unique and starts with its meaning."""
+    """One pattern; line breaks in it do not count."""
 
+    meaning: str
     name: str
     pattern: str
     sample: str
+    source: str
 
     @property
-    def meaning(self) -> str:
-        """Meaning of a match: the part of the name before the colon."""
-        return self.name.partition(":")[0]
+    def label(self) -> str:
+        """Unique name: the meaning and the name."""
+        return f"{self.meaning}: {self.name}"
+
+    @property
+    def compilable(self) -> str:
+        """The pattern as it is matched against normalised text."""
+        return without_accents(self.pattern.replace("\n", ""))
 
 
-def compiled(table: Iterable[Row]) -> dict[str, re.Pattern[str]]:
-    """Return one compiled pattern for each meaning."""
-    patterns: dict[str, list[str]] = {}
-    for row in table:
-        patterns.setdefault(row.meaning, []).append(f"(?:{without_accents(row.pattern)})")
-    return {meaning: re.compile("|".join(each)) for meaning, each in patterns.items()}
+@cache
+def rows() -> tuple[Row, ...]:
+    """Return the whole table."""
+    texts = [file.read_text(encoding="utf-8") for file in sorted(_ROWS.glob("*.toml"))]
+    return tuple(Row(**row) for text in texts for row in tomllib.loads(text)["row"])
+
+
+class Table(dict[str, re.Pattern[str]]):
+    """One pattern for each meaning, compiled when it is first asked for."""
+
+    def __init__(self, rows: Iterable[Row]) -> None:
+        super().__init__()
+        self.rows = tuple(rows)
+
+    def __missing__(self, meaning: str) -> re.Pattern[str]:
+        """Compile what the rows of a meaning match together."""
+        patterns = [f"(?:{row.compilable})" for row in self.rows if row.meaning == meaning]
+        if not patterns:
+            raise KeyError(meaning)
+        self[meaning] = re.compile("|".join(patterns))
+        return self[meaning]
+
+
+@cache
+def default_table() -> Table:
+    """Return the table that errors are judged by."""
+    return Table(rows())

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from itertools import pairwise
 from typing import Final
 
 MAX_TEXT: Final = 32_768
@@ -17,6 +18,9 @@ MAX_TEXT: Final = 32_768
 
 BREAK: Final = "\x1e"
 """Separator of two pieces that are not one sentence."""
+
+SOFT: Final = "\x1d"
+"""Space at which something new may begin: a line break, or a word with a capital."""
 
 BROKEN: Final = "\x1f"
 """Mark where a line wrap or a frame may have broken a number: digits next to it are not read as a
@@ -41,9 +45,15 @@ _BROKEN_NUMBER: Final = re.compile(
     rf"\t]{{0,40}}{_FRAME}{{0,2}} {{0,8}}(?=\d)"
 )
 _FRAMES: Final = re.compile(r"[\u2500-\u259f]+|(?<![^\s])\|(?=\s)|(?<=\s)\|(?![^\s])")
+# Also a line that begins as a line of a log does: with a time, a level, an attempt.
 _PARAGRAPH: Final = re.compile(
-    r"\n[ \t\r]{0,40}\n|\n(?=[A-Z][A-Za-z_ -]{1,30}: )|"
-    r"(?=Received Model Group=)"
+    r"\n[ \t\r]{0,40}\n|\n(?=[A-Z][A-Za-z_ -]{1,30}: )|(?=Received Model Group=)"
+    r"|\n(?=[^\w\n]{0,8}(?:\d{1,2}:\d\d|\d{4}[-/]\d\d|\w{3} \d{1,2} \d\d:"
+    r"|(?i:trace|debug|info|warn(?:ing)?|error|fatal|(?:will )?retry(?:ing)?|try|attempt|exit"
+    r"|process|caused by)\b))"
+    # "... 9000 tokens Your max_tokens was 512": a sentence without a full stop.
+    r"|(?<=[^\s.!?:;,A-Z]) (?=(?:The|This|You|Your|It|If|To|We|No|Nothing|Please|See|Try|Use)"
+    r" [a-z])"
 )
 
 _ESCAPED_LETTER: Final = re.compile(
@@ -67,9 +77,24 @@ _END: Final = re.compile(
 )
 
 _URL: Final = re.compile(r"\b[a-z][a-z0-9+.-]{1,9}://[^\s\"'<>)\]]{1,2000}", re.IGNORECASE)
+# The name of a model has words, dates and windows of its own: "chat-2025-03-24, 64k".
+_MODEL: Final = re.compile(
+    r"\b(?!\w{0,20}(?:token|context|length|max|limit|input|prompt|size))"
+    r"(?=[\w.-]{0,60}\d)[a-z]{2,20}[\w./]{0,20}(?:-\w{1,20}(?:\.\w{1,12}){0,3}){1,8}"
+    r"(?:(?:, ?| ?[(\[])\d{1,4}[km]\b[)\]]?)?"
+)
 _SPACE: Final = re.compile(r"[^\S\x1e\x1f]+")
+# "... 9000 tokens Questions? Write to ...": the end of a sentence without a full stop.
+_NEW_LINE: Final = re.compile(r"\r?\n|(?<=[^\s.!?:;,A-Z]) (?=[A-Z][a-z]{1,20} [a-z])")
+# A line, a dash, a bar, words with a colon.
+_CLAUSE_END: Final = re.compile(
+    r"[\x1d\x1e]|\s[-\u2013\u2014|](?=\s)"
+    r"|(?<=[^\s.!?:;,]) [a-z]{2,14}(?: [a-z]{2,14}){0,2}:(?= )"
+)
 _HARD_SPACE: Final = re.compile(r"(?<=\d)[\u00a0\u2007\u2008\u2009\u202f](?=\d{3}(?!\d))")
 _INVISIBLE: Final = re.compile(r"[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
+# Encoded data, such as a picture: no word has so many letters where words have spaces between them.
+_BLOB: Final = re.compile(r"[^\W\u2e80-\ud7ff]{120,}")
 _ACCENT: Final = re.compile(r"[\u0300-\u036f]")
 _SPELLINGS: Final = str.maketrans(
     {
@@ -109,7 +134,7 @@ _MENDED: Final = re.compile(
     "allowed|completion|context|conversation|exceeded|exceeding|exceeds|input|length|limit|longer|maximum|messages"
     "|model|prompt|reduce|request|requested|resulted|tokens|window"
 )
-_TWO_PIECES: Final = re.compile(r"\b([a-z]{1,11})( |- )(?=([a-z]{1,11})\b)")
+_TWO_PIECES: Final = re.compile(r"\b([a-z]{1,11})([ \x1d]|-[ \x1d])(?=([a-z]{1,11})\b)")
 
 
 def text_of(value: object) -> str:
@@ -135,30 +160,38 @@ def without_accents(text: str) -> str:
     """Return text without accents, and full-width forms as plain characters. Patterns are converted
     in the same way.
     """
-    text = unicodedata.normalize("NFKD", text.translate(_SPELLINGS))
+    # One letter may stand for eighteen.
+    text = limit_text(unicodedata.normalize("NFKD", text.translate(_SPELLINGS)))
     return unicodedata.normalize("NFKC", _ACCENT.sub("", text))
 
 
 def normalise(text: str) -> str:
     """Return the normalised form of at most ``MAX_TEXT`` characters of ``text``."""
+    return mark(text).replace(SOFT, " ")
+
+
+def mark(text: str) -> str:
+    """Return the normalised form with ``SOFT`` for spaces at which something new may begin."""
     text = _ANSI.sub("", limit_text(text))
     text = _ESCAPED_LETTER.sub(_decode_escape, text)
     # Before frames and line breaks go: afterwards nobody sees that a number was broken.
     text = _BROKEN_NUMBER.sub(BROKEN, text)
     text = _FRAMES.sub(" ", text)
     text = _PARAGRAPH.sub(f" {BREAK} ", text)
-    text = _ESCAPED_QUOTE.sub("", _ESCAPED_SPACE.sub(" ", text))
+    text = _ESCAPED_QUOTE.sub("", _ESCAPED_SPACE.sub("\n", text))
     text = _ENTITY.sub(lambda match: _ENTITIES[match.group()], text)
+    text = _NEW_LINE.sub(SOFT, _BLOB.sub(" ", text))
     # Most errors are ASCII, for which this would be wasted.
     if not text.isascii():
         text = without_accents(_INVISIBLE.sub("", _HARD_SPACE.sub("_", text)))
     # Addresses have words and numbers of their own ("/v1/context/8192").
-    text = _URL.sub(_endpoint, text).lower()
+    text = _MODEL.sub("it", _URL.sub(_endpoint, text).lower())
     # Only where a role stands too: "input": "..." alone may be the provider's own words.
     if _ECHO_ROLE.search(text):
         text = _ECHO.sub(" ", text)
     text = _without_quotation(_ECHO_VALUE.sub(" ", text))
-    return _TWO_PIECES.sub(_mend, _SPACE.sub(" ", text))
+    text = _SPACE.sub(lambda match: SOFT if SOFT in match.group() else " ", text)
+    return _TWO_PIECES.sub(_mend, text)
 
 
 def _decode_escape(match: re.Match[str]) -> str:
@@ -203,3 +236,9 @@ def sentences(text: str) -> list[Span]:
             start = stop
     half = MAX_SENTENCES // 2
     return found if len(found) <= MAX_SENTENCES else [*found[:half], *found[-half:]]
+
+
+def clauses(marked: str) -> list[Span]:
+    """Return start and end of the pieces of a sentence: lines, what follows a dash or a label."""
+    edges = [match.start() + 1 for match in _CLAUSE_END.finditer(marked)]
+    return list(pairwise(sorted({0, *edges, len(marked)})))

@@ -110,8 +110,7 @@ def is_genuine(messages: Sequence[Message], wire: MessageFormat) -> list[bool]:
         or not (
             text == FILLERS["user"]
             or is_quotes(text)
-            or text.startswith(SUMMARY_TAG)
-            and parse(text)
+            or (text.startswith(SUMMARY_TAG) and parse(text))
         )
         for text in wire.plain_texts(messages)
     ]

@@ -18,7 +18,7 @@ PRIOR_OPEN = "<earlier_summary>"
 PRIOR_CLOSE = "</earlier_summary>"
 FENCE_SIZE = len(OPEN) + len(CLOSE) + 2
 """Size of both fence lines with their line breaks, in characters."""
-SMALL = 600
+SMALL = 240
 """Smallest summary in tokens for which the long prompt is used, as models with a small window
 repeat it."""
 

@@ -1,5 +1,4 @@
-"""Write a summary: with a model, whose answers are checked, or with lines quoted from the
-conversation.
+"""Write a summary: with a model, whose answers are checked and traced, or with kept lines alone.
 
 ``write`` is a generator: it yields what to ask the model, and is sent the answers. So it is tested
 as a conversation, and asks nobody itself.
@@ -8,35 +7,39 @@ as a conversation, and asks nobody itself.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 
 from compacter.messages.parts import Part
-from compacter.summary import checks, prompt, sections
+from compacter.summary import checks, kept, prompt, sections, trace
+from compacter.summary import rules as standing
 from compacter.summary.head import Head
 from compacter.summary.message import FRAME, NoSummaryError, Summary
+from compacter.summary.sources import SOURCES, story_of
+from compacter.text.sentences import sentences
+from compacter.text.words import clip
 
 SMALLEST_CHUNK = 400
-"""Characters below which a chunk that is still too long for the summarizer is not halved again."""
+"""Characters below which a chunk that is still too long for the summarizer is not cut again."""
 # Share of the summarizer's window that a prompt may fill: the size in tokens is an estimate.
 _PROMPT_MARGIN = 0.92
 # A prompt that leaves less than this part of the window for the answer is split.
 _LEAST_ANSWER = 12
-# Tokens of the window of a small model, whose own words are poor.
+# Tokens of the window of a small model, which may invent all of its story.
 _SMALL_WINDOWS = range(1, 4_097)
-# Part of a summary that rules which only the model has noticed may take, as in `Head.rules`.
-_RULE_SHARE = 3
-# Characters that are worth filling with quoted lines: about two of them.
-_WORTH_FILLING = 200
-# Times the characters asked for of which a longer answer is left its most telling sentences: not
-# every function heeds `max_tokens`, and a summary that fills the window leaves later prompts no
-# room for anything else.
-_LONGER = 1.5
+# Part of a summary that the model's words get; kept lines have the rest, and each what the other
+# leaves.
+_STORY_PART = 2
+# Part of a chunk that is tried after one was too long, where the refusal has no numbers.
+_CUT = 4
 # Characters from which on an earlier story is too long to be replaced by a sentence or two.
 _LOSABLE = 400
 # An answer shorter than this part of the earlier story has lost it: people do not take back three
 # quarters of what they settled.
 _SHRINKS = 4
+# Answers in a row that are no summary, after which a model is asked no more in this compaction.
+_MOST_FAULTS = 2
 _COPIED = "summary: the earlier one again"
+_TOO_LONG = "the request for a summary is too long for the summarizer"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,11 +49,9 @@ class Sizes:
     head: int
     """Characters of the messages that it replaces."""
     room: int
-    """Characters that its text may have."""
-    filled: int
-    """Characters up to which quoted lines fill it."""
-    planned: int
-    """Characters that were reserved for its message when the cut was chosen."""
+    """Characters that its text may have, all in all."""
+    lines: int
+    """Characters of it that kept lines may have."""
     tokens: int
     """Tokens that the model's answer may have."""
     window: int | None
@@ -58,6 +59,8 @@ class Sizes:
     summarizer_window: int | None
     """Context window of the model that summarizes, in tokens."""
     chars_per_token: float
+    fills: bool = False
+    """Whether lines fill all of the room: a budget that was given by hand is to be used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,18 +79,35 @@ class Question:
 class Answer:
     """What the model said."""
 
-    text: str
+    text: str = ""
     finish: str | None = None
     """The provider's reason for the end."""
     refused: bool = False
     """Whether the provider reported a refusal."""
     called_tool: bool = False
     """Whether it is a call of a tool."""
+    raised: str = ""
+    """What the summarizer raised in place of an answer."""
+    is_too_long: bool = False
+    """Whether the question was too long for the model."""
+    limit: int | None = None
+    """Tokens that the model takes, where its refusal says so."""
 
 
-Writing = Generator[Question, Answer | None, tuple[Summary, list[str]]]
-"""Is sent ``None`` where the question was too long for the model; returns the summary, and what the
-checks removed from it."""
+@dataclass(slots=True)
+class Written:
+    """A summary, and what an event tells of how it was made."""
+
+    summary: Summary = field(default_factory=Summary)
+    unsupported: list[str] = field(default_factory=list)
+    """Lines of the model's that nobody said."""
+    chunks: int = 0
+    """Pieces in which the head was given to the model."""
+    chunks_without_model: int = 0
+    """Those that quoted lines stand for."""
+
+
+Writing = Generator[Question, Answer, Written]
 
 
 def write(
@@ -113,25 +133,56 @@ def write(
     return _Writer(head, sizes, template, redact).write(native=native)
 
 
-def quote(head: Head, room: int, most: int) -> Summary:
-    """Return a summary without a model, in at most ``most`` characters. Raises ``NoSummaryError``
+def quote(head: Head, room: int) -> Summary:
+    """Return a summary without a model, in at most ``room`` characters. Raises ``NoSummaryError``
     where there is no room for one.
-
-    ``room`` is what a summary may have, of which rules get their share.
     """
-    budget = min(room, most)
-    if budget <= 0:
-        raise NoSummaryError("there is no room for a summary")
     prior = head.prior
+    lines = standing.rules(head, room)
+    left = room - sum(len(line) + 1 for line in lines)
     # A model's earlier words stay as they are where they leave room for what came since.
-    story = prior.story if 2 * len(prior.story) <= budget else ""
-    before = prior.quoted if story else f"{prior.story}\n{prior.quoted}".strip()
-    lines = head.rules(budget)
-    left = budget - sum(len(line) + 1 for line in lines) - len(story)
-    quoted = head.quote(left, before, lines)
-    if not (quoted or story or lines):
-        raise NoSummaryError("nothing can be read in the head")
+    story = shortened(prior.story, left // _STORY_PART)
+    quoted = kept.keep(head, left - len(story), lines, sources=(*SOURCES, story_of()))
+    if not (quoted or story):
+        raise NoSummaryError(
+            "there is no room for a summary" if room < FRAME else "nothing can be read in the head"
+        )
     return Summary(story, lines, (), quoted)
+
+
+def shortened(story: str, size: int) -> str:
+    """Return a story in at most ``size`` characters: of each section the newest items, of prose its
+    beginning and its end. What is not empty stays so while there is any room.
+    """
+    if len(story) <= size:
+        return story
+    if size <= 0:
+        return ""
+    items = {key: list(each) for key, each in (sections.parse(story) or {}).items()}
+    while (
+        items
+        and len(text := sections.render({key: tuple(each) for key, each in items.items()})) > size
+    ):
+        longest = max(items, key=lambda key: sum(map(len, items[key])))
+        if len(items[longest]) == 1:
+            del items[longest]
+        else:
+            del items[longest][0]
+    if items:
+        return text
+    said = sentences(story)
+    order = [
+        place
+        for pair in zip(range(len(said)), reversed(range(len(said))), strict=True)
+        for place in pair
+    ]
+    chosen = set[int]()
+    left = size
+    for place in order:
+        if place not in chosen and len(said[place]) < left:
+            chosen.add(place)
+            left -= len(said[place]) + 1
+    return "\n".join(said[place] for place in sorted(chosen)) or clip(story, size)
 
 
 class _Writer:
@@ -144,73 +195,81 @@ class _Writer:
         template: str | None,
         redact: Callable[[str], str] | None,
     ) -> None:
-        self.dropped: list[str] = []
-        """What the checks removed."""
         self._head = head
         self._sizes = sizes
         self._template = template
         self._redact = redact
-        # What is known before the model is asked: the prior summary, and the rules that code finds.
-        self._so_far = replace(head.prior, rules=head.rules(sizes.room), notes=())
+        self._story = head.prior.story
+        self._rules = standing.rules(head, sizes.room)
+        self._quoted_rules = set[str]()
+        self._written = Written()
         self._is_small = sizes.window in _SMALL_WINDOWS
-        self._is_whole = True
-        self._transcript = prompt.render(head.parts)
 
     def write(self, *, native: bool) -> Writing:
-        """Update the summary so far with all of the head, and return it with what was dropped.
+        """Update the summary so far with all of the head.
 
-        A chunk of which the model makes nothing is left to the quoted lines, unless it is the only
-        one.
+        A chunk of which the model makes nothing is left to quoted lines, unless it is the only one.
         """
         parts = self._head.parts
-        budget, tokens = self._measure(len(self._transcript) - prompt.FENCE_SIZE)
+        transcript = prompt.render(parts)
+        budget, tokens = self._measure(len(transcript) - prompt.FENCE_SIZE)
         if native and budget is None and (yield from self._ask_natively(tokens)):
-            return self.fill(), self.dropped
-        pending = [parts] if budget is None else list(prompt.chunks(parts, budget))
-        is_written = False
+            return self._finish(())
+        pending = [tuple(parts)] if budget is None else list(prompt.chunks(parts, budget))
+        written = self._written
+        missed: list[Part] = []
+        has_story = False
+        faults = 0
         fault = ""
         while pending:
-            chunk = pending[0]
-            transcript = self._transcript if chunk is parts else prompt.render(chunk)
-            failure = yield from self._update(chunk, transcript, tokens)
-            if failure is None:
-                half = (len(transcript) - prompt.FENCE_SIZE) // 2
-                if half < SMALLEST_CHUNK:
-                    raise NoSummaryError("the request for a summary is too long for the summarizer")
-                rest = [part for chunk in pending for part in chunk]
-                pending = list(prompt.chunks(rest, half))
-                continue
-            pending.pop(0)
-            # A copy of the earlier summary is one, though it tells nothing of this chunk.
-            is_written = is_written or failure in ("", _COPIED)
-            if failure:
-                fault = failure
-                self._is_whole = False
-                self.dropped.append(failure)
-        if not is_written:
+            chunk = pending.pop(0)
+            text = transcript if len(chunk) == len(parts) else prompt.render(chunk)
+            if faults < _MOST_FAULTS:
+                # The second time few words are asked for: the first answer may have been cut off.
+                question = self._question(text, tokens, short=bool(faults and not has_story))
+                answer = yield question
+                fault = self._judge(answer, chunk)
+                faults = faults + 1 if fault else 0
+                if fault == _TOO_LONG and faults < _MOST_FAULTS:
+                    size = self._smaller(len(text), answer.limit, tokens)
+                    if size >= SMALLEST_CHUNK:
+                        rest = [part for each in (chunk, *pending) for part in each]
+                        pending = list(prompt.chunks(rest, size))
+                        continue
+                elif fault and not (
+                    answer.raised or has_story or faults == _MOST_FAULTS or fault == _COPIED
+                ):
+                    pending.insert(0, chunk)
+                    continue
+                if answer.raised and not has_story:
+                    raise NoSummaryError(f"the summarizer raised {answer.raised}")
+                # A copy of the earlier summary is one, though it tells nothing of this chunk.
+                has_story = has_story or fault in ("", _COPIED)
+            written.chunks += 1
+            if fault:
+                missed.extend(chunk)
+                written.chunks_without_model += 1
+        if not has_story:
             raise NoSummaryError(f"the summary was refused: {fault}")
-        return self.fill(), self.dropped
+        return self._finish(missed)
 
-    def fill(self) -> Summary:
-        """Return the model's summary, and in what it leaves of its room lines that a summary
-        without a model would quote.
-
-        So the room buys as much as without a model, however little that one says. Where a small one
-        said nothing about a chunk, the lines may take all the room that the summary was planned
-        with. In a larger window they would bring the next compaction closer: 22 summaries in place
-        of 16 for 200 turns in a window of 8,000 tokens.
-        """
+    def _finish(self, missed: Sequence[Part]) -> Written:
+        """Return the model's summary with kept lines beside it, in one budget."""
         sizes = self._sizes
-        summary = replace(self._so_far, quoted="")
-        most = sizes.filled
-        if self._is_small and not self._is_whole:
-            most = max(most, sizes.planned - FRAME)
-        left = min(sizes.room, most) - len(summary.text)
-        if left < _WORTH_FILLING:
-            return summary
-        return replace(
-            summary, quoted=self._head.quote(left, self._so_far.quoted, self._so_far.rules)
+        rules = (
+            standing.rules(self._head, sizes.room, self._quoted_rules)
+            if self._quoted_rules
+            else self._rules
         )
+        room = sizes.room - sum(len(line) + 1 for line in rules)
+        sources = list(SOURCES)
+        if sizes.fills or missed:
+            sources.append(story_of(None if sizes.fills else {part.index for part in missed}))
+        most = min(sizes.lines, room - min(len(self._story), room // _STORY_PART))
+        quoted = kept.keep(self._head, most, rules, sources=sources)
+        story = shortened(self._story, room - len(quoted))
+        self._written.summary = Summary(story, rules, (), quoted)
+        return self._written
 
     def _measure(self, whole: int) -> tuple[int | None, int]:
         """Return the characters of transcript that one prompt may hold (``None``: all of it), and
@@ -224,130 +283,80 @@ class _Writer:
         window = sizes.summarizer_window or sizes.window
         if window is None:
             return None, tokens
-        empty = prompt.build("", prior=self._known, template=self._template, max_tokens=tokens)
-        frame = len(empty[0]["content"])
-        usable = int(window * _PROMPT_MARGIN)
-        left = usable - int((whole + frame) / sizes.chars_per_token)
+        left = int(window * _PROMPT_MARGIN) - int((whole + self._frame()) / sizes.chars_per_token)
         if left >= min(tokens, window // _LEAST_ANSWER):
             return None, min(tokens, left)
-        most = max(SMALLEST_CHUNK, int((usable - tokens) * sizes.chars_per_token) - frame)
+        most = self._chunk_for(window, tokens)
         parts = -(-whole // most)
         # Chunks of one size: a tiny last one would cost a request of its own for next to nothing.
         return min(most, whole // parts + most // 8), tokens
 
-    @property
-    def _known(self) -> str:
-        """What a model gets to read of the summary so far: quoted lines only where there is no
-        story.
-        """
-        summary = self._so_far
-        return "\n".join([*summary.rules, summary.story or summary.quoted]).strip()
+    def _frame(self) -> int:
+        """Return the size of a request without a transcript, in characters."""
+        return len(self._question("", self._sizes.tokens).messages[0]["content"])
 
-    def _ask_natively(self, tokens: int) -> Generator[Question, Answer | None, bool]:
+    def _chunk_for(self, window: int, tokens: int) -> int:
+        room = int((int(window * _PROMPT_MARGIN) - tokens) * self._sizes.chars_per_token)
+        return max(SMALLEST_CHUNK, room - self._frame())
+
+    def _smaller(self, size: int, limit: int | None, tokens: int) -> int:
+        """Return the size of a chunk after one of this size was too long."""
+        if limit:
+            return min(self._chunk_for(limit, tokens), size // 2)
+        return size // _CUT
+
+    def _question(self, transcript: str, tokens: int, *, short: bool = False) -> Question:
+        # What a model gets to read of the summary so far: quoted lines only without a story.
+        known = "\n".join([*self._rules, self._story or self._head.prior.quoted])
+        messages = prompt.build(
+            transcript,
+            prior=known,
+            template=self._template,
+            # Kept lines have the other part of the room.
+            max_tokens=tokens // (2 * _STORY_PART if short else _STORY_PART),
+            short=short or None,
+        )
+        return Question(messages, tokens)
+
+    def _ask_natively(self, tokens: int) -> Generator[Question, Answer, bool]:
         """Ask at the end of the conversation, and return whether that gave a summary."""
         asked = prompt.instruction(
-            prior=bool(self._so_far.story), template=self._template, max_tokens=tokens
+            prior=bool(self._story), template=self._template, max_tokens=tokens // _STORY_PART
         )
         question = Question([{"role": "user", "content": asked}], tokens, is_native=True)
         answer = yield question
-        if answer is None:
-            return False
-        text, fault = self._judge(answer, self._head.parts)
-        if fault:
-            return False
-        self._take_over(text, self._head.parts)
-        return True
+        self._written.chunks = 1
+        return not self._judge(answer, self._head.parts)
 
-    def _update(
-        self, chunk: Sequence[Part], transcript: str, tokens: int
-    ) -> Generator[Question, Answer | None, str | None]:
-        """Ask for the summary so far, updated with one chunk. Return what is wrong with both
-        answers, an empty text where one is used, ``None`` where the question is too long.
-
-        The second time it is asked in few words and for fewer: the first answer may have been cut
-        off or confused.
+    def _judge(self, answer: Answer, chunk: Sequence[Part]) -> str:
+        """Make an answer the story so far, as far as the conversation bears it out. Return what is
+        wrong with it; an empty text if nothing is.
         """
-        # The words of a small model get half of the room: quoted lines say more in the other half.
-        words = tokens // 2 if self._is_small else tokens
-        fault = ""
-        for short, most in ((None, words), (True, words // 2)):
-            messages = prompt.build(
-                transcript,
-                prior=self._known,
-                template=self._template,
-                max_tokens=most,
-                short=short,
-            )
-            answer = yield Question(messages, tokens)
-            if answer is None:
-                return None
-            text, fault = self._judge(answer, chunk)
-            if not fault:
-                self._take_over(text, chunk)
-                return ""
-            # A model that says the same again would do so a third time.
-            if fault == _COPIED:
-                self._renew(chunk)
-                break
-        return fault
-
-    def _judge(self, answer: Answer, chunk: Sequence[Part]) -> tuple[str, str]:
-        """Return the text of an answer, and what is wrong with it: an empty text if nothing is."""
-        so_far = self._so_far
+        if answer.is_too_long:
+            return _TOO_LONG
+        if answer.raised:
+            return f"the summarizer raised {answer.raised}"
         text = checks.clean(answer.text)
         fault = checks.fault(
             text,
             entries=chunk,
-            limit=self._sizes.head - FRAME - sum(map(len, so_far.rules)),
+            limit=self._sizes.head - FRAME - sum(map(len, self._rules)),
             finish=answer.finish,
             refused=answer.refused,
             called_tool=answer.called_tool,
-            told=self._known if self._is_small else None,
+            told=self._head.prior.text if self._is_small else None,
         )
         if fault:
-            return text, fault
+            return fault
         if self._redact is not None:
             text = self._redact(text)
-        if checks.copies(text, so_far.story, chunk):
-            return text, _COPIED
-        if len(so_far.story) >= _LOSABLE and len(text) * _SHRINKS < len(so_far.story):
-            return text, "the summary lost the earlier one"
-        return text, ""
-
-    def _take_over(self, text: str, chunk: Sequence[Part]) -> None:
-        """Make the text of an answer the summary so far: what a chunk bears out of it."""
-        so_far = self._so_far
-        own = self._head.own_of(chunk)
-        items = sections.parse(text)
-        before = sections.parse(so_far.story)
-        if items is None and before is None:
-            self._keep(sections.mark(text, own), so_far.rules)
-            return
-        checked = sections.check(
-            items or {"facts": tuple(text.splitlines())},
-            own,
-            prior=before or {"task": (so_far.story,)},
-            rules=so_far.rules,
-            rule_room=max(0, self._sizes.room // _RULE_SHARE),
-            work=self._head.work,
+        is_copy = checks.copies(text, self._story, chunk)
+        if not is_copy and len(self._story) >= _LOSABLE and len(text) * _SHRINKS < len(self._story):
+            return "the summary lost the earlier one"
+        checked = trace.check(
+            self._head, self._story if is_copy else text, self._story, self._rules
         )
-        self.dropped += checked.dropped
-        self._keep(sections.render(checked.sections), checked.rules)
-
-    def _renew(self, chunk: Sequence[Part]) -> None:
-        """Check the earlier sections against a chunk: it may have settled what they call open."""
-        story = self._so_far.story
-        if sections.parse(story) is not None:
-            self._take_over(story, chunk)
-
-    def _keep(self, story: str, rules: tuple[str, ...]) -> None:
-        """Keep a story and rules as the summary so far."""
-        most = int(_LONGER * self._sizes.planned)
-        # It was asked for half of the room, which small models do not heed. Sections are checked
-        # line by line, and keep what was said last of each.
-        half = max(self._sizes.filled // 2, _WORTH_FILLING)
-        if self._is_small and len(story) > half and sections.parse(story) is None:
-            most = min(most, half)
-        if len(story) > most:
-            story = sections.shortened(story, most)
-        self._so_far = replace(self._so_far, story=story, rules=rules)
+        self._quoted_rules |= checked.quoted
+        self._written.unsupported += checked.unsupported
+        self._story = checked.story
+        return _COPIED if is_copy else ""

@@ -20,7 +20,6 @@ from compacter.testing.errors import (
     token_limit_error,
 )
 from compacter.testing.model import Completion, OverflowAt, Request, ScriptedModel
-from compacter.testing.refusals import Refusal, refusals
 from compacter.testing.replies import (
     AsyncScriptedStream,
     Chunk,
@@ -51,7 +50,6 @@ __all__ = [
     "OverflowAt",
     "ProviderError",
     "RateLimitError",
-    "Refusal",
     "Replies",
     "Reply",
     "Request",
@@ -65,7 +63,6 @@ __all__ = [
     "TokenLimitError",
     "invalid_request_error",
     "rate_limit_error",
-    "refusals",
     "server_error",
     "token_limit_error",
 ]

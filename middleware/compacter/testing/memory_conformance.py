@@ -10,28 +10,25 @@ For a memory of your own, write in a test module::
         def open(self, tmp_path):
             return lambda: MyMemory(tmp_path)
 
-Wrap an asynchronous memory as ``Awaited(lambda: MyMemory(...))``. Only this module of the package
-needs pytest.
+Only this module of the package needs pytest.
 """
 
 from __future__ import annotations
 
-import asyncio
-import threading
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any, TypeVar
+from threading import Barrier
+from typing import Any
 
 import pytest
 
 from compacter.io import run
-from compacter.memory import BaseMemory, Claim, Memory, Record
+from compacter.memory import Memory, Record
 from compacter.memory.match import Matcher
 from compacter.memory.record import StoredMessage
 from compacter.messages.format import get_format
 
-T = TypeVar("T")
 Opener = Callable[[], Memory]
 _FORMAT = get_format("openai")
 # Scopes of different callers: a record of one is never found in another.
@@ -57,55 +54,6 @@ def _with_summary(history: Sequence[Any], about: str) -> list[Any]:
     return [{"role": "user", "content": f"Summary of {about}."}, *history[5:]]
 
 
-class Awaited:
-    """Adapter for an asynchronous memory: calls ``afind``, ``asave`` and ``aclaim`` on an event
-    loop of its own.
-    """
-
-    def __init__(self, make: Callable[[], BaseMemory]) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
-        self._thread.start()
-
-        async def made() -> BaseMemory:
-            return make()
-
-        self._memory = self._run(made())
-
-    def find(self, keys: Sequence[str]) -> Sequence[Record]:
-        return self._run(self._memory.afind(keys))
-
-    def save(self, record: Record) -> None:
-        self._run(self._memory.asave(record))
-
-    def claim(self, key: str, seconds: float) -> Claim | None:
-        claim = self._run(self._memory.aclaim(key, seconds))
-        return None if claim is None else _Released(lambda: self._run(claim.release()))
-
-    def close(self) -> None:
-        """End the event loop as ``asyncio.run`` does."""
-        self._run(_quiet(self._loop))
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
-
-    def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(60)
-
-
-class _Released:
-    def __init__(self, release: Callable[[], None]) -> None:
-        self.release = release
-
-
-async def _quiet(loop: asyncio.AbstractEventLoop) -> None:
-    tasks = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
-    await loop.shutdown_asyncgens()
-
-
 class MemoryConformance:
     """Base class of the tests. Give your subclass a name that begins with ``Test``, and override
     ``open``.
@@ -115,7 +63,8 @@ class MemoryConformance:
     """Whether all memories that ``open`` returns see each other's records; otherwise it is called
     once a test."""
     exclusive = True
-    """Whether ``claim`` is exclusive; a memory of one process may always grant it."""
+    """Whether a claim keeps the other memories that ``open`` returns from making the same summary;
+    a memory of one process may always grant it."""
 
     @pytest.fixture
     def open(self) -> Opener:
@@ -213,17 +162,15 @@ class MemoryConformance:
         second = other.claim("k", 60)
         assert second is not None
         first.release()
-        if self.exclusive:
+        if self.exclusive and self.shared:
             assert memory.claim("k", 60) is None
         second.release()
 
     def test_a_claim_is_granted_to_one_at_a_time(self, memory: Memory, other: Memory) -> None:
-        if not self.exclusive:
-            pytest.skip("claims of this memory are not exclusive")
+        self._skip_unless_exclusive()
         held = memory.claim("k", 60)
         assert held is not None
         assert other.claim("k", 60) is None
-        assert memory.claim("k", 60) is None
         elsewhere = other.claim("another", 60)
         assert elsewhere is not None
         held.release()
@@ -232,8 +179,7 @@ class MemoryConformance:
     def test_a_claim_that_ran_out_is_the_next_ones_and_stays_so(
         self, memory: Memory, other: Memory
     ) -> None:
-        if not self.exclusive:
-            pytest.skip("claims of this memory are not exclusive")
+        self._skip_unless_exclusive()
         expired = memory.claim("k", 1e-3)
         assert expired is not None
         while (held := other.claim("k", 60)) is None:
@@ -242,18 +188,25 @@ class MemoryConformance:
         assert memory.claim("k", 60) is None
         held.release()
 
-    def test_of_many_threads_one_gets_the_claim(self, memory: Memory, other: Memory) -> None:
-        if not self.exclusive:
-            pytest.skip("claims of this memory are not exclusive")
-        start = threading.Barrier(8)
+    def test_of_many_that_share_the_records_one_gets_the_claim(
+        self,
+        open: Opener,  # noqa: A002
+    ) -> None:
+        self._skip_unless_exclusive()
+        memories = [open() for _ in range(8)]
+        start = Barrier(8)
 
-        def work(number: int) -> object:
+        def work(memory: Memory) -> object:
             start.wait()
-            return (memory, other)[number % 2].claim("k", 60)
+            return memory.claim("k", 60)
 
         with ThreadPoolExecutor(8) as pool:
-            claims = list(pool.map(work, range(8)))
+            claims = list(pool.map(work, memories))
         assert sum(claim is not None for claim in claims) == 1, claims
+
+    def _skip_unless_exclusive(self) -> None:
+        if not (self.exclusive and self.shared):
+            pytest.skip("claims of this memory are not exclusive")
 
     def test_records_are_not_changed_by_finding_them(self, memory: Memory) -> None:
         memory.save(record())

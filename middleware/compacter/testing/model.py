@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from compacter.io import ASYNC
 from compacter.messages.format import Message
@@ -73,6 +73,14 @@ def check_word(name: str, word: object, known: object) -> None:
         raise ValueError(f"{name} takes {', '.join(map(repr, get_args(known)))}, not {word!r}")
 
 
+class _Turn(NamedTuple):
+    """One request, and what is said to it."""
+
+    request: Request
+    refusal: TokenLimitError | None
+    frame: Frame
+
+
 class ScriptedModel:
     """Fake provider that validates and counts each request, answers or refuses it, and records it.
 
@@ -99,10 +107,6 @@ class ScriptedModel:
         refuse_blank: bool = False,
         check: Check | None = None,
         overflow_at: OverflowAt = "open",
-        overflow_in_reply: bool = False,
-        housekeeping: int = 0,
-        fail_after: int | None = None,
-        fail_with: BaseException | None = None,
         chunk_size: int = 16,
     ) -> None:
         """Create a model with scripted replies.
@@ -133,27 +137,15 @@ class ScriptedModel:
             overflow_at: Where a stream refuses: "open" raises from the call, "first_event" from the
                 first chunk, "after_role" after the role-only chunk, and "error_chunk" yields a
                 chunk with an ``error`` member.
-            overflow_in_reply: Whether a call without stream returns an ``error`` member instead of
-            raising.
-            housekeeping: Number of chunks without choices at the beginning of every stream.
-            fail_after: Number of chunks after which every stream breaks; a shorter one breaks at
-            its end.
-            fail_with: Exception of such a break (None: a token-limit error). To break a single
-                stream, put an `Interrupted` into `replies`.
             chunk_size: Characters of text per chunk.
 
         Raises:
             ValueError: A style or another word is unknown, or a number is out of range.
             TypeError: ``replies`` has another type.
         """
-        for name, number, least in (
-            ("window", window, 1),
-            ("chunk_size", chunk_size, 1),
-            ("housekeeping", housekeeping, 0),
-            ("fail_after", fail_after or 0, 0),
-        ):
-            if number < least:
-                raise ValueError(f"{name} must be at least {least}, got {number!r}")
+        for name, number in (("window", window), ("chunk_size", chunk_size)):
+            if number < 1:
+                raise ValueError(f"{name} must be at least 1, got {number!r}")
         check_word("overflow_at", overflow_at, OverflowAt)
         check_word("reply_type", reply_type, ReplyType)
         self.window = window
@@ -168,10 +160,6 @@ class ScriptedModel:
         self._truncates = truncates
         self._usage = usage
         self._overflow_at = overflow_at
-        self._overflow_in_reply = overflow_in_reply
-        self._housekeeping = housekeeping
-        self._fail_after = fail_after
-        self._fail_with = fail_with
         self._chunk_size = chunk_size
         self._lock = threading.Lock()
         self._requests: list[Request] = []
@@ -196,28 +184,24 @@ class ScriptedModel:
             InvalidRequestError: The list of messages is invalid.
             ScriptExhaustedError: The replies are used up.
         """
-        request, refusal, frame = self._admit(model, messages, options, streaming=bool(stream))
-        if refusal is not None:
-            return self._refuse(refusal, request, frame, ScriptedStream)
-        reply = self._next(request.messages)
+        turn = self._admit(model, messages, options, streaming=bool(stream))
+        reply = None if turn.refusal else self._next(turn.request.messages)
+        if inspect.iscoroutine(reply):
+            reply.close()
         if inspect.isawaitable(reply):
-            if inspect.iscoroutine(reply):
-                reply.close()
             raise TypeError("replies is an async function: only acompletion can await it")
-        return self._answer_request(reply, request, frame, ScriptedStream)
+        return self._deliver(turn, reply, ScriptedStream)
 
     async def acompletion(
         self, model: str, messages: Sequence[Message], *, stream: bool | None = None, **options: Any
     ) -> Completion:
         """As ``completion``, awaited. Other tasks run before the answer, as with a network."""
-        request, refusal, frame = self._admit(model, messages, options, streaming=bool(stream))
+        turn = self._admit(model, messages, options, streaming=bool(stream))
         await ASYNC.sleep(0)
-        if refusal is not None:
-            return self._refuse(refusal, request, frame, AsyncScriptedStream)
-        reply = self._next(request.messages)
+        reply = None if turn.refusal else self._next(turn.request.messages)
         if inspect.isawaitable(reply):
             reply = await reply
-        return self._answer_request(reply, request, frame, AsyncScriptedStream)
+        return self._deliver(turn, reply, AsyncScriptedStream)
 
     __call__ = completion
 
@@ -262,7 +246,7 @@ class ScriptedModel:
 
     def _admit(
         self, model: str, messages: Sequence[Message], options: dict[str, Any], *, streaming: bool
-    ) -> tuple[Request, TokenLimitError | None, Frame]:
+    ) -> _Turn:
         """Validate the messages, then count, as a server does. The request is recorded in
         any case.
         """
@@ -295,7 +279,7 @@ class ScriptedModel:
             refusal = token_limit_error(
                 self.style, limit=self.window, input_tokens=tokens, output_tokens=output
             )
-        return request, refusal, Frame(number, model)
+        return _Turn(request, refusal, Frame(number, model))
 
     def _same_start(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
         """Return the first messages, as far as they are the same as in the last request."""
@@ -305,41 +289,33 @@ class ScriptedModel:
             : sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
         ]
 
-    def _refuse(
-        self,
-        refusal: TokenLimitError,
-        request: Request,
-        frame: Frame,
-        kind: type[ScriptedStream | AsyncScriptedStream],
+    def _deliver(
+        self, turn: _Turn, reply: Reply | None, kind: type[ScriptedStream | AsyncScriptedStream]
     ) -> Completion:
-        if request.streaming and self._overflow_at != "open":
-            return self._stream(self._refusing(refusal, frame), kind)
-        if not request.streaming and self._overflow_in_reply:
-            return shaped(frame.failed(error_body(refusal)), self._reply_type)
-        raise refusal
+        request = turn.request
+        if turn.refusal is not None:
+            if not request.streaming or self._overflow_at == "open":
+                raise turn.refusal
+            chunks = self._refusing(turn.refusal, turn.frame)
+        else:
+            answer = self._finish_answer(read_reply(reply or ""), request)
+            frame = replace(turn.frame, usage=self._usage_of(answer, request))
+            if not request.streaming:
+                return shaped(frame.completion(answer), self._reply_type)
+            chunks = self._chunks(answer, request, frame)
+        stream = kind(chunks, self._reply_type)
+        with self._lock:
+            self._streams.append(stream)
+        return stream
 
     def _refusing(self, refusal: ProviderError, frame: Frame) -> Iterator[dict[str, Any]]:
         if self._overflow_at == "first_event":
             raise refusal
-        yield from self._ahead(frame)
         if self._overflow_at == "error_chunk":
             yield frame.error_chunk(error_body(refusal))
             return
         yield frame.chunk({"role": "assistant", "content": ""})
         raise refusal
-
-    def _answer_request(
-        self,
-        reply: Reply,
-        request: Request,
-        frame: Frame,
-        kind: type[ScriptedStream | AsyncScriptedStream],
-    ) -> Completion:
-        answer = self._finish_answer(read_reply(reply), request)
-        framed = replace(frame, usage=self._usage_of(answer, request))
-        if request.streaming:
-            return self._stream(self._chunks(answer, request, framed), kind)
-        return shaped(framed.completion(answer), self._reply_type)
 
     def _finish_answer(self, answer: ParsedReply, request: Request) -> ParsedReply:
         """Return the answer, cut to the room left, with a finish reason; unchanged if the script
@@ -383,43 +359,18 @@ class ScriptedModel:
             "prompt_tokens_details": {"cached_tokens": min(request.cached_tokens, read)},
         }
 
-    def _stream(
-        self, chunks: Iterator[dict[str, Any]], kind: type[ScriptedStream | AsyncScriptedStream]
-    ) -> ScriptedStream | AsyncScriptedStream:
-        stream = kind(chunks, self._reply_type)
-        with self._lock:
-            self._streams.append(stream)
-        return stream
-
     def _chunks(
         self, answer: ParsedReply, request: Request, frame: Frame
     ) -> Iterator[dict[str, Any]]:
         asked = request.options.get("stream_options") or {}
-        yield from self._ahead(frame)
-        fail_after = self._fail_after if answer.fail_after is None else answer.fail_after
         wanted = frame.chunks(
             answer, size=self._chunk_size, with_usage=bool(asked.get("include_usage"))
         )
-        for number, chunk in enumerate(wanted):
-            if number == fail_after:
-                break
-            yield chunk
-        else:
-            if fail_after is None:
-                return
-        raise (
-            answer.error
-            or self._fail_with
-            or token_limit_error(
+        yield from itertools.islice(wanted, answer.fail_after)
+        if answer.fail_after is not None:
+            raise answer.error or token_limit_error(
                 self.style,
                 limit=self.window,
                 input_tokens=request.tokens,
                 output_tokens=max(1, self.window - request.tokens + 1),
             )
-        )
-
-    def _ahead(self, frame: Frame) -> Iterator[dict[str, Any]]:
-        return (frame.housekeeping() for _ in range(self._housekeeping))
-
-
-# -- the summarizer --------------------------------------------------------------------------------

@@ -176,10 +176,6 @@ class Frame:
         whole = {**self._head("chat.completion"), "choices": [choice]}
         return whole if self.usage is None else {**whole, "usage": copy.deepcopy(dict(self.usage))}
 
-    def failed(self, error: Mapping[str, Any]) -> dict[str, Any]:
-        """Return an answer with HTTP 200 that reports an error."""
-        return {**self._head("chat.completion"), "choices": [], "error": dict(error)}
-
     def chunks(
         self, answer: ParsedReply, *, size: int, with_usage: bool
     ) -> Iterator[dict[str, Any]]:

@@ -1,43 +1,65 @@
-"""A scripted model as an HTTP server on a loopback port, for programs that use a vendor's SDK."""
+"""A scripted model as an HTTP server on a loopback port, for programs that use OpenAI's SDK."""
+
+# ruff: noqa: ARG002 - protocols of other shapes read the body
 
 from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast
 
 from compacter.testing.errors import ProviderError
 from compacter.testing.model import ScriptedModel
-from compacter.testing.protocols import Body, ChatCompletions, Event, Messages, Responses
 
 if TYPE_CHECKING:
-    from anthropic import Anthropic, AsyncAnthropic
     from openai import AsyncOpenAI, OpenAI
 
-C = TypeVar("C", bound="OpenAI | Anthropic")
+Body: TypeAlias = dict[str, Any]
+Event: TypeAlias = tuple[str | None, Body]
+"""Name and data of a server-sent event."""
 
-# End of a path -> its protocol; `/v1` before it may be left out.
-_PROTOCOLS: Mapping[str, ChatCompletions] = {
-    "/chat/completions": ChatCompletions(),
-    "/responses": Responses(),
-    "/messages": Messages(),
-}
+
+class ChatCompletions:
+    """The protocol of OpenAI's chat completions: how a request is read, and an answer written.
+
+    https://platform.openai.com/docs/api-reference/chat. Base class of other protocols, which
+    convert a request to chat completions, and the model's answer to their own JSON or events.
+    """
+
+    def read(self, body: Body) -> Body:
+        """Return the arguments of ``ScriptedModel.completion`` for a request."""
+        return body
+
+    def whole(self, body: Body, completion: Body) -> Body:
+        """Return the answer to a request without ``stream``."""
+        return completion
+
+    def events(self, body: Body, chunks: Iterable[Body]) -> Iterator[Event]:
+        """Return the answer as a stream of events."""
+        return ((None, chunk) for chunk in chunks)
+
+    def error(self, message: str, kind: str | None, code: object) -> Body:
+        """Return the body of an error with an HTTP status."""
+        return {"error": {"message": message, "type": kind, "param": None, "code": code}}
+
+    def failed(self, body: Body, error: Body) -> Iterator[Event]:
+        """Yield an error inside a stream that has begun with HTTP 200."""
+        yield None, error
 
 
 class ScriptedServer:
-    """HTTP server on a loopback port with OpenAI's and Anthropic's protocols, answered by a
-    scripted model.
+    """HTTP server on a loopback port with OpenAI's chat completions, answered by a scripted model.
 
-    ``POST /v1/chat/completions``, ``/v1/responses`` and ``/v1/messages``, plain and streamed. With
-    every protocol, `model` receives messages in the form of chat completions: it counts them,
-    refuses what is too long or invalid, answers, and records each request. An error has the text of
-    the model's ``style`` in the protocol's own envelope.
-
-    Use it as a context manager, or call ``close()`` at the end.
+    ``POST /v1/chat/completions``, plain and streamed: `model` counts the messages, refuses what is
+    too long or invalid, answers, and records each request. Use it as a context manager, or call
+    ``close()`` at the end.
     """
+
+    protocols: Mapping[str, ChatCompletions] = {"/chat/completions": ChatCompletions()}
+    """End of a path -> its protocol; ``/v1`` before it may be left out."""
 
     def __init__(self, model: ScriptedModel | None = None, **options: Any) -> None:
         """Start the server.
@@ -54,8 +76,8 @@ class ScriptedServer:
             raise TypeError("pass either a model or options for a new one, not both")
         self.model = ScriptedModel(**options) if model is None else model
         self._http = _Server(("127.0.0.1", 0), _Handler)
-        self._http.model = self.model
-        self._clients: list[OpenAI | Anthropic] = []
+        self._http.owner = self
+        self._clients: list[Any] = []
         self._thread = threading.Thread(target=self._http.serve_forever, args=(0.01,), daemon=True)
         self._thread.start()
 
@@ -75,7 +97,9 @@ class ScriptedServer:
         """
         from openai import OpenAI
 
-        return self._close_with_it(OpenAI(**self._openai(options)))
+        client = OpenAI(**self._openai(options))
+        self._clients.append(client)
+        return client
 
     def async_openai(self, **options: Any) -> AsyncOpenAI:
         """As `openai`, but asynchronous; close the client in your own event loop."""
@@ -83,32 +107,8 @@ class ScriptedServer:
 
         return AsyncOpenAI(**self._openai(options))
 
-    def anthropic(self, **options: Any) -> Anthropic:
-        """Return a client of Anthropic's SDK for this server; ``options`` are those of
-        `anthropic.Anthropic`.
-
-        Raises:
-            ImportError: The package ``anthropic`` is not installed.
-        """
-        from anthropic import Anthropic
-
-        return self._close_with_it(Anthropic(**self._anthropic(options)))
-
-    def async_anthropic(self, **options: Any) -> AsyncAnthropic:
-        """As `anthropic`, but asynchronous; close the client in your own event loop."""
-        from anthropic import AsyncAnthropic
-
-        return AsyncAnthropic(**self._anthropic(options))
-
     def _openai(self, options: dict[str, Any]) -> dict[str, Any]:
         return {"base_url": f"{self.url}/v1", "api_key": "scripted", "max_retries": 0, **options}
-
-    def _anthropic(self, options: dict[str, Any]) -> dict[str, Any]:
-        return {"base_url": self.url, "api_key": "scripted", "max_retries": 0, **options}
-
-    def _close_with_it(self, client: C) -> C:
-        self._clients.append(client)
-        return client
 
     def close(self) -> None:
         """Stop the server, and close its synchronous clients. May be called twice."""
@@ -127,7 +127,7 @@ class ScriptedServer:
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
-    model: ScriptedModel
+    owner: ScriptedServer
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -135,10 +135,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         text = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        path = self.path.partition("?")[0]
-        protocol = next(
-            (known for end, known in _PROTOCOLS.items() if path in {end, f"/v1{end}"}), None
-        )
+        owner = cast("_Server", self.server).owner
+        path = self.path.partition("?")[0].removeprefix("/v1")
+        protocol = owner.protocols.get(path)
         if protocol is None:
             self._json(
                 ChatCompletions().error(
@@ -149,9 +148,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         try:
             body = json.loads(text)
-            reply = cast("_Server", self.server).model.completion(
-                **self._arguments(protocol.read(body))
-            )
+            reply = owner.model.completion(**self._arguments(protocol.read(body)))
         except ProviderError as error:
             self._json(protocol.error(error.message, error.type, error.code), error.status_code)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -198,7 +195,7 @@ class _Handler(BaseHTTPRequestHandler):
         with suppress(ConnectionError):  # The client has closed the stream.
             for event in self._events(protocol, body, chunks):
                 self._event(*event)
-            if protocol is _PROTOCOLS["/chat/completions"]:
+            if type(protocol) is ChatCompletions:
                 self.wfile.write(b"data: [DONE]\n\n")
 
     def _events(

@@ -5,7 +5,7 @@ of it is linear in the text.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 LONGEST = 320
 """Longest sentence in characters: two to three lines of print. A longer one is mostly a list or a
@@ -29,6 +29,9 @@ SENTENCE_END = re.compile(
     re.MULTILINE,
 )
 """End of a sentence or a line; not after an abbreviation, a list's number, or an ordinal."""
+# A line that a program has broken at a column, as mail and many hosts do: it is long, and the next
+# one goes on with a small letter.
+_BROKEN = re.compile(r"(?m)^([^\n]{54,119}[^\s.!?:;{}()|…。])[ \t]*\n[ \t]*(?=[a-zà-ÿа-я]{2})")
 # Characters after which a sentence that is too long may be cut at a comma or a bracket.
 _CLAUSE_LEAST = 120
 _CLAUSE = r"(?:[,;:)}\]]\s|[，；：、]|$)"
@@ -42,11 +45,8 @@ _ALNUM = re.compile(r"[^\W_]")
 LETTERS = re.compile(r"[^\W\d_]+")
 """A run of letters."""
 _CODE = re.compile(r"[{}()\[\];=<>|\\$/_`]")
-# A text is code or output if a tenth of it are symbols that prose has not; in typed text a fifth.
+# A text is code or output if a tenth of it are symbols that prose has not.
 _CODE_SHARE = 10
-# Spaces from which on a text without an end of a sentence may be prose.
-_WORDS = 5
-_ENDS = (".", "!", "?", ":", "。", "！", "？", "：")
 
 
 def sentences(text: str) -> list[str]:
@@ -54,9 +54,9 @@ def sentences(text: str) -> list[str]:
     return [" ".join(sentence.split()) for sentence in _whole(text)]
 
 
-def sentences_of_each(texts: Iterable[str]) -> list[list[str]]:
-    """Return the whole sentences of each text."""
-    return list(map(sentences, texts))
+def unwrap(text: str) -> str:
+    """Return ``text`` with the lines joined that a program has broken at a column."""
+    return _BROKEN.sub(r"\1 ", text) if "\n" in text else text
 
 
 def split(text: str) -> list[str]:
@@ -105,33 +105,6 @@ def output_lines(text: str) -> Iterator[str]:
             yield line
 
 
-def is_prose(text: str) -> bool:
-    """Return whether ``text`` looks like prose: several words or a whole sentence, and not code or
-    output.
-    """
-    return _is_plain(text, _CODE_SHARE) and (
-        text.endswith(_ENDS) or text.count(" ") >= _WORDS or not text.isascii()
-    )
-
-
-def is_typed_prose(text: str) -> bool:
-    """Return whether ``text``, from a short message, is no code: there a single word may be an
-    answer.
-    """
-    return _is_plain(text, _CODE_SHARE // 2)
-
-
 def has_code(text: str) -> bool:
     """Return whether a tenth of ``text`` are symbols that prose has not."""
     return len(_CODE.findall(text)) * _CODE_SHARE >= len(text)
-
-
-def _is_plain(text: str, share: int) -> bool:
-    """Return whether ``text`` is mostly letters, or words and a number, with less than one code
-    symbol in ``share``.
-    """
-    if len(_CODE.findall(text)) * share >= len(text):
-        return False
-    return len(text) < 2 * sum(map(str.isalpha, text)) or (
-        text.endswith(_ENDS) and len(LETTERS.findall(text)) > 1
-    )

@@ -5,8 +5,8 @@ linear in the text.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
-from functools import cache
+from collections.abc import Iterable
+from functools import lru_cache
 from operator import add
 
 DENSE = (
@@ -23,6 +23,9 @@ _ASCII_WORD = re.compile("[a-z0-9]+")
 # Letters that inflected forms of a word share: "deployed" and "deployment" are one topic. With four
 # "contract" and "control" would be one.
 _STEM = 5
+# Shares of the words of the shorter and of the longer text that two about the same have in common.
+_NEARLY_ALL = 0.7
+_HALF = 0.5
 # Longest word that is too short to tell a topic, unless it has a digit or is not ASCII.
 _SHORTEST_WORD = 2
 
@@ -61,18 +64,6 @@ TALK_WORDS = frozenset(_TALK.split())
 """Words of talk about anything, in these languages: few of a text's sentences have them, yet they
 tell nothing."""
 
-_COURTEOUS = """
-    absolutely amazing apologies apologize appreciate appreciated assist assistance awesome bye
-    congrats congratulations definitely fantastic glad great ha haha hello hesitate hey hi hmm
-    inconvenience lovely oh please regards sorry sounds thank thanks welcome wishes wonderful
-    worries wow yay yeah
-    bitte dank danke entschuldigung gerne grüße hallo vielen
-    beaucoup bienvenue bonjour désolé merci plaisir
-    encantado gracias hola lamento
-"""
-COURTESIES = frozenset(_COURTEOUS.split())
-"""Words of greetings, thanks, praise and apologies in these languages."""
-
 Run = tuple[str, ...]
 """Words that follow each other."""
 
@@ -100,29 +91,36 @@ def runs(text: str) -> list[Run]:
     return [tuple(said)] if said else []
 
 
+@lru_cache(maxsize=16_384)
+def stem(word: str) -> str:
+    """Return the beginning of a word, so that endings do not count; a word with a digit whole."""
+    return word.rstrip("s")[:_STEM] if word.isalpha() else word
+
+
+def stem_sets(texts: Iterable[str]) -> list[set[str]]:
+    """Return the beginnings of all words of each text."""
+    return [set(map(stem, set(words(text)))) for text in texts]
+
+
 def stems(text: str) -> set[str]:
-    """Return the beginnings of the significant words of ``text``, so that endings do not count."""
-    return stems_of_words(words(text))
-
-
-def stems_of_words(said: Iterable[str]) -> set[str]:
-    """Return the beginnings of the significant ones among these words."""
+    """Return the beginnings of the significant words of ``text``: not the most common ones, and
+    none of two letters or less.
+    """
     return {
-        word[:_STEM]
-        for word in said
+        stem(word)
+        for word in words(text)
         if word not in FUNCTION_WORDS
-        and (len(word) > _SHORTEST_WORD or not word.isascii() or any(map(str.isdigit, word)))
+        and (len(word) > _SHORTEST_WORD or not word.isascii() or not word.isalpha())
     }
 
 
-def reader() -> Callable[[str], set[str]]:
-    """Return a function that returns the ``stems`` of a text, with a cache of words."""
-
-    @cache
-    def of_token(token: str) -> set[str]:
-        return stems(token)
-
-    return lambda text: set().union(*map(of_token, text.split()))
+def is_about(some: set[str], others: set[str]) -> bool:
+    """Return whether the longer of two texts has nearly all words of the shorter; both are given by
+    their stems.
+    """
+    both = len(some & others)
+    sizes = (len(some), len(others))
+    return both > _NEARLY_ALL * min(sizes) and both >= _HALF * max(sizes)
 
 
 def clip(text: str, size: int) -> str:

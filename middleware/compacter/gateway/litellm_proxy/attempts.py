@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from compacter.call.apart import APART, Step, drive
 from compacter.call.arguments import Binding
 from compacter.call.state import State
 from compacter.call.wrap import WrappedFunction
 from compacter.call.wrapped_call import WrappedCall
 from compacter.compaction.plan import plan
 from compacter.compaction.task import CompactionPlan
-from compacter.effects import Call, Flow
 from compacter.errors import CompactionError, add_note
 from compacter.io import ASYNC, weight
 from compacter.messages.replies import Reply
@@ -44,9 +44,10 @@ class SteppedCall(WrappedFunction):
         self.sent_size = 0
         """Characters of the messages that were sent last."""
         self._given_up: Exception | None = None
-        self._flow: Flow[object] | None = None
+        self._flow: Any = None
         self._call: WrappedCall | None = None
-        self._effect: Call | None = None
+        # Messages of the last attempt, and options in place of the caller's.
+        self._effect: Any = None
 
     @property
     def changed(self) -> bool:
@@ -180,6 +181,7 @@ class SteppedCall(WrappedFunction):
         if isinstance(call, str):
             return None
         self.close()
+        call.policy.world = APART  # Its calls are made by the router.
         self._call = call
         return call
 
@@ -193,24 +195,22 @@ class SteppedCall(WrappedFunction):
         if effect is None or self._call is None:
             return kwargs
         request = self._call.policy.request
-        if effect.messages is not request.original:
+        if effect[0] is not request.original:
             size = request.format.size
             self.original_size = self.original_size or sum(map(size, request.original))
-            self.sent_size = sum(map(size, effect.messages))
+            self.sent_size = sum(map(size, effect[0]))
         return self._replace_call(kwargs, effect)
 
-    async def _advance(
-        self, outcome: Reply | None, refused: Exception | None = None
-    ) -> Call | None:
-        """Carry out the flow's effects, and return its next call; ``None`` if the flow has ended.
+    async def _advance(self, outcome: Reply | None, refused: Exception | None = None) -> Any:
+        """Go on to the next call and return it; ``None`` if the flow has ended.
 
         ``refused`` is the provider's last exception; a flow that ends with it has not failed.
         """
         flow = self._flow
         call = self._call
-        assert flow is not None and call is not None  # noqa: S101, PT018 - made together
+        assert call is not None  # noqa: S101 - made with the flow
         try:
-            found = await call.run(flow, outcome, until=Call)
+            found = await drive(call, flow, outcome, "send")
         except Exception as error:  # noqa: BLE001 - what compacter does for itself must not raise into a call
             self._flow = None
             if error is not refused:
@@ -225,10 +225,10 @@ class SteppedCall(WrappedFunction):
             # The lease is released as soon as the record is saved, as the attempt itself may take
             # long.
             call.close(for_good=False)
-        return found if isinstance(found, Call) else None
+        return found.given if isinstance(found, Step) else None
 
-    def _replace_call(self, kwargs: dict[str, Any], effect: Call) -> dict[str, Any]:
-        return self.binding.replace((), kwargs, list(effect.messages), effect.options)[1]
+    def _replace_call(self, kwargs: dict[str, Any], effect: Any) -> dict[str, Any]:
+        return self.binding.replace((), kwargs, list(effect[0]), effect[1])[1]
 
 
 async def _not_called(**_: Any) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import logging
 import secrets
+import time
 from collections.abc import AsyncGenerator, Mapping, MutableMapping
 from dataclasses import replace
 from typing import Any
@@ -22,7 +23,7 @@ from litellm.integrations.custom_logger import CustomLogger
 
 from compacter.call.state import State
 from compacter.call.streams import close
-from compacter.gateway.counting import TENANT, is_open
+from compacter.gateway.counting import CountingState, is_open
 from compacter.gateway.litellm_proxy.attempts import SteppedCall
 from compacter.gateway.litellm_proxy.calls import (
     PROTOCOLS,
@@ -42,11 +43,25 @@ from compacter.gateway.litellm_proxy.calls import (
     text_of,
     with_own,
 )
-from compacter.gateway.litellm_proxy.metrics import Metrics
-from compacter.gateway.litellm_proxy.settings import CALLER, Caller, RouterSummarizer, Settings
+from compacter.gateway.litellm_proxy.settings import (
+    CALLER,
+    Caller,
+    RouterSummarizer,
+    Settings,
+    Switches,
+    learn_windows,
+)
 from compacter.gateway.litellm_proxy.start import check_settings, check_version
+from compacter.gateway.metrics import (
+    MEMORY_OPEN,
+    MEMORY_OPEN_TEXT,
+    ORIGIN,
+    Metrics,
+    Origin,
+    default_registry,
+    show,
+)
 from compacter.io import ASYNC
-from compacter.models import window
 from compacter.overflow import TokenLimit
 
 log = logging.getLogger("compacter")
@@ -66,10 +81,11 @@ class CompacterPlugin(CustomLogger):
 
     def __init__(self, given: object = None) -> None:
         super().__init__()
-        self.metrics = Metrics()
-        self.settings = Settings(given, self.metrics.of)
+        registry = default_registry()
+        self.metrics = Metrics(registry)
+        self.settings = Settings(given, self.metrics)
         memory = self.settings.of("", (), ())[1]
-        self.metrics.watch_memory(lambda: float(is_open(memory)))
+        show(MEMORY_OPEN, MEMORY_OPEN_TEXT, lambda: is_open(memory), registry)
         calls: Any = TTLCache(maxsize=_MOST_CALLS, ttl=_LONGEST_CALL)
         self._calls: MutableMapping[str, ProxyCall] = calls
 
@@ -155,14 +171,14 @@ class CompacterPlugin(CustomLogger):
             return None
         metadata = kwargs.get(call.metadata_name) or {}
         group = group_of(call, kwargs)
-        switches, state = self.settings.of(group, call.team, call.key)
+        switches, state = self._of(call, group)
         if not switches.enabled or switches.dry_run:
             return None
         stepped = call.by_group.get(group)
         if stepped is None:
             call.refused = None  # That was a refusal of another group's model.
             stepped = call.by_group[group] = SteppedCall(state, self._binding(call, group, state))
-            self._learn_windows(state, group, kwargs)
+            learn_windows(state, group, kwargs)
             first = True
         else:
             first = False
@@ -178,6 +194,7 @@ class CompacterPlugin(CustomLogger):
             )
         call.round = max(call.round, own_round)
         caller = CALLER.set(Caller(group, metadata, call.auth))
+        began = time.monotonic()
         try:
             if first:
                 made = await stepped.first(kwargs)
@@ -185,6 +202,7 @@ class CompacterPlugin(CustomLogger):
                 made = stepped.same(kwargs)
             else:
                 made = await stepped.again(kwargs, *refused)
+                self.metrics.observe("wait_seconds", time.monotonic() - began)
         finally:
             CALLER.reset(caller)
         call.sent = True
@@ -204,7 +222,7 @@ class CompacterPlugin(CustomLogger):
         if call is None:
             return
         group = group_of(call, request_data)
-        switches, state = self.settings.of(group, call.team, call.key)
+        switches, state = self._of(call, group)
         found = state.detect(exception)
         if found is None or not switches.enabled:
             call.refused = None
@@ -241,7 +259,7 @@ class CompacterPlugin(CustomLogger):
             async for chunk in response:
                 yield chunk
             return
-        _, state = self.settings.of(group, call.team, call.key)
+        _, state = self._of(call, group)
         stream: Any = response
         while True:
             held, error, found = await read_until_content(stream, state.detect)
@@ -337,13 +355,20 @@ class CompacterPlugin(CustomLogger):
             return
         # A compaction that is made ahead is paid by this caller too.
         metadata = request.get(call.metadata_name) or {}
+        self._of(call, group)
+        if stepped.tokens_saved:
+            self.metrics.add("tokens_saved", stepped.tokens_saved)
         caller = CALLER.set(Caller(group, metadata, call.auth))
-        tenant = TENANT.set(call.tenant)
         try:
             await stepped.answered(reply)
         finally:
-            TENANT.reset(tenant)
             CALLER.reset(caller)
+
+    def _of(self, call: ProxyCall, group: str) -> tuple[Switches, CountingState]:
+        """Return what is set for a call, whose figures are counted from now on."""
+        switches, state = self.settings.of(group, call.team, call.key)
+        ORIGIN.set(Origin(call.tenant, "", group, state.tenant_class))
+        return switches, state
 
     def _call_of(self, request: Mapping[str, Any]) -> ProxyCall | None:
         for name in ("litellm_metadata", "metadata"):
@@ -354,7 +379,7 @@ class CompacterPlugin(CustomLogger):
         return None
 
     def _folds(self, call: ProxyCall, group: str) -> bool:
-        switches, _ = self.settings.of(group, call.team, call.key)
+        switches, _ = self._of(call, group)
         return switches.enabled and not switches.dry_run
 
     def _binding(self, call: ProxyCall, group: str, state: State) -> ProxyBinding:
@@ -365,21 +390,6 @@ class CompacterPlugin(CustomLogger):
             group=group,
             place=(f"litellm proxy, {call.tenant}, summaries by {writer}"),
         )
-
-    @staticmethod
-    def _learn_windows(state: State, group: str, kwargs: Mapping[str, Any]) -> None:
-        """Set the windows of the group and of its summarizer from the config, or from litellm's
-        table.
-        """
-        calibration = state.calibration(group)
-        summarizer = state.options.summarizer
-        if calibration.window is None:
-            stated = (kwargs.get("model_info") or {}).get("max_input_tokens")
-            calibration.window = (
-                stated if isinstance(stated, int) else window(str(kwargs.get("model")))
-            )
-        if calibration.summarizer_window is None and isinstance(summarizer, RouterSummarizer):
-            calibration.summarizer_window = summarizer.window
 
     def _refused_inside_stream(
         self, state: State, group: str, said: object, *, is_own: bool

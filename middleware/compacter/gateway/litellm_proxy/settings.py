@@ -8,7 +8,7 @@ proxy: summaries are requested through its router, charged to the caller whose h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -19,7 +19,8 @@ from compacter.call.preparations import Preparations
 from compacter.call.state import State
 from compacter.errors import ConfigurationError
 from compacter.gateway import AHEAD
-from compacter.gateway.counting import CountingState, Counts
+from compacter.gateway.counting import CountingState
+from compacter.gateway.metrics import Metrics
 from compacter.memory import InProcessMemory, Memory, RedisMemory, SQLiteMemory
 from compacter.memory.address import REDIS, keys_from, memory_of, sqlite_path
 from compacter.memory.protocol import DEADLINE, WEEK
@@ -86,22 +87,21 @@ class Settings:
 
     Args:
         given: Value of ``callback_settings.compacter``; ``None`` if there is none.
-        counts: Returns where events and failures of a class of tenants are counted; ``None`` for
-            nowhere.
+        metrics: Where events and failures are counted.
 
     Raises:
         ConfigurationError: A setting is unknown or invalid; the message has its path in the file.
     """
 
-    def __init__(self, given: object = None, counts: Callable[[str], Counts] | None = None) -> None:
+    def __init__(self, given: object = None, metrics: Metrics | None = None) -> None:
         top = _mapping(_PATH, given)
         self._by = {name: _tables(f"{_PATH}.{name}", top.pop(name, None)) for name in _BY}
         memory = top.pop("memory", None)
         self.memory_settings, self.memory = _memory(f"{_PATH}.memory", memory)
         self._top = top
-        self._counts = counts
+        self._metrics = metrics or Metrics()
         self._preparations = Preparations()
-        self._states: dict[tuple[tuple[str, str], ...], tuple[Switches, State]] = {}
+        self._states: dict[tuple[tuple[str, str], ...], tuple[Switches, CountingState]] = {}
         self._make_state(_PATH, self._top)
         for kind in _BY:
             for name, table in self._by[kind].items():
@@ -109,7 +109,7 @@ class Settings:
 
     def of(
         self, group: str, team: tuple[str | None, ...], key: tuple[str | None, ...]
-    ) -> tuple[Switches, State]:
+    ) -> tuple[Switches, CountingState]:
         """Return switches and state for a call.
 
         Args:
@@ -133,8 +133,8 @@ class Settings:
         return found
 
     def _make_state(
-        self, path: str, table: Mapping[str, Any], tenant_class: str = ""
-    ) -> tuple[Switches, State]:
+        self, path: str, table: Mapping[str, Any], tenant_class: str = "other"
+    ) -> tuple[Switches, CountingState]:
         own = {name: value for name, value in table.items() if name in Switches.model_fields}
         options = {name: value for name, value in table.items() if name not in own}
         for name in options:
@@ -158,10 +158,9 @@ class Settings:
         )
         try:
             checked = validated({"prepare_tokens": AHEAD, **options, "memory": self.memory})
-            if self._counts is None:
-                return switches, State(checked)
-            counts = self._counts(tenant_class)
-            return switches, CountingState(checked, counts, self._preparations)
+            return switches, CountingState(
+                checked, self._metrics, self._preparations, tenant_class=tenant_class
+            )
         except ConfigurationError as error:
             raise ConfigurationError(f"{path}: {error}") from None
 
@@ -343,6 +342,19 @@ class RouterSummarizer:
             },
         )
         return reply
+
+
+def learn_windows(state: State, group: str, kwargs: Mapping[str, Any]) -> None:
+    """Set the windows of the group and of its summarizer from the config, or from litellm's
+    table.
+    """
+    calibration = state.calibration(group)
+    summarizer = state.options.summarizer
+    if calibration.window is None:
+        stated = (kwargs.get("model_info") or {}).get("max_input_tokens")
+        calibration.window = stated if isinstance(stated, int) else window(str(kwargs.get("model")))
+    if calibration.summarizer_window is None and isinstance(summarizer, RouterSummarizer):
+        calibration.summarizer_window = summarizer.window
 
 
 def _account(metadata: Mapping[str, Any]) -> dict[str, Any]:

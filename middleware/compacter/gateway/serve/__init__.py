@@ -17,25 +17,21 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from compacter.gateway.serve.command import main, run
+
 if TYPE_CHECKING:
     from compacter.gateway.serve.app import create_app
-    from compacter.gateway.serve.command import main, run
 
 __all__ = ["create_app", "main", "run"]
 
 
 def __getattr__(name: str) -> object:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if name != "create_app":
-        from compacter.gateway.serve import command
-
-        return getattr(command, name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
         import_module("uvicorn")  # The server is part of the extra.
-        from compacter.gateway.serve.app import create_app
+        return import_module("compacter.gateway.serve.app").create_app
     except ModuleNotFoundError as error:
         if str(error.name).startswith("compacter"):
             raise
         raise ImportError('compacter serve needs: pip install "llm-compacter[serve]"') from error
-    return create_app

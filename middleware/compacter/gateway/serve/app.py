@@ -5,26 +5,46 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Callable, Iterable
+from functools import partial
 from typing import Any, cast
 
+from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, CollectorRegistry, generate_latest
 from pydantic import ValidationError
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Mount, Route
 
 from compacter.errors import ConfigurationError
+from compacter.gateway.counting import is_open
+from compacter.gateway.metrics import MEMORY_OPEN, MEMORY_OPEN_TEXT, show
 from compacter.gateway.serve.board import Board
 from compacter.gateway.serve.callers import Callers
 from compacter.gateway.serve.gateway import Gateway
 from compacter.gateway.serve.guard import Guard
 from compacter.gateway.serve.limits import Limits, Slots
-from compacter.gateway.serve.metrics import exposition
 from compacter.gateway.serve.readiness import Readiness
 from compacter.gateway.serve.targets import Setup, make_targets
 from compacter.gateway.serve.upstream import is_loopback
 
+GAUGES: dict[str, tuple[str, Callable[[Gateway], float]]] = {
+    MEMORY_OPEN: (
+        MEMORY_OPEN_TEXT,
+        lambda gateway: any(is_open(target.state) for target in gateway.setup.targets),
+    ),
+    "summaries_running": (
+        "Summaries that are being requested",
+        lambda gateway: gateway.slots.taken,
+    ),
+    "summaries_waiting": (
+        "Summaries that wait for their turn",
+        lambda gateway: gateway.slots.waiting,
+    ),
+    "requests_open": ("Requests that are being handled", lambda gateway: gateway.open),
+    "draining": ("1 while new requests are refused, else 0", lambda gateway: gateway.draining),
+}
+"""Gauge name -> description, and function that reads it when the page is asked for."""
 # Headers of the server's own pages; the report itself contains the policy for what it may load.
 _PRIVATE = {
     "cache-control": "no-store",
@@ -46,6 +66,7 @@ def create_app(
     keyless: str = "connection",
     origins: Iterable[str] = (),
     aws_region: str | None = None,
+    class_header: str = "",
     **options: Any,
 ) -> Starlette:
     """Return the application, for an ASGI server of your own.
@@ -72,6 +93,8 @@ def create_app(
         aws_region: Region for which requests that are signed for AWS are signed anew, with the
             credentials that boto3 finds: whoever reaches the server uses these. ``None`` passes
             signed requests on unread.
+        class_header: Header whose value is the class that a caller's figures are counted for; what
+            stands before the server sets it.
         **options: Further options of ``Compacter``.
 
     Raises:
@@ -90,6 +113,7 @@ def create_app(
         keyless=keyless,
         origins=origins,
         aws_region=aws_region,
+        class_header=class_header,
         **options,
     )
     return app_of(setup, board, hosts)
@@ -118,6 +142,7 @@ def make_setup(
     keyless: str = "connection",
     origins: Iterable[str] = (),
     aws_region: str | None = None,
+    class_header: str = "",
     **options: Any,
 ) -> Setup:
     """Return one configuration; the arguments are those of ``create_app``."""
@@ -141,6 +166,7 @@ def make_setup(
         Limits() if limits is None else limits,
         Callers(frozenset(name.lower() for name in caller_names), cast("Any", keyless)),
         frozenset(origin.lower().rstrip("/") for origin in origins),
+        class_header.lower().encode(),
         {**shown, **(limits or Limits()).model_dump(exclude_none=True)},
     )
 
@@ -178,6 +204,9 @@ def _lifespan(gateway: Gateway) -> Callable[[Starlette], Any]:
 def _pages(gateway: Gateway, board: Board) -> list[Route]:
     """Return the routes of the server's own pages."""
     readiness = Readiness(gateway)
+    gauges = CollectorRegistry()
+    for name, (text, read) in GAUGES.items():
+        show(name, text, partial(read, gateway), gauges)
 
     async def health(_: Request) -> Response:
         return JSONResponse({"status": "ok"})
@@ -187,8 +216,8 @@ def _pages(gateway: Gateway, board: Board) -> list[Route]:
         return JSONResponse(found, 200 if found["status"] == "ready" else 503, headers=_PRIVATE)
 
     async def metrics(_: Request) -> Response:
-        text = exposition(board, gateway)
-        return PlainTextResponse(text, media_type="text/plain; version=0.0.4", headers=_PRIVATE)
+        page = generate_latest(board.registry) + generate_latest(gauges)
+        return Response(page, headers={**_PRIVATE, "content-type": CONTENT_TYPE_PLAIN_0_0_4})
 
     async def page(request: Request) -> Response:
         headers = {**_PRIVATE, "etag": board.tag()}

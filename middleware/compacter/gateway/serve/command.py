@@ -44,6 +44,7 @@ def run(
     keyless: str = "connection",
     origins: Iterable[str] = (),
     aws_region: str | None = None,
+    class_header: str = "",
     **options: Any,
 ) -> None:
     """Run the server until a signal ends it.
@@ -75,6 +76,7 @@ def run(
         origins: Origins of other sites whose web pages may use the server.
         aws_region: Region for which Bedrock's requests are signed anew, with the credentials that
             boto3 finds; only on a loopback address. ``None`` passes signed requests on unread.
+        class_header: Header whose value is the class that a caller's figures are counted for.
         **options: Limits (``max_body``, ``header_timeout``, ``body_timeout``, ``max_summaries``,
             ``max_summaries_each``), and further options of ``Compacter``.
 
@@ -95,6 +97,7 @@ def run(
         "keyless": keyless,
         "origins": tuple(origins),
         "aws_region": aws_region,
+        "class_header": class_header,
         **options,
     }
     _Service(settings, log=log, show_text=show_text).run(host, port, drain)
@@ -207,11 +210,9 @@ class _Service:
         """Read the configuration file again. If it is invalid, say so and keep the old one."""
         if self._reread is None:
             return
-        totals = list(self.board.totals)
         try:
             setup = self._setup(self._reread())
         except (CompacterError, ImportError, TypeError) as error:
-            self.board.totals[:] = totals
             self._say(f"the configuration was not changed: {error}")
             return
         await self.gateway.replace(setup)

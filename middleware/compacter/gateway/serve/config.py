@@ -36,6 +36,7 @@ NAMES = (
     "keyless",
     "origins",
     "aws_region",
+    "class_header",
 )
 """Settings of a file; those of the command line have dashes for underscores."""
 _TABLE = "options"

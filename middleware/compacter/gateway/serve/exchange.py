@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -21,13 +22,14 @@ import httpx
 from compacter.call.wrap import wrap_function
 from compacter.clients.openai import Responses, compacting, output_param
 from compacter.compaction.plan import DEFAULT
-from compacter.gateway.serve.answers import Answer, Watches, look_into, watch_events
+from compacter.gateway.serve.answers import Answer, Refused, Watches, look_into, watch_events
 from compacter.gateway.serve.aws import is_signed
 from compacter.gateway.serve.bodies import write
 from compacter.gateway.serve.limits import Slots
 from compacter.gateway.serve.protocols import Protocol
 from compacter.gateway.serve.targets import Target
 from compacter.gateway.serve.upstream import Headers, end_to_end
+from compacter.messages.refusals import detect_in_reply
 
 # Headers that are valid for one body. With the first request's idempotency key, its response would
 # come again.
@@ -62,7 +64,12 @@ class Exchange:
         self._raw = raw
         self._body = body
         self._sent: object = None
-        self._attempts = 0
+        self._detect = target.state.detect
+        self.attempts = 0
+        self.refusals = 0
+        self.waited = 0.0
+        """Seconds that the caller has waited for something else than the upstream's answers."""
+        self._answered = time.monotonic()
 
     @property
     def url(self) -> httpx.URL:
@@ -73,27 +80,34 @@ class Exchange:
         """Send a body and return the response. Raises ``Refused``, or ``httpx.HTTPError`` if the
         connection fails.
         """
-        self._attempts += 1
+        self.attempts += 1
         self._sent = None
-        if self._is_original(body):
-            return await self._answer("POST", self._url, self._headers, self._raw)
-        self._sent = body.get(self._protocol.param)
-        content = await write(body, len(self._raw))
-        return await self._answer("POST", self._url, self._change_headers(body), content)
+        headers = self._headers
+        content = self._raw
+        if not self._is_original(body):
+            self._sent = body.get(self._protocol.param)
+            headers = self._change_headers(body)
+            content = await write(body, len(self._raw))
+        self.waited += time.monotonic() - self._answered
+        try:
+            answer = await self._answer("POST", self._url, headers, content)
+        except Refused as refused:
+            self.refusals += self._detect(refused) is not None
+            raise
+        finally:
+            self._answered = time.monotonic()
+        self.refusals += detect_in_reply(answer) is not None
+        return answer
 
-    async def own_headers(self) -> Headers:
-        """Return the headers that tell what was compacted; none if the caller's own body went
-        upstream.
+    async def tokens_saved(self) -> int | None:
+        """Return an estimate of the tokens by which the last request was smaller; ``None`` if it
+        was the caller's own.
         """
         if self._sent is None:
-            return ()
+            return None
         sizes = [self._body.get(self._protocol.param), self._sent]
         before, after = await asyncio.to_thread(list, map(_characters, sizes))
-        saved = max(0, before - after) / DEFAULT
-        return (
-            (b"x-compacter-rounds", b"%d" % (self._attempts - 1)),
-            (b"x-compacter-tokens-saved", b"%d" % saved),
-        )
+        return int(max(0, before - after) / DEFAULT)
 
     async def summary(self, /, **body: Any) -> Mapping[str, Any]:
         """Send a body that asks for a summary, and return the reply."""
@@ -194,7 +208,7 @@ def _characters(messages: object) -> int:
 
 
 def wrapped(
-    target: Target, exchange: Exchange, protocol: Protocol, tail: str, caller: str, slots: Slots
+    target: Target, exchange: Exchange, protocol: Protocol, model: str, caller: str, slots: Slots
 ) -> Callable[..., Any]:
     """Return the wrapper of the exchange's ``create``. The same upstream writes summaries, with the
     caller's key.
@@ -219,12 +233,11 @@ def wrapped(
         summary_function=ask,
         server=server,
     )
-    model = protocol.model_of(tail)
-    if model is not None:
+    if protocol.plain_verb:  # The path names the model.
         changes: dict[str, Any] = {"model": model}
         binding = replace(binding, **changes)
     if protocol.binding is Responses:
-        function = partial(compacting(target.state, Exchange.create, exchange), exchange)
+        function = partial(compacting(target.state, Exchange.create), exchange)
     else:
         function = partial(Exchange.create, exchange)
     # Replaces the model's name where a body has none: for Azure's deployments the path has it.

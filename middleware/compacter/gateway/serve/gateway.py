@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -19,7 +20,7 @@ from starlette.types import Receive, Scope, Send
 
 from compacter.call.wrap import OWN_OPTIONS
 from compacter.errors import CompacterError
-from compacter.gateway.counting import TENANT
+from compacter.gateway.metrics import ORIGIN, Origin
 from compacter.gateway.serve.answers import Answer, Refused
 from compacter.gateway.serve.aws import is_signed
 from compacter.gateway.serve.board import Board
@@ -45,19 +46,22 @@ class Gateway:
     """Application that sends requests to the upstreams, and their responses back."""
 
     def __init__(self, setup: Setup, board: Board) -> None:
-        self.setup = setup
-        self.slots = Slots(setup.limits)
         self.board = board
+        self._begin(setup)
         self.draining = False
         """Whether new requests are refused, because the server is about to end."""
         self.open = 0
         """Number of requests that are being handled."""
 
+    def _begin(self, setup: Setup) -> None:
+        self.setup = setup
+        self.slots = Slots(setup.limits)
+        self.board.totals.extend(target.state.totals for target in setup.targets)
+
     async def replace(self, setup: Setup) -> None:
         """Handle new requests with another configuration; those in progress keep theirs."""
         before = self.setup
-        self.setup = setup
-        self.slots = Slots(setup.limits)
+        self._begin(setup)
         await before.retire()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -66,7 +70,9 @@ class Gateway:
             reason = "compacter serve has no WebSockets"
             await send({"type": "websocket.close", "code": 1003, "reason": reason})
             return
-        self.board.requests += 1
+        tenant_class = value_of(scope["headers"], self.setup.class_header) or "other"
+        ORIGIN.set(Origin(tenant_class=tenant_class))
+        self.board.count("requests")
         refusal = self._refusal(scope)
         if refusal is not None:
             if self.draining:
@@ -133,7 +139,7 @@ class Gateway:
         try:
             await sender.waits_for(work())
         except httpx.HTTPError as error:
-            self.board.unreachable += 1
+            self.board.count("unreachable")
             self.board.say(f"the upstream broke off its response: {type(error).__name__}")
         finally:
             await answer.aclose()
@@ -158,6 +164,7 @@ class _Request:
             names = ", ".join(f"/{one.upstream.name}" for one in self._setup.targets)
             message = f"the path must begin with one of {names}"
             return error_response(404, "unknown_upstream", message)
+        ORIGIN.set(replace(ORIGIN.get(), upstream=target.upstream.name))
         try:
             return await self._from(target, tail)
         except Stalled:
@@ -168,7 +175,7 @@ class _Request:
         except (httpx.InvalidURL, UnicodeError):
             return error_response(400, "invalid_path", "the path is not valid in a URL")
         except (httpx.HTTPError, OSError) as error:
-            self._board.unreachable += 1
+            self._board.count("unreachable")
             self._board.say(f"{target.upstream.base_url} cannot be reached: {type(error).__name__}")
             message = f"compacter serve could not reach the upstream: {type(error).__name__}"
             return error_response(502, "upstream_unreachable", message)
@@ -224,21 +231,36 @@ class _Request:
     ) -> Answer:
         """Return the response to a wrapped call; the upstream's own refusal if it is given up."""
         caller = self._setup.callers.tell(self._headers, self._query, body, self.scope)
+        model = protocol.model_of(tail) or str(body.get("model") or "")
+        ORIGIN.set(replace(ORIGIN.get(), caller=caller, model=model))
         exchange = Exchange(target, protocol, url, self._headers, raw, body)
-        call = wrapped(target, exchange, protocol, tail, caller, self._slots)
-        TENANT.set(caller)
+        call = wrapped(target, exchange, protocol, model, caller, self._slots)
+        metrics = self._board.metrics
         try:
             answer: Answer = await call(**body)
         except Refused as refused:
             return refused.answer
-        answer.headers.extend(await exchange.own_headers())
+        finally:
+            if exchange.refusals:
+                metrics.add("refusals", exchange.refusals)
+            if exchange.refusals and target.dry_run:
+                self._board.count("dry_runs")
+            if exchange.attempts > 1:
+                metrics.observe("wait_seconds", exchange.waited)
+        saved = await exchange.tokens_saved()
+        if saved is not None:
+            metrics.add("tokens_saved", saved)
+            answer.headers += (
+                (b"x-compacter-rounds", b"%d" % (exchange.attempts - 1)),
+                (b"x-compacter-tokens-saved", b"%d" % saved),
+            )
         return answer
 
     async def _pass_on(self, target: Target, url: httpx.URL, held: bytes) -> Answer:
         """Return the response to a request that is not inspected; ``held`` is the part of its body
         that was read.
         """
-        self._board.passed += 1
+        self._board.count("passed_on")
 
         async def content() -> AsyncGenerator[bytes]:
             yield held

@@ -114,6 +114,11 @@ _OPTIONS: dict[str, list[tuple[str, dict[str, Any], str]]] = {
     ],
     "what it shows": [
         ("log", _takes("FORM", choices=("text", "json")), "text or json (text)"),
+        (
+            "class-header",
+            _takes("NAME"),
+            "a header whose value is the class that a caller's figures are counted for",
+        ),
         ("show-text", _FLAG, "show the text of summaries on the page at /compacter"),
     ],
 }

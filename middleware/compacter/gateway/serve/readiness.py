@@ -75,10 +75,7 @@ async def _memory(target: Target) -> str:
         return "ok"
     try:
         async with asyncio.timeout(_PATIENCE):
-            if memory.asynchronous:
-                await memory.afind((_NO_KEY,))
-            else:
-                await asyncio.to_thread(memory.find, (_NO_KEY,))
+            await asyncio.to_thread(memory.find, (_NO_KEY,))
     except Exception as error:  # noqa: BLE001 - a memory may raise anything
         return f"failed ({type(error).__name__})"
     return "ok"

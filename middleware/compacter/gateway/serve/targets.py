@@ -15,7 +15,6 @@ from typing import Any
 import httpx
 
 from compacter.call.preparations import Preparations
-from compacter.call.state import State
 from compacter.errors import ConfigurationError
 from compacter.gateway import AHEAD
 from compacter.gateway.counting import CountingState
@@ -39,10 +38,11 @@ class Target:
     """An upstream, and the state that its calls share."""
 
     upstream: Upstream
-    state: State
+    state: CountingState
     summarizer: str | None
     """The upstream's model that writes summaries; ``None`` for the model that is called."""
     client: httpx.AsyncClient
+    dry_run: bool = False
     signer: Signer | None = None
     """What signs requests for AWS anew; ``None`` if signed requests are passed on."""
 
@@ -56,6 +56,8 @@ class Setup:
     callers: Callers
     origins: frozenset[str] = frozenset()
     """Origins of other sites whose pages may use the server, in lower case."""
+    class_header: bytes = b""
+    """Header that names the class which a caller's figures are counted for, in lower case."""
     shown: dict[str, object] = dataclass_field(default_factory=dict)
     """Settings that the server's page shows."""
     users: int = 0
@@ -106,18 +108,17 @@ def make_targets(
     checked, model = _options(summarizer, board, options, dry_run=dry_run)
     signer = None if aws_region is None else Signer(aws_region)
     preparations = Preparations()
-    targets = [
+    return [
         Target(
             one,
-            CountingState(checked, board.of(one.name), preparations),
+            CountingState(checked, board.metrics, preparations, hear=board.hear),
             model,
             make_client(one),
+            dry_run,
             signer,
         )
         for one in parse_upstreams(upstream)
     ]
-    board.totals.extend(target.state.totals.snapshot for target in targets)
-    return targets
 
 
 def _options(
@@ -133,6 +134,7 @@ def _options(
         given["summarizer"] = known
     if dry_run:
         given |= {"before_compaction": board.veto, "adjust_max_tokens": False, "memory": None}
+        given["prepare_tokens"] = None
     return validated(given), model
 
 

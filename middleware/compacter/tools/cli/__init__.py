@@ -1,15 +1,12 @@
 """The command ``compacter``: explain errors, inspect and compact conversations, report on events.
 
-It needs Typer and rich (the extra ``cli``), which are imported when the command starts, never by
-``import compacter``.
+Typer and rich are imported when the command starts, never by ``import compacter``.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-
-NEEDED = ("typer", "rich")
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -30,20 +27,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         from compacter.gateway.serve import main as serve
 
         raise SystemExit(serve(words[1:]))
-    try:
-        from compacter.tools.cli.app import app
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in NEEDED:
-            raise
-        if words == ["--version"]:
-            from importlib.metadata import version
-
-            sys.stdout.write(f"compacter {version('llm-compacter')}\n")
-            raise SystemExit(0) from None
-        sys.stderr.write(
-            'compacter: the command needs typer and rich: pip install "llm-compacter[cli]"\n'
-        )
-        raise SystemExit(2) from None
+    from compacter.tools.cli.app import app
     from compacter.tools.cli.terminal import leave_cleanly
 
     with leave_cleanly():

@@ -65,12 +65,6 @@ def _version(asked: bool) -> None:
         raise typer.Exit
 
 
-def _strategies(begun: str) -> list[str]:
-    from compacter.tools.cli.replay import STRATEGIES
-
-    return [name for name in STRATEGIES if name.startswith(begun)]
-
-
 @app.callback()
 def options(
     version: Annotated[
@@ -170,10 +164,11 @@ def compact(
         typer.Option(
             min=1,
             metavar="CHARACTERS",
-            show_default="none: --ratio decides",
+            show_default="none: --window or --ratio decides",
             help="Largest size of the result.",
         ),
     ] = None,
+    window: Window = None,
     ratio: Ratio = None,
     rule: Annotated[
         list[str] | None,
@@ -190,7 +185,7 @@ def compact(
     ] = False,
 ) -> None:
     """Compact the oldest part, and write the result in the same format. Exit code 1: over the
-    budget.
+    budget. Of an agent's session, the messages are written.
     """
     from compacter.tools.cli.conversation import write_compacted
     from compacter.tools.cli.terminal import MistakeError
@@ -206,6 +201,7 @@ def compact(
         conversation,
         model=model,
         budget=budget,
+        window=window,
         force=force,
         as_json=as_json,
         options=options,
@@ -270,108 +266,6 @@ def watch(
     from compacter.tools.cli import events as showing
 
     raise typer.Exit(showing.watch(events, window=window, once=once))
-
-
-@app.command(
-    "eval",
-    cls=Command,
-    epilog=("Example: compacter eval sessions/*.jsonl --window 32000 --fail-under 0.8"),
-)
-def evaluate(
-    traces: Annotated[
-        list[str], typer.Argument(metavar="TRACES", help="Files with conversations.")
-    ],
-    window: Annotated[
-        int | None,
-        typer.Option(
-            min=64,
-            metavar="TOKENS",
-            show_default="a third of each conversation",
-            help="The context window.",
-        ),
-    ] = None,
-    cuts: Annotated[
-        int,
-        typer.Option(
-            min=1, max=20, metavar="NUMBER", help="Calls to examine in each conversation."
-        ),
-    ] = 3,
-    ratio: Annotated[
-        list[float] | None,
-        typer.Option(
-            metavar="SHARE",
-            show_default="0.5 and 0.7",
-            help=("Values of compact_ratio; may be repeated."),
-        ),
-    ] = None,
-    recall: Annotated[
-        list[float] | None,
-        typer.Option(
-            metavar="SHARE",
-            show_default="0 and 0.15",
-            help=("Values of recall, 0 for none; may be repeated."),
-        ),
-    ] = None,
-    strategy: Annotated[
-        list[str] | None,
-        typer.Option(
-            autocompletion=_strategies,
-            metavar="NAME",
-            show_default="all; model only with --model",
-            help=("extractive, truncate, clear, model; may be repeated."),
-        ),
-    ] = None,
-    model: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            show_default="none",
-            help="Also compare summaries by this litellm model.",
-        ),
-    ] = None,
-    prompt: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="FILE",
-            show_default="the built-in one",
-            help=("With --model: files with summary prompts."),
-        ),
-    ] = None,
-    probes: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE", show_default="none", help="JSON lines with a question and its answer."
-        ),
-    ] = None,
-    fail_under: Annotated[
-        float | None,
-        typer.Option(
-            min=0,
-            max=1,
-            metavar="SHARE",
-            show_default="none",
-            help=("Exit with 1 if the best keeps less."),
-        ),
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Compare what settings keep of your own conversations, replayed through a context window."""
-    from compacter.tools.cli.evaluate import run
-    from compacter.tools.cli.replay import settings
-
-    compared = settings(
-        strategies=strategy, ratios=ratio, recalls=recall, model=model, prompts=prompt
-    )
-    code = run(
-        traces,
-        compared,
-        window=window,
-        cuts=cuts,
-        probes=probes,
-        fail_under=fail_under,
-        as_json=as_json,
-    )
-    raise typer.Exit(code)
 
 
 @app.command(

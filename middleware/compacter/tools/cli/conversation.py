@@ -1,17 +1,17 @@
 """Commands on one conversation of a file: ``compacter plan``, ``compact`` and ``search``.
 
 ``plan`` shows what a compaction would replace, as a table by role, and as bars before and after;
-``compact`` compacts it and writes it in the format it was read in; ``search`` prints the passages
-that match a question.
+``compact`` compacts it and writes it in the format it was read in (a session as its
+messages); ``search`` prints the passages that match a question.
 """
 
 from __future__ import annotations
 
 import logging
+import os
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from typing import Any
 
 from rich.console import Console
@@ -29,7 +29,7 @@ from compacter.events import CompactionFailed, Event
 from compacter.messages.format import get_format
 from compacter.messages.parts import Kind
 from compacter.overflow import TokenLimit
-from compacter.tools.cli.files import Transcript, check_written, read_transcript, tell_skipped
+from compacter.tools.cli.files import READABLE, Transcript, read_transcript, tell_skipped
 from compacter.tools.cli.terminal import (
     MistakeError,
     bar,
@@ -45,9 +45,18 @@ from compacter.tools.visible import one_line
 
 
 def _read(path: str, number: int | None) -> Transcript:
-    """Return the conversation, and name on standard error what was skipped."""
+    """Return the conversation, and name on standard error what was skipped.
+
+    Raises:
+        MistakeError: Nothing of its messages would be read, as that of a form that is not known.
+    """
     file = read_transcript(path, number)
     tell_skipped(file)
+    if not Conversation.of(file.messages, get_format(file.format)).size:
+        raise MistakeError(
+            f"{file.name}: all of {plural(len(file.messages), 'message')} are read as empty; "
+            f"supported are {READABLE}"
+        )
     return file
 
 
@@ -71,8 +80,8 @@ class Row:
 
     messages: int = 0
     size: int = 0
-    folded: int = 0
-    folded_size: int = 0
+    compacted: int = 0
+    compacted_size: int = 0
 
 
 def tokens(characters: int) -> int:
@@ -106,15 +115,15 @@ def rows(made: CompactionPlan) -> dict[str, Row]:
     """Return the messages by role, in the order in which roles first appear."""
     conversation = made.conversation
     found = defaultdict[str, Row](Row)
-    folded = set(made.folded)
+    head = set(made.folded)
     for index, (kind, size) in enumerate(zip(conversation.kinds, conversation.sizes, strict=True)):
         name = "summary" if index == made.prior else _NAMES.get(kind, "other")
         row = found[name]
         row.messages += 1
         row.size += size
-        if index in folded:
-            row.folded += 1
-            row.folded_size += size
+        if index in head:
+            row.compacted += 1
+            row.compacted_size += size
     return dict(found)
 
 
@@ -153,15 +162,15 @@ def _as_data(file: Transcript, made: CompactionPlan, window: int | None) -> dict
         "tokens": tokens(made.original_data_size),
         "cut": made.cut,
         "ratio": round(made.ratio, 4),
-        "folded": list(made.folded),
-        "folded_characters": made.head_size,
+        "compacted": list(made.folded),
+        "compacted_characters": made.head_size,
         "kept_characters": made.tail_size,
         "roles": {
             name: {
                 "messages": row.messages,
                 "characters": row.size,
-                "folded_messages": row.folded,
-                "folded_characters": row.folded_size,
+                "compacted_messages": row.compacted,
+                "compacted_characters": row.compacted_size,
             }
             for name, row in rows(made).items()
         },
@@ -194,7 +203,12 @@ def _show(console: Console, file: Transcript, made: CompactionPlan, window: int 
             name,
             *(
                 f"{number:,}"
-                for number in (row.messages, row.size, row.folded_size, row.size - row.folded_size)
+                for number in (
+                    row.messages,
+                    row.size,
+                    row.compacted_size,
+                    row.size - row.compacted_size,
+                )
             ),
         ]
         for name, row in rows(made).items()
@@ -238,23 +252,61 @@ def write_compacted(
     *,
     model: str | None,
     budget: int | None,
+    window: int | None,
     force: bool,
     options: dict[str, Any],
     as_json: bool = False,
 ) -> int:
-    """Compact one conversation, write it, and return the exit code: 1 if it exceeds the budget."""
+    """Compact one conversation, write it, and return the exit code: 1 if it does not fit.
+
+    Args:
+        path: Name of the file, or ``-`` for standard input.
+        output: Name of the file to write, or ``-`` for standard output.
+        number: Number of the conversation in the file, from 1; ``None`` if it has only one.
+        model: A litellm model that writes the summary; ``None`` to quote sentences.
+        budget: Largest size of the result, in characters.
+        window: Context window that the result should fit into, in tokens.
+        force: Whether to overwrite an existing file.
+        options: Options of ``Compacter``; those that are ``None`` are left out.
+        as_json: Whether to print what was done as JSON.
+    """
     check_writable(output, force=force)
     file = _read(path, number)
+    if file.kind != "messages" and os.path.realpath(path) == os.path.realpath(output):
+        raise MistakeError(
+            f"{path} is a session of {file.kind}, whose messages would take its place; "
+            "name another file with -o"
+        )
+    if budget is None and window is not None:
+        budget = int(window * CHARS_PER_TOKEN)
     console = remarks()
     result = _compact_file(console, file, model, budget, options)
-    check = partial(check_written, file, result.messages, output)
-    write_text(output, file.write(result.messages), force=force, check=check)
+    write_text(output, file.write(result.messages), force=force)
+    outcome = _outcome(file, result, model, window)
     if as_json:
-        event = None if result.event is None else result.event.model_dump(mode="json")
-        print_json({"changed": result.changed, "fits": result.fits, "event": event})
+        print_json(outcome)
     else:
-        _print_outcome(console, file, result, budget)
-    return 0 if result.fits else 1
+        _print_outcome(console, file, result, outcome, budget)
+    return 0 if outcome["fits"] else 1
+
+
+def _outcome(
+    file: Transcript, result: CompactionResult, model: str | None, window: int | None
+) -> dict[str, Any]:
+    """Return what was done, with the size of the result as an estimate in tokens, and whether it
+    fits into the window, or that of the model.
+    """
+    size = sum(get_format(file.format).outline(result.messages).sizes)
+    if window is None and model is not None:
+        window = models.window(model)
+    return {
+        "changed": result.changed,
+        "characters": size,
+        "tokens": tokens(size),
+        "window": window,
+        "fits": result.fits and (window is None or tokens(size) <= window),
+        "event": None if result.event is None else result.event.model_dump(mode="json"),
+    }
 
 
 def _compact_file(
@@ -301,35 +353,40 @@ def _compact_file(
 
 
 def _print_outcome(
-    console: Console, file: Transcript, result: CompactionResult, budget: int | None
+    console: Console,
+    file: Transcript,
+    result: CompactionResult,
+    outcome: dict[str, Any],
+    budget: int | None,
 ) -> None:
     event = result.event
     if event is None:
-        console.print(
-            f"{file.name}: nothing was compacted; the conversation was written unchanged",
-            markup=False,
-        )
-        return
-    words = (
-        f"{plural(event.messages_before, 'message')} to {event.messages_after:,}, "
-        f"{event.original_data_size:,} to "
-        f"{event.compacted_data_size:,} characters, "
-        f"{event.strategy}{' (fallback)' if event.fallback else ''}, "
-        f"{event.duration:.1f} s"
-    )
-    if event.summarizer_calls:
-        cost = "" if event.cost is None else f", {event.cost:.4f} USD"
-        words += (
-            f"; the model read {event.input_tokens:,} and wrote {event.output_tokens:,} "
-            f"tokens{cost}"
-        )
-    console.print(words, markup=False)
-    if not result.fits and budget is not None:
+        words = f"{file.name}: nothing was compacted; the conversation was written unchanged"
+    else:
         words = (
-            f"{event.compacted_data_size:,} characters exceed the budget of {budget:,}: the "
-            f"rest cannot be compacted"
+            f"{plural(event.messages_before, 'message')} to {event.messages_after:,}, "
+            f"about {tokens(event.original_data_size):,} to {outcome['tokens']:,} tokens "
+            f"({event.original_data_size:,} to {outcome['characters']:,} characters), "
+            f"{event.strategy}{' (fallback)' if event.fallback else ''}, {event.duration:.1f} s"
         )
-        console.print(words, style="yellow")
+        if event.summarizer_calls:
+            cost = "" if event.cost is None else f", {event.cost:.4f} USD"
+            words += (
+                f"; the model read {event.input_tokens:,} and wrote {event.output_tokens:,} "
+                f"tokens{cost}"
+            )
+    console.print(words, markup=False)
+    room = [f"the window of {outcome['window']:,} tokens"] if outcome["window"] else []
+    if not room and budget is not None:
+        room = [f"the budget of {budget:,} characters"]
+    if room and outcome["fits"]:
+        console.print(f"fits into {room[0]}", style="green")
+    elif room:
+        console.print(
+            f"about {outcome['tokens']:,} tokens ({outcome['characters']:,} characters) exceed "
+            f"{room[0]}: the rest cannot be compacted",
+            style="yellow",
+        )
 
 
 # -- search ----------------------------------------------------------------------------------------
@@ -339,9 +396,9 @@ def show_passages(path: str, query: str, number: int | None, *, limit: int, as_j
     """Print the passages, best first, and return the exit code: 1 if there are none.
 
     Args:
-        path: Name of the file, or ``-`` for standard input.
+        path: As for ``write_compacted``, like ``number``.
         query: A question, or words to look for.
-        number: Number of the conversation in the file, from 1; ``None`` if it has only one.
+        number: See ``path``.
         limit: Largest number of passages.
         as_json: Whether to print JSON.
     """

@@ -168,20 +168,22 @@ def picture(found: Sequence[Story], window: int | None, width: int) -> Renderabl
     compactions, and the totals.
     """
     newest = sorted(found, key=lambda story: story.end or 0)[-_MOST:]
-    panels = [_panel(story, window, max(10, min(60, width - 42))) for story in newest]
+    panels = [_panel(story, window, width) for story in newest]
     folds = [fold for story in found for fold in story.folds]
-    cost = sum(fold.cost or 0 for fold in folds)
+    costs = [fold.cost for fold in folds if fold.cost is not None]
+    spent = f"{sum(costs):.4f} USD" if costs or not folds else "cost unknown"
     totals = (
         f"{plural(len(found), 'conversation')}, {plural(len(folds), 'compaction')}, "
         f"{sum(fold.saved for fold in folds):,} tokens taken out, "
-        f"{sum(story.summarizer_tokens for story in found):,} summarizer tokens, {cost:.4f} USD, "
+        f"{sum(story.summarizer_tokens for story in found):,} summarizer tokens, {spent}, "
         f"{plural(sum(story.failures for story in found), 'failure')}"
     )
     key = [Text("▓ summary  █ kept", "dim")] if folds else []
     return Group(*panels, *key, Text(totals, "dim"))
 
 
-def _panel(story: Story, window: int | None, width: int) -> Panel:
+def _panel(story: Story, window: int | None, whole: int) -> Panel:
+    width = max(10, min(60, whole - 42))
     limit = window or story.window or story.largest
     name = one_line(f"{short_key(story.key) or 'conversation'} {story.model}".rstrip())
     rows: list[RenderableType] = []
@@ -198,7 +200,7 @@ def _panel(story: Story, window: int | None, width: int) -> Panel:
             )
         )
     rows += [Text(line(record), "yellow") for record in story.troubles[-2:]]
-    return Panel(Group(*rows), title=Text(name), title_align="left")
+    return Panel(Group(*rows), title=Text(name), title_align="left", width=whole)
 
 
 def _saw(story: Story, limit: int, width: int) -> Text:

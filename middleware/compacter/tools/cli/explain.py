@@ -14,7 +14,7 @@ from rich.text import Text
 
 from compacter.manual import page
 from compacter.overflow import TokenLimit, explain
-from compacter.overflow.detect import Verdict
+from compacter.overflow.statements import Verdict
 from compacter.tools.cli.terminal import (
     STDIN,
     MistakeError,

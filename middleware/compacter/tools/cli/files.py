@@ -1,8 +1,8 @@
 """Conversations in files: providers' messages and requests as JSON or JSONL, and agents' session
 files.
 
-A file is read into one or more instances of `Transcript`. Each can be written with other messages,
-in the format it was read in.
+A file is read into one or more instances of `Transcript`. Each can be written with other messages:
+messages and requests in the format they were read in, those of a session as a record.
 """
 
 from __future__ import annotations
@@ -14,12 +14,9 @@ from dataclasses import dataclass, field
 from textwrap import shorten
 from typing import Any
 
-from compacter.errors import CompacterError, CompactionError
-from compacter.messages.format import FORMATS, Message, get_format
+from compacter.messages.format import FORMATS, Message
 from compacter.messages.recognise import recognise
 from compacter.tools.cli import sessions
-from compacter.tools.cli.sessions import opencode
-from compacter.tools.cli.sessions.lines import Session
 from compacter.tools.cli.terminal import (
     STDIN,
     MistakeError,
@@ -56,7 +53,8 @@ class Transcript:
     wire_format: str | None
     """Format stated by the file; ``None`` to recognise it by the messages."""
     write: Callable[[Sequence[Message]], str] = field(repr=False)
-    """Returns the text of a file of the same kind with these messages in place of its own."""
+    """Returns the text of a file with these messages in place of its own: of the same kind, or a
+    record with them and their format if this is an agent's session."""
     kind: str = "messages"
     """``messages``, or the name of the agent that wrote the session file."""
     id: str = ""
@@ -141,52 +139,6 @@ def tell_skipped(file: Transcript) -> None:
     )
 
 
-def check_written(before: Transcript, messages: Sequence[Message], name: str, text: str) -> None:
-    """Check that a file's new text is read as a conversation of the same kind with these messages.
-
-    Args:
-        before: What the file was read as.
-        messages: Messages that the text should have.
-        name: Name of the file that is to be written.
-        text: Its text.
-
-    Raises:
-        CompactionError: It is not.
-    """
-    wanted = _counts(before, messages)
-    try:
-        found = from_text(name, text)
-        got = _counts(found[0], found[0].messages) if len(found) == 1 else {}
-    except (MistakeError, CompacterError) as error:
-        raise CompactionError(f"{_UNWRITTEN}: read back, {error}") from error
-    if found[0].kind != before.kind or found[0].id != before.id:
-        raise CompactionError(
-            f"{_UNWRITTEN}: read back, {name} is no longer the conversation {before.id} of "
-            f"{before.kind}"
-        )
-    if got != wanted:
-        differences = ", ".join(
-            f"{got.get(kind, 0):,} instead of {wanted.get(kind, 0):,} {kind}"
-            for kind in sorted(wanted.keys() | got.keys())
-            if got.get(kind, 0) != wanted.get(kind, 0)
-        )
-        raise CompactionError(f"{_UNWRITTEN}: read back, {name} has {differences}")
-
-
-_UNWRITTEN = "nothing was written, and what was there is unchanged"
-
-
-def _counts(file: Transcript, messages: Sequence[Message]) -> dict[str, int]:
-    """Return how many messages there are, and how many parts of each kind."""
-    wire = get_format(file.format)
-    kinds = Counter(
-        f"parts of kind {part.kind} ({part.role})"
-        for index, message in enumerate(messages)
-        for part in wire.parts(message, index)
-    )
-    return {"messages": len(messages), **kinds}
-
-
 def _parse(name: str, text: str) -> tuple[Any, bool, list[str]]:
     """Return the data of a text, whether it had one JSON value a line, and what is wrong with lines
     that are not JSON.
@@ -215,7 +167,7 @@ def _parse(name: str, text: str) -> tuple[Any, bool, list[str]]:
 
 
 def _from_document(name: str, data: Any, indent: int | None) -> list[Transcript]:
-    session = opencode.read(data)
+    session = sessions.from_export(data)
     if session is not None:
         return [_session(name, session)]
     if isinstance(data, dict):
@@ -331,15 +283,16 @@ def _dumper(indent: int | None) -> Callable[[Any], str]:
     return lambda value: json_text(value, indent) + "\n"
 
 
-def _session(name: str, session: Session, broken: int = 0) -> Transcript:
+def _session(name: str, session: sessions.Session, broken: int = 0) -> Transcript:
     skipped = Counter(session.skipped)
     if broken:
         skipped["not JSON"] += broken
+    stated = {"id": session.id, "wire_format": session.wire_format}
     return Transcript(
         name,
         session.messages,
         session.wire_format,
-        session.write,
+        lambda messages: _dumper(2)({**stated, "messages": list(messages)}),
         kind=session.agent,
         id=session.id,
         skipped=skipped,

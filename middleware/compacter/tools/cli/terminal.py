@@ -9,7 +9,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, NoReturn, cast
@@ -111,12 +111,7 @@ def _exit_quietly() -> NoReturn:
     raise SystemExit(0) from None
 
 
-_FLAGS = {
-    "compact_ratio": "--ratio",
-    "recall": "--recall",
-    "rules": "--rule",
-    "summary_prompt": "--prompt",
-}
+_FLAGS = {"compact_ratio": "--ratio", "rules": "--rule"}
 
 
 def _by_flag(text: str) -> str:
@@ -178,18 +173,8 @@ def check_writable(path: str, *, force: bool) -> None:
         raise MistakeError(f"{target.parent}: there is no such folder")
 
 
-def _is_replaced(path: str) -> bool:
-    """Return whether a file is put in place of what is there: a device or a pipe is written to."""
-    return not Path(path).exists() or Path(path).is_file()
-
-
-def write_text(
-    path: str, text: str, *, force: bool, check: Callable[[str], None] | None = None
-) -> None:
+def write_text(path: str, text: str, *, force: bool) -> None:
     """Write a file, completely or not at all, or standard output for ``-``.
-
-    ``check`` is given what was written, before it replaces anything; if it raises, nothing is
-    changed.
 
     An existing file keeps its permissions, and stays where a link leads to. A device or a pipe is
     written to.
@@ -197,8 +182,6 @@ def write_text(
     Raises:
         MistakeError: As ``check_writable``, or the file cannot be written.
     """
-    if check is not None and (path == STDIN or not _is_replaced(path)):
-        check(text)
     if path == STDIN:
         # On a terminal the text is shown; in a pipe it is data, and JSON escapes most of it.
         put(visible(text) if sys.stdout.isatty() else text)
@@ -207,7 +190,7 @@ def write_text(
     # Half a surrogate pair, as at the end of a truncated answer, cannot be encoded in UTF-8.
     data = text.encode("utf-8", "replace")
     try:
-        if not _is_replaced(path):
+        if Path(path).exists() and not Path(path).is_file():
             Path(path).write_bytes(data)
             return
         target = Path(os.path.realpath(path))
@@ -217,8 +200,6 @@ def write_text(
             mode = target.stat().st_mode & 0o777 if target.exists() else 0o666
             part.touch(mode, exist_ok=False)  # Not through a link of that name.
             part.write_bytes(data)
-            if check is not None:
-                check(read_text(str(part)))
             part.replace(target)
         finally:
             part.unlink(missing_ok=True)
@@ -267,9 +248,7 @@ def print_json(value: object) -> None:
     put(visible(json_text(value, indent=2)) + "\n")
 
 
-def print_table(
-    console: Console, names: Sequence[str], rows: Sequence[Sequence[str]], *, best: bool = False
-) -> None:
+def print_table(console: Console, names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print a table with its first column aligned left, or a paragraph for each row if the terminal
     is too narrow.
 
@@ -277,13 +256,12 @@ def print_table(
         console: Console to print to.
         names: Column headers.
         rows: Cells of each row.
-        best: Whether to highlight the first row.
     """
     table = Table(box=None, pad_edge=False, header_style="dim")
     for place, name in enumerate(names):
         table.add_column(name, justify="right" if place else "left", no_wrap=True)
-    for place, row in enumerate(rows):
-        table.add_row(*map(Text, row), style="bold green" if best and place == 0 else None)
+    for row in rows:
+        table.add_row(*map(Text, row))
     if (
         Measurement.get(console, console.options.update(max_width=1_000), table).maximum
         <= console.width

@@ -96,22 +96,6 @@ def _window_key(story: Story) -> str:
     return f'<span class="key limit">window of {story.window:,} tokens{source}</span>'
 
 
-def share_bar(fold: Fold) -> str:
-    """Return a bar with the shares of a compaction: kept, summary, and taken out."""
-    whole = max(1, fold.before)
-    summary = fold.summary or 0
-    kept = max(0.0, min(100.0, 100 * (fold.after - summary) / whole))
-    share = max(0.0, min(100.0 - kept, 100 * summary / whole))
-    title = f"{fold.after:,} of {fold.before:,} tokens left"
-    return (
-        f'<svg class="bar" viewBox="0 0 100 10" preserveAspectRatio="none" role="img" '
-        f'aria-label="{title}">'
-        f'<rect class="gone" width="100" height="10"/><rect class="kept" '
-        f'width="{kept:.1f}" height="10"/>'
-        f'<rect class="sum" x="{kept:.1f}" width="{share:.1f}" height="10"/></svg>'
-    )
-
-
 def _thin_out(folds: list[Fold]) -> list[tuple[int, int]]:
     """Return the sizes before and after each compaction, combined to at most ``_MOST_TEETH``
     pairs.

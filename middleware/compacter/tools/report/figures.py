@@ -11,9 +11,9 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from compacter import models
 
@@ -102,16 +102,6 @@ def _number(value: object) -> float | None:
 # -- figures of each conversation ------------------------------------------------------------------
 
 
-class Prices(NamedTuple):
-    """Prices of one token in USD or, if unknown, relative to an input token."""
-
-    read: float
-    cached: float
-    """Price of an input token in the provider's prompt cache."""
-    written: float
-    in_usd: bool
-
-
 _DIGEST = re.compile(r"[0-9a-f]{32,}")
 # Characters that tell digests apart, in a column of a table.
 _DIGEST_SHOWN = 12
@@ -127,19 +117,6 @@ def plural(count: int, what: str) -> str:
     return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
-USUAL = Prices(1.0, 0.1, 5.0, in_usd=False)
-"""Relative prices of most providers for a cached and for an output token."""
-
-
-def prices(model: str | None) -> Prices:
-    """Return the prices of a model by litellm's table, or `USUAL`."""
-    known = models.prices(model)
-    if known is None:
-        return USUAL
-    read, cached, written = known
-    return Prices(read, read if cached is None else cached, written, in_usd=True)
-
-
 @dataclass(frozen=True, slots=True)
 class Fold:
     """One compaction. Sizes are estimates in tokens."""
@@ -149,19 +126,8 @@ class Fold:
     after: int
     summary: int | None
     """Size of the summary; ``None`` if the events were written without texts."""
-    quoted: int
-    """Largest size of the quotes in a request that followed."""
     cost: float | None
     """Price of the summarizer's tokens in USD; ``None`` if unknown."""
-    pays_after: int | None
-    """Number of calls after which it has saved what it cost; ``None``: never."""
-    saves: float | None
-    """USD saved on each later call, at the price of cached tokens; ``None`` if unknown."""
-
-    @property
-    def kept(self) -> int | None:
-        """Size of the messages kept verbatim; ``None`` if the size of the summary is unknown."""
-        return None if self.summary is None else self.after - self.summary
 
     @property
     def saved(self) -> int:
@@ -240,72 +206,38 @@ class Story:
         )
 
 
-def stories(
-    records: Iterable[Record], *, price: Callable[[str | None], Prices] = prices
-) -> list[Story]:
+def stories(records: Iterable[Record]) -> list[Story]:
     """Return the conversations, in the order in which they first appear."""
     found: dict[str, Story] = {}
     for record in records:
         key = record.text("conversation")
         found.setdefault(key, Story(key)).records.append(record)
     for story in found.values():
-        _add_up(story, price)
+        names = [record.text("model") for record in story.records if record.text("model")]
+        story.model = Counter(names).most_common(1)[0][0] if names else ""
+        stated = [limit for record in story.records if (limit := record.count("limit"))]
+        story.window_stated = bool(stated)
+        story.window = stated[-1] if stated else models.window(story.model or None)
+        story.folds = [_fold(record) for record in story.of("CompactionEvent")]
     return list(found.values())
 
 
-def _add_up(story: Story, price: Callable[[str | None], Prices]) -> None:
-    names = [record.text("model") for record in story.records if record.text("model")]
-    story.model = Counter(names).most_common(1)[0][0] if names else ""
-    stated = [limit for record in story.records if (limit := record.count("limit"))]
-    story.window_stated = bool(stated)
-    story.window = stated[-1] if stated else models.window(story.model or None)
-    quoted = 0
-    # Backwards, as the quotes in requests that follow a compaction belong to it.
-    for record in reversed(story.records):
-        if record.kind == "PassagesRecalled":
-            quoted = max(quoted, record.count("tokens"))
-        elif record.kind == "CompactionEvent":
-            story.folds.append(_fold(record, quoted, price(record.text("model") or None)))
-            quoted = 0
-    story.folds.reverse()
-
-
-def _fold(record: Record, quoted: int, price: Prices) -> Fold:
-    before = record.count("requested") or record.count("original_tokens")
+def _fold(record: Record) -> Fold:
     after = record.count("compacted_tokens")
     words = len(record.text("summary")) + len(record.text("ledger"))
-    share = (
-        min(1.0, words / max(1, record.count("compacted_data_size")))
-        if "summary" in record.fields
-        else None
-    )
+    share = min(1.0, words / max(1, record.count("compacted_data_size")))
+    cost = record.known("cost")
+    price = models.prices(record.text("model") or None)
     read = record.count("input_tokens")
     written = record.count("output_tokens")
-    cost = record.known("cost")
-    spent = (
-        cost if cost is not None and price.in_usd else read * price.read + written * price.written
-    )
-    if cost is None and (price.in_usd or not (read or written)):
-        cost = spent if price.in_usd else 0.0
+    if cost is None and price is not None and (read or written):
+        cost = read * price[0] + written * price[2]
+    elif cost is None and not (read or written or record.count("summarizer_calls")):
+        cost = 0.0  # No model was asked. One that states no usage costs what nobody knows.
     return Fold(
         record=record,
-        before=before,
+        before=record.count("requested") or record.count("original_tokens"),
         after=after,
-        summary=None if share is None else round(after * share),
-        quoted=quoted,
+        summary=round(after * share) if "summary" in record.fields else None,
         cost=cost,
-        pays_after=_pays_after(spent, before, after, price),
-        saves=max(0, before - after) * price.cached if price.in_usd else None,
     )
-
-
-def _pays_after(spent: float, before: int, after: int, price: Prices) -> int | None:
-    """Return the number of calls until a compaction has saved what it cost; ``None``: never.
-
-    It costs the summarizer's tokens, and once the difference between the full and the cached price
-    of the new request. Each later call saves the cached price of what was taken out.
-    """
-    saves = (before - after) * price.cached
-    if saves <= 0:
-        return None
-    return max(1, math.ceil((spent + after * (price.read - price.cached)) / saves))

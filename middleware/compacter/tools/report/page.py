@@ -9,7 +9,7 @@ from hashlib import sha256
 from importlib.resources import files
 from string import Template
 
-from compacter.tools.report.chart import sawtooth, share_bar
+from compacter.tools.report.chart import sawtooth
 from compacter.tools.report.figures import Fold, Record, Story, plural, short_key
 from compacter.tools.visible import escape
 
@@ -45,14 +45,6 @@ _ABOUT_SIZES = (
     "window is the provider's number where it "
     "stated one."
 )
-_ABOUT_PAYING = (
-    "“Pays after” counts the calls until a compaction has saved what it cost: the "
-    "summarizer, and reading the new beginning "
-    "once without the prompt cache. Without a known price, a cached token counts a "
-    "tenth and a written one five times "
-    "a token that is read."
-)
-
 _OPEN = 3
 """Number of conversations that are open at first."""
 _SHOWN = 100
@@ -90,7 +82,7 @@ def page(
     # Where something failed is what a reader looks for first.
     stories = sorted(stories, key=lambda story: not story.failures)
     several = len(stories) > 1
-    foot = [_ABOUT_SIZES, _ABOUT_PAYING, *map(escape, notes)]
+    foot = [_ABOUT_SIZES, *map(escape, notes)]
     if unread:
         foot.append(f"{plural(unread, 'line')} could not be read, and left out.")
     return _PAGE.substitute(
@@ -133,11 +125,6 @@ def _usd(cost: float | None) -> str:
     return f"${cost:,.2f}" if cost >= 1 or not cost else f"${cost:.4f}".rstrip("0")
 
 
-def _cell(shown: str, number: float | None = None) -> str:
-    """Return a table cell; ``number`` is its sort key."""
-    return f"<td>{shown}</td>" if number is None else f'<td data-n="{number:.10g}">{shown}</td>'
-
-
 def _name(story: Story, index: int) -> str:
     return short_key(story.key) if story.key else f"conversation {index}"
 
@@ -171,50 +158,29 @@ _NOTHING = ("0", "–", "$0.00", "0.0 s")
 def _all_cards(stories: Sequence[Story], folds: Sequence[Fold]) -> list[tuple[str, str, str]]:
     """Return each card's name, value and explanation; failures first."""
     failed = sum(len(story.of("CompactionFailed")) for story in stories)
-    failures = sum(story.failures for story in stories)
-    lost = failures - failed
+    lost = sum(story.failures for story in stories) - failed
     reasons = (
         f"{plural(failed, 'time')} no summary" * bool(failed),
         f"{plural(lost, 'call')} given up" * bool(lost),
     )
     saved = sum(fold.saved for fold in folds)
-    saves = sum(fold.saves for fold in folds if fold.saves is not None)
-    shares = [fold.saved / fold.before for fold in folds if fold.before]
-    read = sum(fold.record.count("input_tokens") for fold in folds)
-    written = sum(fold.record.count("output_tokens") for fold in folds)
-    costs = [fold.cost for fold in folds]
-    known = [cost for cost in costs if cost is not None]
-    unpriced = len(costs) - len(known)
-    pays = sorted(fold.pays_after for fold in folds if fold.pays_after is not None)
-    recalled = [record for story in stories for record in story.of("PassagesRecalled")]
-    quoted = sum(record.count("passages") for record in recalled)
+    costs = [fold.cost for fold in folds if fold.cost is not None]
+    unpriced = len(folds) - len(costs)
     reused = sum(len(story.of("CompactionReused")) for story in stories)
-    ahead = sum(fold.record.text("trigger") == "prepared" for fold in folds)
     waited = [fold for fold in folds if fold.record.text("trigger") != "prepared"]
+    ahead = len(folds) - len(waited)
     seconds = sum(fold.record.number("duration") for fold in waited)
     return [
-        ("Failures", f"{failures:,}", ", ".join(filter(None, reasons))),
+        ("Failures", f"{failed + lost:,}", ", ".join(filter(None, reasons))),
         ("Compactions", f"{len(folds):,}", f"{ahead:,} made ahead" if ahead else ""),
         ("Calls that used an earlier one", f"{reused:,}", "and paid for no summary"),
-        (
-            "Requests became smaller by",
-            f"{sum(shares) / len(shares):.0%}" if shares else "–",
-            f"on average; {saved:,} tokens in all",
-        ),
+        ("Tokens taken out", f"{saved:,}", "each of them counted once"),
         ("Calls waited", f"{seconds:,.1f} s", f"in all, for {plural(len(waited), 'compaction')}"),
-        ("Summaries took", f"{read + written:,}", f"tokens: {read:,} read, {written:,} written"),
         (
             "Spent on summaries",
-            _usd(sum(known)) if known or not costs else "–",
+            _usd(sum(costs)) if costs else "–",
             f"{unpriced:,} without a price" if unpriced else "",
         ),
-        (
-            "Saved by them",
-            _usd(saves),
-            "until now, at the price of cached tokens",
-        ),
-        ("Pays after", plural(pays[len(pays) // 2], "call") if pays else "–", "half of them"),
-        ("Passages quoted", f"{quoted:,}", f"in {plural(len(recalled), 'call')}"),
     ]
 
 
@@ -243,45 +209,36 @@ _FILTER = f"""<p class="filter"><label>Only conversations with <input type="sear
 
 
 def _overview(stories: Sequence[Story]) -> str:
-    names = [
-        ("Conversation", False),
-        ("Model", False),
-        *(
-            (name, True)
-            for name in (
-                "Compactions",
-                "Largest",
-                "Window",
-                "Saved",
-                "Summarizer",
-                "Spent",
-                "Failures",
-            )
-        ),
-        ("Last event", True),
-    ]
-    rows = (
+    rows = [
         f'<tr><th scope="row" class="l name">'
         f'<a href="#c{index}">{escape(_name(story, index))}</a></th>'
         f'<td class="l name">{escape(story.model) or "–"}</td>'
-        + _cell(f"{len(story.folds):,}", len(story.folds))
-        + _cell(f"{story.largest:,}", story.largest)
-        + _cell(f"{story.window:,}" if story.window else "–", story.window or 0)
-        + _cell(f"{story.saved:,}", story.saved)
-        + _cell(f"{story.summarizer_tokens:,}", story.summarizer_tokens)
-        + _cell(_usd(story.cost), -1 if story.cost is None else story.cost)
-        + _cell(
-            f'<span class="bad">{story.failures:,}</span>' if story.failures else "0",
-            story.failures,
-        )
-        + _cell(_when(story.end) or "–", story.end or 0)
+        + "".join(f'<td data-n="{number:.10g}">{shown}</td>' for shown, number in _sums(story))
         + "</tr>\n"
         for index, story in enumerate(stories, 1)
-    )
-    head = _head(names, sortable=True)
+    ]
+    names = [("Conversation", False), ("Model", False), *((name, True) for name in _SUMS)]
     search = _FILTER if len(stories) >= _MANY else ""
-    table = _table("Conversations", head, rows, sortable=True)
+    table = _table("Conversations", _head(names, sortable=True), rows, sortable=True)
     return f"<h2>Conversations</h2>\n{search}{table}"
+
+
+_SUMS = ("Compactions", "Largest", "Window", "Saved", "Summarizer", "Spent", "Failures", "Last")
+
+
+def _sums(story: Story) -> list[tuple[str, float]]:
+    """Return the figures of ``_SUMS``, each as text and as the number that it is sorted by."""
+    failures = f'<span class="bad">{story.failures:,}</span>' if story.failures else "0"
+    return [
+        (f"{len(story.folds):,}", len(story.folds)),
+        (f"{story.largest:,}", story.largest),
+        (f"{story.window:,}" if story.window else "–", story.window or 0),
+        (f"{story.saved:,}", story.saved),
+        (f"{story.summarizer_tokens:,}", story.summarizer_tokens),
+        (_usd(story.cost), -1 if story.cost is None else story.cost),
+        (failures, story.failures),
+        (_when(story.end) or "–", story.end or 0),
+    ]
 
 
 # -- one conversation ------------------------------------------------------------------------------
@@ -306,12 +263,11 @@ def _story(story: Story, index: int, *, with_text: bool, is_open: bool) -> str:
 def _folds(story: Story, name: str) -> str:
     if not story.folds:
         return ""
-    names = [("No.", True), ("By", False), ("Share kept", False)]
-    head = _head([*names, *((name, True) for name in _fold_cells(story.folds[0]))], sortable=False)
+    names = [(column, column not in _WORDED) for column in _fold_cells(story.folds[0], 1)]
+    head = _head(names, sortable=False)
     rows = [_fold_row(fold, number) for number, fold in enumerate(story.folds, 1)]
+    table = _table(f"Compactions of {name}", head, rows[-_SHOWN:])
     older = rows[:-_SHOWN]
-    newer = rows[-_SHOWN:]
-    table = _table(f"Compactions of {name}", head, newer)
     if older:
         table = (
             _earlier(
@@ -319,9 +275,7 @@ def _folds(story: Story, name: str) -> str:
             )
             + table
         )
-    keys = '<p class="keys"><span class="key kept">kept</span><span class="key sum">summary</span>'
-    keys += '<span class="key gone">no longer in the request</span></p>'
-    return f"<h3>Compactions</h3>{table}{keys}"
+    return f"<h3>Compactions</h3>{table}"
 
 
 def _earlier(what: str, count: int, html: str) -> str:
@@ -330,19 +284,16 @@ def _earlier(what: str, count: int, html: str) -> str:
 
 
 def _fold_row(fold: Fold, number: int) -> str:
-    record = fold.record
-    notes = (
-        [record.text("trigger").replace("_", " ")]
-        if record.text("trigger") != "token_limit"
-        else []
+    first, *cells = _fold_cells(fold, number).items()
+    shown = "".join(
+        f'<td class="l">{cell}</td>' if name in _WORDED else f"<td>{cell}</td>"
+        for name, cell in cells
     )
-    by = escape(_way(record)) + "".join(f" <small>{escape(note)}</small>" for note in notes)
-    by += ' <small class="bad">fallback</small>' if record.fields.get("fallback") else ""
-    return (
-        f'<tr><th scope="row">{number}</th><td class="l">{by}</td><td '
-        f'class="l">{share_bar(fold)}</td>'
-        f"{''.join(map(_cell, _fold_cells(fold).values()))}</tr>\n"
-    )
+    return f'<tr><th scope="row">{first[1]}</th>{shown}</tr>\n'
+
+
+_WORDED = ("By",)
+"""Columns of words; the others have numbers."""
 
 
 def _way(record: Record) -> str:
@@ -353,20 +304,23 @@ def _way(record: Record) -> str:
     return strategy.replace("_", " ")
 
 
-def _fold_cells(fold: Fold) -> dict[str, str]:
-    """Return the numbers of a compaction by the headings of their columns."""
+def _fold_cells(fold: Fold, number: int) -> dict[str, str]:
+    """Return what is told of a compaction by the headings of the columns."""
     record = fold.record
+    trigger = record.text("trigger")
+    by = escape(_way(record))
+    by += f" <small>{escape(trigger.replace('_', ' '))}</small>" * (trigger != "token_limit")
+    by += ' <small class="bad">fallback</small>' if record.fields.get("fallback") else ""
     return {
+        "No.": f"{number:,}",
+        "By": by,
         "Before": f"{fold.before:,}",
         "After": f"{fold.after:,}",
-        "Kept": "–" if fold.kept is None else f"{fold.kept:,}",
         "Summary": "–" if fold.summary is None else f"{fold.summary:,}",
-        "Quoted": f"{fold.quoted:,}",
         "Messages": f"{record.count('messages_before'):,} to {record.count('messages_after'):,}",
         "Summarizer": f"{record.count('input_tokens') + record.count('output_tokens'):,}",
         "Spent": _usd(fold.cost),
         "Seconds": f"{record.number('duration'):.1f}",
-        "Pays after": "never" if fold.pays_after is None else plural(fold.pays_after, "call"),
     }
 
 

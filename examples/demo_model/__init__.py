@@ -1,0 +1,1 @@
+"""The main job on a real model: ``make demo-model``."""

@@ -1,0 +1,238 @@
+"""What an operator counts, under the same names in the LiteLLM proxy and in the pass-through, on a
+page for Prometheus.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from cachetools import TTLCache
+
+from compacter.events import (
+    CompactionEvent,
+    CompactionFailed,
+    CompactionReused,
+    CompactionSkipped,
+    Event,
+    MaxTokensAdjusted,
+    PassagesRecalled,
+    PreparationFailed,
+    RetriesExhausted,
+)
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
+
+COUNTERS = {
+    "refusals": "Requests that the provider refused as too long",
+    "compactions": "Histories that were compacted",
+    "folds": "The same as compactions, under its name up to 0.3",
+    "prepared": "Histories that were compacted ahead, in the background",
+    "prepared_used": "Compactions made ahead that were put in force",
+    "prepared_unused": "Compactions made ahead for nothing: replaced, passed over, or an hour old",
+    "preparations_failed": "Compactions made ahead that could not be had",
+    "records_reused": "Calls that began from a summary made earlier: what compacting has saved",
+    "memory_hits": "Refused requests that went on with what another call had just compacted",
+    "memory_failures": "Operations of the memory that failed; the call went on without it",
+    "tokens_saved": "Estimated input tokens by which answered requests were smaller",
+    "summary_tokens": "Tokens that the summarizer has read and written",
+    "summary_cost_usd": "USD for summaries, as far as prices are known",
+    "summary_failures": "Summaries that were refused or could not be had",
+    "fallbacks": "Compactions that had to do without a model's summary",
+    "quotes": "Requests that passages of the compacted part were quoted in",
+    "output_limits_lowered": "Requests whose output limit was lowered",
+    "not_compactable": "Refused requests of which nothing could be compacted",
+    "not_foldable": "The same as not_compactable, under its name up to 0.3",
+    "given_up": "Requests that stayed too long; the client got the provider's error",
+    "dry_runs": "Refusals that dry_run has let through",
+}
+"""Counter name -> description; Prometheus adds ``_total`` to the name."""
+SECONDS = {
+    "summary_seconds": "Seconds from the decision to compact until the compacted list was ready",
+    "wait_seconds": "Seconds that a caller waited for its request to be made smaller",
+}
+"""Histogram name -> description."""
+MEMORY_OPEN = "memory_open"
+MEMORY_OPEN_TEXT = "1 while the memory is left alone because it failed, else 0"
+_OLD_NAMES = {"compactions": "folds", "not_compactable": "not_foldable"}
+# Upper bounds of the histograms: a summary without a model takes milliseconds, one by a model some
+# seconds, and 300 is when ``timeout`` ends it.
+_BUCKETS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
+# Longest name of a model or a class, in characters.
+_NAME = 60
+# Names that are counted apart. Callers choose them, and each is kept for good; what comes after
+# these is counted as `other`.
+_MOST_NAMES = 200
+# Compactions made ahead whose use is waited for, and seconds after which nobody waits any more.
+_MOST_AHEAD = 10_000
+_HOUR = 3_600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a call comes from and goes to: what its figures are counted for."""
+
+    caller: str = ""
+    """Who sends it, in no figure: each has a fair share of what is made ahead."""
+    upstream: str = ""
+    model: str = ""
+    tenant_class: str = "other"
+
+
+ORIGIN: ContextVar[Origin] = ContextVar("compacter_origin", default=Origin())  # noqa: B039 - frozen
+"""The call that is being handled."""
+
+
+def shown_name(name: str | None) -> str:
+    """Return a name that a caller has chosen, as it may be shown."""
+    return "".join(filter(str.isprintable, name or ""))[:_NAME]
+
+
+class Metrics:
+    """The figures of one process.
+
+    Args:
+        registry: Where they are shown; ``None`` for nowhere.
+        more: Further counters.
+    """
+
+    def __init__(
+        self, registry: CollectorRegistry | None = None, more: Iterable[tuple[str, str]] = ()
+    ) -> None:
+        self._counters: dict[str, Any] = {}
+        self._seconds: dict[str, Any] = {}
+        self._names: set[str] = set()
+        self._ahead: TTLCache[tuple[str, str], Origin] = TTLCache(_MOST_AHEAD, _HOUR)
+        self._lock = threading.Lock()
+        if registry is None:
+            return
+        import prometheus_client as client
+
+        labels = ("upstream", "model_group", "tenant_class")
+        for name, text in (*COUNTERS.items(), *more):
+            self._counters[name] = client.Counter(_full(name), text, labels, registry=registry)
+        for name, text in SECONDS.items():
+            self._seconds[name] = client.Histogram(
+                _full(name), text, labels, buckets=_BUCKETS, registry=registry
+            )
+
+    def add(self, name: str, amount: float = 1, origin: Origin | None = None) -> None:
+        """Add to a counter, for the present call if no other one is given."""
+        for each in (name, _OLD_NAMES.get(name)):
+            if each in self._counters:
+                self._counters[each].labels(*self._labels(origin)).inc(amount)
+
+    def observe(self, name: str, seconds: float) -> None:
+        """Add to a histogram of ``SECONDS``, for the present call."""
+        if name in self._seconds:
+            self._seconds[name].labels(*self._labels()).observe(seconds)
+
+    def hear(self, event: Event) -> None:
+        """Count an event."""
+        for name in _counters_of(event):
+            self.add(name)
+        if isinstance(event, CompactionEvent):
+            self.observe("summary_seconds", event.duration)
+        for origin in self._unused(event):
+            self.add("prepared_unused", 1, origin)
+
+    def _unused(self, event: Event) -> list[Origin]:
+        """Return where the compactions come from of which an event shows that they were made ahead
+        for nothing.
+        """
+        origin = ORIGIN.get()
+        key = origin.caller, event.conversation
+        unused = []
+        with self._lock:
+            unused += [of for _, of in self._ahead.expire() or ()]
+            if isinstance(event, (CompactionEvent, CompactionReused)):
+                earlier = self._ahead.pop(key, None)
+                if earlier is not None and not (
+                    isinstance(event, CompactionReused) and event.prepared
+                ):
+                    unused.append(earlier)
+            if isinstance(event, CompactionEvent) and event.trigger == "prepared":
+                self._ahead[key] = origin
+        return unused
+
+    def _labels(self, origin: Origin | None = None) -> tuple[str, str, str]:
+        of = origin or ORIGIN.get()
+        return of.upstream, self._countable(of.model), self._countable(of.tenant_class)
+
+    def _countable(self, name: str) -> str:
+        shown = shown_name(name)
+        with self._lock:
+            if len(self._names) < _MOST_NAMES:
+                self._names.add(shown)
+            return shown if shown in self._names else "other"
+
+
+def default_registry() -> CollectorRegistry | None:
+    """Return Prometheus' own registry, which other programs' pages show; ``None`` if
+    ``prometheus_client`` is not installed.
+    """
+    try:
+        from prometheus_client import REGISTRY
+    except ImportError:
+        return None
+    return REGISTRY
+
+
+def show(
+    name: str, text: str, read: Callable[[], float], registry: CollectorRegistry | None
+) -> None:
+    """Show a number that is read when the page is.
+
+    With several processes, each sets its own value when it counts; a function is not read there.
+    """
+    if registry is None:
+        return
+    from prometheus_client import Gauge
+
+    gauge = Gauge(_full(name), text, registry=registry, multiprocess_mode="livemax")
+    if hasattr(gauge, "set_function"):
+        gauge.set_function(read)
+
+
+def _full(name: str) -> str:
+    return f"compacter_{name}"
+
+
+def _counters_of(event: Event) -> Iterator[str]:
+    """Yield the counters that an event adds one to. Tokens and cost are counted where the summary
+    was asked for.
+    """
+    match event:
+        case CompactionEvent():
+            yield "prepared" if event.trigger == "prepared" else "compactions"
+            if event.fallback:
+                yield "fallbacks"
+        case CompactionReused():
+            yield "prepared_used" if event.prepared else "memory_hits"
+        case PreparationFailed():
+            yield "preparations_failed"
+        case CompactionFailed():
+            yield "summary_failures"
+        case CompactionSkipped() if is_stuck(event):
+            yield "not_compactable"
+        case MaxTokensAdjusted():
+            yield "output_limits_lowered"
+        case PassagesRecalled():
+            yield "quotes"
+        case RetriesExhausted():
+            yield "given_up"
+
+
+def is_stuck(event: Event) -> bool:
+    """Return whether a refused request stays as it is. One without room for quotes is sent all the
+    same.
+    """
+    return (
+        isinstance(event, CompactionSkipped)
+        and event.reason in ("nothing_to_compact", "no_progress")
+        and event.trigger != "quotes"
+    )

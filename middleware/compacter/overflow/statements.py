@@ -1,0 +1,361 @@
+"""Decide what the text of an error states.
+
+A text is read sentence by sentence. A sentence that by itself says what is too long, and for which
+window, *states* a token limit. It outranks every other kind of error that another sentence, line,
+bracket or key mentions: quotas, retries, plans, keys, usage. What is left decides by its place: the
+last one counts, because an error that lists its attempts ends with the one that counts, and a log
+that says what was done about the limit ends with that. A text without a statement that may mean a
+rate limit or a token limit counts as a rate limit, as compacting the history would not help.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final, Literal, NamedTuple
+
+from compacter.overflow.numbers import TokenLimit, measure
+from compacter.overflow.table import Table
+from compacter.overflow.text import BREAK, SOFT, Span, clauses, mark, sentences
+
+# Rules: meanings that together state a token limit, in one sentence. Commas separate alternatives.
+_CLEAR: Final = {
+    "code in the text": "code",
+    "context exceeded": "context + exceed, context + too long",
+    "context full": "context + full, subject + model + full, subject + token + full",
+    "tokens exceed a limit": (
+        "token + exceed + limit, token + exceed + subject, token + exceed + request, "
+        "subject + exceed + limit + model"
+    ),
+    "too many tokens": "too many + subject, too many + request, too many + limit",
+    "too long in tokens": (
+        "too long + subject + token, too long + subject + model, too long + request + token"
+    ),
+    "bound on the input": (
+        "bound + subject + token, bound + subject + length, bound + sum + length, "
+        "bound + sum + subject, bound + context + model"
+    ),
+}
+# These count only if no sentence of the text has a veto.
+_LIKELY: Final = {
+    "input and output exceed": "subject + output + exceed",
+    "subject too long": "too long + subject",
+    "request too long": "too long + request + model",
+    "too many tokens": "too many",
+    "subject exceeds a limit": (
+        "subject + exceed + model, subject + exceed + length, subject + full + limit + length, "
+        "exceed + model + limit + length"
+    ),
+    "bound on the context": "bound + context",
+    "advice": "reduce + subject",
+}
+_RULES: Final = tuple(
+    (name, name_of is _CLEAR, tuple(frozenset(each.split(" + ")) for each in ways.split(", ")))
+    for name_of in (_CLEAR, _LIKELY)
+    for name, ways in name_of.items()
+)
+MEANINGS: Final = frozenset(
+    ("input limit", *(meaning for _, _, ways in _RULES for way in ways for meaning in way))
+)
+"""Meanings by which a token limit is recognised."""
+
+# Rules that a rate limit or a quota could satisfy too, unless a window is named.
+_WITHOUT_WINDOW: Final = frozenset(("tokens exceed a limit", "too many tokens"))
+# Likely rules that state a token limit if they come with a number of tokens.
+_TELLING: Final = frozenset(
+    ("subject too long", "request too long", "subject exceeds a limit", "bound on the context")
+)
+# Advice is the whole message, or it follows another fault: letters before it.
+_OPENING: Final = 30
+# What both numbers of a statement are about.
+_WINDOWS: Final = ("context", "input limit", "subject", "model")
+# A smaller limit is of something else than tokens.
+_SMALLEST_WINDOW: Final = 64
+_BRACKETS: Final = re.compile(r"[(\[][^()\[\]]{0,300}(?:[)\]]|$)")
+# What a statement outranks.
+_OUTRANKED: Final = frozenset(("other error", "other thing"))
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Classification of an error, and its reason.
+
+    ``rule`` is the name of the rule or the veto that decided, ``statement`` the sentence that it
+    matched, normalised (the whole text if nothing decided), and ``rows`` are the rows of the table
+    that match there (filled in by ``explain``).
+    """
+
+    kind: Literal["token limit", "other error", "nothing"]
+    rule: str = ""
+    statement: str = ""
+    limit: TokenLimit | None = None
+    rows: tuple[str, ...] = ()
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether a single sentence sufficed."""
+        return self.rule in _CLEAR
+
+    @property
+    def states_both(self) -> bool:
+        """Whether a limit and a larger request are stated."""
+        return _is_excess(self.limit)
+
+    def names_window(self, table: Table) -> bool:
+        """Return whether it is about what a model takes, not about tokens of some sum."""
+        return _names_window(self.rule, self.statement, table)
+
+
+class _Reading(NamedTuple):
+    """Classification of one sentence."""
+
+    # A sentence that "states" names a window; one that is "clear" could mean a quota.
+    weight: Literal["states", "clear", "vetoes", "likely", "doubt", "silent"]
+    rule: str = ""
+    veto: str = ""  # The meaning that excludes a token limit.
+    # Whether the limit is for the messages together with the completion.
+    counts_output: bool = False
+
+
+def decide(text: str, table: Table, codes: frozenset[str], *, coded: bool) -> Verdict:
+    """Return the verdict on a text.
+
+    Args:
+        text: as the exception has it.
+        table: the patterns.
+        codes: status and codes of the error, which do not count tokens.
+        coded: whether one of the codes names a token limit, so that a text that is about something
+        else says nothing.
+    """
+    marked = mark(text)
+    text = marked.replace(SOFT, " ")
+    if not coded and table["other call"].search(text):
+        return Verdict("other error", "other call", text)
+    spans = sentences(text)
+    text, read = _read(text, marked, spans, table, codes)
+    stated = any(each.weight == "states" for each in read)
+    decisive = [
+        index
+        for index, each in enumerate(read)
+        if each.weight in {"states", "clear"}
+        or (each.weight == "vetoes" and not coded and not (stated and each.veto in _OUTRANKED))
+    ]
+    doubts = [index for index, each in enumerate(read) if each.weight == "doubt" and not coded]
+    likely = [
+        index
+        for index, each in enumerate(read)
+        if each.weight == "likely" and (each.rule != "advice" or _opens(text, spans[index], table))
+    ]
+    telling = [index for index in likely if read[index].rule != "advice"]
+    # The last one: a log of attempts ends with the one that counts.
+    for index in (decisive or doubts)[-1:]:
+        if read[index].veto:
+            kind: Literal["other error", "nothing"] = "other error" if decisive else "nothing"
+            return Verdict(kind, read[index].veto, text[slice(*spans[index])])
+    if decisive:
+        index = decisive[-1]
+        rule = read[index].rule
+    elif coded:
+        index = -1
+        rule = "code"
+    elif telling:
+        index = telling[0]
+        rule = read[index].rule
+    elif (pair := _find_pair(text, spans, read, table, codes)) is not None:
+        index = pair
+        rule = "sizes"
+    elif likely:
+        index = likely[0]
+        rule = "advice"
+    else:
+        return Verdict("nothing", statement=text)
+    near = None
+    if index >= 0:
+        # The statement includes the sentence before and two after.
+        first = index if rule == "sizes" else max(0, index - 1)
+        near = (spans[first][0], spans[min(index + 2, len(spans) - 1)][1])
+    counted = any(each.counts_output for each in read)
+    limit = measure(text, table, near=near, codes=codes, counted=counted, source=rule)
+    return Verdict("token limit", rule, text[slice(*spans[index])] if index >= 0 else "", limit)
+
+
+def _read(
+    text: str, marked: str, spans: list[Span], table: Table, codes: frozenset[str]
+) -> tuple[str, list[_Reading]]:
+    """Classify the sentences; return the text without what a statement outranks, which has numbers
+    of its own, in spaces.
+    """
+    read = [_read_sentence(text[start:end], table) for start, end in spans]
+    plain = text
+    alone = list(read)
+    for index, (start, end) in enumerate(spans):
+        if read[index].veto in _OUTRANKED:
+            # "... 9000 tokens (API key sk-1)" speaks for itself without its asides.
+            rest = _without_asides(marked[start:end], table)
+            plain = plain[:start] + rest + plain[end:]
+            alone[index] = _read_sentence(rest, table)
+    # A doubt is about its own block of text: another line of a log is about another error.
+    blocks = [text.count(BREAK, 0, start) for start, _ in spans]
+    doubted = {block for block, each in zip(blocks, alone, strict=True) if each.weight == "doubt"}
+    for index, (start, end) in enumerate(spans):
+        follows = index + 1 < len(spans) and not alone[index + 1].veto
+        more = plain[slice(*spans[index + 1])] if follows else ""
+        is_doubted = blocks[index] in doubted
+        if _states(alone[index], plain[start:end], more, table, codes, is_doubted=is_doubted):
+            read[index] = alone[index]._replace(weight="states")
+    if all(each.weight != "states" for each in read):
+        pair = _find_pair(plain, spans, alone, table, codes, names=_WINDOWS)
+        if pair is not None and blocks[pair] not in doubted:
+            read[pair] = alone[pair]._replace(weight="states", rule="sizes")
+    if all(each.weight != "states" for each in read):
+        return text, read
+    for (start, end), each in zip(spans, alone, strict=True):
+        if each.veto in _OUTRANKED:
+            plain = plain[:start] + " " * (end - start) + plain[end:]
+    return plain, read
+
+
+def _without_asides(marked: str, table: Table) -> str:
+    """Return a sentence with spaces for its brackets, lines and clauses that are about another
+    error.
+    """
+    sentence = marked.replace(SOFT, " ")
+    pieces = []
+    for start, end in clauses(marked):
+        piece = _BRACKETS.sub(
+            lambda match: _blank(match[0], "other error", "other thing", table=table),
+            sentence[start:end],
+        )
+        # Another thing is the subject of its sentence, unless it stands in brackets.
+        pieces.append(_blank(piece, "other error", table=table))
+    return "".join(pieces)
+
+
+def _blank(piece: str, *vetoes: str, table: Table) -> str:
+    """Return a piece of a sentence, or as many spaces if it has one of these vetoes."""
+    return " " * len(piece) if any(table[veto].search(piece) for veto in vetoes) else piece
+
+
+def _states(
+    reading: _Reading,
+    sentence: str,
+    more: str,
+    table: Table,
+    codes: frozenset[str],
+    *,
+    is_doubted: bool,
+) -> bool:
+    """Return whether a sentence, with the next one, says by itself what is too long, and for which
+    window.
+    """
+    if reading.veto or not reading.rule or sentence.rstrip().endswith("?"):
+        return False
+    if reading.rule in _CLEAR and _names_window(reading.rule, sentence, table):
+        return True
+    # No quota is a matter of how long a prompt is; of characters or a field it may be.
+    if reading.rule in {"request too long", "subject too long"} and not is_doubted:
+        return True
+    sizes = measure(sentence + more, table, codes=codes, guess=False)
+    if reading.rule in _CLEAR:
+        return _is_excess(sizes)
+    return reading.rule in _TELLING and (sizes.limit or sizes.requested or 0) >= _SMALLEST_WINDOW
+
+
+def _opens(text: str, span: Span, table: Table) -> bool:
+    """Return whether a sentence of advice opens the text; elsewhere it is about another fault."""
+    advice = table["reduce"].search(text, *span)
+    return advice is not None and sum(map(str.isalpha, text[: advice.start()])) <= _OPENING
+
+
+def _is_excess(stated: TokenLimit | None) -> bool:
+    """Return whether a limit and a larger request are stated."""
+    return (
+        stated is not None
+        and stated.limit is not None
+        and stated.requested is not None
+        and stated.limit < stated.requested
+    )
+
+
+def _names_window(rule: str, statement: str, table: Table) -> bool:
+    return (rule != "" and rule not in _WITHOUT_WINDOW) or any(
+        table[meaning].search(statement) for meaning in ("context", "input limit", "model")
+    )
+
+
+def _read_sentence(sentence: str, table: Table) -> _Reading:
+    """Classify one sentence. A veto is a doubt only if the sentence could be the reason of the
+    whole error.
+    """
+    sentence = table["aside"].sub(" ", sentence)
+    if table["other error"].search(sentence):
+        return _Reading("vetoes", veto="other error")
+    if table["handled"].search(sentence) and not table["not handled"].search(sentence):
+        return _Reading("vetoes", veto="handled")
+    # An idiom ("ssl context") has words of a limit and is none: it is taken out, the rest is
+    # read.
+    plain = table["idiom"].sub(" ", sentence)
+    present = {meaning for meaning in MEANINGS if table[meaning].search(plain)}
+    veto = ""
+    if "output" in present and not _has_input(table["output"].sub(" ", plain), table):
+        veto = "output"  # max_tokens is too large by itself
+    elif table["other thing"].search(sentence):
+        return _Reading("doubt", veto="other thing")
+    elif not present & {"context", "token", "too many"} and table["other unit"].search(sentence):
+        veto = "other unit"
+    if "input limit" in present:
+        present.add("context")
+    rule, clear = next(
+        ((name, clear) for name, clear, ways in _RULES if any(way <= present for way in ways)),
+        ("", False),
+    )
+    if veto:
+        return _Reading(
+            "doubt" if rule or (veto == "other unit" and "limit" in present) else "silent",
+            veto=veto,
+        )
+    states = present & {"exceed", "bound"}
+    # "Shorten the messages or the completion" is advice, not a count.
+    counts = "output" in present and (
+        states or ("reduce" not in present and present & {"context", "sum"})
+    )
+    return _Reading(
+        ("clear" if clear else "likely") if rule else "silent", rule, counts_output=bool(counts)
+    )
+
+
+def _has_input(sentence: str, table: Table) -> bool:
+    """Return whether a sentence mentions the input too; in "exceeds the context length" the context
+    is the limit.
+    """
+    sign = table["exceed"].search(sentence)
+    # Before the verb stands what is too long, behind it what it is too long for.
+    middle = sign.end() if sign else len(sentence)
+    sentence = sentence[:middle] + table["context"].sub(" ", sentence[middle:])
+    return bool(table["subject"].search(sentence) or table["sum"].search(sentence))
+
+
+def _find_pair(
+    text: str,
+    spans: list[Span],
+    read: list[_Reading],
+    table: Table,
+    codes: frozenset[str],
+    names: tuple[str, ...] = ("context", "input limit", "token"),
+) -> int | None:
+    """Return the index of a sentence that, with the next one, states a limit and a larger size of
+    what one of ``names`` means; no rule is needed.
+    """
+    for index, (start, end) in enumerate(spans):
+        if read[index].veto or (read[index].rule in _WITHOUT_WINDOW and names is _WINDOWS):
+            continue
+        # "The limit is 8192. You sent 9000." is one statement in two sentences.
+        follows = index + 1 < len(spans) and not read[index + 1].veto
+        piece = text[start : spans[index + 1][1] if follows else end]
+        if any(table[name].search(piece) for name in names) or (
+            table["too long"].search(piece) and table["request"].search(piece)
+        ):
+            sizes = measure(piece, table, codes=codes, guess=False)
+            if _is_excess(sizes) and (sizes.limit or 0) >= _SMALLEST_WINDOW:
+                return index
+    return None

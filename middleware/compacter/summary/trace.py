@@ -1,0 +1,301 @@
+"""Trace what a model wrote to somebody's words. What nobody said goes.
+
+A model invents orders, and calls finished work open; the request would carry both for ever. So each
+sentence or item of its text is read once:
+
+* an order, a wish, a rule, something decided, done or pending, in whatever form, must have its
+  telling words in one message of somebody; if only an assistant or a tool said it, it is marked as
+  theirs;
+* so must a sentence that is no plain report of what was, as an order may have any form;
+* a report stays, unless it has numbers that nobody said;
+* what is finished is not open, and what a list of work has as open is not finished.
+
+Linear in the conversation and in the text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
+from typing import NamedTuple
+
+from compacter.messages.fields import flat
+from compacter.summary import sections
+from compacter.summary.head import Head, Said
+from compacter.summary.sections import Sections
+from compacter.summary.sources import find_records, is_closed, text_of
+from compacter.text.sentences import has_code, sentences
+from compacter.text.values import parse
+from compacter.text.words import is_about, stem_sets, stems
+
+_ORDER = re.compile(
+    r"(?i)\b(?:always|never|must(?:n't)?|shall|should(?:n't)?|ought|ha(?:s|ve|d) to|need(?:s|ed)?|"
+    r"requir\w*|request\w*|ask(?:s|ed)? (?:\S+ ){0,3}(?:to|for|that|not)|want(?:s|ed)?|wish\w*|"
+    r"please|do not|don't|ensure|make sure|from now on|instruct\w*|order(?:s|ed)?|insist\w*|"
+    r"told (?:\S+ ){0,3}(?:to|not|never)|demand\w*|prefer\w*|expect\w*|rules?|polic\w+|agreed?|"
+    r"decid\w+|decisions?|approv\w+|confirm\w*|permi\w+|allow\w*|forb\w+|pending|to-?do|open|"
+    r"remain\w*|next|left to|done|complete\w*|finish\w*|cancel\w*|called off|"
+    r"(?:is|are|was|were) to|to be \w+(?:ed|en|t)|immer|niemals|nie|muss|müssen|soll\w*|bitte|will|"
+    r"möchte\w*|verlang\w*|gewünscht|wünscht|beschlossen|entschieden|erledigt|offen|toujours|"
+    r"jamais|doi(?:t|vent)|faut|veut|veulent|souhait\w*|décid\w*|terminé\w*|siempre|nunca|deben?|"
+    r"hay que|quieren?|pidi\w+|pide\w*|solicit\w*|sempre|deve(?:m|ono)?|devi|quer(?:em)?|pediu|"
+    r"vuole|chiest\w*|mai|всегда|никогда|долж\w+|нужно|надо|хоч\w+|прос\w+|попрос\w+|требу\w+|"
+    r"реш\w+|altijd|nooit|moet\w*|wil|zawsze|nigdy|musi\w*|her zaman|asla|gerek\w*)\b|"
+    r"必须|务必|总是|永远|不要|不得|不能|要求|希望|决定|请|应该|需要|待办|已完成|必ず|決して|ください|べき|"
+    r"ない|依頼|항상|절대|반드시|하지 ?마|해야|요청|원한|دائما|أبدا|يجب|हमेशा|कभी|चाहिए"
+)
+"""A word of orders, wishes, rules, decisions, and of what is open or done."""
+_REPORT = re.compile(
+    r"(?i)\W{0,6}(?:(?:the )?(?:user|assistant)s?\b|(?:they|he|she|it|we|i|this|that|there|sie|er|"
+    r"es|wir|ich|ils?|elles?|nous|ellos|él|они|он|она)\b|"
+    r"(?:(?!\b(?:that|which|who|when|once|if|after|until|unless|as|where|because|and|or)\b)"
+    r"\S{1,40}\s+){1,8}?"
+    r"(?:was|were|had|has|have|did|been|war|waren|wurden?|hatten?|haben|hat|était|étaient|ont|"
+    r"avait|fue|fueron|era|han|había|foi|foram|был[аио]?)\b)"
+)
+"""The beginning of a report: about somebody, or of what was."""
+_OF_USER = re.compile(
+    r"(?i)\busers?\b.{0,24}\b(?:ask|want|request|said|says|told|prefer|need|wish|demand|"
+    r"insist|expect|instruct|decid|agree|approv|order|requir|would like)|"
+    r"\bas (?:requested|instructed|agreed|asked)\b|"
+    r"\b(?:nutzer|benutzer|utilisateur|usuario|usuário|utente|пользовател\w+)\b.{0,16}\b(?:will|"
+    r"möchte|verlang|hat |veut|demand|a dit|quiere|pid|quer|ped|vuole|ha chiesto|хо[чт]|прос|"
+    r"попрос)|(?:用户|用戶)(?:要求|希望|想|说|說)|ユーザーは|사용자(?:는|가)"
+)
+"""Words by which something is said to be the user's wish."""
+_OPEN = re.compile(
+    r"(?i)\b(?:pending|to-?do|open|remain\w*|next|still|not (?:yet )?(?:done|finished|complete\w*)|"
+    r"unfinished|incomplete|left to|needs? to|ha(?:s|ve) to|must|should|offen|noch|à faire|"
+    r"reste\w*|pendientes?|por hacer|falta\w*|осталось|ещё)\b|待办|还|未完成|まだ|残|아직"
+)
+_CLOSED = re.compile(
+    r"(?i)\b(?:done|completed?|finished|resolved|closed|merged|shipped|called off|cancell?ed|"
+    r"skipped|withdrawn|erledigt|fertig|abgesagt|terminé\w*|fini\w*|annulé\w*|hecho|terminad\w+|"
+    r"cancelad\w+|сделан\w*|готово|отмен\w+)\b|已完成|取消|完了|완료"
+)
+_NOT = re.compile(
+    r"(?i)\b(?:not|never|no|don't|doesn't|mustn't|without|nicht|nie|kein\w*|ne|pas|jamais|nunca|"
+    r"не|никогда)\b|不|没|勿|ない|않|마"
+)
+_FRAME_WORDS = """
+    user users assistant asked asks wants wanted requested requests request rule rules always never
+    should must pending done decided decision decisions completed complete finished still open task
+    todo needs needed agreed according explicitly per instructed said told also being tool summary
+    conversation far next remaining remains currently
+"""
+_FRAME = stems(_FRAME_WORDS)
+"""Words of summaries and of orders themselves: they tell nothing of what is ordered."""
+_CLAIMED = frozenset(("task", "decisions", "done", "pending", "cancelled", "questions"))
+"""Sections whose items are somebody's, whatever their form."""
+_WANTED = frozenset(("task", "decisions", "pending", "questions"))
+"""Sections in which what only a tool said has no place."""
+_MOST = 300
+"""Texts that are remembered for a word, the newest: all would make a talk about one thing
+quadratic."""
+_PART_MISSING = 4
+"""One telling word of so many may be another than in the message."""
+_MOST_CLOSED = 12
+"""Finished items that are kept though a model left them out."""
+# Digits of a number that a model must not invent.
+_LONG_NUMBER = 3
+_NAME = re.compile(r"[^\s()]*\w[/_@]\w[^\s()]*|\w+\.\w{2,}[\w./]*")
+"""A path, an address, an identifier, which a model must not invent."""
+_MARKS = " \t\"'`*_“”„«»‘’()[]"
+_LABEL = re.compile(r"(Assistant|Tool(?: [^:\n]{1,80})?): ")
+
+
+class Checked(NamedTuple):
+    """A checked story."""
+
+    story: str
+    quoted: frozenset[str]
+    """Sentences of the user that the model calls rules."""
+    unsupported: tuple[str, ...]
+    """What nobody said, or what is not so any more."""
+
+
+def check(head: Head, text: str, story: str, known_rules: Sequence[str] = ()) -> Checked:
+    """Return what the conversation bears out of a model's ``text``, which updates ``story``.
+
+    ``known_rules`` are the lines of rules that are there already.
+    """
+    answer = sections.parse(text)
+    before = sections.parse(story)
+    if answer is None and before is None:
+        lines = list(map(sentences, text.splitlines()))
+        evidence = _Evidence(head, list(chain(*lines)), {"": tuple(sentences(story))})
+        told = [" ".join(evidence.sift(line)) for line in lines]
+        return Checked("\n".join(filter(None, told)), frozenset(), tuple(evidence.dropped))
+    items = answer or {"facts": tuple(text.splitlines())}
+    earlier = before or {"task": tuple(sentences(story))}
+    evidence = _Evidence(head, [each for key in items for each in items[key]], earlier)
+    checked: dict[str, list[str]] = defaultdict(list)
+    quoted = set[str]()
+    rules = flat("\n".join(known_rules))
+    for item in items.get("rules", ()):
+        said = evidence.sentences_of_user(item)
+        quoted.update(said)
+        if not said and flat(item).strip(_MARKS) not in rules:
+            evidence.dropped.append(f"rules: {item}")
+    for key in items.keys() - {"rules"}:
+        for item in evidence.sift(items[key], key):
+            is_tools = key in _WANTED and item.startswith("Tool ")
+            checked["facts" if is_tools else key].append(item)
+    for key in ("done", "cancelled"):
+        lost = [item for item in earlier.get(key, ()) if not any(map(_alike(item), checked[key]))]
+        checked[key] = [*lost, *checked[key]][-_MOST_CLOSED:]
+    done = {key: tuple(dict.fromkeys(each)) for key, each in checked.items() if each}
+    return Checked(sections.render(done), frozenset(quoted), tuple(evidence.dropped))
+
+
+def _telling(item: str) -> set[str]:
+    return stems(_LABEL.sub("", item)) - _FRAME
+
+
+def _alike(item: str) -> Callable[[str], bool]:
+    own = _telling(item)
+    return lambda other: is_about(own, _telling(other))
+
+
+def _speaker_of(item: str, section: str) -> str:
+    """Return who stands for an item of the earlier summary: as it was checked, the user for
+    orders.
+    """
+    label = _LABEL.match(item)
+    if label:
+        return label[1]
+    return "User" if section in _CLAIMED or _ORDER.search(item) else "Summary"
+
+
+def _says(said: Said, item: str, own: set[str]) -> bool:
+    """Return whether the sentence with most of the words of an item is as negative as it."""
+    closest = max(said.sentences, key=lambda sentence: len(own & stems(sentence)), default="")
+    return (_NOT.search(item) is None) == (_NOT.search(closest) is None)
+
+
+class _Evidence:
+    """Who said the words of some items, and what is finished."""
+
+    def __init__(self, head: Head, items: Sequence[str], before: Sections) -> None:
+        self.dropped: list[str] = []
+        self._head = head
+        self._earlier = {item for key in before for item in before[key]}
+        earlier = [Said(item, _speaker_of(item, key), -1) for key in before for item in before[key]]
+        self._said = [*earlier, *head.said]
+        self._wanted = set[str]().union(*map(_telling, items))
+        self._holding: dict[str, list[int]] = defaultdict(list)
+        texts = stem_sets([item.text for item in earlier])
+        for place, held in enumerate((*texts, *head.stems)):
+            for word in held & self._wanted:
+                self._holding[word].append(place)
+        self._before = before
+        self._begin = len(earlier)
+        self._states: list[tuple[set[str], bool, int]] | None = None
+
+    def _read_states(self) -> Iterator[tuple[set[str], bool, int]]:
+        """Yield the telling words of items, whether they are finished, and where that was said."""
+        for key in ("done", "cancelled"):
+            yield from ((_telling(item), True, 0) for item in self._before.get(key, ()))
+        for place, said in enumerate(self._said[self._begin :], self._begin):
+            if said.kind == "call" and "stat" in said.text:
+                for record in find_records(parse(said.text)):
+                    yield _telling(text_of(record)), is_closed(record), place
+            elif said.speaker in ("User", "Assistant") and _CLOSED.search(said.text):
+                for sentence in said.sentences:
+                    if _CLOSED.search(sentence) and not _OPEN.search(sentence):
+                        yield _telling(sentence), True, place
+
+    def sift(self, items: Iterable[str], section: str = "") -> list[str]:
+        """Return the items that somebody has said, marked where only an assistant or a tool did."""
+        kept: list[str] = []
+        for item in items:
+            said = self._judge(item, section)
+            if said:
+                kept.append(said)
+            else:
+                self.dropped.append(f"{section}: {item}" if section else item)
+        return kept
+
+    def _judge(self, item: str, section: str) -> str:
+        """Return an item, or an empty text where nobody said it."""
+        own = _telling(item)
+        is_claimed = section in _CLAIMED or _ORDER.search(item) is not None
+        if self._is_outdated(item, section, own):
+            return ""
+        if item in self._earlier:
+            return item
+        exact = {word for word in own if len(word) >= _LONG_NUMBER and not word.isalpha()}
+        exact = exact.union(*map(stems, _NAME.findall(item)))
+        if not self._holding.keys() >= exact:
+            return ""
+        if not is_claimed and (_REPORT.match(item) or len(own) < 2):
+            return item
+        return self._with_speaker(item, own, is_claimed=is_claimed)
+
+    def _with_speaker(self, item: str, own: set[str], *, is_claimed: bool) -> str:
+        hits = Counter(place for word in own for place in self._holding[word][-_MOST:])
+        least = len(own) - len(own) // _PART_MISSING if is_claimed else len(own) // 2 + 1
+        places = [place for place, count in hits.items() if count >= max(1, least)]
+        speakers = {self._said[place].speaker for place in places}
+        if "User" in speakers:
+            theirs = (self._said[place] for place in places if self._said[place].speaker == "User")
+            if not is_claimed or any(_says(said, item, own) for said in theirs):
+                return item
+            speakers.remove("User")
+        if not speakers or (is_claimed and _OF_USER.search(item)):
+            return ""
+        if "Summary" in speakers:
+            return "" if is_claimed else item
+        label = "Assistant" if "Assistant" in speakers else max(speakers)
+        if has_code(item) or _LABEL.match(item) or (label == "Assistant" and not is_claimed):
+            return item
+        return f"{label}: {item}"
+
+    def _is_outdated(self, item: str, section: str, own: set[str]) -> bool:
+        """Return whether an item is told as open though it is finished, or the other way round."""
+        is_open = section in ("pending", "questions") or (
+            section not in ("done", "cancelled") and _OPEN.search(item) is not None
+        )
+        is_done = section in ("done", "cancelled") or (
+            not is_open and _CLOSED.search(item) is not None
+        )
+        if not own or not (is_open or is_done):
+            return False
+        if self._states is None:  # Read when an item is first told as open or done.
+            self._states = list(self._read_states())
+        closed, place = next(
+            (
+                (closed, place)
+                for words, closed, place in reversed(self._states)
+                if is_about(own, words)
+            ),
+            (is_done, 0),
+        )
+        if is_done:
+            return not closed
+        # The user may ask for it again.
+        asked = Counter(
+            at
+            for word in own
+            for at in self._holding[word]
+            if at > place and self._said[at].speaker == "User"
+        )
+        return closed and not any(2 * count > len(own) for count in asked.values())
+
+    def sentences_of_user(self, quote: str) -> list[str]:
+        """Return the whole sentences of the user that contain ``quote``; empty if there are none.
+
+        Whole, as a part may mean the opposite: "delete the backups" of "Never delete the backups".
+        """
+        wanted = flat(quote).strip(_MARKS).rstrip(".。!")
+        for said in self._head.by("User"):
+            if len(wanted) > 4 and wanted in flat(said.text):
+                return [
+                    each
+                    for each in said.sentences
+                    if (wanted in each or each.rstrip(".。!") in wanted)
+                    and not each.endswith(("?", "？", "؟"))
+                ]
+        return []

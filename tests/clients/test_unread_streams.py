@@ -1,0 +1,100 @@
+"""After ``create(stream=True)`` the response behind the stream is as unread as the SDK's own."""
+
+from __future__ import annotations
+
+import gc
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import anthropic
+import openai
+import pytest
+import trio
+
+from compacter import Compacter, History
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.clients.loopback import Provider
+
+READERS: dict[str, Any] = {
+    "read": lambda response: response.read(),
+    "iter_bytes": lambda response: b"".join(response.iter_bytes()),
+    "iter_raw": lambda response: b"".join(response.iter_raw()),
+    "iter_lines": lambda response: "\n".join(response.iter_lines()).encode(),
+}
+ASKED: list[Any] = [{"role": "user", "content": "Which colour has the harbour?"}]
+
+CLIENTS: list[Any] = []
+
+
+@pytest.fixture(autouse=True)
+def _closed() -> Iterator[None]:
+    yield
+    while CLIENTS:
+        CLIENTS.pop().close()
+
+
+def opened(
+    vendor: str, server: Provider, compacter: Compacter | None, messages: Any = ASKED
+) -> Any:
+    if vendor == "openai":
+        client: Any = openai.OpenAI(base_url=server.url, api_key="none", max_retries=0)
+    else:
+        client = anthropic.Anthropic(base_url=server.url, api_key="none", max_retries=0)
+    CLIENTS.append(client)
+    client = client if compacter is None else compacter.wrap(client)
+    if vendor == "openai":
+        return client.chat.completions.create(model="m", messages=messages, stream=True)
+    return client.messages.create(model="m", max_tokens=9, messages=messages, stream=True)
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("vendor", ["openai", "anthropic"])
+def test_every_byte_can_be_read_there(
+    vendor: str, reader: str, request: pytest.FixtureRequest, compacter: Compacter
+) -> None:
+    server = request.getfixturevalue(f"{vendor}_server")
+    theirs = opened(vendor, server, None).response.read()
+    mine = READERS[reader](opened(vendor, server, compacter).response)
+    assert mine.split() == theirs.split()
+
+
+@pytest.mark.parametrize("vendor", ["openai", "anthropic"])
+def test_so_it_can_after_a_compaction(
+    vendor: str, request: pytest.FixtureRequest, compacter: Compacter, events: list[Any]
+) -> None:
+    server = request.getfixturevalue(f"{vendor}_server")
+    history = request.getfixturevalue("chat" if vendor == "openai" else "blocks")
+    stream = opened(vendor, server, compacter, history)
+    assert events
+    assert b"harbour" in stream.response.read()
+
+
+def test_a_history_is_installed_when_the_stream_has_been_read(
+    openai_server: Provider, chat: list[Any], compacter: Compacter, words: str
+) -> None:
+    history = History(chat)
+    stream = opened("openai", openai_server, compacter, history)
+    assert len(history) == len(chat)
+    assert "".join(chunk.choices[0].delta.content or "" for chunk in stream) == words
+    assert len(history) < len(chat)
+
+
+def test_trio_warns_of_no_generator_that_is_left_open(
+    openai_server: Provider, compacter: Compacter
+) -> None:
+    async def main() -> None:
+        client = openai.AsyncOpenAI(base_url=openai_server.url, api_key="none", max_retries=0)
+        raw: Any = compacter.wrap(client).chat.completions.with_raw_response
+        reply = await raw.create(model="m", messages=ASKED, stream=True)
+        async for _ in reply.http_response.aiter_raw():
+            break
+        await client.close()
+
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        trio.run(main)
+        gc.collect()
+    assert not [one for one in seen if "_aiterate" in str(one.message)]

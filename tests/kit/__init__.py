@@ -1,0 +1,13 @@
+"""What only this repository's tests need of a fake provider: every form of refusal inside HTTP 200,
+Anthropic's messages and OpenAI's responses over HTTP, and what few providers do.
+
+What users test with is in ``compacter.testing``.
+"""
+
+from __future__ import annotations
+
+from tests.kit.model import OddModel
+from tests.kit.refusals import Refusal, refusals
+from tests.kit.server import Server
+
+__all__ = ["OddModel", "Refusal", "Server", "refusals"]
