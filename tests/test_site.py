@@ -4,6 +4,7 @@ docs` does the rest.
 
 from __future__ import annotations
 
+import re
 import runpy
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -129,3 +130,16 @@ def test_headings_of_the_reference_are_bare_names() -> None:
         for line in headings
         if not line.rstrip("`").replace("_", "").split("`")[-1].replace(".", "").isalnum()
     ] == []
+
+
+def test_the_files_that_contributing_names_are_there() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`([\w/]+\.(?:py|txt|jsonl|toml))`", text))
+    there = [
+        f"/{path.relative_to(ROOT).as_posix()}"
+        for folder in ("middleware", "tests", "requirements")
+        for path in (ROOT / folder).rglob("*.*")
+    ] + ["/pyproject.toml"]
+    gone = {name for name in named if not any(path.endswith(f"/{name}") for path in there)}
+    assert named
+    assert not gone

@@ -105,15 +105,11 @@ class Database:
 
     Args:
         path: File name, or ``":memory:"``.
-        text_as_bytes: Whether texts are returned as bytes, so that one which is not UTF-8 does not
-            fail a whole query.
     """
 
-    def __init__(self, path: str, *, text_as_bytes: bool = False) -> None:
+    def __init__(self, path: str) -> None:
         with SQLITE:
             self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-        if text_as_bytes:
-            self._connection.text_factory = bytes
         self._end = weakref.finalize(self, _close, self._connection, os.getpid())
         # At the end of the process the operating system closes it.
         self._end.atexit = False
@@ -128,22 +124,10 @@ class Database:
         with SQLITE:
             self._connection.executemany(statement, rows)
 
-    def changes(self) -> int:
-        """Return the number of rows that the last statement changed."""
-        ((number,),) = self.execute("SELECT changes()")
-        return int(number)
-
     def copy_to(self, other: Database) -> None:
         """Replace the contents of another database by those of this one."""
         with SQLITE:
             self._connection.backup(other._connection)
-
-    def stop_when(self, question: Any, every: int) -> None:  # noqa: ANN401 - a function or None
-        """Stop a statement when ``question()`` is true, which is asked after ``every`` of its
-        instructions.
-        """
-        with SQLITE:
-            self._connection.set_progress_handler(question, every)
 
     def close(self) -> None:
         """Close the database. Only the first call has an effect."""

@@ -33,6 +33,7 @@ class Messages(ChatCompletions):
         return {
             **{name: body[name] for name in body if name not in {"system", "messages"}},
             "messages": messages,
+            "stream_options": {"include_usage": True},
         }
 
     def _messages(self, role: str, blocks: list[Body]) -> Iterator[Body]:

@@ -34,7 +34,11 @@ class Responses(ChatCompletions):
                 messages.append(
                     {"role": "tool", "tool_call_id": item["call_id"], "content": item["output"]}
                 )
-        return {**{name: body[name] for name in body if name != "input"}, "messages": messages}
+        return {
+            **{name: body[name] for name in body if name != "input"},
+            "messages": messages,
+            "stream_options": {"include_usage": True},
+        }
 
     def whole(self, body: Body, completion: Body) -> Body:
         choice = completion["choices"][0]

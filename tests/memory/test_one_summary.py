@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from compacter import Compacter, CompactionError, InProcessMemory
-from compacter.memory import Memory
+from compacter.memory import BaseMemory, Memory
 from compacter.testing import ScriptedModel, ScriptedSummarizer, TokenLimitError
 
 Talk = Callable[..., list[dict[str, Any]]]
@@ -146,6 +146,48 @@ def test_a_call_that_is_refused_after_another_made_the_summary_uses_it(
     compacter.wrap(slow)("model", history)
     assert compacter.totals.rounds == 1
     assert scripted.rejected == 2
+
+
+@pytest.mark.parametrize("shared", ["one process", "two processes"])
+def test_who_waits_for_a_summary_has_it_when_it_is_stored_and_not_when_the_model_has_answered(
+    shared: str,
+    stored: BaseMemory,
+    reopen: Callable[[], BaseMemory],
+    history: list[Any],
+) -> None:
+    scripted = ScriptedModel(window=2_000)
+    asked = threading.Event()
+    refused = threading.Event()
+    answered = threading.Event()
+
+    def summarize(messages: list[Any]) -> str:
+        asked.set()
+        assert refused.wait(60)
+        return "They spoke of trains."
+
+    def slow(model: str, messages: list[Any]) -> Any:
+        reply = scripted.completion(model, messages)
+        assert answered.wait(20), "the other call waits for the end of this one"
+        return reply
+
+    def quick(model: str, messages: list[Any]) -> Any:
+        try:
+            return scripted.completion(model, messages)
+        except TokenLimitError:
+            refused.set()
+            raise
+
+    first, other = (
+        Compacter(memory=memory, summarizer=summarize, recall=None)
+        for memory in (stored, stored if shared == "one process" else reopen())
+    )
+    with ThreadPoolExecutor(1) as pool:
+        call = pool.submit(first.wrap(slow), "model", list(history))
+        assert asked.wait(60)
+        other.wrap(quick)("model", list(history))
+        answered.set()
+        call.result(60)
+    assert (first.totals.rounds, other.totals.rounds) == (1, 0)
 
 
 async def test_who_waits_for_a_cancelled_call_makes_the_summary(

@@ -64,21 +64,37 @@ def test_namespaces_do_not_see_each_other(
     other.close()
 
 
-def test_clearing_one_namespace_leaves_those_that_begin_with_it(
-    redis_url: str, namespace: str
+NAMESPACES = (
+    "",
+    ":records",
+    ":claims",
+    ":records:records",
+    ":records:k",
+    ":",
+    "*",
+    "?",
+    "[a]",
+    "\\",
+)
+"""What is appended to a namespace."""
+
+
+@pytest.mark.parametrize("cleared", NAMESPACES)
+def test_no_namespace_shares_or_clears_what_is_anothers(
+    redis_url: str, namespace: str, cleared: str
 ) -> None:
-    memories = [
-        RedisMemory(redis_url, namespace=f"{namespace}{more}")
-        for more in ("", ":records", ":claims", ":records:records", "*", ":records:")
-    ]
-    for memory in memories:
-        memory.save(record())
-    held = memories[1].claim("k", 60)
-    memories[0].clear()
-    assert [list(memory.find(["k"])) for memory in memories] == [[], *[[record()]] * 5]
-    assert copy.copy(memories[1]).claim("k", 60) is None
-    assert held is not None
-    held.release()
+    memories = {more: RedisMemory(redis_url, namespace=f"{namespace}{more}") for more in NAMESPACES}
+    keys = ["k", "records:k", "claims:k", ""]
+    for more, memory in memories.items():
+        assert memory.claim("k", 60) is not None
+        for key in keys:
+            memory.save(record(key, digest=more))
+    memories[cleared].clear()
+    for more, memory in memories.items():
+        found = [] if more == cleared else [record(key, digest=more) for key in keys]
+        assert list(memory.find(keys)) == found
+        assert copy.copy(memory).claim("k", 60) is None
+        memory.close()
 
 
 def test_two_namespaces_and_keys_never_share_a_name(redis_url: str, namespace: str) -> None:

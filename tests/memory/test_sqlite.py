@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import sqlite3
 import stat
 import subprocess
@@ -289,3 +290,17 @@ def test_a_database_in_memory_is_its_objects_alone() -> None:
     memory.save(record())
     assert list(memory.find(["k"])) == [record()]
     assert list(SQLiteMemory(":memory:").find(["k"])) == []
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="descriptors cannot be counted")
+def test_a_memory_that_is_closed_or_dropped_keeps_no_descriptor(tmp_path: Path) -> None:
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    memories = [SQLiteMemory(tmp_path / f"{number}.db") for number in range(30)]
+    for number, memory in enumerate(memories):
+        memory.save(record())
+        assert memory.find(["k"])
+        if number % 2:
+            memory.close()
+    del memory, memories
+    gc.collect()
+    assert len(list(Path("/proc/self/fd").iterdir())) <= before

@@ -10,8 +10,8 @@ import openai
 import pytest
 
 from compacter.call.preparations import Preparations
-from compacter.gateway.serve.app import make_setup
 from compacter.gateway.serve.board import Board
+from compacter.gateway.serve.targets import make_setup
 
 Serve = Callable[..., Any]
 Talk = Callable[..., Any]
@@ -55,7 +55,7 @@ def test_a_summary_is_made_before_it_is_needed_and_then_used(
 
 def test_it_is_on_unless_it_is_turned_off(openai_server: Any) -> None:
     def option(**given: Any) -> object:
-        setup = make_setup(Board(say=print), openai_server.url, **given)
+        setup = make_setup(Board(), {}, {"upstream": openai_server.url, **given})
         return setup.targets[0].state.options.prepare_tokens
 
     assert option() == 0.7

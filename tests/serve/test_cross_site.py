@@ -62,6 +62,28 @@ def test_programs_and_pages_of_this_machine_do(
     assert ask(serve(server.url), *lines).endswith(b"{}")
 
 
+PAGES = ["/compacter", "/compacter.json", "/metrics", "/healthz", "/readyz"]
+
+
+@pytest.mark.parametrize("path", PAGES)
+@pytest.mark.parametrize(
+    "line", ["Origin: https://evil.example", "Origin: null", "Sec-Fetch-Site: cross-site"]
+)
+def test_the_servers_own_pages_are_not_read_by_another_sites(
+    serve: Serve, path: str, line: str
+) -> None:
+    head = f"GET {path} HTTP/1.1\nHOST\nConnection: close\n{line}\n\n"
+    assert serve("http://127.0.0.1:9").ask(head).startswith(b"HTTP/1.1 403 ")
+
+
+def test_a_link_anywhere_may_lead_to_the_report(serve: Serve) -> None:
+    from_link = "Sec-Fetch-Site: cross-site\nSec-Fetch-Mode: navigate\nSec-Fetch-Dest: document\n"
+    serving = serve("http://127.0.0.1:9")
+    head = f" HTTP/1.1\nHOST\nConnection: close\n{from_link}\n"
+    assert serving.ask(f"GET /compacter{head}").startswith(b"HTTP/1.1 200 ")
+    assert serving.ask(f"GET /v1/models{head}").startswith(b"HTTP/1.1 403 ")
+
+
 def test_another_site_may_where_the_operator_says_so(
     serve: Serve, upstream: Any, wire: Any
 ) -> None:

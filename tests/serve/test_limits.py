@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from compacter.errors import ConfigurationError
-from compacter.gateway.serve.app import limits_of
+from compacter.gateway.serve import create_app
 from compacter.gateway.serve.limits import Limits, Slots
 
 Serve = Callable[..., Any]
@@ -55,7 +55,7 @@ def test_a_body_that_does_not_come_is_told(
     serve: Serve, upstream: Any, wire: Any, path: str
 ) -> None:
     server = upstream(lambda asked, write: write(wire.plain(b"{}")))
-    serving = serve(server.url, limits=Limits(body_timeout=0.2))
+    serving = serve(server.url, body_timeout=0.2)
     got = everything(serving.send(HEAD.format(path=path, length=1_000), b'{"messages": ['))
     assert got.startswith(b"HTTP/1.1 408 ")
     assert code(got) == "request_timeout"
@@ -68,7 +68,7 @@ def test_a_body_over_the_operators_limit_is_refused(
     serve: Serve, upstream: Any, wire: Any, path: str, *, chunked: bool
 ) -> None:
     server = upstream(lambda asked, write: write(wire.plain(b"{}")))
-    serving = serve(server.url, limits=Limits(max_body=1_000))
+    serving = serve(server.url, max_body=1_000)
     body = b"x" * 2_000
     head = HEAD.format(path=path, length=len(body))
     if chunked:
@@ -82,7 +82,7 @@ def test_a_body_over_the_operators_limit_is_refused(
 
 def test_a_body_below_it_goes_through(serve: Serve, upstream: Any, wire: Any) -> None:
     server = upstream(lambda asked, write: write(wire.plain(b"{}")))
-    serving = serve(server.url, limits=Limits(max_body=1_000))
+    serving = serve(server.url, max_body=1_000)
     assert serving.ask(HEAD.format(path=PASSED_ON, length=9), b"x" * 9).endswith(b"{}")
 
 
@@ -105,7 +105,7 @@ async def test_summaries_of_one_caller_leave_room_for_others() -> None:
         assert slots.waiting == 3
         done.set()
     assert len(running) == 6
-    assert (slots.taken, slots.waiting, slots._by_caller) == (0, 0, {})
+    assert (slots.taken, slots.waiting, len(slots._by_caller)) == (0, 0, 0)
 
 
 async def test_a_summary_that_is_cancelled_in_line_leaves_nothing_behind() -> None:
@@ -116,7 +116,7 @@ async def test_a_summary_that_is_cancelled_in_line_leaves_nothing_behind() -> No
             await asyncio.sleep(0)
         waiting.cancel()
         await asyncio.gather(waiting, return_exceptions=True)
-    assert (slots.taken, slots.waiting, slots._by_caller) == (0, 0, {})
+    assert (slots.taken, slots.waiting) == (0, 0)
     async with slots.place("b"):
         assert slots.taken == 1
 
@@ -134,4 +134,4 @@ async def test_a_summary_that_is_cancelled_in_line_leaves_nothing_behind() -> No
 )
 def test_a_limit_that_cannot_be_is_named(given: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError, match=next(iter(given))):
-        limits_of(given)
+        create_app("https://api.openai.com/v1", **given)

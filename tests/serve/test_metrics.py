@@ -21,7 +21,6 @@ from compacter import RedisMemory
 from compacter.gateway.metrics import COUNTERS, SECONDS
 from compacter.gateway.serve.app import GAUGES
 from compacter.gateway.serve.board import OWN_COUNTERS
-from compacter.gateway.serve.limits import Limits
 
 Serve = Callable[..., Any]
 Talk = Callable[..., Any]
@@ -166,7 +165,7 @@ def test_every_gauge_shows_what_is_going_on(serve: Serve, talk: Talk) -> None:
 
     memory = RedisMemory("redis://127.0.0.1:1/0")
     with loopback.serving(waiting) as server, ThreadPoolExecutor(2) as pool:
-        serving = serve(f"{server.url}/v1", limits=Limits(max_summaries=1), memory=memory)
+        serving = serve(f"{server.url}/v1", max_summaries=1, memory=memory)
         for about in ("piers", "locks"):
             pool.submit(ask, serving, talk(20, about))
         refused.wait(300)

@@ -71,6 +71,16 @@ def test_a_host_that_is_this_machine_will_do(
     [
         "/v1/../admin",
         "/v1/%2e%2e/admin",
+        "/v1/..;/admin",
+        "/v1/..;a=b/admin",
+        "/v1/.;/admin",
+        "/v1/%2e%2e%3bx/admin",
+        "/v1/%252e%252e/admin",
+        "/v1/..%252fadmin",
+        "/v1/%c0%ae%c0%ae/admin",
+        "/v1/..%c0%afadmin",
+        "/v1/..%20/admin",
+        "/v1/..%00/admin",
         "/v1/..%2fadmin",
         "/v1/.%2E/",
         "/..",
@@ -206,7 +216,12 @@ def test_an_environment_that_no_request_can_be_made_in_is_named_at_once(
 
 
 def test_what_looks_upwards_is_seen_and_nothing_else() -> None:
-    assert not any(map(climbs, ("/v1/a..b", "/...", "/v1/%2e%2e%2e", "/.well-known/x", "/")))
+    assert not any(
+        map(
+            climbs,
+            ("/v1/a..b", "/...", "/v1/%2e%2e%2e", "/v1/a;..", "/v1/..a;", "/.well-known/x", "/"),
+        )
+    )
 
 
 def test_this_machine_is_known_by_its_names() -> None:

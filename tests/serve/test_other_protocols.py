@@ -12,6 +12,7 @@ import boto3
 import botocore.config
 import httpx
 import pytest
+from botocore.exceptions import InvalidEndpointConfigurationError
 from google import genai
 from google.genai import types
 from tests.clients import loopback
@@ -299,6 +300,34 @@ def test_a_signed_request_is_signed_anew_with_the_operators_key(
         assert len(set(signatures)) == len(signatures)
 
 
+def test_an_api_key_of_the_operator_comes_before_credentials_as_with_boto3(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDOPERATOR")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "theirs")
+    monkeypatch.setenv("AWS_BEARER_TOKEN_BEDROCK", "bedrock-api-key-operator")
+    with loopback.serving(loopback.bedrock) as server:
+        serving = serve(server.url, aws_region="eu-west-1")
+        monkeypatch.delenv("AWS_BEARER_TOKEN_BEDROCK")
+        converse_says(serving.url, stream=False, key="AKIDCALLER", tools=False)
+    assert len(server.headers) > 2
+    for headers in server.headers:
+        assert headers["authorization"] == "Bearer bedrock-api-key-operator"
+        assert "AKID" not in str(headers)
+
+
+def test_boto3_sends_an_api_key_only_to_https(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So the manual sends its programs through a signature, or a server that ends TLS."""
+    monkeypatch.setenv("AWS_BEARER_TOKEN_BEDROCK", "bedrock-api-key-x")
+    client = boto3.client(
+        "bedrock-runtime", region_name="us-east-1", endpoint_url=serve("http://127.0.0.1:9").url
+    )
+    with pytest.raises(InvalidEndpointConfigurationError, match="HTTPS"):
+        client.converse(modelId="m", messages=[{"role": "user", "content": [{"text": "Hello"}]}])
+
+
 def test_without_credentials_a_signed_request_is_passed_on_and_told_once(serve: Serve) -> None:
     with loopback.serving(loopback.bedrock) as server:
         serving = serve(server.url)
@@ -340,7 +369,8 @@ def test_credentials_are_not_lent_to_other_machines(
 def test_without_any_credentials_the_remedy_is_told(
     monkeypatch: pytest.MonkeyPatch, serve: Serve
 ) -> None:
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
+    keys = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_BEARER_TOKEN_BEDROCK")
+    for name in (*keys, "AWS_PROFILE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/no/such/file")

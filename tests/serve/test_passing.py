@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 import threading
 from collections.abc import Callable
@@ -238,6 +239,32 @@ def test_a_caller_that_goes_away_ends_the_summary(serve: Serve, upstream: Any, w
     _, summary = server.asked
     assert summary.closed.wait(300)
     assert len(server.asked) == 2
+
+
+def test_an_upstream_that_is_away_is_one_line_until_it_answers_again(
+    serve: Serve, upstream: Any, wire: Any
+) -> None:
+    is_there = threading.Event()
+
+    def answer(asked: Any, write: Callable[[bytes], object]) -> None:
+        if is_there.is_set():
+            write(wire.plain(b"{}"))
+
+    serving = serve(upstream(answer).url)
+
+    def ask(times: int) -> list[bytes]:
+        return [serving.ask(*post("/v1/chat/completions", b"{}")) for _ in range(times)]
+
+    for got in ask(3):
+        assert got.startswith(b"HTTP/1.1 502 ")
+        assert b"\r\nretry-after: 5\r\n" in got.lower()
+    is_there.set()
+    ask(2)
+    is_there.clear()
+    ask(2)
+    told = [line.rpartition(" ")[2] for line in serving.lines]
+    assert [re.sub(r".*Error", "away", word) for word in told] == ["away", "again", "away"]
+    assert serving.board.counts["unreachable"] == 5
 
 
 def test_an_answer_that_breaks_off_is_not_ended_as_if_it_were_whole(

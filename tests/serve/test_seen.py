@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import socket
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import openai
@@ -14,6 +18,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
 from compacter.gateway.metrics import COUNTERS, Metrics, Origin
+from compacter.gateway.serve import main
 from compacter.gateway.serve.app import GAUGES
 from compacter.memory import Memory
 
@@ -135,15 +140,52 @@ def test_the_page_has_version_and_settings_and_no_password(
         assert word in page
 
 
-def test_a_log_for_programs_is_one_object_a_line(
-    serve: Serve, openai_server: Any, talk: Talk, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from compacter.gateway.serve.command import _tell_json
+LOUD = """
+import asyncio, logging, sys, threading, warnings
+from compacter.gateway.serve import command
+from compacter.gateway.serve.app import Gateway
 
-    serving = serve(f"{openai_server.url}/v1")
-    serving.board.tell = _tell_json
-    ask(serving.url, talk())
-    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+handle = Gateway.__call__
+
+async def loud(self, scope, receive, send):
+    logging.getLogger("other").warning("a library speaks")
+    warnings.warn("something is old")
+    thread = threading.Thread(target=lambda: 1 / 0)
+    thread.start()
+    thread.join()
+    asyncio.get_running_loop().call_exception_handler({"message": "a task was lost"})
+    await handle(self, scope, receive, send)
+
+Gateway.__call__ = loud
+sys.exit(command.main(sys.argv[1:]))
+"""
+
+
+def test_a_log_for_programs_is_one_object_a_line_throughout(
+    root: Path, openai_server: Any, talk: Talk
+) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(root / "middleware")}
+    said = ["--upstream", f"{openai_server.url}/v1", "--port=0", "--log=json"]
+    command = [sys.executable, "-c", LOUD, *said, "--memory=redis://127.0.0.1:1/0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
+        assert process.stderr is not None
+        lines = [json.loads(process.stderr.readline()) for _ in range(3)]
+        found = re.search(r"report at (http://[\d.:]+)/", lines[-1]["message"])
+        assert found is not None
+        ask(found[1], talk())
+        process.terminate()
+        lines += map(json.loads, process.stderr)
     (fold,) = [line for line in lines if line["event"] == "CompactionEvent"]
     assert fold["trigger"] == "token_limit"
     assert "summary" not in fold
+    told = "".join(str(line.get("message")) for line in lines)
+    for words in ("library speaks", "is old", "ZeroDivisionError", "a task was lost"):
+        assert words in told
+
+
+@pytest.mark.parametrize("arguments", [["--ratio=7"], ["--host=no such host"], ["--memory=x"]])
+def test_a_mistake_is_an_object_too(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--upstream=http://127.0.0.1:9", "--log=json", *arguments]) == 2
+    assert [json.loads(line)["event"] for line in capsys.readouterr().err.splitlines()]

@@ -111,19 +111,6 @@ def test_a_broken_list_is_told_with_its_place(messages: list[Any], fault: str) -
         (ChatRules(user_first=True), [SYSTEM, USER, USER], ""),
         (ChatRules(user_first=True), [SYSTEM, ANSWER, USER], "must be the user's, got assistant"),
         (ChatRules(user_first=True), [SYSTEM], "must be a user message"),
-        (ChatRules(refuse_blank=True), [{"role": "user", "content": " \n"}], "blank"),
-        (ChatRules(refuse_blank=True), [{"role": "user", "content": []}], "blank"),
-        (
-            ChatRules(refuse_blank=True),
-            [{"role": "user", "content": [{"type": "text", "text": ""}]}],
-            "blank",
-        ),
-        (ChatRules(refuse_blank=True), [{"role": "user", "content": [{"type": "image_url"}]}], ""),
-        (
-            ChatRules(refuse_blank=True),
-            [USER, asks("a") | {"content": ""}, gives("a") | {"content": ""}],
-            "",
-        ),
     ],
 )
 def test_stricter_rules(rules: ChatRules, messages: list[Any], fault: str) -> None:

@@ -20,18 +20,13 @@ def test_it_says_its_text_and_keeps_the_prompts() -> None:
     assert summarizer(PROMPT, model="m", max_tokens=1) == "They met."
     assert summarizer([{"role": "system", "content": "Be brief."}, *PROMPT]) == "They met."
     assert summarizer.prompts == (PROMPT[0]["content"], "Be brief.\n\n" + PROMPT[0]["content"])
-    assert (summarizer.tokens, summarizer.largest) == (11 + 14, 14)
+    assert summarizer.tokens == 11 + 14
     assert (summarizer.requests[0].model, summarizer.requests[0].max_tokens) == ("m", 1)
 
 
 def test_before_the_first_prompt_the_books_are_empty() -> None:
     summarizer = ScriptedSummarizer()
-    assert (summarizer.prompts, summarizer.tokens, summarizer.largest, summarizer.rejected) == (
-        (),
-        0,
-        0,
-        0,
-    )
+    assert (summarizer.prompts, summarizer.tokens) == ((), 0)
 
 
 def test_a_function_makes_the_summary_of_the_prompt() -> None:
@@ -120,7 +115,7 @@ def test_a_prompt_over_its_window_is_refused() -> None:
     summarizer = ScriptedSummarizer(window=10, style="anthropic")
     with pytest.raises(TokenLimitError, match="11 tokens"):
         summarizer(PROMPT)
-    assert (summarizer.rejected, summarizer.largest) == (1, 11)
+    assert [request.refused for request in summarizer.requests].count(True) == 1
 
 
 def test_a_broken_prompt_is_refused() -> None:

@@ -215,6 +215,8 @@ class WrappedCall(Performer):
         origins = change.origins if change is not None and own else None
         store = partial(matcher.remember, self.scope, form, before, after, window, origins)
         record = await self._use(memory, store)
+        # Who waits for this summary finds it now, while the model answers.
+        self.close(for_good=False)
         if record and not self.ahead:
             self._views.append((after, record))
             self.state.note_record(record)

@@ -29,6 +29,5 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     if name in ("RedisMemory", "SQLiteMemory"):
-        module = import_module(f"compacter.memory.{name.removesuffix('Memory').lower()}")
-        return getattr(module, name)
+        return getattr(import_module(f"{__name__}.{name.removesuffix('Memory').lower()}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

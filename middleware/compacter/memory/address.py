@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from compacter.errors import ConfigurationError
 from compacter.memory.inprocess import InProcessMemory
@@ -22,11 +22,9 @@ _FILE = re.compile(
 )
 
 
-def memory_of(
-    text: str, encryption: Sequence[str] | None = None, *, quotes: bool = True
-) -> Memory | None:
+def memory_of(text: str, **options: Any) -> Memory | None:
     """Return the memory for a text: ``in-process``, ``none``, or an address such as
-    ``sqlite:PATH``, with its keys and ``quotes`` as ``memory_at`` takes them.
+    ``sqlite:PATH``, with options as ``memory_at`` takes them.
 
     Raises ``ConfigurationError`` for any other text.
     """
@@ -34,21 +32,19 @@ def memory_of(
         return None
     if text.lower() == IN_PROCESS:
         return InProcessMemory()
-    return memory_at(text, encryption, quotes=quotes)
+    return memory_at(text, **options)
 
 
-def memory_at(
-    address: str, encryption: Sequence[str] | None = None, *, quotes: bool = True
-) -> Memory:
+def memory_at(address: str, **options: Any) -> Memory:
     """Return the memory at ``sqlite:PATH``, ``sqlite:///PATH``, a file name, or a Redis URL, with
-    these keys, and with quoted lines or without.
+    the options that both take: ``encryption`` and ``quotes``.
 
     Raises ``ConfigurationError`` for any other text.
     """
     if address.startswith(REDIS):
         from compacter.memory.redis import RedisMemory
 
-        return RedisMemory(address, encryption=encryption, quotes=quotes)
+        return RedisMemory(address, **options)
     path = sqlite_path(address)
     if path is None:
         # The message does not repeat the address, which may contain a password.
@@ -57,7 +53,7 @@ def memory_at(
         )
     from compacter.memory.sqlite import SQLiteMemory
 
-    return SQLiteMemory(path, encryption=encryption, quotes=quotes)
+    return SQLiteMemory(path, **options)
 
 
 def sqlite_path(address: str) -> str | None:

@@ -55,13 +55,13 @@ class Circuit:
         self.failures = 0
         """Failures in a row."""
         self._until = 0.0
-        # When the first pause began; `None` while the memory is used.
-        self._opened: float | None = None
+        # When the first pause began.
+        self._opened = 0.0
 
     @property
     def is_open(self) -> bool:
         """Whether the memory has failed several times, and not worked since."""
-        return self._opened is not None
+        return self.failures >= FAILURES
 
     @contextlib.contextmanager
     def count(self, failures: tuple[type[Exception], ...]) -> Generator[None]:
@@ -84,17 +84,18 @@ class Circuit:
             raise
         opened = self._opened
         self.reset()
-        if opened is not None:
+        if opened:
             seconds = time.monotonic() - opened
             self._report("info", "memory_back", f"answers again, after {seconds:.0f} seconds")
 
     def _fail(self, error: Exception) -> None:
         self.failures += 1
-        if self.failures < FAILURES:
-            return
-        self._until = time.monotonic() + PAUSE
         if not self.is_open:
-            self._opened = time.monotonic()
+            return
+        now = time.monotonic()
+        self._until = now + PAUSE
+        if not self._opened:
+            self._opened = now
             # The first line of such a text names an address or a state, and never quotes a record.
             line = f"{type(error).__name__}: {error}".partition("\n")[0]
             cause = _CREDENTIALS.sub("", line)[:_MOST_OF_CAUSE]

@@ -62,15 +62,13 @@ class InProcessMemory(BaseMemory):
         A record that is larger than ``max_bytes`` is not saved.
         """
         size = footprint(record)
+        if size > self.max_bytes:
+            return
         with self._lock:
             records = self._records.pop(record.key, {})
             records.pop(record.id, None)
-            self._sizes.pop(record.id, None)
-            if size <= self.max_bytes:
-                records[record.id] = record
-                self._sizes[record.id] = size
-            if records:
-                self._records[record.key] = records
+            self._records[record.key] = {**records, record.id: record}
+            self._sizes[record.id] = size
             while len(self) > self.max_entries or sum(self._sizes.values()) > self.max_bytes:
                 oldest = next(iter(self._records))
                 name = next(iter(self._records[oldest]))

@@ -108,21 +108,18 @@ class Matcher:
         """
 
         def save() -> str:
-            record = self._read(make)
-            if record is None:
+            made = self._read(
+                lambda: _record_of(scope, _History(form, before), after, window or 0, origins)
+            )
+            if made is None:
                 return ""
+            record, folded = made
+            self._note_match(record, folded)
             try:
                 self.memory.save(record)
             except Unencodable as error:
                 self._report(error)
             return record.id
-
-        def make() -> Record | None:
-            history = _History(form, before)
-            record = _record_of(scope, history, after, window or 0, origins)
-            if record is not None:
-                self._note_match(record, history.folded(record))
-            return record
 
         return await io.thread(save) if large or self.memory.blocking else save()
 
@@ -132,7 +129,7 @@ class Matcher:
         # What a memory of the user's own returns may be anything.
         records = [
             record
-            for record in (self.memory.find(keys) if keys else ())
+            for record in self.memory.find(keys)
             if isinstance(record, Record) and record.key in keys  # type: ignore[redundant-expr]
         ]
         history = self._read(partial(_History, form, messages)) if records else None
@@ -140,7 +137,7 @@ class Matcher:
             return None
         # Of two records with the same boundary, the one that compacted more was made when the
         # other's view overflowed.
-        records.sort(key=lambda record: (record.boundary, record.folded), reverse=True)
+        records.sort(key=lambda record: (record.boundary, -len(record.kept)), reverse=True)
         alternate = form.alternates if self._alternate is None else self._alternate
         for record in records:
             if self._read(partial(self._matches, record, history)):
@@ -220,17 +217,18 @@ def _record_of(
     after: Sequence[Message],
     window: int,
     origins: Sequence[int | None] | None,
-) -> Record | None:
-    """Return the record that turns a history into ``after``; ``None`` if nothing was compacted.
+) -> tuple[Record, list[Message]] | None:
+    """Return the record that turns a history into ``after``, and the messages that it compacts;
+    ``None`` if there are none.
 
     The inserted messages are copied, as the wrapped function may change its arguments. Raises
     ``Unencodable`` if a compacted or inserted message cannot be encoded.
     """
     form = history.form
-    before = history.messages
     body = history.body
+    said = [history.messages[index] for index in body]
     if origins is None:
-        origins = Change.of(before, after).origins
+        origins = Change.of(history.messages, after).origins
     places = {index: position for position, index in enumerate(body)}
     kept = {places[origin] for origin in origins if origin in places}
     gone = [position for position in range(len(body)) if position not in kept]
@@ -251,20 +249,21 @@ def _record_of(
         elif origin >= history.first:
             position = max(position, bisect_left(body, origin))
             behind_system = True
-    folded = [before[body[position]] for position in gone]
-    return Record(
-        key=record_key(scope, form, [before[index] for index in body[:LONGEST_OPENING]], gone),
+    folded = [said[position] for position in gone]
+    record = Record(
+        key=record_key(scope, form, said[:LONGEST_OPENING], gone),
         boundary=boundary,
         kept=tuple(sorted(position for position in kept if position < boundary)),
         literals=tuple(literals),
         digest=prefix_digest(form, folded),
         last=prefix_digest(form, folded[-1:]),
         folded_user=next(
-            (place for place in reversed(gone) if form.read(before[body[place]])[0] is Kind.USER),
+            (place for place in reversed(gone) if form.read(said[place])[0] is Kind.USER),
             -1,
         ),
         window=window,
     )
+    return record, folded
 
 
 def _view(record: Record, history: _History, alternate: bool) -> View | None:  # noqa: FBT001 - not public
@@ -277,11 +276,10 @@ def _view(record: Record, history: _History, alternate: bool) -> View | None:  #
     messages = history.messages
     body = history.body
     end = body[record.boundary - 1] + 1
-    later = [body[position] for position in record.kept if position > record.folded_user]
-    remaining = (*range(len(messages) - 1, end - 1, -1), *later)
-    if record.folded_user >= 0 and not any(
-        form.read(messages[index])[0] is Kind.USER for index in remaining
-    ):
+    rest = messages[end:]
+    later = (messages[body[at]] for at in record.kept if at > record.folded_user)
+    kinds = (form.read(message)[0] for message in (*reversed(rest), *later))
+    if record.folded_user >= 0 and Kind.USER not in kinds:
         return None
 
     def speaker(several: Iterable[Message]) -> str:
@@ -291,12 +289,12 @@ def _view(record: Record, history: _History, alternate: bool) -> View | None:  #
     head = _head(record, history, end)
     ends_with = speaker(reversed(head))
     ended_with = form.speaker(messages[end - 1])
-    following = speaker(messages[index] for index in range(end, len(messages)))
+    following = speaker(rest)
     if not following and ends_with == "assistant" != ended_with:
         return None
     if alternate and following == ends_with != ended_with and following in ("user", "assistant"):
         return None
-    view = View([*messages[: history.first], *head, *messages[end:]])
+    view = View([*messages[: history.first], *head, *rest])
     view.record = record.id
     view.window = record.window or None
     return view

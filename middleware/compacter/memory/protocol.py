@@ -23,9 +23,6 @@ WEEK = 7 * 86_400.0
 PER_KEY = 32
 """Most records that it keeps under one key: older ones of a conversation matter only to its forks.
 """
-LONGEST_CLAIM = 600.0
-"""Seconds for which a claim is granted at most. One that would end later was made before a clock
-was set back, and counts as expired."""
 # Most reports that wait for a call to log them: a program may use a memory without any call.
 _MOST_REPORTS = 16
 

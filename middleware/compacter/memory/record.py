@@ -86,11 +86,6 @@ class Record:
         """
         return f"{self.key}:{self.boundary}:{self.digest}"
 
-    @property
-    def folded(self) -> int:
-        """Number of compacted messages."""
-        return self.boundary - len(self.kept)
-
     def to_json(self) -> str:
         """Return the record as ASCII text with a checksum; messages of an SDK's own class become
         dicts.
@@ -114,17 +109,13 @@ class Record:
         """Return the record; ``None`` if ``text`` has another version, was altered, or is not a
         record.
         """
-        try:
-            version, seal, body = (text if isinstance(text, str) else str(text, "ascii")).split(
-                " ", 2
-            )
-            if version != str(VERSION) or seal != _seal(body):
-                return None
-            fields = json.loads(body, object_hook=_restore)
-            literals = tuple(StoredMessage(*literal) for literal in fields.pop("literals"))
-            return cls(literals=literals, kept=tuple(fields.pop("kept")), **fields)
-        except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
-            return None
+        with suppress(Exception):  # Whatever stands there in place of a record.
+            version, seal, body = (text if isinstance(text, str) else text.decode()).split(" ", 2)
+            if version == str(VERSION) and seal == _seal(body):
+                fields = json.loads(body, object_hook=_restore)
+                literals = tuple(StoredMessage(*literal) for literal in fields.pop("literals"))
+                return cls(literals=literals, kept=tuple(fields.pop("kept")), **fields)
+        return None
 
 
 def footprint(record: Record) -> int:
@@ -221,11 +212,11 @@ def lookup_keys(scope: str, form: MessageFormat, messages: Sequence[Message]) ->
             openings.append(b"")
     runs = [
         openings[start : start + run]
-        for start in range(min(_STARTS, len(openings)))
+        for start in range(_STARTS)
         for run in (1, _RUN)
         if start + run <= len(openings)
     ]
-    return list(dict.fromkeys(chain(parts, scope) for parts in runs if all(parts)))
+    return [*dict.fromkeys(chain(parts, scope) for parts in runs if all(parts))]
 
 
 def record_key(

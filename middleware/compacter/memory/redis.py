@@ -13,7 +13,6 @@ from compacter.io import in_thread
 from compacter.memory.circuit import Circuit
 from compacter.memory.protocol import (
     DEADLINE,
-    LONGEST_CLAIM,
     PER_KEY,
     WEEK,
     Claim,
@@ -148,8 +147,7 @@ class RedisMemory(StoringMemory):
         owner = self.owner
 
         def take() -> bool:
-            until = _milliseconds(min(seconds, LONGEST_CLAIM))
-            is_new = self._client.set(name, owner, px=until, nx=True)
+            is_new = self._client.set(name, owner, px=_milliseconds(seconds), nx=True)
             return bool(is_new) or _text(self._client.get(name) or "") == owner
 
         def give_back() -> None:

@@ -5,6 +5,7 @@ machine.
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import sqlite3
 import time
@@ -15,7 +16,6 @@ from compacter.database import Database
 from compacter.errors import ConfigurationError, seconds, whole_number
 from compacter.memory.protocol import (
     DEADLINE,
-    LONGEST_CLAIM,
     PER_KEY,
     WEEK,
     Claim,
@@ -29,6 +29,9 @@ from compacter.memory.stored import Encryption, StoringMemory
 # Smallest time in seconds between two updates of a record's last use, so that reading seldom
 # writes.
 _TOUCH = 60.0
+# Seconds for which a claim is granted at most. One that would end later was made before the clock
+# was set back, and counts as expired.
+_LONGEST_CLAIM = 600.0
 
 
 class SQLiteMemory(StoringMemory):
@@ -78,6 +81,7 @@ class SQLiteMemory(StoringMemory):
         super().__init__(self.path, deadline, encryption, quotes=quotes)
         self.max_entries = whole_number("max_entries", max_entries, least=1, of="records")
         self.ttl = None if ttl is None else seconds("ttl", ttl)
+        self._lifetime = self.ttl or math.inf
         tell = self._reports.append
         self._writing = File(self.path, self.deadline, tell)
         # With a write-ahead log readers do not wait for writers, so they must not share a
@@ -85,7 +89,7 @@ class SQLiteMemory(StoringMemory):
         self._reading = (
             self._writing if self.path == ":memory:" else File(self.path, self.deadline, tell)
         )
-        self.circuits = tuple({self._writing.circuit, self._reading.circuit})
+        self.circuits = (self._writing.circuit, self._reading.circuit)
         try:
             self._writing.use(lambda _: None)
         except MemoryUnavailable:
@@ -112,8 +116,8 @@ class SQLiteMemory(StoringMemory):
         they were saved.
         """
         now = time.time()
-        oldest = self._oldest(now)
-        stale = now - (_TOUCH if self.ttl is None else min(_TOUCH, self.ttl / 10))
+        oldest = now - self._lifetime
+        stale = now - min(_TOUCH, self._lifetime / 10)
         # As bytes, since text that is not UTF-8 is one corrupt record, and not a failed query.
         marks = ",".join("?" * len(keys))
         query = (
@@ -141,7 +145,7 @@ class SQLiteMemory(StoringMemory):
                 "INSERT OR REPLACE INTO records (id, key, body, used) VALUES (?, ?, ?, ?)",
                 (record.id, record.key, body, now),
             )
-            database.execute("DELETE FROM records WHERE used < ?", (self._oldest(now),))
+            database.execute("DELETE FROM records WHERE used < ?", (now - self._lifetime,))
             for where, most in ("WHERE key = ?1", PER_KEY), ("", self.max_entries):
                 database.execute(
                     f"DELETE FROM records WHERE id IN (SELECT id FROM records {where} "  # noqa: S608 - of this line
@@ -160,12 +164,12 @@ class SQLiteMemory(StoringMemory):
 
         def take(database: Database) -> bool:
             database.execute(
-                "DELETE FROM claims WHERE expires <= ? OR expires > ?", (now, now + LONGEST_CLAIM)
+                "DELETE FROM claims WHERE expires <= ? OR expires > ?", (now, now + _LONGEST_CLAIM)
             )
             granted = database.execute(
                 "INSERT INTO claims (key, owner, expires) VALUES (?, ?, ?) ON CONFLICT (key) "
                 "DO UPDATE SET expires = excluded.expires WHERE owner = excluded.owner RETURNING 1",
-                (key, owner, now + min(seconds, LONGEST_CLAIM)),
+                (key, owner, now + min(seconds, _LONGEST_CLAIM)),
             )
             return bool(granted)
 
@@ -184,9 +188,6 @@ class SQLiteMemory(StoringMemory):
         """Close the file; the next use opens it again."""
         self._writing.close()
         self._reading.close()
-
-    def _oldest(self, now: float) -> float:
-        return 0.0 if self.ttl is None else now - self.ttl
 
 
 def _file_name(path: object) -> str:

@@ -61,7 +61,7 @@ def _without_quotes(value: Json) -> Json:
 
 
 def _cipher(given: Any) -> Any:  # noqa: ANN401 - as ``Encryption`` says
-    if hasattr(given, "encrypt") and hasattr(given, "decrypt"):
+    if hasattr(given, "decrypt"):
         return given
     try:
         from cryptography.fernet import Fernet, MultiFernet

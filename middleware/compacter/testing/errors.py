@@ -221,10 +221,8 @@ def token_limit_error(
 
 def invalid_request_error(style: str | Style = "openai", *, message: str) -> InvalidRequestError:
     """Return the exception for a malformed request; `message` states its fault."""
-    row = style_of(style)
-    plain = ("BadRequestError", "invalid_request_error", 400 if isinstance(row.code, int) else None)
-    row = _vary(row, 400, ("ClientError", "INVALID_ARGUMENT"), "ValidationException", plain)
-    return _make_error(InvalidRequestError, row, message, {})
+    names = ("BadRequestError", "invalid_request_error", None)
+    return _other_error(InvalidRequestError, style, 400, names, message)
 
 
 def rate_limit_error(
@@ -236,40 +234,44 @@ def rate_limit_error(
     message = (
         f"Rate limit reached: {tokens_per_minute} tokens per minute. Wait a little and try again."
     )
-    plain = ("RateLimitError", "rate_limit_error", "rate_limit_exceeded")
-    row = _vary(
-        style_of(style), 429, ("ClientError", "RESOURCE_EXHAUSTED"), "ThrottlingException", plain
-    )
-    return _make_error(RateLimitError, row, message, {})
+    names = ("RateLimitError", "rate_limit_error", "rate_limit_exceeded")
+    return _other_error(RateLimitError, style, 429, names, message)
 
 
 def server_error(style: str | Style = "openai") -> ProviderError:
     """Return the exception for a failure on the provider's side."""
-    plain = ("InternalServerError", "server_error", None)
-    row = _vary(style_of(style), 500, ("ServerError", "INTERNAL"), "InternalServerException", plain)
-    return _make_error(ProviderError, row, "Something went wrong on the side of the server.", {})
+    names = ("InternalServerError", "server_error", None)
+    message = "Something went wrong on the side of the server."
+    return _other_error(ProviderError, style, 500, names, message)
 
 
-def _vary(
-    row: Style,
+_GOOGLE = {400: "INVALID_ARGUMENT", 429: "RESOURCE_EXHAUSTED", 500: "INTERNAL"}
+_AWS = {400: "ValidationException", 429: "ThrottlingException", 500: "InternalServerException"}
+
+
+def _other_error(
+    base: type[E],
+    style: str | Style,
     status: int,
-    google: tuple[str, str],
-    aws: str,
-    plain: tuple[str, str, str | int | None],
-) -> Style:
-    """Return the style of an error other than a token limit; its class, kind and code depend on the
-    envelope.
-    """
-    error, kind, code = plain
+    names: tuple[str, str, str | int | None],
+    message: str,
+) -> E:
+    """Return an error other than a token limit; class, kind and code depend on the envelope."""
+    row = style_of(style)
+    error, kind, code = names
+    if code is None and isinstance(row.code, int):
+        code = status
     if row.envelope == "google":
-        error, kind = google
+        error = "ServerError" if status == 500 else "ClientError"
+        kind = _GOOGLE[status]
         code = status
     elif row.envelope == "aws":
-        error = kind = code = aws
+        error = kind = code = _AWS[status]
     # The litellm style has the name of the class in the text, which must not be that of a token
     # limit.
     shown = row.shown.replace("ContextWindowExceededError: litellm.BadRequestError", error)
-    return replace(row, status=status, error=error, kind=kind, code=code, shown=shown)
+    changed = replace(row, status=status, error=error, kind=kind, code=code, shown=shown)
+    return _make_error(base, changed, message, {})
 
 
 def error_body(error: ProviderError) -> dict[str, Any]:

@@ -104,7 +104,6 @@ class ScriptedModel:
         strict: bool = True,
         alternate_roles: bool = False,
         user_first: bool = False,
-        refuse_blank: bool = False,
         check: Check | None = None,
         overflow_at: OverflowAt = "open",
         chunk_size: int = 16,
@@ -131,7 +130,6 @@ class ScriptedModel:
             `check`.
             alternate_roles: Whether user and assistant must alternate.
             user_first: Whether the first message after the system prompt must be the user's.
-            refuse_blank: Whether to refuse messages of white space only.
             check: Rules to use instead of `ChatRules`: a function that returns the fault of the
             messages, or None.
             overflow_at: Where a stream refuses: "open" raises from the call, "first_event" from the
@@ -153,7 +151,7 @@ class ScriptedModel:
         self.count: Count = CharacterCount(chars_per_token) if count is None else count
         self.check: Check | None = None
         if strict:
-            self.check = check or ChatRules(alternate_roles, user_first, refuse_blank)
+            self.check = check or ChatRules(alternate_roles, user_first)
         self._next = script(replies)
         self._reply_type: ReplyType = reply_type
         self._counts_output = counts_output

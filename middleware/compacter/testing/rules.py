@@ -145,9 +145,6 @@ class ChatRules:
     user's."""
     user_first: bool = False
     """The first message after the system messages must be the user's."""
-    refuse_blank: bool = False
-    """User, system and plain assistant messages of white space only are refused, as by Anthropic.
-    """
 
     def __call__(self, messages: Sequence[Message], /) -> str | None:
         """Return the first fault of the list, with its index, or None."""
@@ -165,29 +162,8 @@ class ChatRules:
             role = read.get("role")
             if role not in _ROLES:
                 return f"messages[{index}] has the unknown role {role!r}"
-            if fault := self._content(read):
+            if fault := _content_fault(read):
                 return f"messages[{index}] (role {role}) {fault}"
-        return None
-
-    def _content(self, read: Mapping[str, Any]) -> str | None:
-        content = read.get("content")
-        calls = read.get("tool_calls")
-        speaks = bool(
-            calls or read.get("function_call") or read.get("refusal") or read.get("audio")
-        )
-        if calls is not None and not calls and read.get("role") == "assistant":
-            return "has an empty array of tool_calls"
-        if content is None:
-            return None if speaks and read.get("role") == "assistant" else "has no content"
-        if not isinstance(content, (str, list, tuple)):
-            return f"has content of type {type(content).__name__}"
-        if (
-            self.refuse_blank
-            and not speaks
-            and read.get("role") not in {"tool", "function"}
-            and _blank(content)
-        ):
-            return "has blank content"
         return None
 
     def _order(self, messages: Sequence[Message]) -> str | None:
@@ -206,18 +182,22 @@ class ChatRules:
         return None if previous else "there must be a user message"
 
 
+def _content_fault(read: Mapping[str, Any]) -> str | None:
+    content = read.get("content")
+    calls = read.get("tool_calls")
+    speaks = bool(calls or read.get("function_call") or read.get("refusal") or read.get("audio"))
+    if calls is not None and not calls and read.get("role") == "assistant":
+        return "has an empty array of tool_calls"
+    if content is None:
+        return None if speaks and read.get("role") == "assistant" else "has no content"
+    if not isinstance(content, (str, list, tuple)):
+        return f"has content of type {type(content).__name__}"
+    return None
+
+
 def _member(message: Message, name: str) -> object:
     read = fields(message)
     return None if read is None else read.get(name)
-
-
-def _blank(content: str | Sequence[object]) -> bool:
-    if isinstance(content, str):
-        return not content.strip()
-    return all(
-        _member(part, "type") == "text" and not str(_member(part, "text")).strip()
-        for part in content
-    )
 
 
 def _pairs(messages: Sequence[Message]) -> str | None:

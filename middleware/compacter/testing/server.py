@@ -148,7 +148,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         try:
             body = json.loads(text)
-            reply = owner.model.completion(**self._arguments(protocol.read(body)))
+            reply = owner.model.completion(**protocol.read(body))
         except ProviderError as error:
             self._json(protocol.error(error.message, error.type, error.code), error.status_code)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -168,16 +168,6 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         self.do_POST()
-
-    def _arguments(self, arguments: Body) -> Body:
-        """Return the arguments, with usage for a stream of Anthropic's messages or OpenAI's
-        responses.
-        """
-        streamed = (
-            arguments.get("stream")
-            and self.path.partition("?")[0].rpartition("/")[2] != "completions"
-        )
-        return {**arguments, "stream_options": {"include_usage": True}} if streamed else arguments
 
     def _json(self, body: object, status: int) -> None:
         data = json.dumps(body).encode()

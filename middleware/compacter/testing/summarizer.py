@@ -131,16 +131,6 @@ class ScriptedSummarizer:
         """Input tokens of all prompts."""
         return self._model.tokens_sent
 
-    @property
-    def largest(self) -> int:
-        """Input tokens of the largest prompt; 0 before the first."""
-        return max((request.tokens for request in self.requests), default=0)
-
-    @property
-    def rejected(self) -> int:
-        """Number of prompts that exceeded the window."""
-        return self._model.rejected
-
     def __call__(self, messages: Sequence[Message], **options: Any) -> Summary:
         """Return the summary, or fail as scripted."""
         model = str(options.pop("model", None) or "summarizer")

@@ -200,22 +200,15 @@ def _tables(path: str, given: object) -> dict[str, dict[str, Any]]:
     return tables
 
 
-def _memory_by_address(path: str, address: str) -> object:
-    """Return the settings that an address stands for; ``False`` for no memory."""
-    if address.startswith(REDIS):
-        return {"redis": address}
-    file = sqlite_path(address)
-    if file is not None:
-        return {"sqlite": file}
-    try:
-        return {} if memory_of(address) is not None else False
-    except ConfigurationError as error:
-        raise ConfigurationError(f"{path}: {error}") from None
-
-
 def _memory(path: str, given: object) -> tuple[MemorySettings, Memory | None]:
     if isinstance(given, str):
-        given = _memory_by_address(path, given)
+        file = sqlite_path(given)
+        if file is None and not given.startswith(REDIS):
+            try:
+                return MemorySettings(), memory_of(given)
+            except ConfigurationError as error:
+                raise ConfigurationError(f"{path}: {error}") from None
+        given = {"sqlite": file} if file else {"redis": given}
     if given is False:
         return MemorySettings(), None
     settings = _validate(path, MemorySettings, _mapping(path, given))

@@ -6,10 +6,9 @@ import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Callable, Iterable
 from functools import partial
-from typing import Any, cast
+from typing import Any, Unpack
 
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, CollectorRegistry, generate_latest
-from pydantic import ValidationError
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -20,12 +19,12 @@ from compacter.errors import ConfigurationError
 from compacter.gateway.counting import is_open
 from compacter.gateway.metrics import MEMORY_OPEN, MEMORY_OPEN_TEXT, show
 from compacter.gateway.serve.board import Board
-from compacter.gateway.serve.callers import Callers
+from compacter.gateway.serve.config import ServeOptions
 from compacter.gateway.serve.gateway import Gateway
 from compacter.gateway.serve.guard import Guard
-from compacter.gateway.serve.limits import Limits, Slots
+from compacter.gateway.serve.limits import Slots
 from compacter.gateway.serve.readiness import Readiness
-from compacter.gateway.serve.targets import Setup, make_targets
+from compacter.gateway.serve.targets import Setup, make_setup
 from compacter.gateway.serve.upstream import is_loopback
 
 GAUGES: dict[str, tuple[str, Callable[[Gateway], float]]] = {
@@ -57,17 +56,9 @@ _PRIVATE = {
 def create_app(
     upstream: str | Iterable[str],
     *,
-    summarizer: str | Callable[..., object] | None = None,
-    dry_run: bool = False,
     board: Board | None = None,
     hosts: Callable[[str], bool] = is_loopback,
-    limits: Limits | None = None,
-    caller_names: Iterable[str] = (),
-    keyless: str = "connection",
-    origins: Iterable[str] = (),
-    aws_region: str | None = None,
-    class_header: str = "",
-    **options: Any,
+    **options: Unpack[ServeOptions],
 ) -> Starlette:
     """Return the application, for an ASGI server of your own.
 
@@ -75,27 +66,12 @@ def create_app(
         upstream: Base URL of the server to pass requests on to, such as
             ``https://api.openai.com/v1``. Several have a name each, ``openai=https://...``, and are
             reached under it: ``http://127.0.0.1:8484/openai``.
-        summarizer: Writer of summaries: ``None`` for the model that is called, the name of another
-            model of the same upstream (with the caller's key in both cases), ``"extractive"`` for
-            no model, or a function as for the option ``summarizer``.
-        dry_run: Whether only to report what would be compacted, and change nothing.
         board: Object that keeps counts and events; ``None`` for a new one.
         hosts: Function that returns whether a request's ``Host``, in lower case and without a port,
             is allowed. This protects against web pages whose own name resolves to this machine (DNS
             rebinding).
-        limits: Sizes, times and numbers that one caller may take; ``None`` for the defaults.
-        caller_names: Names of further headers or query parameters that tell callers apart.
-        keyless: What callers without a key share: ``"connection"`` for nothing beyond a connection,
-            ``"shared"`` for all summaries, on a machine with one user. An ASGI server of your own
-            does not tell connections apart, so nothing is shared.
-        origins: Origins of other sites whose web pages may use the server, such as
-            ``https://chat.example.com``.
-        aws_region: Region for which requests that are signed for AWS are signed anew, with the
-            credentials that boto3 finds: whoever reaches the server uses these. ``None`` passes
-            signed requests on unread.
-        class_header: Header whose value is the class that a caller's figures are counted for; what
-            stands before the server sets it.
-        **options: Further options of ``Compacter``.
+        **options: As for ``run``. An ASGI server of your own does not tell connections apart, so
+            callers without a key share nothing there, unless ``keyless`` is ``"shared"``.
 
     Raises:
         ConfigurationError: An argument is invalid; the message names it.
@@ -103,88 +79,27 @@ def create_app(
     if not callable(hosts):
         raise ConfigurationError(f"hosts takes a function of a host's name, not {hosts!r}")
     board = Board() if board is None else board
-    setup = make_setup(
-        board,
-        upstream,
-        summarizer=summarizer,
-        dry_run=dry_run,
-        limits=limits,
-        caller_names=caller_names,
-        keyless=keyless,
-        origins=origins,
-        aws_region=aws_region,
-        class_header=class_header,
-        **options,
-    )
-    return app_of(setup, board, hosts)
+    return app_of(make_setup(board, {}, {"upstream": upstream, **options}), board, hosts)
 
 
 def app_of(setup: Setup, board: Board, hosts: Callable[[str], bool]) -> Starlette:
     """Return the application with this configuration; ``app.state.gateway`` takes another one."""
     gateway = Gateway(setup, board)
+    pages = _pages(gateway, board)
     app = Starlette(
-        routes=[*_pages(gateway, board), Mount("", app=gateway)],
-        middleware=[Middleware(Guard, hosts=hosts)],
+        routes=[*pages, Mount("", app=gateway)],
+        middleware=[
+            Middleware(
+                Guard,
+                hosts=hosts,
+                origins=lambda: gateway.setup.origins,
+                pages=[page.path for page in pages],
+            )
+        ],
         lifespan=_lifespan(gateway),
     )
     app.state.gateway = gateway
     return app
-
-
-def make_setup(
-    board: Board,
-    upstream: str | Iterable[str],
-    *,
-    summarizer: object = None,
-    dry_run: bool = False,
-    limits: Limits | None = None,
-    caller_names: Iterable[str] = (),
-    keyless: str = "connection",
-    origins: Iterable[str] = (),
-    aws_region: str | None = None,
-    class_header: str = "",
-    **options: Any,
-) -> Setup:
-    """Return one configuration; the arguments are those of ``create_app``."""
-    if keyless not in ("connection", "shared"):
-        raise ConfigurationError(f"keyless takes connection or shared, not {keyless!r}")
-    targets = make_targets(
-        upstream, board, summarizer, options, dry_run=dry_run, aws_region=aws_region
-    )
-    state = targets[0].state
-    shown: dict[str, object] = {
-        "upstream": ", ".join(target.upstream.base_url for target in targets),
-        "summarizer": summarizer if isinstance(summarizer, str | None) else "a function",
-        "memory": "none" if state.memory is None else type(state.memory).__name__,
-        "dry_run": dry_run,
-        "keyless": keyless,
-        "aws_region": aws_region,
-    }
-    shown |= {name: value for name, value in options.items() if _is_plain(value)}
-    return Setup(
-        targets,
-        Limits() if limits is None else limits,
-        Callers(frozenset(name.lower() for name in caller_names), cast("Any", keyless)),
-        frozenset(origin.lower().rstrip("/") for origin in origins),
-        class_header.lower().encode(),
-        {**shown, **(limits or Limits()).model_dump(exclude_none=True)},
-    )
-
-
-def limits_of(given: dict[str, Any]) -> Limits:
-    """Return the limits of these values. Raises ``ConfigurationError`` that names the one that is
-    invalid.
-    """
-    try:
-        return Limits(**given)
-    except ValidationError as error:
-        problem = error.errors()[0]
-        name = ".".join(map(str, problem["loc"]))
-        raise ConfigurationError(f"{name}: {problem['msg']} (got {problem['input']!r})") from None
-
-
-def _is_plain(value: object) -> bool:
-    return isinstance(value, (str, int, float, bool))
 
 
 def _lifespan(gateway: Gateway) -> Callable[[Starlette], Any]:

@@ -1,7 +1,7 @@
 """Requests that are signed for AWS.
 
 A signature covers the body and the host, so a signed request cannot go another way or be changed.
-With credentials of the operator it is signed anew:
+With an API key or credentials of the operator it is authorized anew:
 https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv.html.
 """
 
@@ -20,7 +20,7 @@ _OF_SIGNATURE = frozenset(
 )
 _SERVICE = "bedrock"
 # Headers that the new signature covers; others may still be changed on the way.
-_COVERED = ("content-type", "host")
+_COVERED = (b"content-type", b"host")
 
 
 def is_signed(headers: Headers) -> bool:
@@ -46,11 +46,14 @@ class Signer:
                 'aws_region needs: pip install "llm-compacter[bedrock]"'
             ) from None
         self._region = region
-        self._credentials: Any = Session().get_credentials()
+        session = Session()
+        # boto3 uses an API key before any credentials.
+        self._key: Any = session.get_auth_token(signing_name=_SERVICE)
+        self._credentials: Any = self._key or session.get_credentials()
         if self._credentials is None:
             raise ConfigurationError(
-                "aws_region: no credentials were found; set AWS_ACCESS_KEY_ID and "
-                "AWS_SECRET_ACCESS_KEY, or AWS_PROFILE"
+                "aws_region: no credentials were found; set AWS_BEARER_TOKEN_BEDROCK, or "
+                "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE"
             )
 
     def signed(
@@ -61,10 +64,10 @@ class Signer:
         from botocore.awsrequest import AWSRequest
 
         kept = [(name, value) for name, value in headers if name not in _OF_SIGNATURE]
+        if self._key is not None:
+            return [*kept, (b"authorization", f"Bearer {self._key.token}".encode())]
         covered = {
-            name.decode(): value.decode("latin-1")
-            for name, value in kept
-            if name.decode() in _COVERED
+            name.decode(): value.decode("latin-1") for name, value in kept if name in _COVERED
         }
         request = AWSRequest(method=method, url=str(url), data=content, headers=covered)
         SigV4Auth(self._credentials.get_frozen_credentials(), _SERVICE, self._region).add_auth(

@@ -58,6 +58,7 @@ class Board:
     """What the page ``/metrics`` shows."""
     metrics: Metrics = field(init=False)
     _said: set[str] = field(default_factory=set)
+    _away: set[str] = field(default_factory=set)
     _started: float = field(default_factory=time.time)
 
     def __post_init__(self) -> None:
@@ -68,6 +69,12 @@ class Board:
         if line not in self._said:
             self._said.add(line)
             self.say(line)
+
+    def say_state(self, upstream: str, problem: str = "") -> None:
+        """Say that an upstream is away, or answers again; once for each time that it goes."""
+        if (not problem) == (upstream in self._away):
+            self._away ^= {upstream}
+            self.say(f"{upstream} {problem or 'answers again'}")
 
     def count(self, name: str) -> None:
         """Add one to a counter, for the present call."""

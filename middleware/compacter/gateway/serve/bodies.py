@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from json.decoder import JSONDecoder
 from typing import Any
@@ -59,24 +59,11 @@ def _member(text: str, at: int) -> tuple[Any, int]:
 
 def dump(body: Mapping[str, Any]) -> bytes:
     """Return a body as JSON, as ``json.dumps`` does."""
-    return b"".join(_written(body))
+    members = (f"{json.dumps(name)}: {_value(value)}" for name, value in body.items())
+    return f"{{{', '.join(members)}}}".encode()
 
 
-def _written(body: Mapping[str, Any]) -> Iterator[bytes]:
-    before = "{"
-    for name, value in body.items():
-        yield f"{before}{json.dumps(name)}: ".encode()
-        before = ", "
-        if isinstance(value, (list, tuple)):
-            yield from _list_items(value)
-        else:
-            yield json.dumps(value).encode()
-    yield b"{}" if before == "{" else b"}"
-
-
-def _list_items(items: Sequence[object]) -> Iterator[bytes]:
-    before = "["
-    for item in items:
-        yield f"{before}{json.dumps(item)}".encode()
-        before = ", "
-    yield b"[]" if before == "[" else b"]"
+def _value(value: object) -> str:
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(json.dumps, value))}]"
+    return json.dumps(value)

@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 import httpx
+from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
@@ -26,19 +27,19 @@ from compacter.gateway.serve.aws import is_signed
 from compacter.gateway.serve.board import Board
 from compacter.gateway.serve.bodies import read
 from compacter.gateway.serve.exchange import Exchange, wrapped
-from compacter.gateway.serve.guard import error_response, is_cross_site, raw_path
+from compacter.gateway.serve.guard import error_response, raw_path
 from compacter.gateway.serve.limits import Slots
 from compacter.gateway.serve.protocols import Protocol, protocol_of
 from compacter.gateway.serve.sender import Gone, Sender, Stalled, TooLarge
 from compacter.gateway.serve.targets import Setup, Target
-from compacter.gateway.serve.upstream import Headers, end_to_end
+from compacter.gateway.serve.upstream import end_to_end
 
 # Largest request that is inspected, in bytes; a larger one is passed on. The largest window of
 # today, two million tokens, is a tenth of that.
 _LARGEST_BODY = 64 << 20
-# Seconds after which a program should try again while the server drains: another one has taken its
-# place then.
-_RETRY_AFTER = "5"
+# Seconds after which a program should try again while the server drains, when another one has taken
+# its place, or while the upstream is away.
+_RETRY = {"retry-after": "5"}
 _CLOSING = {"connection": "close"}
 
 
@@ -70,7 +71,7 @@ class Gateway:
             reason = "compacter serve has no WebSockets"
             await send({"type": "websocket.close", "code": 1003, "reason": reason})
             return
-        tenant_class = value_of(scope["headers"], self.setup.class_header) or "other"
+        tenant_class = Headers(scope=scope).get(self.setup.class_header, "other")
         ORIGIN.set(Origin(tenant_class=tenant_class))
         self.board.count("requests")
         refusal = self._refusal(scope)
@@ -104,13 +105,10 @@ class Gateway:
         """Return the answer to a request that is not handled at all."""
         if self.draining:
             message = "this server is about to end; try again"
-            headers = {"retry-after": _RETRY_AFTER, **_CLOSING}
+            headers = {**_RETRY, **_CLOSING}
             return error_response(503, "draining", message, headers)
-        if is_cross_site(scope["headers"], self.setup.origins):
-            message = "a web page of another site may not use this server; see --allow-origin"
-            return error_response(403, "cross_site", message, _CLOSING)
         most = self.setup.limits.max_body
-        length = value_of(scope["headers"], b"content-length")
+        length = Headers(scope=scope).get("content-length", "")
         if most is not None and length.isdigit() and int(length) > most:
             return _too_large(most)
         return None
@@ -120,9 +118,9 @@ class Gateway:
         if isinstance(found, Response):
             await found(request.scope, receive, send)
         else:
-            await self._relay(found, request.sender, send)
+            await self._relay(request, found, send)
 
-    async def _relay(self, answer: Answer, sender: Sender, send: Send) -> None:
+    async def _relay(self, request: _Request, answer: Answer, send: Send) -> None:
         """Send a response to the caller. If it breaks off, it is left incomplete so that the caller
         can see it.
         """
@@ -137,10 +135,9 @@ class Gateway:
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 
         try:
-            await sender.waits_for(work())
+            await request.sender.waits_for(work())
         except httpx.HTTPError as error:
-            self.board.count("unreachable")
-            self.board.say(f"the upstream broke off its response: {type(error).__name__}")
+            request.note_away("broke off its response", error)
         finally:
             await answer.aclose()
 
@@ -154,8 +151,15 @@ class _Request:
         self._setup = setup
         self._slots = gateway.slots
         self._board = gateway.board
-        self._headers: Headers = scope["headers"]
+        self._headers = scope["headers"]
+        self._given = Headers(scope=scope)
         self._query = scope["query_string"].decode("latin-1")
+        self._upstream = ""
+
+    def note_away(self, what: str, error: Exception) -> None:
+        """Count that the upstream is away, and say it once until it answers."""
+        self._board.count("unreachable")
+        self._board.say_state(self._upstream, f"{what}: {type(error).__name__}")
 
     async def answer(self) -> Answer | Response:
         """Return the upstream's response, or an error of this server if there is none."""
@@ -165,8 +169,11 @@ class _Request:
             message = f"the path must begin with one of {names}"
             return error_response(404, "unknown_upstream", message)
         ORIGIN.set(replace(ORIGIN.get(), upstream=target.upstream.name))
+        self._upstream = target.upstream.base_url
         try:
-            return await self._from(target, tail)
+            answer = await self._from(target, tail)
+            self._board.say_state(self._upstream)
+            return answer
         except Stalled:
             message = "the body of the request did not come in time"
             return error_response(408, "request_timeout", message, _CLOSING)
@@ -175,10 +182,9 @@ class _Request:
         except (httpx.InvalidURL, UnicodeError):
             return error_response(400, "invalid_path", "the path is not valid in a URL")
         except (httpx.HTTPError, OSError) as error:
-            self._board.count("unreachable")
-            self._board.say(f"{target.upstream.base_url} cannot be reached: {type(error).__name__}")
+            self.note_away("cannot be reached", error)
             message = f"compacter serve could not reach the upstream: {type(error).__name__}"
-            return error_response(502, "upstream_unreachable", message)
+            return error_response(502, "upstream_unreachable", message, _RETRY)
         except CompacterError as error:
             message = f"compacter could not compact: {type(error).__name__}"
             return error_response(500, "compaction_failed", message)
@@ -195,7 +201,7 @@ class _Request:
     async def _from(self, target: Target, tail: str) -> Answer:
         url = target.upstream.url(tail, self._query)
         protocol = protocol_of(self.scope["method"], tail)
-        if protocol is None or value_of(self._headers, b"content-encoding"):
+        if protocol is None or self._given.get("content-encoding"):
             return await self._pass_on(target, url, b"")
         if protocol.aws and target.signer is None and is_signed(self._headers):
             self._board.say_once(
@@ -267,8 +273,8 @@ class _Request:
             async for chunk in self.sender.body():
                 yield chunk
 
-        length = value_of(self._headers, b"content-length")
-        has_body = bool(length or value_of(self._headers, b"transfer-encoding"))
+        length = self._given.get("content-length")
+        has_body = bool(length or self._given.get("transfer-encoding"))
         if not has_body:
             async for _ in self.sender.body():
                 pass
@@ -285,11 +291,6 @@ class _Request:
 def _too_large(most: int | None) -> Response:
     message = f"the body is larger than this server takes: {most:,} bytes"
     return error_response(413, "body_too_large", message, _CLOSING)
-
-
-def value_of(headers: Headers, name: bytes) -> str:
-    """Return the value of a header; empty if there is none of this name."""
-    return next((value.decode("latin-1") for known, value in headers if known == name), "")
 
 
 async def _arguments(raw: bytes, protocol: Protocol) -> dict[str, Any] | None:

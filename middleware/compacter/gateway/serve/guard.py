@@ -4,7 +4,7 @@ page of somebody else made a browser send.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from urllib.parse import quote, urlsplit
 
 from starlette.responses import JSONResponse
@@ -14,18 +14,44 @@ from compacter.gateway.serve.upstream import Headers, climbs, is_loopback
 
 
 class Guard:
-    """Middleware that refuses requests for any other server: this is not an open proxy."""
+    """Middleware that refuses requests for any other server, as this is not an open proxy, and
+    those of web pages of other sites.
 
-    def __init__(self, app: ASGIApp, hosts: Callable[[str], bool]) -> None:
+    Args:
+        app: What handles the other requests.
+        hosts: Returns whether a host's name is this server's.
+        origins: Returns the origins of other sites whose pages may use it.
+        pages: Paths of the server's own pages, which a link anywhere may lead to.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        hosts: Callable[[str], bool],
+        origins: Callable[[], frozenset[str]],
+        pages: Container[str],
+    ) -> None:
         self._app = app
         self._hosts = hosts
+        self._origins = origins
+        self._pages = pages
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
-        problem = "" if scope["type"] == "lifespan" else self._problem(scope)
-        await (error_response(400, "not_a_proxy", problem) if problem else self._app)(
-            scope, receive, send
-        )
+        handler = self._app
+        if scope["type"] != "lifespan":
+            handler = self._refusal(scope) or handler
+        await handler(scope, receive, send)
+
+    def _refusal(self, scope: Scope) -> ASGIApp | None:
+        problem = self._problem(scope)
+        if problem:
+            return error_response(400, "not_a_proxy", problem)
+        is_link = scope["path"] in self._pages and scope.get("method") == "GET"
+        if is_cross_site(scope["headers"], self._origins(), is_link=is_link):
+            message = "a web page of another site may not use this server; see --allow-origin"
+            return error_response(403, "cross_site", message, {"connection": "close"})
+        return None
 
     def _problem(self, scope: Scope) -> str:
         path = raw_path(scope)
@@ -42,19 +68,21 @@ class Guard:
         return ""
 
 
-def is_cross_site(headers: Headers, origins: frozenset[str] = frozenset()) -> bool:
+def is_cross_site(headers: Headers, origins: frozenset[str], *, is_link: bool) -> bool:
     """Return whether a web page of another site made a browser send this request.
 
     A form or an image needs no consent of this server, and a page anywhere can aim one at
     ``127.0.0.1``; the browser then says where it comes from:
     https://fetch.spec.whatwg.org/#origin-header, https://www.w3.org/TR/fetch-metadata/.
     Pages of this machine, of this server's own address and of ``origins`` may, and so may programs
-    (editors, extensions), whose origins are no web addresses.
+    (editors, extensions), whose origins are no web addresses. Whoever follows a link
+    (``is_link``) leaves the other site.
     """
     said = {name: value.decode("latin-1").strip().lower() for name, value in headers}
     origin = said.get(b"origin")
     if origin is None:
-        return said.get(b"sec-fetch-site") == "cross-site"
+        is_followed = is_link and said.get(b"sec-fetch-dest") == "document"
+        return said.get(b"sec-fetch-site") == "cross-site" and not is_followed
     if origin in origins:
         return False
     scheme, _, _ = origin.partition("://")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator
+from weakref import WeakValueDictionary
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -34,7 +35,8 @@ class Slots:
     def __init__(self, limits: Limits) -> None:
         self._each = limits.max_summaries_each
         self._all = asyncio.Semaphore(limits.max_summaries)
-        self._by_caller: dict[str, tuple[asyncio.Semaphore, int]] = {}
+        # Each lives as long as somebody waits or holds a place.
+        self._by_caller: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
         self.taken = 0
         """Number of summaries that are being requested."""
         self.waiting = 0
@@ -43,17 +45,12 @@ class Slots:
     @contextlib.asynccontextmanager
     async def place(self, caller: str) -> AsyncGenerator[None]:
         """Wait for a place, and hold it while the context lasts."""
-        own, users = self._by_caller.get(caller) or (asyncio.Semaphore(self._each), 0)
-        self._by_caller[caller] = own, users + 1
-        try:
+        own = self._by_caller.setdefault(caller, asyncio.Semaphore(self._each))
+        async with contextlib.AsyncExitStack() as places:
             self.waiting += 1
             try:
-                await own.acquire()
-                try:
-                    await self._all.acquire()
-                except BaseException:
-                    own.release()
-                    raise
+                await places.enter_async_context(own)
+                await places.enter_async_context(self._all)
             finally:
                 self.waiting -= 1
             self.taken += 1
@@ -61,9 +58,3 @@ class Slots:
                 yield
             finally:
                 self.taken -= 1
-                self._all.release()
-                own.release()
-        finally:
-            own, users = self._by_caller.pop(caller)
-            if users > 1:
-                self._by_caller[caller] = own, users - 1

@@ -6,11 +6,7 @@ import argparse
 from typing import Any
 
 from compacter.gateway import AHEAD
-
-PORT = 8484
-RATIO = 0.7
-DRAIN = 120.0
-"""Seconds: longer than nearly all answers, and about as long as a cluster waits by default."""
+from compacter.gateway.serve.config import DRAIN, PORT
 
 
 def _takes(metavar: str, **how: Any) -> dict[str, Any]:
@@ -40,7 +36,7 @@ _OPTIONS: dict[str, list[tuple[str, dict[str, Any], str]]] = {
         (
             "ratio",
             _takes("SHARE", type=float),
-            f"share of the history that is compacted ({RATIO})",
+            "share of the history that is compacted (0.7)",
         ),
         (
             "prepare",

@@ -24,11 +24,12 @@ _CONNECTIONS = itertools.count()
 _LAST_ANSWERS = 5
 # Seconds of draining after which it is told; most requests have ended by then.
 _TELLING = 0.5
-# Ticks, of which there are ten a second, between the last listening and the end: whoever had
-# connected by then, or sends on a connection that was kept open, still gets an answer. Without them
-# a call that came with the end is cut off. A connection that the kernel has taken, and the loop has
-# not accepted yet, is reset all the same: balancers go on at that as at a refused one.
-_LAST_TICKS = 5
+_TICK = 0.1
+# Seconds between the last listening and the end: whoever had connected by then, or sends on a
+# connection that was kept open, still gets an answer. Without them a call that came with the end is
+# cut off. A connection that the kernel has taken, and the loop has not accepted yet, is reset all
+# the same: balancers go on at that as at a refused one.
+_LAST_CALLS = 0.5
 # Largest head of a request, in bytes. Cookies and tokens of companies exceed 16 kB at times.
 _LARGEST_HEAD = 64 << 10
 
@@ -98,10 +99,7 @@ class Server(uvicorn.Server):
         self._gateway = gateway
         self._drain = drain
         self._reload = reload
-        # When draining ends; 0 before it begins.
-        self._until = 0.0
-        self._said = False
-        self._ticks_left = _LAST_TICKS
+        self._draining: asyncio.Task[None] | None = None
         self._asked_to_reload = False
 
     def run(self, sockets: Any = None) -> None:
@@ -121,41 +119,36 @@ class Server(uvicorn.Server):
             super().handle_exit(sig, frame)
             return
         gateway.draining = True
-        self._until = time.monotonic() + self._drain
 
     async def on_tick(self, counter: int) -> bool:
         """Called ten times a second; return whether to end."""
         if self._asked_to_reload and self._reload is not None:
             self._asked_to_reload = False
             await self._reload()
-        if self._until and not self.should_exit:
-            self._see_whether_drained()
+        gateway = self._gateway
+        if gateway is not None and gateway.draining and self._draining is None:
+            self._draining = asyncio.create_task(self._drain_requests(gateway))
         return await super().on_tick(counter)
 
-    def _see_whether_drained(self) -> None:
-        gateway = self._gateway
-        if gateway is None:
-            self.should_exit = True
-            return
-        if not gateway.open:
-            self._stop_listening()
-            return
-        left = self._until - time.monotonic()
-        if left <= 0:
+    async def _drain_requests(self, gateway: Gateway) -> None:
+        """Wait for the requests in progress, and end."""
+        end = time.monotonic() + self._drain
+        telling = time.monotonic() + _TELLING
+        while gateway.open and time.monotonic() < end:
+            await asyncio.sleep(_TICK)
+            if time.monotonic() > telling:
+                telling = end
+                gateway.board.say(
+                    f"ending: {gateway.open} open requests have {end - time.monotonic():.0f} "
+                    "seconds, new ones are refused"
+                )
+        if gateway.open:
             gateway.board.say(f"{gateway.open} open requests did not end in time")
-            self.should_exit = True
-        elif not self._said and left < self._drain - _TELLING:
-            self._said = True
-            gateway.board.say(
-                f"ending: {gateway.open} open requests have {left:.0f} seconds, "
-                "new ones are refused"
-            )
-
-    def _stop_listening(self) -> None:
-        for listening in self.servers:
-            listening.close()
-        self._ticks_left -= 1
-        self.should_exit = self._ticks_left <= 0
+        else:
+            for listening in self.servers:
+                listening.close()
+            await asyncio.sleep(_LAST_CALLS)
+        self.should_exit = True
 
 
 def server(
@@ -181,6 +174,7 @@ def server(
         h11_max_incomplete_event_size=_LARGEST_HEAD,
         ws="none",
         lifespan="on",
+        log_config=None,  # The loggers are the program's.
         log_level="warning",
         access_log=False,  # Some APIs accept keys in the query.
         server_header=False,

@@ -39,7 +39,7 @@ _HOP_BY_HOP = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Upstream:
     """A server that requests may go to."""
 
@@ -56,39 +56,21 @@ class Upstream:
                 f"upstream takes a URL such as https://api.openai.com/v1, not {text!r}"
             )
         named = _NAMED.match(text)
-        url = (text[named.end() :] if named else text).rstrip("/")
-        try:
-            parts = urlsplit(url)
-            usable = (
-                parts.scheme in ("http", "https")
-                and " " not in parts.netloc
-                and parts.hostname
-                and (parts.port or 1)
-            )
-            url = str(httpx.URL(url))  # A path or a name in letters of any language is encoded.
-        except (ValueError, httpx.InvalidURL):
-            usable = False
-            parts = urlsplit("")
+        given = (text[named.end() :] if named else text).rstrip("/")
         # The error does not repeat a URL that may contain a password.
-        if (
-            parts.username is not None
-            or parts.password is not None
-            or parts.query
-            or parts.fragment
-        ):
+        if re.search("[@?#]", given):
             raise ConfigurationError(
                 "upstream takes a URL without a user, a query or a fragment; keys go in headers"
             )
-        if not usable:
+        try:
+            url = httpx.URL(given)  # A path or a name in letters of any language is encoded.
+        except httpx.InvalidURL:
+            url = httpx.URL("")
+        if url.scheme not in ("http", "https") or not url.host or re.search(r"\s|%20", url.host):
             raise ConfigurationError(
                 f"upstream takes a URL such as https://api.openai.com/v1, not {text!r}"
             )
-        return cls(url, named[1].lower() if named else "")
-
-    @property
-    def is_loopback(self) -> bool:
-        """Whether the upstream is on this machine."""
-        return is_loopback(urlsplit(self.base_url).hostname or "")
+        return cls(str(url), named[1].lower() if named else "")
 
     def tail(self, path: str) -> str:
         """Return the part of a request's path that follows the upstream's own."""
@@ -124,11 +106,15 @@ def parse_upstreams(given: object) -> tuple[Upstream, ...]:
 
 def climbs(path: str) -> bool:
     """Return whether a path has a segment ``.`` or ``..``, also in a form that another server may
-    decode to one.
+    decode to one: encoded more than once, in two bytes, or with parameters (``..;a=b``).
     """
+    raw = path.encode("utf-8", "surrogatepass")
+    for _ in range(4):  # No server decodes more often.
+        raw = unquote_to_bytes(raw)
+    raw = re.sub(rb"\xc0\xae", b".", raw)
     return any(
-        unquote_to_bytes(part) in (b".", b"..")
-        for part in re.split(r"/|\\|%2f|%5c", path, flags=re.IGNORECASE)
+        re.fullmatch(rb"\.\.?[\x00-\x20]*(?:;.*)?", part, re.DOTALL)
+        for part in re.split(rb"[/\\]|\xc0\xaf", raw)
     )
 
 

@@ -1,0 +1,57 @@
+"""Options of a file count, whatever their name, and the command line wins over them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compacter.gateway.serve import command, main, run
+
+UPSTREAM = "http://127.0.0.1:9/v1"
+
+
+@pytest.fixture
+def begun(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The services that would run."""
+    services: list[Any] = []
+    monkeypatch.setattr(command._Service, "run", lambda self, *_: services.append(self))
+    return services
+
+
+def option(begun: list[Any], name: str) -> object:
+    return getattr(begun[-1].setup.targets[0].state.options, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "short", "value", "default"),
+    [("compact_ratio", "ratio", 0.9, 0.7), ("prepare_tokens", "prepare", 0.5, 0.7)],
+)
+def test_an_option_counts_under_both_of_its_names(
+    begun: list[Any], tmp_path: Path, name: str, short: str, value: float, default: float
+) -> None:
+    file = tmp_path / "serve.toml"
+
+    def started(start: Callable[[], object]) -> object:
+        start()
+        return option(begun, name)
+
+    file.write_text(f'upstream = "{UPSTREAM}"\n[options]\n{name} = {value}\n')
+    arguments = ["--config", str(file)]
+    assert started(lambda: main(arguments)) == value
+    assert started(lambda: main([*arguments, f"--{short}=0.3"])) == 0.3
+    assert started(lambda: main(["--upstream", UPSTREAM])) == default
+    for keyword in (name, short):
+        given: dict[str, Any] = {keyword: value}
+        assert started(lambda: run(upstream=UPSTREAM, **given)) == value  # noqa: B023
+
+
+def test_what_was_remembered_in_the_process_outlives_a_new_configuration(
+    begun: list[Any],
+) -> None:
+    run(upstream=UPSTREAM)
+    (service,) = begun
+    again = service._setup({"upstream": UPSTREAM, "max_body": 9})
+    assert again.targets[0].state.memory is service.setup.targets[0].state.memory
