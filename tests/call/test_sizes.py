@@ -155,8 +155,7 @@ class TestTheRoomForQuotes:
     @pytest.mark.parametrize(
         ("target", "reserved"),
         [
-            (18_800, 2_700),  # 800 are the question's own: 15 % of the other 18,000.
-            (4_000, 960),  # Of a small window 30 %.
+            (4_000, 960),  # 800 are the question's own: 30 % of the other 3,200.
             (1_800, 300),
             (1_700, 0),
             (100, 0),

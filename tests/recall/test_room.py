@@ -16,9 +16,9 @@ from compacter.testing import ScriptedModel
 Chat = dict[str, Any]
 QUESTION = "Good. And who keeps the deposit?"
 OTHER = "Tell me a joke about a penguin."
-COMPACTED = 159
+COMPACTED = 193
 """Day after which a question has no room for its quotes."""
-FULL = range(157, 174)
+FULL = range(187, 204)
 """Days after which this diary fills its window, and was compacted before."""
 SENT_FROM = 110
 """Day from which the diary is sent to the model: it fills the window for the first time later."""
