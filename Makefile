@@ -14,7 +14,7 @@
 #   make clean       remove what the above made
 #   make newest      the tests of the OpenAI and Anthropic clients with the newest SDKs, and without litellm
 #   make node        install what a test of the pass-through wants: OpenAI's SDK for Node
-#   make agents      eight agent programs in a window that is too small, with the pass-through and without (2 GB; AGENTS="codex pi")
+#   make agents      eight agent programs in a window that is too small, with the pass-through and without (2 GB, Node 22; AGENTS="codex pi")
 #   make gateway     the plug-in of the LiteLLM proxy, with a real proxy     make fleet    see it at work
 #   make fleet-bench two workers, one Redis, 200 conversations, and what fails (some minutes)
 #   make embedder    questions in other words with a real embedding model, and their figures (1.2 GB, some minutes)
@@ -269,7 +269,9 @@ redis:
 		{ apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq redis-server; } </dev/null >/dev/null \
 		|| echo "   not to be had: the tests that need it will be skipped"; fi
 
-# Agent programs, in Python and for Node, in one environment: the table in docs/serve.md.
+# Agent programs, in Python and for Node (22 or newer), in one environment: the table in docs/serve.md. Not `npm ci`: it
+# refuses a lock without the packages of other systems, which a registry that lacks some does not put there. What the lock
+# has is installed as locked; the rest at the exact version that its program names.
 agents: $(VENV)/.dev $(VENV)-agents/.done
 	$(BIN)/python benchmarks/agents/run.py $(AGENTS)
 
@@ -277,7 +279,9 @@ $(VENV)-agents/.done: requirements/agents.txt benchmarks/agents/package-lock.jso
 	@$(PYTHON) -m venv $(VENV)-agents
 	@$(BIN)/uv pip install --quiet --python $(VENV)-agents/bin/python --require-hashes -r requirements/agents.txt
 	@cp benchmarks/agents/package.json benchmarks/agents/package-lock.json $(VENV)-agents
-	@cd $(VENV)-agents && npm ci --no-audit --no-fund
+	@node -e 'process.exit(parseInt(process.versions.node) < 22)' \
+		|| echo "== Node $$(node --version): Claude Code and qwen-code want 22 or newer"
+	@cd $(VENV)-agents && npm install --no-audit --no-fund
 	@touch $@
 
 # The tests of the pass-through that want these skip with a reason where they are not installed.

@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+import tomllib
+from pathlib import Path
+
 import pytest
 from tests.effort import grows_linearly, repeated
 
+import compacter
 from compacter.redaction import redact_secrets
 
 B32 = "ABCDEFGHJKLMNPQR"
@@ -179,3 +183,91 @@ def test_redacting_twice_changes_nothing_more() -> None:
 )
 def test_time_grows_linearly_on_hostile_text(hostile: str) -> None:
     assert grows_linearly(redact_secrets, repeated(hostile), 20_000)
+
+
+TABLE = tomllib.loads(
+    (Path(compacter.__file__).parent / "secrets.toml").read_text(encoding="utf-8")
+)
+
+
+@pytest.mark.parametrize("row", [*TABLE["key"], *TABLE["secret"]], ids=str)
+def test_the_sample_of_a_row_is_redacted(row: dict[str, str]) -> None:
+    kind = row.get("kind", "API key")
+    assert f"[{kind}]" in redact_secrets(row["sample"])
+
+
+MIXED = "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY" * 4
+HEX = "0a1b2c3d4e5f60718293a4b5c6d7e8f9" * 4
+UPPER = "AB3DE5FG7HJ9KL1MN3PQ5RS7TU9VW1XY" * 4
+GITLEAKS = {
+    "1Password": "A3-AB3DE5-" + UPPER[:11] + "-" + UPPER[:5] + "-" + UPPER[:5] + "-" + UPPER[:5],
+    "Adobe": "p8e-" + HEX[:32],
+    "age": "AGE-SECRET-KEY-1" + UPPER[:58],
+    "Alibaba": "LTAI" + MIXED[:20],
+    "Anthropic": "sk-ant-api03-" + MIXED[:93] + "AA",
+    "Atlassian": "ATATT3" + MIXED[:80],
+    "Clojars": "CLOJARS_" + MIXED[:60],
+    "Databricks": "dapi" + HEX[:32],
+    "DigitalOcean": "dop_v1_" + HEX[:64],
+    "Doppler": "dp.pt." + MIXED[:43],
+    "Duffel": "duffel_test_" + MIXED[:43],
+    "Dynatrace": "dt0c01." + UPPER[:24] + "." + UPPER[:64],
+    "EasyPost": "EZAK" + MIXED[:54],
+    "Fly": "fo1_" + MIXED[:43],
+    "Frame.io": "fio-u-" + MIXED[:64],
+    "GitHub": "ghp_" + MIXED[:36],
+    "GitHub, fine-grained": "github_pat_" + MIXED[:82],
+    "GitLab": "glpat-" + MIXED[:20],
+    "Google": "AIza" + MIXED[:35],
+    "Grafana": "glsa_" + MIXED[:32] + "_" + HEX[:8],
+    "Grafana Cloud": "glc_" + MIXED[:60],
+    "Harness": "pat." + MIXED[:22] + "." + HEX[:24] + "." + MIXED[:20],
+    "Heroku": "HRKU-AA" + MIXED[:58],
+    "Hugging Face": "hf_" + MIXED[:34],
+    "Infracost": "ico-" + MIXED[:32],
+    "Linear": "lin_api_" + MIXED[:40],
+    "Lob": "live_" + HEX[:35],
+    "Mailchimp": HEX[:32] + "-us20",
+    "Mailgun": "key-" + HEX[:32],
+    "Mapbox": "pk." + HEX[:60] + "." + HEX[:22],
+    "New Relic": "NRAK-" + UPPER[:27],
+    "Notion": "ntn_" + "1" * 11 + MIXED[:35],
+    "npm": "npm_" + MIXED[:36],
+    "NuGet": "oy2" + HEX[:43],
+    "Octopus": "API-" + UPPER[:26],
+    "OpenAI": "sk-proj-" + MIXED[:74] + "T3BlbkFJ" + MIXED[:74],
+    "OpenShift": "sha256~" + MIXED[:43],
+    "Perplexity": "pplx-" + MIXED[:48],
+    "PlanetScale": "pscale_tkn_" + MIXED[:43],
+    "Postman": "PMAK-" + HEX[:24] + "-" + HEX[:34],
+    "Prefect": "pnu_" + HEX[:36],
+    "Pulumi": "pul-" + HEX[:40],
+    "PyPI": "pypi-AgEIcHlwaS5vcmc" + MIXED[:60],
+    "ReadMe": "rdme_" + HEX[:70],
+    "RubyGems": "rubygems_" + HEX[:48],
+    "Scalingo": "tk-us-" + MIXED[:48],
+    "Sendgrid": "SG." + MIXED[:66] + "." + MIXED[:20],
+    "Sendinblue": "xkeysib-" + HEX[:64] + "-" + MIXED[:16],
+    "Sentry": "sntrys_" + MIXED[:60],
+    "SettleMint": "sm_pat_" + MIXED[:16],
+    "Shippo": "shippo_live_" + HEX[:40],
+    "Shopify": "shpat_" + HEX[:32],
+    "Slack": "xoxb-1234567890-1234567890-" + MIXED[:24],
+    "Sourcegraph": "sgp_" + HEX[:40],
+    "Square": "sq0atp-" + MIXED[:22],
+    "Stripe": "sk_live_" + MIXED[:24],
+    "Telegram": "12345678:AA" + MIXED[:32],
+    "Twilio": "SK" + HEX[:32],
+    "Typeform": "tfp_" + MIXED[:59],
+    "Vault": "hvs." + MIXED[:90],
+    "Yandex": "AQVN" + MIXED[:37],
+}
+"""A made-up key for the rules of gitleaks that go by a prefix."""
+
+
+@pytest.mark.parametrize("issuer", GITLEAKS)
+def test_what_gitleaks_knows_by_its_prefix_is_an_api_key(issuer: str) -> None:
+    key = GITLEAKS[issuer]
+
+    assert redact_secrets(f"use {key} here") == "use [API key] here"
+    assert key not in redact_secrets(f"prefix_{key}")

@@ -5,9 +5,10 @@ checks of their arguments.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Never
 
 from compacter import models
 from compacter.call.state import State
@@ -121,6 +122,7 @@ class ByHand:
         budget: int | None = None,
         summary: str | None = None,
         strict: bool = False,
+        **given: Never,
     ) -> CompactionResult:
         """Compact the messages now, and return the result. The list that is passed is not changed.
 
@@ -135,13 +137,16 @@ class ByHand:
             summary: A summary of your own, in place of a model's.
             strict: Whether a tool call without its result, or a result without its call, is an
                 error. Otherwise it is passed through.
+            **given: Nothing else; the error for another argument says what is meant.
 
         Raises:
+            TypeError: There is no such argument.
             CompactionError: There is no summary, and ``fallback`` is ``None``.
             InvalidHistoryError: ``strict`` is set, and a tool call or result lacks its partner.
             ConfigurationError: An argument is invalid, the format is unknown, or there is no
             summarizer.
         """
+        _refuse(given)
         return run(
             compact_by_hand(
                 self._state,
@@ -164,12 +169,14 @@ class ByHand:
         budget: int | None = None,
         summary: str | None = None,
         strict: bool = False,
+        **given: Never,
     ) -> CompactionResult:
         """As ``compact``, without blocking the event loop.
 
         ``messages``, ``model``, ``wire_format``, ``budget``, ``summary``, ``strict`` and the
         exceptions are the same.
         """
+        _refuse(given)
         return await compact_by_hand(
             self._state, ASYNC, messages, model, wire_format, budget, summary=summary, strict=strict
         )
@@ -212,6 +219,15 @@ class ByHand:
             form = get_format(wire_format or recognise(held))
             index = index.extend(folded(held, (), form), self._state.redaction)
         return search(index, query, limit)
+
+
+def _refuse(given: Mapping[str, object]) -> None:
+    """Raise ``TypeError`` for arguments that ``compact`` does not take."""
+    for name in given:
+        raise TypeError(
+            f"compact() takes no {name!r}: budget=... is the largest size of the result, in "
+            f"characters; a threshold in tokens is History(messages, max_tokens=...)"
+        )
 
 
 async def compact_by_hand(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from inspect import Parameter, Signature
-from typing import Any, Self, TypeVar, Unpack, overload
+from typing import Any, Never, Self, TypeVar, Unpack, overload
 
 from compacter import models
 from compacter.by_hand import ByHand, CompactionResult, check_wire_format
@@ -77,7 +77,12 @@ class Compacter(ByHand):
         ``ValueError``.
     """
 
-    def __init__(self, **options: Unpack[CompacterOptions]) -> None:
+    def __init__(self, *given: Never, **options: Unpack[CompacterOptions]) -> None:
+        if given:
+            raise TypeError(
+                "Compacter takes options by name, such as compact_ratio=0.7; what is to be wrapped "
+                "is passed to wrap: Compacter().wrap(completion), or is decorated with @compacted"
+            )
         self._state = State(validated(dict(options)))
         summarizer = self._state.options.summarizer
         if isinstance(summarizer, str) and summarizer != "extractive":
@@ -241,7 +246,7 @@ class Compacter(ByHand):
         """Same as ``wrap``, as a decorator."""
         return self.wrap(function)
 
-    def on_compaction(self, hook: EventHook) -> EventHook:
+    def on_compaction(self, hook: EventHook = None) -> EventHook:  # type: ignore[assignment]
         """Register a hook for each ``CompactionEvent``, called after the compaction and before the
         retry.
 
@@ -257,7 +262,7 @@ class Compacter(ByHand):
         self._state.compaction_hooks.append(hook)
         return hook
 
-    def on_event(self, hook: EventHook) -> EventHook:
+    def on_event(self, hook: EventHook = None) -> EventHook:  # type: ignore[assignment]
         """Register a hook for every event. Also a decorator.
 
         Args:

@@ -75,9 +75,9 @@ def whole_number(name: str, value: object, *, least: int, of: str) -> int:
     return value
 
 
-LEAST_TOKENS = 64
+LEAST_TOKENS = 100
 """Least number of tokens of an option that takes a share of the window too: no room is so small,
-and who writes 1 means all of it."""
+and who writes 1 or 80 means all of it, or 80 %."""
 
 
 def check_tokens(value: int) -> int:
@@ -89,6 +89,13 @@ def check_tokens(value: int) -> int:
             f"{LEAST_TOKENS} tokens; did you mean {share}?"
         )
     return value
+
+
+def check_embedder(value: object) -> object:
+    """Return ``value`` if it may embed texts, else raise ``ValueError``."""
+    if value is None or isinstance(value, str) or callable(value):
+        return value
+    raise ValueError("takes the name of an embedding model or a function of a list of texts")
 
 
 def seconds(name: str, value: object) -> float:

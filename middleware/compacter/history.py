@@ -179,6 +179,10 @@ class History(PinnedList):
         Raises:
             ConfigurationError: ``rule`` is set, and the message has no text.
         """
+        if isinstance(value, str) and self._wire_format != "gemini":
+            raise ConfigurationError(
+                'append takes a message such as {"role": "user", "content": "..."}, not a text'
+            )
         check_each([value])
         if rule:
             text = get_format(self._wire_format or recognise([value])).plain_text(value)
@@ -298,8 +302,9 @@ class History(PinnedList):
         """
         own = self._own()
         version = self._version
+        compact: Any = own.acompact if io.asynchronous else own.compact
         result: CompactionResult = await io.call(
-            own.acompact if io.asynchronous else own.compact,
+            compact,
             self,
             model=self._model,
             wire_format=self._wire_format,

@@ -23,7 +23,6 @@ from compacter.recall.passages import Quotes
 from compacter.redaction import Redaction, redact_secrets
 
 Detector = Callable[[BaseException], TokenLimit | bool | None]
-_SHARE_BEFORE = "seven eighths"
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,10 +173,10 @@ def function(
     return check
 
 
-def number(value: object) -> object:
-    """Refuse a bool, which Python takes for a number."""
-    if isinstance(value, bool):
-        raise ValueError("takes a number, not a bool")  # noqa: TRY004 - pydantic reads it
+def share(value: object) -> object:
+    """Refuse a share that was given in per cent."""
+    if isinstance(value, int) and 10 <= value <= 100:
+        raise ValueError(f"takes a share, more than 0 and at most 1; did you mean {value / 100}?")
     return value
 
 
@@ -211,12 +210,9 @@ def strategy(value: object) -> object:
 
 def _several(value: object) -> tuple[object, ...]:
     """Return the values of an iterable; a text, a mapping or a function is one value."""
-    one = (
-        isinstance(value, (str, bytes, Mapping))
-        or callable(value)
-        or not isinstance(value, Iterable)
-    )
-    return (value,) if one else tuple(cast("Iterable[object]", value))
+    if isinstance(value, Iterable) and not isinstance(value, (str, bytes, Mapping)):
+        return (value,) if callable(value) else tuple(value)
+    return (value,)
 
 
 def fallback(value: object) -> object:
@@ -269,7 +265,7 @@ def prepare(value: object, info: ValidationInfo) -> object:
     if begin is not None and type(begin) is type(limit) and begin >= limit:
         raise ValueError(
             f"must be below trigger_tokens, which is {limit!r}: a compaction that is made ahead "
-            f"takes some calls; {_SHARE_BEFORE} of it leaves room for them"
+            "takes some calls; seven eighths of it leaves room for them"
         )
     return begin
 
@@ -362,12 +358,9 @@ def memory(value: object) -> object:
 
 def logger(value: object) -> object:
     """Check a logger."""
+    levels = () if value is None else ("debug", "info", "warning")
     try:
-        usable = value is None or all(
-            callable(getattr(value, level)) for level in ("debug", "info", "warning")
-        )
-    except AttributeError:
-        usable = False
+        usable = all(callable(getattr(value, level, None)) for level in levels)
     except Exception:  # noqa: BLE001 - exceptions of a logger are ignored
         return value
     if usable and not isinstance(value, type):
@@ -407,13 +400,12 @@ class UserDetector:
 
 def _as_limit(result: object) -> TokenLimit | bool | None:
     if isinstance(result, TokenLimit):
-        wholes: tuple[object, ...] = (result.limit, result.requested)
-        parts: tuple[object, ...] = (result.input_tokens, result.output_tokens)
-        for least, numbers in ((1, wholes), (0, parts)):
-            if not all(
-                number is None or (isinstance(number, int) and number >= least)
-                for number in numbers
-            ):
+        # Neither is 0; the parts may be.
+        wholes: tuple[object, ...] = (result.limit or None, result.requested or None)
+        if (result.limit, result.requested) != wholes:
+            raise ValueError(result)
+        for number in (*wholes, result.input_tokens, result.output_tokens):
+            if number is not None and as_count(number) != number:
                 raise ValueError(result)
     elif not isinstance(result, (bool, NoneType)):
         raise TypeError
@@ -445,6 +437,11 @@ def functions(value: object) -> object:
 
 def check_hook(hook: object) -> None:
     """Raise ``ConfigurationError`` if this is not a function of an event."""
+    if hook is None:
+        raise ConfigurationError(
+            "a hook is a function of the event; as decorators, @compacter.on_compaction and "
+            "@compacter.on_event have no parentheses"
+        )
     if not callable(hook):
         raise ConfigurationError(f"a hook is a function of the event, not {hook!r}")
     _check_call(hook, "hook(event)", "A hook takes the event and nothing else")

@@ -14,6 +14,7 @@ from pydantic import (
     ConfigDict,
     Field,
     PlainValidator,
+    Strict,
     ValidationError,
 )
 from tenacity import RetryCallState
@@ -79,7 +80,6 @@ class CompacterOptions(TypedDict, total=False):
     token_counter: Callable[[Sequence[Message]], int] | None
 
 
-Number = BeforeValidator(check.number)
 BESIDE_SUMMARIES: Final = "beside summaries"
 """Mark of an option that does not matter to what a summary says. ``Options`` that differ in any
 other share no summary."""
@@ -98,7 +98,9 @@ class Options(BaseModel):
         validate_default=True,
     )
 
-    compact_ratio: Annotated[float, Number] = Field(default=0.7, gt=0, le=1)
+    compact_ratio: Annotated[float, Strict(), BeforeValidator(check.share)] = Field(
+        default=0.7, gt=0, le=1
+    )
     """Share of the size of all messages that may be compacted, oldest first: more than 0, at most
     1.
     More is compacted if the provider stated its numbers and that is needed to fit in one round."""
@@ -124,7 +126,7 @@ class Options(BaseModel):
     )
     """Replacement for a summary that fails: ``"extractive"``, ``"truncate"``, or both in order;
     ``None`` to raise ``CompactionError``."""
-    preserve_recent_turns: Annotated[int, Number] = Field(default=0, ge=0)
+    preserve_recent_turns: Annotated[int, Strict()] = Field(default=0, ge=0)
     """Number of newest turns to keep verbatim as long as the result fits."""
     pin: Annotated[
         Callable[[Message], object] | None,
@@ -146,7 +148,7 @@ class Options(BaseModel):
     ] = None
     """Size at which the next compaction is made ahead, in the background: an int for tokens, or a
     share of the window such as ``0.7``; below ``trigger_tokens``. ``None`` to make none ahead."""
-    min_calls_between: Annotated[int, Number, BESIDE_SUMMARIES] = Field(default=3, ge=0)
+    min_calls_between: Annotated[int, Strict(), BESIDE_SUMMARIES] = Field(default=3, ge=0)
     """Number of calls of a conversation to wait before that trigger compacts, or tries to, again. A
     token limit is handled at once."""
     alternate_roles: bool | None = None
@@ -159,7 +161,7 @@ class Options(BaseModel):
         default_factory=InProcessMemory
     )
     """Store of compactions, for later calls, or its address; ``None`` to turn it off."""
-    timeout: Annotated[float | None, Number, BESIDE_SUMMARIES] = Field(default=None, gt=0)
+    timeout: Annotated[float | None, Strict(), BESIDE_SUMMARIES] = Field(default=None, gt=0)
     """Limit for the summaries of one call, in seconds; after it, ``fallback`` is used. ``None`` for
     no limit."""
     detect: Annotated[
@@ -329,14 +331,38 @@ def _say_value(name: str, problem: Any) -> str:  # noqa: ANN401 - as above
 
 
 _CALLED_ELSEWHERE = {
-    "keep_last": "preserve_recent_turns",
-    "keep_recent": "preserve_recent_turns",
-    "llm": "summarizer",
-    "max_context_tokens": "trigger_tokens",
-    "max_tokens": "trigger_tokens",
-    "model": "summarizer",
+    **dict.fromkeys(
+        (
+            "max_context_tokens",
+            "max_input_tokens",
+            "max_tokens",
+            "max_tokens_before_summary",
+            "target_tokens",
+            "threshold",
+            "token_limit",
+            "trigger",
+        ),
+        "trigger_tokens",
+    ),
+    **dict.fromkeys(
+        (
+            "keep",
+            "keep_last",
+            "keep_last_messages",
+            "keep_recent",
+            "messages_to_keep",
+            "preserve_recent",
+        ),
+        "preserve_recent_turns",
+    ),
+    **dict.fromkeys(
+        ("llm", "model", "summarization_model", "summary_model", "summarize_fn"), "summarizer"
+    ),
+    "max_summary_length": "max_summary_tokens",
+    "prompt": "summary_prompt",
     "ratio": "compact_ratio",
-    "threshold": "trigger_tokens",
+    "summarization_prompt": "summary_prompt",
+    "system_prompt": "rules",
 }
 """Names of other libraries' options, and the options here that do the most similar thing."""
 

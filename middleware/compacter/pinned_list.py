@@ -94,14 +94,17 @@ class PinnedList(MutableSequence[Message]):
         """Pin the message at ``index``: every compaction keeps it verbatim. Raises
         ``IndexError``.
         """
-        with CHANGES:
-            self._pins[index] = True
-            self._version += 1
+        self._set_pin(index, pinned=True)
 
     def unpin(self, index: int) -> None:
         """Remove the pin of the message at ``index``. Raises ``IndexError``."""
+        self._set_pin(index, pinned=False)
+
+    def _set_pin(self, index: int, *, pinned: bool) -> None:
         with CHANGES:
-            self._pins[index] = False
+            if not -len(self._pins) <= index < len(self._pins):
+                raise IndexError(f"there is no message {index}: the history has {len(self)}")
+            self._pins[index] = pinned
             self._version += 1
 
     @property

@@ -143,7 +143,7 @@ def test_far_over_the_limit_is_not_held_back() -> None:
 
 
 def test_the_users_counter_is_used_not_characters() -> None:
-    talk = Talk(trigger_tokens=64, token_counter=lambda some: 16 * len(some), min_calls_between=0)
+    talk = Talk(trigger_tokens=100, token_counter=lambda some: 25 * len(some), min_calls_between=0)
     assert [number for number in range(1, 5) if talk.compacted(2_000)] == [2, 3, 4]
     silent = Talk(trigger_tokens=100, token_counter=len)
     assert not any(silent.compacted(2_000) for _ in range(5))

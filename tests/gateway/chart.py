@@ -1,6 +1,7 @@
-"""The templates of examples/fleet/chart, filled in without Helm.
+"""The templates of the charts in examples/fleet, filled in without Helm.
 
-``python -m tests.gateway.chart`` writes examples/fleet/kubernetes.yaml, for those who have no Helm.
+``python -m tests.gateway.chart`` writes kubernetes.yaml and kubernetes-serve.yaml beside them, for
+those who have no Helm.
 The templates keep to what is read here: values by path, the release's name, and ``toYaml``.
 """
 
@@ -13,14 +14,15 @@ from typing import Any
 import yaml
 
 FLEET = Path(__file__).parents[2] / "examples" / "fleet"
-CHART = FLEET / "chart"
+CHARTS = {
+    "compacter-proxy": (FLEET / "chart", FLEET / "kubernetes.yaml"),
+    "compacter-serve": (FLEET / "chart-serve", FLEET / "kubernetes-serve.yaml"),
+}
+"""Name of a release -> its chart, and the manifest that is written from it."""
 _ACTION = re.compile(r"\{\{-? (toYaml )?\.([\w.]+)(?: \| nindent (\d+))? \}\}")
 _HEAD = """\
 # Written from the chart beside it: python -m tests.gateway.chart
-# kubectl create configmap compacter-proxy --from-file=config.yaml
-# kubectl create secret generic compacter-proxy --from-literal=LITELLM_MASTER_KEY=... \\
-#   --from-literal=OPENAI_API_KEY=... --from-literal=REDIS_PASSWORD=... \\
-#   --from-literal=REDIS_URL=redis://:...@compacter-proxy-redis:6379/0
+# Which Secret (and ConfigMap) has to be there before, says the values.yaml of the chart.
 """
 
 
@@ -42,13 +44,14 @@ def fill(template: str, names: dict[str, Any]) -> str:
     return text
 
 
-def rendered(release: str = "compacter-proxy") -> str:
+def rendered(chart: Path, release: str) -> str:
     """Return all templates with the chart's own values, as ``helm template`` would."""
-    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    values = yaml.safe_load((chart / "values.yaml").read_text())
     names = {"Values": values, "Release": {"Name": release}}
-    templates = sorted((CHART / "templates").glob("*.yaml"))
+    templates = sorted((chart / "templates").glob("*.yaml"))
     return "---\n".join(fill(template.read_text(), names) for template in templates)
 
 
 if __name__ == "__main__":
-    (FLEET / "kubernetes.yaml").write_text(_HEAD + rendered())
+    for release, (folder, manifest) in CHARTS.items():
+        manifest.write_text(_HEAD + rendered(folder, release))

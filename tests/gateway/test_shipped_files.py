@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -13,12 +14,15 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.clients.loopback import free_port
 from tests.gateway import chart
 
 from compacter.gateway.litellm_proxy.settings import Settings
 from compacter.gateway.metrics import COUNTERS, SECONDS
 from compacter.gateway.serve.app import GAUGES
-from compacter.gateway.serve.board import OWN_COUNTERS
+from compacter.gateway.serve.board import OWN_COUNTERS, Board
+from compacter.gateway.serve.config import read_config
+from compacter.gateway.serve.targets import make_setup
 
 FOLDER = Path(__file__).parents[2] / "examples" / "fleet"
 
@@ -46,18 +50,46 @@ def test_every_service_of_the_compose_file_can_be_started() -> None:
     for service in services.values():
         assert "image" in service or (FOLDER / service["build"] / "Dockerfile").is_file()
         assert set(service.get("depends_on", ())) <= set(services)
+        assert service["cap_drop"] == ["ALL"]
+        assert service["security_opt"] == ["no-new-privileges:true"]
 
 
-def test_the_manifest_is_the_chart_filled_in() -> None:
-    manifest = (FOLDER / "kubernetes.yaml").read_text()
-    again = "run: python -m tests.gateway.chart"
-    assert manifest.partition("apiVersion")[2] == chart.rendered().partition("apiVersion")[2], again
+RELEASES = pytest.mark.parametrize("release", chart.CHARTS)
 
 
+def manifest(release: str) -> list[Any]:
+    return documents(chart.CHARTS[release][1].name)
+
+
+def pods(release: str) -> list[Any]:
+    parts = manifest(release)
+    return [part["spec"]["template"] for part in parts if part["kind"] == "Deployment"]
+
+
+def pod_of(release: str, name: str = "") -> Any:
+    labels = {"app": name or release}
+    return next(pod for pod in pods(release) if pod["metadata"]["labels"] == labels)
+
+
+@RELEASES
+def test_the_manifest_is_the_chart_filled_in(release: str) -> None:
+    folder, file = chart.CHARTS[release]
+    filled = chart.rendered(folder, release).partition("apiVersion")[2]
+    assert file.read_text().partition("apiVersion")[2] == filled, "python -m tests.gateway.chart"
+
+
+def test_both_charts_have_the_same_redis() -> None:
+    one, other = (
+        (folder / "templates" / "redis.yaml").read_text() for folder, _ in chart.CHARTS.values()
+    )
+    assert one == other
+
+
+@RELEASES
 @pytest.mark.parametrize("version", ["1.29", "1.34"])
-def test_every_part_of_the_chart_is_what_kubernetes_takes(version: str) -> None:
+def test_every_part_of_the_chart_is_what_kubernetes_takes(release: str, version: str) -> None:
     validate = pytest.importorskip("kubernetes_validate").validate
-    parts = list(yaml.safe_load_all(chart.rendered("another")))
+    parts = list(yaml.safe_load_all(chart.rendered(chart.CHARTS[release][0], "another")))
     assert len(parts) == 7
     for part in parts:
         validate(part, version, strict=True)
@@ -66,25 +98,24 @@ def test_every_part_of_the_chart_is_what_kubernetes_takes(version: str) -> None:
 HELM = shutil.which("helm") or ""
 
 
+@RELEASES
 @pytest.mark.skipif(not HELM, reason="helm is not installed")
-def test_helm_fills_in_the_chart_as_the_tests_do() -> None:
-    subprocess.run([HELM, "lint", "--strict", chart.CHART], check=True)
-    command = [HELM, "template", "compacter-proxy", str(chart.CHART)]
+def test_helm_fills_in_the_chart_as_the_tests_do(release: str) -> None:
+    folder = chart.CHARTS[release][0]
+    subprocess.run([HELM, "lint", "--strict", folder], check=True)
+    command = [HELM, "template", release, str(folder)]
     filled = subprocess.run(command, check=True, capture_output=True).stdout
 
     def by_name(parts: Iterable[Any]) -> dict[tuple[str, str], Any]:
         return {(part["kind"], part["metadata"]["name"]): part for part in parts}
 
-    assert by_name(yaml.safe_load_all(filled)) == by_name(documents("kubernetes.yaml"))
+    assert by_name(yaml.safe_load_all(filled)) == by_name(manifest(release))
 
 
-def test_every_selector_of_the_manifest_selects_pods_that_there_are() -> None:
-    parts = documents("kubernetes.yaml")
-    labels = {
-        part["spec"]["template"]["metadata"]["labels"]["app"]
-        for part in parts
-        if part["kind"] == "Deployment"
-    }
+@RELEASES
+def test_every_selector_of_the_manifest_selects_pods_that_there_are(release: str) -> None:
+    parts = manifest(release)
+    labels = {pod["metadata"]["labels"]["app"] for pod in pods(release)}
     services = {part["spec"]["selector"]["app"] for part in parts if part["kind"] == "Service"}
     budgets = {
         part["spec"]["selector"]["matchLabels"]["app"]
@@ -93,17 +124,94 @@ def test_every_selector_of_the_manifest_selects_pods_that_there_are() -> None:
     }
     (policy,) = [part["spec"] for part in parts if part["kind"] == "NetworkPolicy"]
     allowed = policy["ingress"][0]["from"][0]["podSelector"]["matchLabels"]["app"]
-    assert services == labels == {"compacter-proxy", "compacter-proxy-redis"}
-    assert {allowed, *budgets} == {"compacter-proxy"}
-    assert policy["podSelector"]["matchLabels"]["app"] == "compacter-proxy-redis"
+    assert services == labels == {release, f"{release}-redis"}
+    assert {allowed, *budgets} == {release}
+    assert policy["podSelector"]["matchLabels"]["app"] == f"{release}-redis"
 
 
-def test_a_pod_has_longer_to_end_than_it_waits_before_it_begins_to() -> None:
-    (proxy, *_) = documents("kubernetes.yaml")
-    pod = proxy["spec"]["template"]["spec"]
+@RELEASES
+def test_a_pod_has_longer_to_end_than_it_waits_before_it_begins_to(release: str) -> None:
+    pod = pod_of(release)["spec"]
     (container,) = pod["containers"]
     pause = int(container["lifecycle"]["preStop"]["exec"]["command"][1])
     assert pod["terminationGracePeriodSeconds"] >= pause + 120
+    if "--drain" in container["args"]:
+        drain = int(container["args"][container["args"].index("--drain") + 1])
+        assert pod["terminationGracePeriodSeconds"] >= pause + drain
+
+
+@RELEASES
+def test_no_container_may_do_more_than_it_needs(release: str) -> None:
+    for pod in pods(release):
+        assert pod["spec"]["automountServiceAccountToken"] is False
+        allowed = pod["spec"]["securityContext"]
+        assert allowed["runAsNonRoot"] is True
+        assert allowed["runAsUser"] > 0
+        assert allowed["seccompProfile"] == {"type": "RuntimeDefault"}
+        for container in pod["spec"]["containers"]:
+            assert container["securityContext"] == {
+                "allowPrivilegeEscalation": False,
+                "readOnlyRootFilesystem": True,
+                "capabilities": {"drop": ["ALL"]},
+            }
+            assert {"requests", "limits"} <= container["resources"].keys()
+            probes = [container[name] for name in ("readinessProbe", "livenessProbe")]
+            assert all(probe["timeoutSeconds"] > 1 for probe in probes)  # One is Kubernetes' own.
+
+
+@RELEASES
+def test_prometheus_finds_the_page_of_metrics(release: str) -> None:
+    pod = pod_of(release)
+    told = pod["metadata"]["annotations"]
+    (port,) = pod["spec"]["containers"][0]["ports"]
+    assert told["prometheus.io/scrape"] == "true"
+    assert told["prometheus.io/port"] == str(port["containerPort"])
+    assert told["prometheus.io/path"].startswith("/metrics")
+
+
+def test_no_password_stands_in_the_arguments_of_a_process() -> None:
+    """Kubernetes puts values for ``$(NAME)``, compose for ``${NAME}``; a shell does for ``$NAME``,
+    and its own arguments keep the name.
+    """
+    containers = [pod["spec"]["containers"][0] for name in chart.CHARTS for pod in pods(name)]
+    (compose,) = documents("compose.yaml")
+    for container in (*containers, *compose["services"].values()):
+        words = [*container.get("command", ()), *container.get("args", ())]
+        assert not [word for word in words if re.search(r"\$[({]\w*PASSWORD", word)]
+
+
+REDIS = shutil.which("redis-server") or ""
+
+
+@pytest.mark.skipif(not REDIS, reason="redis-server is not installed")
+def test_redis_starts_as_the_chart_has_it_and_wants_the_password() -> None:
+    redis = pytest.importorskip("redis")
+    from redis.backoff import ConstantBackoff
+    from redis.retry import Retry
+
+    pod = pod_of("compacter-serve", "compacter-serve-redis")
+    *shell, script = pod["spec"]["containers"][0]["command"]
+    port = free_port()
+    command = [*shell, script.replace("END\n", f"END\nport {port}\n", 1)]
+    with subprocess.Popen(command, env={**os.environ, "REDIS_PASSWORD": "a b$c"}) as process:
+        try:
+            patience = Retry(ConstantBackoff(0.1), 300)
+            client = redis.Redis(port=port, password="a b$c", retry=patience)
+            assert client.ping()
+            assert client.config_get("maxmemory-policy") == {"maxmemory-policy": "allkeys-lru"}
+            with pytest.raises(redis.AuthenticationError):
+                redis.Redis(port=port).ping()
+            arguments = Path(f"/proc/{process.pid}/cmdline").read_bytes()
+            assert b"redis-server" in arguments
+            assert b"a b$c" not in arguments
+        finally:
+            process.kill()
+
+
+def test_the_example_of_serve_is_read() -> None:
+    settings = read_config(str(FOLDER / "serve.toml"))
+    setup = make_setup(Board(), {}, {**settings, "memory": None})
+    assert [target.upstream.name for target in setup.targets] == ["openai", "anthropic"]
 
 
 def test_an_action_of_a_template_that_is_not_read_here_is_refused() -> None:

@@ -69,7 +69,7 @@ def test_a_reserve_lowers_the_threshold_and_not_the_estimate(
 
 # meerkat
 def test_never_on_the_first_call(stage: MakeStage, talk: type[Talk]) -> None:
-    scene = stage(window=10**6, trigger_tokens=64)
+    scene = stage(window=10**6, trigger_tokens=100)
 
     scene.ask(talk.turns(50))
 

@@ -171,7 +171,7 @@ def vendors_functions_fit_where_they_fitted() -> None:
 def options_are_checked() -> None:
     Compacter(compact_ratio="half")  # type: ignore[arg-type]
     Compacter(ratio=0.5)  # type: ignore[call-arg]
-    Compacter(object())  # type: ignore[arg-type, call-arg]
+    Compacter(object())  # type: ignore[arg-type]
     compacted(ratio=0.5)  # type: ignore[call-overload]
     Compacter(fallback="forget")  # type: ignore[arg-type]
     Compacter(

@@ -88,7 +88,7 @@ _FILLER: Final = re.compile(
     r"|[为是は을를은는이がで約约])+$"
 )
 _OVERSHOT: Final = re.compile(
-    r"\b(?:by|um|por|на)(?: (?:about|approximately|around|roughly|at least|"
+    r"\b(?:by|um|por|em|на)(?: (?:about|approximately|around|roughly|at least|"
     r"more than|over|nearly))? ?~?[(\[]?$"
 )
 _CLAUSE: Final = re.compile(r"[.!?;] |[。；\x1e]")

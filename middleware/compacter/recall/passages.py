@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from compacter.errors import check_tokens
+from compacter.errors import check_embedder, check_tokens
 from compacter.messages.format import Message, MessageFormat
 from compacter.messages.parts import MessageParts, Part, Speaker
 from compacter.recall.vectors import Embed
@@ -76,7 +76,10 @@ class Quotes(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
-    share: Annotated[float, Field(gt=0, lt=1)] | Annotated[int, Field(gt=0)] = 0.15
+    share: (
+        Annotated[float, Field(gt=0, lt=1)]
+        | Annotated[int, Field(gt=0), AfterValidator(check_tokens)]
+    ) = 0.15
     """Room for quotes: a share of the window between 0 and 1, of up to 4,000 tokens, or a number of
     tokens."""
     steps: bool = True
@@ -84,14 +87,25 @@ class Quotes(BaseModel):
     rank: Rank | None = None
     """Ranking function for the passages found by their words and by ``embed``; replaces their own
     scores. It adds none."""
-    embed: Embed | str | None = None
+    embed: Annotated[Embed | str | None, BeforeValidator(check_embedder)] = None
     """Embedding function for questions in other words than the passage's, ``(texts) -> one vector
     for each text``, sync or async; or the name of an embedding model for litellm."""
 
+<<<<<<< HEAD
     @field_validator("share")
     @classmethod
     def _check_share(cls, share: float) -> float:
         return check_tokens(share) if isinstance(share, int) else share
+=======
+    def room(self, window: int | None, chars_per_token: float) -> int:
+        """Return the room for quotes in characters; 0 for a share of an unknown window.
+
+        Args:
+            window: The model's context window in tokens, if known.
+            chars_per_token: Average number of characters of a token.
+        """
+        return int(self.room_in_tokens(window) * chars_per_token)
+>>>>>>> main
 
     def room_in_tokens(self, window: int | None) -> float:
         """Return the room for quotes in tokens; 0 for a share of an unknown window.

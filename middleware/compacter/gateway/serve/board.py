@@ -11,7 +11,6 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry
@@ -117,19 +116,23 @@ class Board:
                 sums[name] = None if number is None or before is None else before + number
         return {"seconds": int(time.time() - self._started), **sums}
 
-    def as_json(self, settings: Mapping[str, object] = MappingProxyType({})) -> dict[str, object]:
+    def as_json(self, settings: Mapping[str, object]) -> dict[str, object]:
         """Return version, settings, counts and the last 50 events."""
         events = [
             {"event": one.kind, "time": one.time, **one.fields} for one in list(self.records)[-50:]
         ]
-        told = {"version": compacter.__version__, "settings": dict(settings)}
-        return {**told, "totals": self.numbers(), "events": events}
+        return {
+            "version": compacter.__version__,
+            "settings": dict(settings),
+            "totals": self.numbers(),
+            "events": events,
+        }
 
     def tag(self) -> str:
         """Return the entity tag of the page, which changes whenever the page does."""
         return f'"{self.heard}-{self.counts.total()}"'
 
-    def page(self, settings: Mapping[str, object] = MappingProxyType({})) -> str:
+    def page(self, settings: Mapping[str, object]) -> str:
         """Return the report of the last events, as a page that updates itself."""
         numbers = self.numbers()
         passed = f"since the start; {numbers['passed_on']:,} passed on unread"

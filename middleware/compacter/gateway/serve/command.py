@@ -185,8 +185,7 @@ def _start(words: dict[str, Any]) -> None:
         show_text=fixed.get("show_text", False),
         reread=changing if path else None,
     )
-    host = fixed.get("host", "127.0.0.1")
-    service.run(host, fixed.get("port", PORT), fixed.get("drain", DRAIN))
+    service.run(fixed.get("host", "127.0.0.1"), fixed.get("port", PORT), fixed.get("drain", DRAIN))
 
 
 def _listener(host: str, port: object) -> socket.socket:

@@ -37,8 +37,9 @@ def capture_others() -> None:
 class _Objects(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Write a record, with its traceback."""
-        fields = {"level": record.levelname.lower(), "logger": record.name}
-        tell_object("log", {**fields, "message": self.format(record)})
+        level = record.levelname.lower()
+        message = self.format(record)
+        tell_object("log", {"level": level, "logger": record.name, "message": message})
 
 
 def _write(line: str) -> None:

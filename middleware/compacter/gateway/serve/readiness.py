@@ -34,8 +34,8 @@ class Readiness:
     async def check(self, ignored: str = "") -> dict[str, object]:
         """Return ``status`` (``ready``, ``not ready`` or ``draining``), and each part's state.
 
-        ``ignored`` is a part that does not count. Calls go on without the memory, and a probe that
-        counts it would take a whole fleet away where only Redis has failed.
+        ``ignored`` names what does not count: ``memory``, ``upstream`` or ``memory,upstream``. A
+        probe that counts what all servers share would take a whole fleet away where that fails.
         """
         if self._gateway.draining:
             return {"status": "draining", "open_requests": self._gateway.open}
@@ -43,7 +43,11 @@ class Readiness:
             if time.monotonic() >= self._until:
                 self._parts = await check_parts(self._gateway.setup.targets)
                 self._until = time.monotonic() + _FRESH
-        works = all(state == "ok" for part, state in self._parts.items() if part != ignored)
+        works = all(
+            state == "ok"
+            for part, state in self._parts.items()
+            if part.split()[0] not in ignored.split(",")
+        )
         return {"status": "ready" if works else "not ready", **self._parts}
 
 

@@ -67,10 +67,9 @@ class Protocol(H11Protocol):
         self._waiting = self.loop.call_later(self.header_timeout, self._give_up)
 
     def _stop_waiting(self) -> None:
-        waiting = self._waiting
+        if self._waiting is not None:
+            self._waiting.cancel()
         self._waiting = None
-        if waiting is not None:
-            waiting.cancel()
 
     def _give_up(self) -> None:
         self._waiting = None
