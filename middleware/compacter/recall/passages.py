@@ -91,22 +91,6 @@ class Quotes(BaseModel):
     """Embedding function for questions in other words than the passage's, ``(texts) -> one vector
     for each text``, sync or async; or the name of an embedding model for litellm."""
 
-<<<<<<< HEAD
-    @field_validator("share")
-    @classmethod
-    def _check_share(cls, share: float) -> float:
-        return check_tokens(share) if isinstance(share, int) else share
-=======
-    def room(self, window: int | None, chars_per_token: float) -> int:
-        """Return the room for quotes in characters; 0 for a share of an unknown window.
-
-        Args:
-            window: The model's context window in tokens, if known.
-            chars_per_token: Average number of characters of a token.
-        """
-        return int(self.room_in_tokens(window) * chars_per_token)
->>>>>>> main
-
     def room_in_tokens(self, window: int | None) -> float:
         """Return the room for quotes in tokens; 0 for a share of an unknown window.
 
