@@ -168,7 +168,7 @@ CEILINGS = {
     "compaction/": 14_493,
     "frameworks/": 8_633,
     "gateway/": 28_570,
-    "memory/": 9_485,
+    "memory/": 9_482,
     "messages/": 19_530,
     "overflow/": 9_119,
     "recall/": 10_825,
