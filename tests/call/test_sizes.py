@@ -111,7 +111,7 @@ class TestTheRoomForQuotes:
         )
         assert self.room(begin(made.complete())) == room
 
-    @pytest.mark.parametrize(("tokens", "room"), [(75, 300), (74, None), (2_000, 8_000)])
+    @pytest.mark.parametrize(("tokens", "room"), [(100, 400), (2_000, 8_000)])
     def test_is_the_number_where_no_window_is_known(
         self, policy: Any, begin: Any, tokens: int, room: int | None
     ) -> None:
