@@ -26,7 +26,7 @@ def events() -> list[CompactionEvent]:
 
 @pytest.fixture
 def compacter(events: list[CompactionEvent]) -> Compacter:
-    return Compacter(max_summary_tokens=200, on_compaction=events.append)
+    return Compacter(max_summary_tokens=150, on_compaction=events.append)
 
 
 @pytest.fixture

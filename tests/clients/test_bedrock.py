@@ -87,7 +87,7 @@ def check(server: Provider, history: list[Any], events: list[CompactionEvent]) -
         9 * len(summaries),
     )
     for body in summaries:
-        assert body["inferenceConfig"] == {"temperature": 0.5, "maxTokens": 200}
+        assert body["inferenceConfig"] == {"temperature": 0.5, "maxTokens": 150}
         assert "toolConfig" not in body
 
 

@@ -72,7 +72,7 @@ def test_generate_content(
     refused, summary, answered = (gemini_server.bodies[at] for at in (0, 1, -1))
     assert answered["generationConfig"] == refused["generationConfig"]
     assert answered["systemInstruction"] == refused["systemInstruction"]
-    assert summary["generationConfig"] == {"temperature": 0.5, "maxOutputTokens": 200}
+    assert summary["generationConfig"] == {"temperature": 0.5, "maxOutputTokens": 150}
     assert "Be terse." not in str(summary)
 
 

@@ -128,17 +128,3 @@ def test_clearing_lets_go_of_everything(openai: MessageFormat, talk: Talk) -> No
     memory.clear()
     assert matcher.memory.empty()
     assert alive(memory) <= empty + 1_000
-
-
-def test_what_last_matched_is_forgotten_where_many_conversations_are_looked_up(
-    openai: MessageFormat, talk: Talk, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("compacter.memory.match._MOST_MATCHES", 3)
-    matcher = Matching(InProcessMemory())
-    histories = [talk(20, f"journey {user}") for user in range(10)]
-    afters = [[history[0], SUMMARY, *history[15:]] for history in histories]
-    for history, after in zip(histories, afters, strict=True):
-        matcher.remember("scope", openai, history, after)
-    for history, after in zip(histories, afters, strict=True):
-        assert matcher.view("scope", openai, history) == after
-        assert len(matcher.memory.matches) <= 3

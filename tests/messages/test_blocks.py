@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.dialects import DIALECTS
 
 from compacter.messages.fields import Unencodable
 from compacter.messages.format import get_format
@@ -368,3 +369,19 @@ def test_a_response_under_both_of_its_names_has_no_digest() -> None:
 
     with pytest.raises(Unencodable, match="dict cannot be read"):
         get_format("gemini").content(content)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
+def test_a_text_stands_beside_a_picture_and_behind_results(dialect: Dialect) -> None:
+    form = dialect.format
+    shown = form.parts(form.with_text(dialect.picture(), "Quoted."), 0)
+    assert [(part.kind, part.text == "Quoted.") for part in shown] == [
+        ("text", True),
+        ("media", False),
+    ]
+    if dialect.mixed is not None:
+        asked = dialect.mixed([("c1", "look", "blue")], "What now?")
+        told = form.with_text(asked, "Quoted.")
+        texts = [part.text for part in form.parts(told, 0)]
+        assert texts == ["blue", "Quoted.", "What now?"]
+        assert form.read(told)[3] == form.read(asked)[3]

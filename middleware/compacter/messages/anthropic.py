@@ -9,7 +9,7 @@ own message, or in its continuation after ``pause_turn``.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
+from functools import partial
 
 from compacter.messages.fields import (
     Json,
@@ -19,12 +19,11 @@ from compacter.messages.fields import (
     json_text,
     listed,
     plain,
-    replaced,
     text_field,
     word,
 )
 from compacter.messages.format import Edit, Message, MessageFormat
-from compacter.messages.parts import Part, Speaker, spoken, weigh_sealed
+from compacter.messages.parts import Part, Speaker, Voice, as_results, spoken, weigh_sealed
 
 _MEDIA = frozenset({"image", "document", "container_upload"})
 # Results that are one free text.
@@ -46,10 +45,17 @@ class AnthropicFormat(MessageFormat):
     name = "anthropic"
     system_option = "system"
     alternates = True
+    telling = (
+        *("tool_use", "tool_result", "thinking", "redacted_thinking", "server_tool_use"),
+        *("document", "compaction", "search_result", "container_upload"),
+    )
     plain = MessageFormat.roles
 
     def _parts(self, message: Message, role: Speaker, index: int) -> Iterator[Part]:
-        for block in listed(field(message, "content")):
+        yield from self._blocks(field(message, "content"), role, index)
+
+    def _blocks(self, content: Json, role: Speaker, index: int) -> Iterator[Part]:
+        for block in listed(content):
             kind = word(block, "type")
             if isinstance(block, str):
                 yield Part.of_text(role, block, index)
@@ -66,18 +72,20 @@ class AnthropicFormat(MessageFormat):
                 sealed = weigh_sealed(field(block, "encrypted_content"))
                 yield Part.of_reasoning(role, len(text_field(block, "content")) or sealed, index)
             elif kind in _MEDIA:
-                yield _medium(block, role, index)
+                yield Part.of_medium(role, kind or "", block, index)
             elif isinstance(kind, str) and kind.endswith("tool_use"):
                 yield Part.of_call(
                     text_field(block, "name"), field(block, "input"), text_field(block, "id"), index
                 )
             elif isinstance(kind, str) and kind.endswith("tool_result"):
-                yield from _result(block, index)
+                # The id has a part of its own, as the output may be empty or only an image.
+                yield Part.of_result("", text_field(block, "tool_use_id"), index)
+                yield from as_results(self._blocks(field(block, "content"), "tool", index))
             else:
                 text, size = _other(block)
                 yield Part(role, "text", text, "", index, size)
 
-    def say(self, role: Literal["user", "assistant"], text: str) -> Message:
+    def say(self, role: Voice, text: str) -> Message:
         """Return a new plain text message, which is never blank, as the API refuses that."""
         return {"role": role, "content": spoken(text)}
 
@@ -88,18 +96,15 @@ class AnthropicFormat(MessageFormat):
                 block, block if isinstance(block, str) else text_field(block, "text"), edit
             )
         if kind in _EDITABLE_RESULTS:
-            content = field(block, "content")
-            old = "".join(
-                part if isinstance(part, str) else text_field(part, "text")
-                for part in listed(content)
-            )
-            new = edit("result", old, "")
-            return block if new == old else replaced(block, content=new)
+            return self._with_result(block, "content", edit)
         if kind is not None and kind.endswith(_RAN):
-            content = field(block, "content")
-            ran = self._with_results(content, _OUTPUTS, edit)
-            return block if ran is content else replaced(block, content=ran)
+            return self._within(block, "content", partial(self._with_outputs, edit=edit))
         return block
+
+    def _with_outputs(self, ran: Message, edit: Edit) -> Message:
+        for name in _OUTPUTS:
+            ran = self._with_result(ran, name, edit)
+        return ran
 
     def _content(self, message: Message) -> Json:
         """Return the message as data without cache marks; a single text block is the same as a
@@ -126,21 +131,6 @@ class AnthropicFormat(MessageFormat):
         return None
 
 
-def _result(block: Message, index: int) -> Iterator[Part]:
-    # The id has a part of its own, as the output may be empty or only an image.
-    yield Part.of_result("", text_field(block, "tool_use_id"), index)
-    for part in listed(field(block, "content")):
-        if word(part, "type") in _MEDIA:
-            yield _medium(part, "tool", index)
-        elif isinstance(part, str):
-            yield Part.of_result(part, None, index)
-        elif word(part, "type") == "text":
-            yield Part.of_result(text_field(part, "text"), None, index)
-        else:
-            text, size = _other(part)
-            yield Part("tool", "result", text, "", index, size)
-
-
 def _other(block: Message) -> tuple[str, int]:
     """Return text and size of a search result, or of a block of unknown structure, as JSON.
 
@@ -155,29 +145,6 @@ def _other(block: Message) -> tuple[str, int]:
         return json_text(data), characters(data)
     sealed = [data.pop(key) for key in list(data) if key.startswith("encrypted_")]
     return json_text(data), characters(data) + sum(map(weigh_sealed, sealed))
-
-
-def _medium(block: Message, role: Speaker, index: int) -> Part:
-    source = field(block, "source")
-    what = word(block, "type")
-    kind = word(source, "type")
-    data = field(source, "data")
-    default = {"document": "application/pdf", "container_upload": "application/octet-stream"}.get(
-        what or "", "image/*"
-    )
-    mime = str(field(source, "media_type") or default)
-    if kind == "text" and isinstance(data, str):
-        return Part.of_medium(role, mime, None, index, characters=len(data))
-    if kind == "content":
-        size = sum(_part_size(part) for part in listed(field(source, "content")))
-        return Part.of_medium(role, "text/plain", None, index, characters=size)
-    return Part.of_medium(role, mime, data, index)
-
-
-def _part_size(part: Message) -> int:
-    if word(part, "type") in _MEDIA:
-        return _medium(part, "user", 0).size
-    return characters(field(part, "text") or part)
 
 
 ANTHROPIC = AnthropicFormat()

@@ -7,22 +7,13 @@ holds its ``toolUse``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import Literal
+from collections.abc import Iterator
 
 from compacter.messages.fields import Json, faithful, field, listed, replaced, text_field
 from compacter.messages.format import Edit, Message, MessageFormat
-from compacter.messages.parts import Kind, Part, Speaker, spoken, weigh_sealed
+from compacter.messages.parts import Kind, Part, Speaker, Voice, as_results, spoken, weigh_sealed
 
 _MEDIA = ("image", "document", "video", "audio")
-_OTHER_FORMATS = {
-    "pdf": "application/pdf",
-    "txt": "text/plain",
-    "md": "text/markdown",
-    "csv": "text/csv",
-    "html": "text/html",
-}
 # Keys of data made by a tool or its caller, of which nothing is left out in a digest.
 _OWN = frozenset({"input", "json"})
 
@@ -32,8 +23,10 @@ class BedrockFormat(MessageFormat):
 
     name = "bedrock"
     output_option = ""
+    system_option = "system"
     text_type = ""
     alternates = True
+    telling = ("toolUse", "toolResult", "reasoningContent", "cachePoint", "guardContent")
     # A ``ClassVar`` in the base class.
     roles = {"user": Kind.USER, "assistant": Kind.ASSISTANT, "system": Kind.SYSTEM}  # noqa: RUF012
 
@@ -49,15 +42,14 @@ class BedrockFormat(MessageFormat):
             elif (answer := field(block, "toolResult")) is not None:
                 # The id has a part of its own, as the output may be empty or only an image.
                 yield Part.of_result("", text_field(answer, "toolUseId"), index)
-                for inner in listed(field(answer, "content")):
-                    part = _part(inner, "tool", index)
-                    yield replace(part, kind="result") if part.kind == "text" else part
+                inner = listed(field(answer, "content"))
+                yield from as_results(_part(each, "tool", index) for each in inner)
             elif field(block, "cachePoint") is None:
                 yield _part(block, role, index)
 
-    def say(self, role: Literal["user", "assistant"], text: str) -> Message:
+    def say(self, role: Voice, text: str) -> Message:
         """Return a new plain text message, which is never blank, as the API refuses that."""
-        return {"role": role, "content": [{"text": spoken(text)}]}
+        return {"role": role, "content": _said(text)}
 
     def _rewrite(self, block: Message, edit: Edit) -> Message:
         text = block if isinstance(block, str) else field(block, "text")
@@ -66,13 +58,12 @@ class BedrockFormat(MessageFormat):
         answer = field(block, "toolResult")
         if answer is None:
             return block
-        old = _answer_text(field(answer, "content"))
-        new = edit("result", old, "")
-        return (
-            block
-            if new == old
-            else replaced(block, toolResult=replaced(answer, content=[{"text": spoken(new)}]))
-        )
+        edited = self._with_result(answer, "content", edit, made=_said)
+        return block if edited is answer else replaced(block, toolResult=edited)
+
+    def _text_of(self, part: Message) -> str:
+        read = _part(part, "tool", 0)
+        return read.text if read.kind == "text" else ""
 
     def _content(self, message: Message) -> Json:
         """Return the message as data without cache points."""
@@ -86,17 +77,8 @@ class BedrockFormat(MessageFormat):
             ]
         return data
 
-    def prompt(
-        self, messages: Sequence[Mapping[str, str]]
-    ) -> tuple[list[Message], dict[str, Json]]:
-        """Return the messages of a prompt and ``{"system": [blocks]}``, as ``converse``
-        takes them.
-        """
-        system = [
-            {"text": message["content"]} for message in messages if message["role"] == "system"
-        ]
-        said, _ = super().prompt(messages)
-        return said, {"system": system} if system else {}
+    def _system(self, text: str) -> Json:
+        return _said(text)
 
 
 def _part(block: Message, role: Speaker, index: int) -> Part:
@@ -123,34 +105,13 @@ def _part(block: Message, role: Speaker, index: int) -> Part:
     for kind in _MEDIA:
         medium = field(block, kind)
         if medium is not None:
-            return _medium(kind, medium, role, index)
+            return Part.of_medium(role, kind, medium, index)
     value = field(block, "json")
     return Part.of_data(role, block if value is None else value, index)
 
 
-def _medium(kind: str, medium: Message, role: Speaker, index: int) -> Part:
-    form = text_field(medium, "format")
-    source = field(medium, "source")
-    mime = (
-        _OTHER_FORMATS.get(form, f"application/{form or 'pdf'}")
-        if kind == "document"
-        else f"{kind}/{form or '*'}"
-    )
-    text = field(source, "text")
-    if (parts := field(source, "content")) is not None:
-        text = "".join(text_field(part, "text") for part in listed(parts))
-    return Part.of_medium(
-        role,
-        mime,
-        field(source, "bytes"),
-        index,
-        characters=len(text) if isinstance(text, str) else None,
-    )
-
-
-def _answer_text(content: Json) -> str:
-    parts = (_part(block, "tool", 0) for block in listed(content))
-    return "".join(part.text for part in parts if part.kind == "text")
+def _said(text: str) -> list[Message]:
+    return [{"text": spoken(text)}]
 
 
 BEDROCK = BedrockFormat()

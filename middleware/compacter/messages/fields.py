@@ -7,7 +7,7 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import is_dataclass
 from enum import Enum
 from functools import lru_cache
@@ -88,6 +88,20 @@ def either(item: Message, name: str) -> Json:
 def camel(name: str) -> str:
     """Return a name in snake case in camel case."""
     return re.sub("_(.)", lambda letter: letter[1].upper(), name)
+
+
+def first(thing: object, paths: Iterable[str]) -> Json:
+    """Return what stands at the first of these paths that leads to something, else ``None``.
+
+    A path is names of members with dots between; ``0`` is the first of a list.
+    """
+    for path in paths:
+        value: Json = thing
+        for name in filter(None, path.split(".")):
+            value = (value[0] if value else None) if name == "0" else either(value, name)
+        if value:
+            return value
+    return None
 
 
 def word(item: Message, name: str) -> str | None:
@@ -327,7 +341,7 @@ def characters(value: Json) -> int:
     """Return the number of characters of all strings, numbers and keys inside a JSON-like value."""
     try:
         return _characters(value)
-    except (RecursionError, ValueError):
+    except Exception:  # noqa: BLE001 - nested too deeply, too large a number, or a foreign object
         return sum(map(len, _leaves(value)))
 
 

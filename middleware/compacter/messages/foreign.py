@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 
 from compacter.messages.fields import Json, word
 
-ROLES = frozenset({"system", "developer", "user", "assistant", "model", "tool", "function"})
-"""The roles of all formats."""
 # Packages whose objects are messages of one of the formats; lists may mix them with dicts.
 _SDKS = (
     "openai.",
@@ -57,6 +56,15 @@ _FIELDS = frozenset(
 )
 
 
+@cache
+def roles() -> frozenset[str]:
+    """Return the roles of all formats."""
+    # Imported only now, as the formats import this file.
+    from compacter.messages.format import FORMATS, get_format
+
+    return frozenset(role for name in FORMATS for role in get_format(name).roles)
+
+
 def foreign(message: Json) -> bool:
     """Return whether an object may be a message of a framework, and not of a provider's SDK."""
     if isinstance(message, Mapping):
@@ -82,7 +90,7 @@ def foreign(message: Json) -> bool:
         "__pydantic_private__",
     }
     known = (
-        word(message, "role") in ROLES
+        word(message, "role") in roles()
         if "role" in names
         else "type" in names and "content" not in names
     )

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
+from operator import is_
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 from compacter.errors import ConfigurationError
@@ -26,6 +28,7 @@ from compacter.messages.parts import (
     Part,
     Speaker,
     Steps,
+    Voice,
     outline,
     pair_calls,
     spoken,
@@ -48,7 +51,7 @@ _SPEAKERS: dict[Kind, Speaker] = {
 }
 # Roles that are not a system message in any format.
 _NO_SYSTEM = ("user", "assistant", "tool", "model")
-FILLERS: Mapping[Literal["user", "assistant"], str] = {
+FILLERS: Mapping[Voice, str] = {
     "user": "[compacter] Continue.",
     "assistant": "[compacter] Understood.",
 }
@@ -94,7 +97,7 @@ class MessageFormat:
         """Yield the parts of a message, reasoning included. ``role`` is its speaker."""
         raise NotImplementedError
 
-    def say(self, role: Literal["user", "assistant"], text: str) -> Message:
+    def say(self, role: Voice, text: str) -> Message:
         """Return a new message with this text, which is never blank if the provider
         refuses that.
         """
@@ -114,6 +117,8 @@ class MessageFormat:
     """Member of a message with its text or blocks."""
     text_type: ClassVar[str] = "text"
     """Type of a text block in a user message; empty if blocks have no type."""
+    telling: ClassVar[tuple[str, ...]] = ()
+    """Types of blocks that only this format has, or members of its blocks without a type."""
 
     def prompt(
         self, messages: Sequence[Mapping[str, str]]
@@ -131,7 +136,11 @@ class MessageFormat:
             for message in messages
             if message["role"] != "system"
         ]
-        return said, {self.system_option: system} if system else {}
+        return said, {self.system_option: self._system(system)} if system else {}
+
+    def _system(self, text: str) -> Json:
+        """Return a system prompt as the call option takes it."""
+        return text
 
     def compacted(self, message: Message) -> str | None:  # noqa: ARG002 - most formats have none
         """Return the summary of a compaction by the provider itself; empty if it is not readable.
@@ -154,16 +163,39 @@ class MessageFormat:
             return block
         return spoken(new) if isinstance(block, str) else replaced(block, text=spoken(new))
 
-    @staticmethod
-    def _with_results(item: Message, names: Sequence[str], edit: Edit, tool: str = "") -> Message:
-        """Return a copy whose texts in these fields are edited as results; the item itself if
-        nothing changed.
+    def _text_of(self, part: Message) -> str:
+        """Return the text of a part of a result; empty for a medium."""
+        return part if isinstance(part, str) else text_field(part, "text")
+
+    def _with_result(
+        self,
+        item: Message,
+        name: str,
+        edit: Edit,
+        tool: str = "",
+        made: Callable[[str], Json] = str,
+    ) -> Message:
+        """Return a copy whose text or list of texts in this field is edited as one result; the item
+        itself if nothing changed. ``made`` returns the new value of the field.
         """
-        texts = {name: text for name in names if isinstance(text := field(item, name), str)}
-        edited = {
-            name: new for name, text in texts.items() if (new := edit("result", text, tool)) != text
-        }
-        return replaced(item, **edited) if edited else item
+        old = "".join(map(self._text_of, listed(field(item, name))))
+        new = edit("result", old, tool) if old else old
+        return item if new == old else replaced(item, **{name: made(new)})
+
+    @staticmethod
+    def _edit_each(
+        items: Sequence[Message], edit: Callable[[Message], Message]
+    ) -> list[Message] | None:
+        """Return the edited items; ``None`` if nothing changed."""
+        edited = list(map(edit, items))
+        return None if all(map(is_, edited, items)) else edited
+
+    @staticmethod
+    def _within(item: Message, name: str, edit: Callable[[Message], Message]) -> Message:
+        """Return a copy with one member edited; the item itself if nothing changed."""
+        old = field(item, name)
+        new = edit(old)
+        return item if new is old else replaced(item, **{name: new})
 
     # -- common to all formats ---------------------------------------------------------------------
 
@@ -179,7 +211,7 @@ class MessageFormat:
                 return Kind.COMPACTED, *summed[1:]
             return summed
         except Exception:  # noqa: BLE001 - a foreign object may raise anything; it is not compacted
-            return Kind.UNKNOWN, _weight(message), (), ()
+            return Kind.UNKNOWN, characters(message), (), ()
 
     def outline(self, messages: Sequence[Message]) -> Steps:
         """Return the kinds, sizes and steps of a whole history."""
@@ -303,17 +335,15 @@ class MessageFormat:
         empty.
         """
         called: dict[str, str] = {}
-        found: dict[int, tuple[str, ...]] = {}
+        names: dict[int, tuple[str, ...]] = {}
         for index, message in enumerate(messages):
-            names: list[str] = []
             for part in self.all_parts(message, index):
                 if part.call_id is not None and part.kind == "call":
                     called[part.call_id] = part.name
                 elif part.call_id is not None:
-                    names.append(part.name or called.get(part.call_id, ""))
-            if names:
-                found[index] = tuple(names)
-        return found
+                    name = part.name or called.get(part.call_id, "")
+                    names[index] = (*names.get(index, ()), name)
+        return names
 
     def rewrite(self, message: Message, edit: Edit) -> Message:
         """Return a copy with edited texts and results, but unchanged calls; the message itself if
@@ -324,8 +354,8 @@ class MessageFormat:
         """
         content = field(message, "content")
         blocks = listed(content)
-        edited = [self._rewrite(block, edit) for block in blocks]
-        if all(new is old for new, old in zip(edited, blocks, strict=True)):
+        edited = self._edit_each(blocks, partial(self._rewrite, edit=edit))
+        if edited is None:
             return message
         return replaced(message, content=edited if blocks is content else edited[0])
 
@@ -361,16 +391,9 @@ class MessageFormat:
     def _text_block(self, text: str) -> Message:
         return {"type": self.text_type, "text": text} if self.text_type else {"text": text}
 
-    def filler(self, role: Literal["user", "assistant"]) -> Message:
+    def filler(self, role: Voice) -> Message:
         """Return the filler message of this role."""
         return self.say(role, FILLERS[role])
-
-
-def _weight(message: Message) -> int:
-    try:
-        return characters(message)
-    except Exception:  # noqa: BLE001 - as in ``read``
-        return 0
 
 
 def get_format(name: str) -> MessageFormat:

@@ -12,8 +12,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
-from typing import Literal
+from functools import lru_cache, partial
 
 from compacter.messages.fields import (
     Json,
@@ -31,7 +30,7 @@ from compacter.messages.fields import (
 )
 from compacter.messages.foreign import foreign
 from compacter.messages.format import Edit, Message, MessageFormat
-from compacter.messages.parts import Kind, Outline, Part, Speaker, spoken, weigh_sealed
+from compacter.messages.parts import Kind, Outline, Part, Speaker, Voice, spoken, weigh_sealed
 
 # Fields whose keys belong to the tool and are not converted.
 _FREE = frozenset({"args", "response"})
@@ -123,19 +122,18 @@ class GeminiFormat(MessageFormat):
             else:
                 yield from _other(part, role, index)
 
-    def say(self, role: Literal["user", "assistant"], text: str) -> Message:
+    def say(self, role: Voice, text: str) -> Message:
         """Return a new plain text content, which is never blank, as the API refuses that."""
         return {"role": "user" if role == "user" else "model", "parts": [{"text": spoken(text)}]}
 
     def rewrite(self, message: Message, edit: Edit) -> Message:
         """Return a copy with edited texts and responses; the content itself if nothing changed."""
-        if isinstance(message, (list, tuple)) or _is_content(message):
-            parts = _parts(message)
-            edited = [self._rewrite(part, edit) for part in parts]
-            if all(new is old for new, old in zip(edited, parts, strict=True)):
-                return message
-            return edited if isinstance(message, (list, tuple)) else replaced(message, parts=edited)
-        return self._rewrite(message, edit)
+        if not isinstance(message, (list, tuple)) and not _is_content(message):
+            return self._rewrite(message, edit)
+        edited = self._edit_each(_parts(message), partial(self._rewrite, edit=edit))
+        if edited is None:
+            return message
+        return edited if isinstance(message, (list, tuple)) else replaced(message, parts=edited)
 
     def blocks(self, message: Message) -> list[Message]:
         """Return the parts of a content; a bare string, part or list of parts is a user's content
@@ -148,7 +146,7 @@ class GeminiFormat(MessageFormat):
         if isinstance(text, str):
             return block if field(block, "thought") else self._reword(block, text, edit)
         if ran := either(block, "code_execution_result"):
-            edited = self._with_results(ran, ("output",), edit, "code_execution")
+            edited = self._with_result(ran, "output", edit, "code_execution")
             return block if edited is ran else _with(block, "code_execution_result", edited)
         answer = either(block, "function_response")
         if not answer:
@@ -216,7 +214,7 @@ def _other(part: Message, role: Speaker, index: int) -> Iterator[Part]:
     inline = either(part, "inline_data")
     file = either(part, "file_data")
     if inline or file:
-        yield _medium(inline or file, role, index)
+        yield Part.of_medium(role, "", inline or file, index)
     elif code := either(part, "executable_code"):
         yield Part.of_call("code_execution", field(code, "code"), None, index)
     elif ran := either(part, "code_execution_result"):
@@ -226,7 +224,7 @@ def _other(part: Message, role: Speaker, index: int) -> Iterator[Part]:
     elif answer := either(part, "tool_response"):
         yield Part.of_result(field(answer, "response"), None, index, str(_tool(answer)))
     elif either(part, "mime_type") or field(part, "uri"):
-        yield _medium(part, role, index)  # An uploaded file or a bare blob.
+        yield Part.of_medium(role, "", part, index)  # An uploaded file or a bare blob.
     else:
         data = plain(part)
         if not isinstance(data, dict) or set(data) - {
@@ -245,11 +243,6 @@ def _with(part: Message, name: str, value: Message) -> Message:
 def _tool(part: Message) -> Json:
     kind = field(part, "tool_type") or field(part, "toolType")
     return getattr(kind, "value", kind) or ""
-
-
-def _medium(blob: Message, role: Speaker, index: int) -> Part:
-    mime = str(either(blob, "mime_type") or "application/octet-stream")
-    return Part.of_medium(role, mime, field(blob, "data"), index)
 
 
 class _Waiting:

@@ -21,7 +21,7 @@ from compacter.messages.fields import (
     word,
 )
 from compacter.messages.format import Edit, Message, MessageFormat
-from compacter.messages.parts import Kind, Outline, Part, Speaker
+from compacter.messages.parts import Kind, Outline, Part, Speaker, Voice
 
 _THOUGHTS = frozenset({"thinking", "redacted_thinking", "reasoning"})
 _MEDIA = frozenset(
@@ -81,7 +81,7 @@ class OpenAIFormat(MessageFormat):
         for part in listed(field(message, "content")):
             text = _part_text(part)
             if text is None:
-                yield _medium(part, role, name, index)
+                yield Part.of_medium(role, text_field(part, "type"), part, index, name=name)
             elif text:
                 yield Part(role, said, text, name, index, len(text))
             else:
@@ -105,7 +105,7 @@ class OpenAIFormat(MessageFormat):
             made = text_field(legacy, "name")
             yield Part.of_call(made, _arguments(legacy), f"function:{made}", index)
 
-    def say(self, role: Literal["user", "assistant"], text: str) -> Message:
+    def say(self, role: Voice, text: str) -> Message:
         """Return a new plain text message."""
         return {"role": role, "content": text}
 
@@ -113,9 +113,10 @@ class OpenAIFormat(MessageFormat):
         """Return a copy with edited texts and results; the message itself if nothing changed."""
         if self.kind(message) is not Kind.RESULT:
             return super().rewrite(message, edit)
-        whole = "".join(_part_text(part) or "" for part in listed(field(message, "content")))
-        edited = edit("result", whole, text_field(message, "name"))
-        return message if edited == whole else replaced(message, content=edited)
+        return self._with_result(message, "content", edit, text_field(message, "name"))
+
+    def _text_of(self, part: Message) -> str:
+        return _part_text(part) or ""
 
     def _rewrite(self, block: Message, edit: Edit) -> Message:
         old = _part_text(block)
@@ -214,24 +215,6 @@ def _part_text(part: Message) -> str | None:
     if kind in _MEDIA:
         return None
     return json_text(part)
-
-
-def _medium(part: Message, role: Speaker, name: str, index: int) -> Part:
-    kind = text_field(part, "type")
-    held = field(part, kind)
-    detail = None
-    if kind == "input_audio":
-        mime = f"audio/{field(held, 'format') or 'wav'}"
-        data = field(held, "data")
-    elif kind in ("file", "document"):
-        file = field(part, "file") or field(part, "source")
-        mime = str(field(file, "format") or "application/pdf")
-        data = field(file, "file_data") or field(file, "data")
-    else:
-        mime = {"video_url": "video/mp4", "audio_url": "audio/mpeg"}.get(kind, "image/*")
-        data = held if isinstance(held, str) else field(held, "url")
-        detail = field(held, "detail")
-    return Part.of_medium(role, mime, data, index, name=name, detail=detail)
 
 
 OPENAI = OpenAIFormat()

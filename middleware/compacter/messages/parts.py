@@ -4,12 +4,12 @@ format.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from compacter.messages.fields import Json, characters, json_text
+from compacter.messages.fields import Json, characters, field, first, json_text, listed
 
 
 class Kind(IntEnum):
@@ -68,6 +68,8 @@ def left(counts: dict[str, int]) -> list[str]:
 
 
 Speaker = Literal["system", "user", "assistant", "tool"]
+Voice = Literal["user", "assistant"]
+"""Who speaks a message that compacter writes."""
 PartKind = Literal["text", "call", "result", "media", "reasoning"]
 
 
@@ -130,30 +132,30 @@ class Part:
 
     @classmethod
     def of_medium(
-        cls,
-        role: Speaker,
-        mime: str,
-        data: Json,
-        index: int,
-        *,
-        name: str = "",
-        detail: Json = None,
-        characters: int | None = None,
+        cls, role: Speaker, kind: str, block: Json, index: int, *, name: str = ""
     ) -> Part:
-        """Return a part for a medium. ``data`` is bytes, base64 or a URL; ``characters`` is the
-        size of a text file.
+        """Return a part for a medium of any format. ``kind`` is its type, or the member that it
+        stands in.
         """
-        if isinstance(data, str) and (found := _data_url(data)) is not None:
-            mime, data = found
+        mime, data, size = _read_medium(kind, block)
+        if isinstance(data, str) and (parsed := _data_url(data)) is not None:
+            mime, data = parsed
         if not isinstance(data, (str, bytes, bytearray)) or (
             # Base64 has no colon; an address has one after its scheme.
             isinstance(data, str) and ":" in data[:16]
         ):
             data = None  # A URL, such as https://...
-        size = characters
+        text = placeholder(mime, data, bytes_=size)
         if size is None:
+            detail = first(block, (f"{kind}.detail", "detail"))
             size = media_weight(mime, weigh_sealed(data) or None, detail=detail)
-        return cls(role, "media", placeholder(mime, data, bytes_=characters), name, index, size)
+        return cls(role, "media", text, name, index, size)
+
+
+def as_results(parts: Iterable[Part]) -> Iterator[Part]:
+    """Yield parts read inside a tool's result, with its texts as parts of the result."""
+    for part in parts:
+        yield replace(part, kind="result") if part.kind == "text" else part
 
 
 class MessageParts(NamedTuple):
@@ -311,6 +313,53 @@ def weigh_sealed(data: object) -> int:
         return 0
     # Base64 writes three bytes as four characters; padding does not matter for an estimate.
     return len(data) * 3 // 4 if isinstance(data, str) else len(data)
+
+
+_MIME = {
+    "document": "application/pdf",
+    "file": "application/pdf",
+    "input_file": "application/pdf",
+    "container_upload": "application/octet-stream",
+    "": "application/octet-stream",
+    "input_audio": "audio/wav",
+    "audio": "audio/*",
+    "audio_url": "audio/mpeg",
+    "video": "video/*",
+    "video_url": "video/mp4",
+}
+"""MIME type of a medium that states none, by its kind; all others are images."""
+_FORMATS = {"txt": "text/plain", "md": "text/markdown", "csv": "text/csv", "html": "text/html"}
+"""Bedrock's formats of documents whose MIME type is not ``application/...``."""
+_DATA = (
+    *("source.data", "source.bytes", "source.text", "input_audio.data", "file.file_data"),
+    *("file.data", "image_url", "file_data", "url", "data"),
+)
+
+
+def _read_medium(kind: str, block: Json) -> tuple[str, Json, int | None]:
+    """Return MIME type and data of a medium, and its size if it is a text."""
+    mime = _MIME.get(kind, "image/*")
+    form = first(block, ("format", "file.format", "input_audio.format"))
+    if form:
+        family = mime.partition("/")[0]
+        mime = str(form) if "/" in str(form) else _FORMATS.get(form, f"{family}/{form}")
+    mime = str(first(block, ("source.media_type", "mime_type")) or mime)
+    data = first(block, (f"{kind}.url", *_DATA, kind) if kind else _DATA)
+    parts = first(block, ("source.content",))
+    if parts:
+        if mime.startswith("application"):
+            mime = "text/plain"
+        return mime, None, sum(map(_size_inside, listed(parts)))
+    is_text = first(block, ("source.type",)) == "text" or first(block, ("source.text",))
+    return (mime, None, len(data)) if is_text and isinstance(data, str) else (mime, data, None)
+
+
+def _size_inside(part: Json) -> int:
+    """Return the size of a part of a document that is made of parts."""
+    kind = field(part, "type")
+    if kind in ("image", "document"):
+        return Part.of_medium("user", kind, part, 0).size
+    return characters(field(part, "text") or part)
 
 
 def _data_url(url: str) -> tuple[str, str] | None:

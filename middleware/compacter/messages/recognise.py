@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from functools import cache
 from itertools import islice
 
 from compacter.errors import ConfigurationError
+from compacter.messages.bedrock import BEDROCK
 from compacter.messages.fields import Json, field, word
-from compacter.messages.foreign import ROLES, foreign
-from compacter.messages.format import FormatName, Message
+from compacter.messages.foreign import foreign, roles
+from compacter.messages.format import FORMATS, FormatName, Message, get_format
+from compacter.messages.parts import Kind
+from compacter.messages.responses import RESPONSES
 
 
 class UnknownFormatError(ConfigurationError):
@@ -18,34 +22,6 @@ class UnknownFormatError(ConfigurationError):
 
 # Number of messages that are read one by one before plain messages are skipped.
 _LOOK_AT = 40
-_TYPES = frozenset(
-    {
-        "message",
-        "reasoning",
-        "item_reference",
-        "compaction",
-        "compaction_summary",
-        "context_compaction",
-        "program",
-    }
-)
-_RESPONSES_PARTS = frozenset({"input_text", "output_text", "input_image", "input_file"})
-_ANTHROPIC_PARTS = frozenset(
-    {
-        "tool_use",
-        "tool_result",
-        "thinking",
-        "redacted_thinking",
-        "server_tool_use",
-        "document",
-        "compaction",
-        "search_result",
-        "container_upload",
-    }
-)
-_BEDROCK_KEYS = frozenset(
-    {"toolUse", "toolResult", "reasoningContent", "cachePoint", "guardContent"}
-)
 _NOT_GEMINI = frozenset({"type", "kind", "part_kind"})
 
 
@@ -105,7 +81,7 @@ def _refuse_unknown(heads: Sequence[Message]) -> None:
         elif spoken:
             continue
         elif (role := word(message, "role")) is not None:
-            what = "" if role in ROLES else f"the role {role!r}"
+            what = "" if role in roles() else f"the role {role!r}"
         else:
             what = (
                 "" if _is_item(kind := word(message, "type")) else f"the type {kind!r} and no role"
@@ -123,17 +99,13 @@ _CONVERTERS = {
 }
 
 
-def _is_item(kind: object) -> bool:
+def _is_item(kind: str | None) -> bool:
     """Return whether a ``type`` is that of an item of the Responses API."""
-    return isinstance(kind, str) and (
-        kind in _TYPES
-        or kind.endswith(("_call", "_output"))
-        or kind.startswith(("mcp_", "additional_"))
-    )
+    return kind == "message" or RESPONSES.kind({"type": kind}) is not Kind.UNKNOWN
 
 
 def _first_telling(messages: Iterable[Message]) -> FormatName | None:
-    return next((found for message in messages if (found := _telling(message)) is not None), None)
+    return next(filter(None, map(_telling, messages)), None)
 
 
 def _telling(message: Message) -> FormatName | None:
@@ -172,16 +144,15 @@ def _telling(message: Message) -> FormatName | None:
 
 def _telling_part(part: Json) -> FormatName | None:
     kind = word(part, "type")
-    if kind in _RESPONSES_PARTS:
-        return "responses"
-    if kind in _ANTHROPIC_PARTS:
-        return "anthropic"
     if kind == "image" and field(part, "source") is not None:
         return "anthropic"
-    if (
-        kind is None
-        and isinstance(part, dict)
-        and (not _BEDROCK_KEYS.isdisjoint(part) or set(part) == {"text"})
-    ):
-        return "bedrock"
-    return None
+    if kind is not None:
+        return _telling_types().get(kind)
+    members = set(part if isinstance(part, dict) else ())
+    return "bedrock" if members == {"text"} or members.intersection(BEDROCK.telling) else None
+
+
+@cache
+def _telling_types() -> dict[str, FormatName]:
+    """Return the types of parts that only one format has."""
+    return {kind: name for name in FORMATS for kind in get_format(name).telling}

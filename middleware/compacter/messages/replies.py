@@ -6,10 +6,10 @@ Counts of tokens are read in ``usage.py``, and what says "too long" in ``refusal
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from compacter.messages.fields import Json, either, field, listed
+from compacter.messages.fields import Json, either, field, first, listed
 from compacter.messages.usage import usage_of
 from compacter.overflow import TokenLimit
 
@@ -141,20 +141,6 @@ _CONTENT = ("content", "parts", "output", "text", "response", "delta")
 def format_of(reply: object) -> ReplyFormat:
     """Return the format of a reply or of a chunk."""
     return next(each for each in FORMATS if each.fits(reply))
-
-
-def first(thing: object, paths: Iterable[str]) -> Json:
-    """Return what stands at the first of these paths that leads to something, else ``None``.
-
-    A path is names of members with dots between; ``0`` is the first of a list.
-    """
-    for path in paths:
-        value: Json = thing
-        for name in filter(None, path.split(".")):
-            value = (value[0] if value else None) if name == "0" else either(value, name)
-        if value:
-            return value
-    return None
 
 
 def _parts(reply: object) -> Iterator[Json]:

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from typing import Literal
 
 from compacter.messages.fields import (
     Json,
@@ -24,7 +22,17 @@ from compacter.messages.fields import (
 )
 from compacter.messages.foreign import foreign
 from compacter.messages.format import Edit, Message, MessageFormat
-from compacter.messages.parts import Broken, Kind, Outline, Part, Speaker, Steps, weigh_sealed
+from compacter.messages.parts import (
+    Broken,
+    Kind,
+    Outline,
+    Part,
+    Speaker,
+    Steps,
+    Voice,
+    as_results,
+    weigh_sealed,
+)
 
 _TYPES = {
     "reasoning": Kind.OTHER,
@@ -62,6 +70,7 @@ class ResponsesFormat(MessageFormat):
     output_option = "max_output_tokens"
     system_option = "instructions"
     text_type = "input_text"
+    telling = ("input_text", "output_text", "input_image", "input_file")
 
     def kind(self, message: Message) -> Kind:
         """Return the kind of an item by its type, of a message by its role."""
@@ -119,7 +128,7 @@ class ResponsesFormat(MessageFormat):
             size = characters(field(message, "tools")) + len(text_field(message, "id"))
             yield Part.of_reasoning(role, size, index)
 
-    def say(self, role: Literal["user", "assistant"], text: str) -> Message:
+    def say(self, role: Voice, text: str) -> Message:
         """Return a new plain text message."""
         return {"type": "message", "role": role, "content": text}
 
@@ -127,30 +136,30 @@ class ResponsesFormat(MessageFormat):
         """Return a copy with edited texts and outputs; the item itself if nothing changed."""
         if _type(message) == "message":
             return super().rewrite(message, edit)
-        if _type(message) in _RESULTS:
-            name, text = _RESULTS[_type(message)]
-            tool = _type(message).removesuffix("_call")
-            results = listed(field(message, name))
-            edited = [self._with_results(result, (text,), edit, tool) for result in results]
-            same = all(new is old for new, old in zip(edited, results, strict=True))
-            return message if same else replaced(message, **{name: edited})
+        what = _type(message)
+        if what in _RESULTS:
+            name, text = _RESULTS[what]
+            tool = what.removesuffix("_call")
+            edited = self._edit_each(
+                listed(field(message, name)),
+                lambda result: self._with_result(result, text, edit, tool),
+            )
+            return message if edited is None else replaced(message, **{name: edited})
         output = field(message, "output")
-        if not isinstance(output, (str, list, tuple)) or _type(message) == "shell_call_output":
+        if not isinstance(output, (str, list, tuple)) or what == "shell_call_output":
             return message
-        old = "".join(_part_text(part) for part in listed(output))
-        new = edit("result", old, text_field(message, "name"))
-        return message if new == old else replaced(message, output=new)
+        return self._with_result(message, "output", edit, text_field(message, "name"))
+
+    def _text_of(self, part: Message) -> str:
+        return _part_text(part)
 
     def _rewrite(self, block: Message, edit: Edit) -> Message:
         if not isinstance(block, str) and word(block, "type") not in _TEXTS:
             return block
         edited = self._reword(block, _part_text(block), edit)
         # Annotations refer to positions in the old text.
-        return (
-            replaced(edited, annotations=[])
-            if edited is not block and field(block, "annotations")
-            else edited
-        )
+        has_some = edited is not block and field(block, "annotations")
+        return replaced(edited, annotations=[]) if has_some else edited
 
     def _content(self, message: Message) -> Json:
         """Return the item as data without cache marks; an item without a type is a message."""
@@ -194,24 +203,21 @@ def _call(item: Message, what: str, index: int) -> Iterator[Part]:
         return
     picture = field(item, "result")
     if isinstance(picture, str) and what == "image_generation_call":
-        yield Part.of_medium(
-            "assistant", f"image/{field(item, 'output_format') or 'png'}", picture, index
-        )
+        made = {"format": field(item, "output_format") or "png", "data": picture}
+        yield Part.of_medium("assistant", "image", made, index)
     for output in _OUTPUTS:
         yield from _output(field(item, output), index)
 
 
 def _output(output: Json, index: int) -> Iterator[Part]:
-    for inner in listed(output):
-        part = _part(inner, "tool", index)
-        yield replace(part, kind="result") if part.kind == "text" else part
+    yield from as_results(_part(inner, "tool", index) for inner in listed(output))
 
 
 def _part(part: Message, role: Speaker, index: int) -> Part:
     if isinstance(part, str) or word(part, "type") in _TEXTS or word(part, "type") == "refusal":
         return Part.of_text(role, _part_text(part), index)
     if word(part, "type") in _MEDIA:
-        return _medium(part, role, index)
+        return Part.of_medium(role, text_field(part, "type"), part, index)
     return Part.of_data(role, part, index)
 
 
@@ -219,17 +225,6 @@ def _part_text(part: Message) -> str:
     if isinstance(part, str):
         return part
     return text_field(part, "refusal" if word(part, "type") == "refusal" else "text")
-
-
-def _medium(part: Message, role: Speaker, index: int) -> Part:
-    kind = text_field(part, "type")
-    data = field(part, "image_url") or field(part, "file_data") or field(part, "url")
-    mime = "application/pdf" if kind == "input_file" else "image/*"
-    if kind == "input_audio":
-        audio = field(part, "input_audio")
-        mime = f"audio/{field(audio, 'format') or 'wav'}"
-        data = field(audio, "data")
-    return Part.of_medium(role, mime, data, index, detail=field(part, "detail"))
 
 
 def _group(items: Sequence[Message], outlines: Sequence[Outline]) -> Steps:

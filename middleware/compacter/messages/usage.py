@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compacter.messages.fields import Json, either, field, listed
+from compacter.messages.fields import Json, either, field, first, listed
 
 
 def tokens_read(reply: object) -> int:
@@ -32,23 +32,23 @@ def is_edited_by_provider(reply: object) -> bool:
     if reply is None or isinstance(reply, (str, bytes)):
         return False
     try:
-        choices = field(reply, "choices")
-        first = (
-            field(choices[0], "message") if isinstance(choices, (list, tuple)) and choices else None
-        )
-        places = [reply, *(field(one, "provider_specific_fields") for one in (reply, first))]
         items = [item for name in ("output", "content") for item in listed(field(reply, name))]
         return bool(
-            any(field(field(place, "context_management"), "applied_edits") for place in places)
-            or field(field(reply, "usage"), "iterations")
+            first(reply, _EDITED)
             or field(reply, "stop_reason") == "compaction"
             or any(field(item, "type") == "compaction" for item in items)
-            or field(places[-1], "compaction_blocks")
         )
     except Exception:  # noqa: BLE001 - an unknown type
         return False
 
 
+_EDITED = (
+    "context_management.applied_edits",
+    "provider_specific_fields.context_management.applied_edits",
+    "choices.0.message.provider_specific_fields.context_management.applied_edits",
+    "choices.0.message.provider_specific_fields.compaction_blocks",
+    "usage.iterations",
+)
 HAS_USAGE = frozenset({"usage_metadata", "usageMetadata", "prompt_eval_count"})
 """Members of a reply, beside ``usage``, that tell that it has counts of tokens: see below."""
 
@@ -75,22 +75,17 @@ _READ = (
     "prompt_tokens",
     "input_tokens",
     "prompt_token_count",
-    "promptTokenCount",
-    "inputTokens",
     "prompt_eval_count",
 )
 _CACHED = (
     "cache_read_input_tokens",
     "cache_creation_input_tokens",
-    "cacheReadInputTokens",
     "cacheWriteInputTokens",
 )
 _WRITTEN = (
     "completion_tokens",
     "output_tokens",
     "candidates_token_count",
-    "candidatesTokenCount",
-    "outputTokens",
     "eval_count",
 )
 
@@ -98,7 +93,7 @@ _WRITTEN = (
 def _first(usage: Json, names: Sequence[str]) -> int:
     """Return the first of these counts that is above 0; 0 if there is none."""
     for name in names:
-        value = field(usage, name)
+        value = either(usage, name)
         if isinstance(value, int) and not isinstance(value, bool) and value > 0:
             return value
     return 0
