@@ -190,14 +190,6 @@ def test_every_use_of_sqlite_by_a_memory_is_one_that_a_fork_waits_for(
             note(sql)
             return super().execute(sql, *parameters)
 
-        def executemany(self, sql: str, *parameters: Any) -> sqlite3.Cursor:
-            note(sql)
-            return super().executemany(sql, *parameters)
-
-        def backup(self, *target: Any, **options: Any) -> None:
-            note("backup")
-            super().backup(*target, **options)
-
         def close(self) -> None:
             note("close")
             super().close()
