@@ -165,7 +165,7 @@ DENSITY = {
 CEILINGS = {
     "call/": 28_030,
     "clients/": 10_370,
-    "compaction/": 14_493,
+    "compaction/": 14_260,
     "frameworks/": 8_633,
     "gateway/": 28_570,
     "memory/": 9_485,
