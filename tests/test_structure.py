@@ -168,7 +168,7 @@ CEILINGS = {
     "compaction/": 14_260,
     "frameworks/": 8_633,
     "gateway/": 28_570,
-    "memory/": 9_485,
+    "memory/": 9_481,
     "messages/": 19_089,
     "overflow/": 9_119,
     "recall/": 10_822,
