@@ -165,10 +165,10 @@ DENSITY = {
 CEILINGS = {
     "call/": 28_030,
     "clients/": 10_370,
-    "compaction/": 14_493,
+    "compaction/": 14_260,
     "frameworks/": 8_633,
     "gateway/": 28_570,
-    "memory/": 9_485,
+    "memory/": 9_481,
     "messages/": 19_087,
     "overflow/": 9_119,
     "recall/": 10_825,

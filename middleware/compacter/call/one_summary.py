@@ -99,11 +99,6 @@ class OneSummary:
         state = self.performer.state
         give_back = getattr(claim, "release", None)
         if not callable(give_back):
-            fault = (
-                f"claim() returns an object with a method release() or None, not "
-                f"{type(claim).__name__}"
-            )
-            state.log.failed("memory", TypeError(fault))
             return True
         release: Callable[[], object] = partial(state.safely, "memory", give_back)
         with self._lock:
