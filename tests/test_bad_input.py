@@ -213,23 +213,14 @@ class TestWhatIsNoCall:
             Compacter().wrap(target)
         assert ". " not in str(told.value)
 
-    @pytest.mark.parametrize("asynchronous", [False, True])
-    async def test_a_function_of_mere_options_that_gets_no_messages_is_told_once(
-        self, asynchronous: bool, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        def ask(**options: Any) -> str:
-            return "ok"
+    def test_a_function_of_mere_options_that_gets_no_messages_is_told_when_it_matters(self) -> None:
+        def ask(**options: Any) -> Any:
+            return ScriptedModel(window=300).completion("m", options["history"])
 
-        async def aask(**options: Any) -> str:
-            return "ok"
+        with pytest.raises(TokenLimitError) as refused:
+            Compacter().wrap(ask)(model="m", history=talk())
 
-        call: Any = Compacter().wrap(aask if asynchronous else ask)
-        for _ in range(2):
-            reply = call(model="m", history=[{"role": "user", "content": "hi"}])
-            assert (await reply if asynchronous else reply) == "ok"
-        (record,) = caplog.records
-        assert record.levelname == "WARNING"
-        assert "was passed model, history" in record.getMessage()
+        assert 'wrap(function, messages_param="...")' in refused.value.__notes__[0]
 
     @pytest.mark.parametrize("name", ["messages", "input", "contents"])
     def test_one_that_gets_them_under_a_usual_name_is_told_nothing(

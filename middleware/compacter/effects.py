@@ -35,9 +35,6 @@ class Effect(Generic[T]):
         return outcome
 
 
-Flow = Generator[Effect[Any], Any, T]
-
-
 @dataclass(frozen=True, slots=True)
 class AskSummarizer(Effect[Reply]):
     """Send a prompt to the summarizer. Raises its exceptions, and ``TimeoutError`` after the option

@@ -126,6 +126,9 @@ class CompactionEvent(Event):
     """Requests for a summary, refused ones included."""
     cost: float | None = None
     """Cost of the summarizer's calls in USD; ``None`` if the price is unknown."""
+    cached_tokens: int = 0
+    """Those of ``input_tokens`` that the provider has read from its prompt cache, as its replies
+    state it."""
     duration: float = 0.0
     """Seconds from the decision to compact until the compacted list was ready."""
     unverified: tuple[str, ...] = ()

@@ -336,7 +336,7 @@ class TestHooks:
         )
         compacter.compact(talk(12, 400))
         assert "A half \ufffd of a smiley." in told[0].model_dump_json()
-        assert told[0].summary == "A half \ud83d of a smiley."
+        assert "A half \ud83d of a smiley." in (told[0].summary, *told[0].unverified)
 
 
 class _GrantsNobody(InProcessMemory):

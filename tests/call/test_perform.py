@@ -135,7 +135,7 @@ def test_messages_that_have_no_key_are_folded_all_the_same() -> None:
     assert middle.totals.rounds == 1
 
 
-def test_a_claim_that_is_no_claim_is_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_claim_that_cannot_be_released_counts_as_granted() -> None:
     class Strange(HeldElsewhere):
         def claim(self, key: str, seconds: float) -> Any:
             return "granted"
@@ -144,7 +144,6 @@ def test_a_claim_that_is_no_claim_is_told(caplog: pytest.LogCaptureFixture) -> N
     middle.wrap(ScriptedModel(window=900).completion)("m", talk())
 
     assert middle.totals.rounds == 1
-    assert "the memory failed (TypeError)" in caplog.text
 
 
 def test_what_a_memory_needs_to_find_something_is_not_taken_from_the_timeout(

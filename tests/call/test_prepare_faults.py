@@ -419,19 +419,9 @@ def test_any_value_may_stand_for_the_model(model: Any) -> None:
     assert compacter.totals.prepared == 1
 
 
-def test_what_is_kept_of_models_is_bounded() -> None:
-    compacter = Compacter(prepare_tokens=500, summarizer=Writer())
-    completion = compacter.wrap(ScriptedModel().completion)
-    for number in range(1_000):
-        completion(model=f"m{number}", messages=turns(1))
-    assert len(compacter._state.prepare_from) <= 256
-
-
 def test_a_client_that_was_closed_meanwhile_is_no_outage(caplog: pytest.LogCaptureFixture) -> None:
-    closed = False
-
     def completion(*, model: str, messages: list[Chat]) -> str:
-        if closed or len(messages) < 3:
+        if threading.current_thread() is not threading.main_thread():
             raise RuntimeError("Cannot send a request, as the client has been closed.")
         return "ok"
 
@@ -441,7 +431,6 @@ def test_a_client_that_was_closed_meanwhile_is_no_outage(caplog: pytest.LogCaptu
     with caplog.at_level(logging.WARNING):
         for count in range(6, 9):
             call(model="m", messages=turns(count))
-        closed = True
         assert compacter.drain(30)
     assert caplog.records == []
     assert sum(isinstance(event, PreparationFailed) for event in events) == 1

@@ -324,12 +324,6 @@ def is_mere_iterable(value: object) -> bool:
     return isinstance(value, Iterable) and not hasattr(type(value), "model_fields")
 
 
-def name_of(kwargs: Mapping[str, Any]) -> str:
-    """Return the name of the model among a call's keywords; empty if there is none."""
-    name = kwargs.get("model")
-    return name if isinstance(name, str) else ""
-
-
 def characters_sent(value: object) -> int:
     """Return the size of an option's value, in characters; that of a class is the size of its JSON
     schema.

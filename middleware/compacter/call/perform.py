@@ -17,6 +17,7 @@ from compacter.compaction.task import CompactionPlan
 from compacter.effects import AskSummarizer
 from compacter.events import CompactionEvent, CompactionStarted, Event, RetriesExhausted
 from compacter.io import IO, is_kind
+from compacter.messages.fields import field as member
 from compacter.messages.fields import word
 from compacter.messages.replies import Reply, chunk_text, read_reply
 
@@ -36,9 +37,13 @@ class Performer:
     """Name of the model; of the function if the call has no model."""
     large: bool = False
     """Whether the history is so large that computations on it must not block an event loop."""
+    most_seconds: float | None = None
+    """Limit for the summaries where the option ``timeout`` sets none."""
     gave_up: bool = field(default=False, init=False)
     """Whether the call was given up after at least one round."""
     _started: float = field(default_factory=time.monotonic, init=False)
+    # Tokens that the summarizer's provider has read from its cache.
+    _cached: int = field(default=0, init=False)
     # Used part of `timeout`, in seconds: time of the summarizer, and of waiting for another call's
     # summary.
     _spent: float = field(default=0.0, init=False)
@@ -60,7 +65,7 @@ class Performer:
     @property
     def timeout(self) -> float | None:
         """Limit for the summaries, in seconds."""
-        return self.state.options.timeout
+        return self.state.options.timeout or self.most_seconds
 
     def time_left(self) -> float:
         """Return the rest of ``timeout``, in seconds."""
@@ -96,6 +101,7 @@ class Performer:
             reply = replace(
                 reply, cost=models.cost(model, reply.input_tokens, reply.output_tokens, raw)
             )
+        self._cached += _tokens_from_cache(raw) if reply.input_tokens else 0
         totals.add(
             input_tokens=reply.input_tokens, output_tokens=reply.output_tokens, cost=reply.cost
         )
@@ -117,10 +123,12 @@ class Performer:
         """See `World`."""
         if isinstance(event, CompactionStarted):
             self._started = time.monotonic()
+            self._cached = 0
         if isinstance(event, RetriesExhausted):
             self.gave_up = event.rounds > 0
         if isinstance(event, CompactionEvent):
-            event = event.model_copy(update={"duration": time.monotonic() - self._started})
+            seconds = time.monotonic() - self._started
+            event = event.model_copy(update={"duration": seconds, "cached_tokens": self._cached})
         for hook in self.state.record(event):
             # A copy, so that no hook sees another one's changes.
             await self.safely("hook", partial(self.io.hook, hook, event.model_copy()))
@@ -147,3 +155,11 @@ class Performer:
         except Exception as error:  # noqa: BLE001 - a hook or memory must not break the call
             self.state.log.failed(what, error)
             return otherwise
+
+
+def _tokens_from_cache(reply: object) -> int:
+    """Return the tokens that a reply's usage says were read from a prompt cache."""
+    usage = member(reply, "usage")
+    details = member(usage, "prompt_tokens_details") or member(usage, "input_tokens_details")
+    count = member(details, "cached_tokens") or member(usage, "cache_read_input_tokens")
+    return count if isinstance(count, int) else 0

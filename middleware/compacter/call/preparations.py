@@ -78,20 +78,14 @@ class Preparation:
             return True
         return self.loop is not None and not self.loop.is_running()
 
-    def blocks(self, io: IO) -> bool:
-        """Return whether waiting for it would last for ever: this code is part of it, or stops the
-        loop that it runs in.
+    async def wait(self, io: IO, seconds: float) -> None:
+        """Wait until it is over, for ``seconds`` at most; not where that would last for ever, as
+        this code is part of it, or stops the loop that it runs in.
         """
         stops = not io.asynchronous and self.loop is not None and self.loop is running_loop()
-        return stops or self in _WITHIN.get()
-
-    async def wait(self, io: IO, seconds: float) -> None:
-        """Wait until it is over, for ``seconds`` at most."""
-        end = time.monotonic() + seconds
-        while self.done is not None and not self.is_over() and not self.blocks(io):
-            left = end - time.monotonic()
-            if left <= 0:
-                return
+        end = time.monotonic() if stops or self in _WITHIN.get() else time.monotonic() + seconds
+        while not self.is_over() and (left := end - time.monotonic()) > 0:
+            assert self.done is not None  # noqa: S101 - for the type checker
             await io.wait(self.done, min(_LOOK_AGAIN, left))
 
 

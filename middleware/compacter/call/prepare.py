@@ -61,31 +61,22 @@ class Prepare:
     """Largest size of the messages afterwards, in characters."""
 
 
-def due_at(options: Options, calibration: Calibration, output_tokens: int | None) -> int | None:
-    """Return the input tokens at which a compaction is due: at the trigger, or else where the
-    request would exceed the window; ``None`` if neither is known.
+def limits(
+    options: Options, calibration: Calibration, output_tokens: int | None
+) -> tuple[int | None, int | None]:
+    """Return the input tokens from which the next compaction is made ahead, and those at which one
+    is due: at the trigger, or else where the request would exceed the window.
+
+    ``None`` where that is not known: a share of an unknown window.
     """
     window = calibration.window
-    trigger = options.trigger_tokens
-    limit = None if trigger is None else limit_of(trigger, window, output_tokens or 0)
-    return limit if limit is not None or window is None else int(window * MARGIN)
-
-
-def threshold(
-    options: Options, calibration: Calibration, output_tokens: int | None = None
-) -> int | None:
-    """Return the input tokens from which the next compaction is made ahead.
-
-    ``None`` without the option ``prepare_tokens``, or if it is a share of an unknown window.
-    """
-    wanted = options.prepare_tokens
-    if wanted is None:
-        return None
-    begin = limit_of(wanted, calibration.window, output_tokens or 0)
-    due = due_at(options, calibration, output_tokens)
+    due = None if window is None else int(window * MARGIN)
+    if options.trigger_tokens is not None:
+        due = limit_of(options.trigger_tokens, window, output_tokens or 0) or due
+    begin = limit_of(options.prepare_tokens or 0, window, output_tokens or 0)
     if begin is None or due is None:
-        return begin
-    return max(1, min(begin, int(due * _BEFORE_LIMIT)))
+        return begin, due
+    return max(1, min(begin, int(due * _BEFORE_LIMIT))), due
 
 
 def ahead(
@@ -97,12 +88,12 @@ def ahead(
     It compacts what would be compacted if the request had grown up to the size at which a
     compaction is due: until it is in force, the conversation grows by the rest.
     """
-    begin = threshold(options, calibration, request.output_tokens)
+    begin, due = limits(options, calibration, request.output_tokens)
     if begin is None or tokens < begin * NOTED:
         return None
     if tokens < begin:
         return Prepare(request, calibration)
-    due = due_at(options, calibration, request.output_tokens) or int(begin / _USUAL)
+    due = due or int(begin / _USUAL)
     if is_agents(request.conversation) and "compact_ratio" not in options.model_fields_set:
         # What comes until then is the tail: the room is divided as it would be at that size.
         ratio = _MOST_FOLDED
@@ -131,7 +122,11 @@ async def make_ahead(options: Options, what: Prepare, world: WrappedCall) -> Non
         digest=request.digest,
         target=what.target,
     )
-    changed = options.model_copy(update={"compact_ratio": what.ratio, "fallback": ()})
+    update: dict[str, object] = {"compact_ratio": what.ratio, "fallback": ()}
+    if "summary_request" not in options.model_fields_set:
+        # The provider's cache has what the program has just sent.
+        update["summary_request"] = "native"
+    changed = options.model_copy(update=update)
     made = await compact(changed, job, world)
     if made is not None:
         await world.remember(made.conversation.messages, made.change)

@@ -11,7 +11,7 @@ from typing import Any
 
 from compacter.call.arguments import Binding, characters_sent
 from compacter.call.recover import Policy
-from compacter.call.request import ConversationState, Request
+from compacter.call.request import Request
 from compacter.call.sizes import expected_tokens
 from compacter.call.state import State
 from compacter.call.wrapped_call import WrappedCall
@@ -30,21 +30,6 @@ class Reader:
     state: State
     function: Callable[..., Any]
     binding: Binding
-
-    def tell_unfound_messages(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Tell that a function of mere ``**options`` is passed no messages."""
-        binding = self.binding.of_call(args, kwargs)
-        if binding.vendors or binding.accepts is not None or binding.messages(args, kwargs):
-            return
-        name = getattr(self.function, "__qualname__", type(self.function).__qualname__)
-        known = ", ".join([*binding.positional[: len(args)], *kwargs]) or "nothing by name"
-        self.state.log.write(
-            "warning",
-            "compacter.no_messages",
-            f"{name} was called without messages, so its calls are not compacted: it was passed "
-            f'{known}; name the argument that has them: wrap(function, messages_param="...")',
-            {"function": name},
-        )
 
     async def read(
         self, io: IO, args: tuple[Any, ...], kwargs: dict[str, Any], *, learns: bool = True
@@ -95,8 +80,8 @@ class Reader:
             messages = list(given)
         if not messages:
             name = binding.messages_param
-            remedy = f"; pass them as {name}=..." if len(args) > len(binding.positional) else ""
-            return f"the call has no messages in its argument {name!r}{remedy}"
+            remedy = f'pass them as {name}=... or name theirs: wrap(function, messages_param="...")'
+            return f"the call has no messages in its argument {name!r}; {remedy}"
         try:
             form, quoted = self._recognise(binding, messages)
         except UnknownFormatError as error:
@@ -128,13 +113,12 @@ class Reader:
         calibration = state.calibration(called)
         if learns and state.last_reply is not None and not state.proactive:
             self._learn_from_last(request, calibration)
-        known = ConversationState()
         if state.proactive or state.prepares:
             # The digest of the first message alone, so that a new conversation is recognised at its
             # second call; the endpoint, as two tenants may begin alike.
             begun = named or conversation_digest(form, messages, 1)
             known = state.conversation(f"{facts.endpoint}\0{begun}")
-        elif options.recall is not None:
+        else:
             known = state.conversation(f"{facts.endpoint}\0{request.digest}")
         scope = (called, form.name, facts.endpoint, state.scope, *([repr(rules)] if rules else []))
         call = WrappedCall(
@@ -167,7 +151,7 @@ class Reader:
         """Return the format of a call's messages, and whether any had quotes, which are removed
         from the list. Raises ``UnknownFormatError``.
         """
-        from compacter.recall.quotes import strip
+        from compacter.recall.frame import strip
 
         form = get_format(binding.wire_format or recognise(messages, param=binding.messages_param))
         kept = strip(messages, form)

@@ -133,6 +133,9 @@ class Policy(QuotedRequest):
         """
         found = refused.token_limit
         rounds = len(self.tried)
+        target = self.target(found) if found else None
+        if self.tried and target is not None and self.staying > target:
+            self.state.helpless = self.staying
         facts: dict[str, Any] = (
             {"limit": found.limit, "requested": found.requested} if found else {}
         )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from compacter.compaction.conversation import Conversation, find_pinned
 from compacter.compaction.plan import Calibration
+from compacter.errors import FunctionError
 from compacter.messages.format import Message, MessageFormat
 from compacter.messages.parts import Kind
 from compacter.options import Retrieved
@@ -100,7 +101,7 @@ class Request:
             messages = [*messages[:at], self.shortened, *messages[at + 1 :]]
         if not self.quotes or at is None:
             return messages
-        from compacter.recall.quotes import place
+        from compacter.recall.frame import place
 
         return place(messages, self.format, self.quotes, at, alternate=self.alternate)
 
@@ -124,8 +125,22 @@ class ConversationState:
     stuck: int = 0
     """Size of a history that stayed above the threshold, in characters; it is compacted again once
     it has grown."""
+    helpless: int = 0
+    """Size of what had to stay, in characters, when a call was given up although its history was
+    compacted; 0 if none was. Another compaction would not help while it is as large."""
+    vain: int = 0
+    """Number of compactions in a row for which the summarizer was asked in vain."""
     full: int = 0
     """The same of a history in which a compaction has made no room for quotes."""
+
+
+def facts_of(cause: BaseException | None) -> dict[str, Any]:
+    """Return an exception as fields of the event of a failure; of a ``FunctionError`` its cause is
+    named.
+    """
+    raised = cause.__cause__ if isinstance(cause, FunctionError) else cause
+    error = "" if raised is None else type(raised).__name__
+    return {"error": error, "cause": cause if isinstance(cause, Exception) else None}
 
 
 # -- what cannot be compacted ----------------------------------------------------------------------

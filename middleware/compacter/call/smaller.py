@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 from compacter.call.apart import APART
 from compacter.call.prepare import WORTH
-from compacter.call.request import ConversationState, Request, with_less_retrieved
+from compacter.call.request import ConversationState, Request, facts_of, with_less_retrieved
 from compacter.call.sizes import FEWEST_QUOTED, target_in_proportion
 from compacter.compaction.plan import Calibration, Job, plan, target_characters
 from compacter.compaction.run import compact
@@ -67,7 +67,9 @@ class SmallerRequest:
         if request.quotes:
             self.quotes = False
             self.request = request = replace(request, quotes="")
-            if target is not None and target >= request.conversation.size:
+            # Without a number, the request is first sent without them, unless it is the last try.
+            last = len(self.tried) + 1 == self.options.max_retries
+            if not last if target is None else target >= request.conversation.size:
                 return "quotes left out"
         lowered = self.find_lower_output(found) if found.kind == "input_plus_output" else None
         if lowered is not None:
@@ -86,13 +88,15 @@ class SmallerRequest:
             )
             await self.world.emit(event)
             return f"{request.output_option} lowered from {before} to {lowered}"
-        read = request.conversation
         step = ""
         if self.options.retrieved is not None:
             step = await self._shorten_message(self.options.retrieved, target, found)
-            if not step and (target is None or read.size - read.free - request.saved > target):
+            if not step and (target is None or self.staying > target):
                 # To compact all that may be compacted would not suffice, as far as is known.
                 step = await self._shorten_message(None, target, found)
+        is_helpless = 0 < self.state.helpless <= self.staying
+        if not step and is_helpless and (target is None or self.staying > target):
+            return ""  # It was too much before, although all else was compacted.
         return step or (await self.compact_history(target, found))
 
     async def _shorten_message(
@@ -182,6 +186,12 @@ class SmallerRequest:
         return bool(done)
 
     @property
+    def staying(self) -> int:
+        """Size of what no compaction removes, in characters."""
+        read = self.request.conversation
+        return read.size - read.free - self.request.saved
+
+    @property
     def is_held_back(self) -> bool:
         """Whether the last compaction of this conversation is so near that the next one waits."""
         state = self.state
@@ -229,7 +239,8 @@ class SmallerRequest:
         if recall is None or not self.quotes or target is None or not self.request.begins_turn:
             return 0
         room = max(0, target - conversation.size + conversation.free)
-        return recall.room(self.calibration.tokens(room), self.calibration.chars_per_token)
+        wanted = recall.room_in_tokens(self.calibration.tokens(room))
+        return int(wanted * self.calibration.chars_per_token)
 
     def find_lower_output(self, found: TokenLimit) -> int | None:
         """Return a lower output limit, in tokens, if the input alone fits; ``None`` if that does
@@ -307,11 +318,5 @@ class SmallerRequest:
         """Send the event that the request could not be made smaller; of a ``FunctionError`` the
         cause is named.
         """
-        raised = cause.__cause__ if isinstance(cause, FunctionError) else cause
-        error = type(raised).__name__ if raised is not None else ""
-        why = cause if isinstance(cause, Exception) else None
-        await self.world.emit(
-            CompactionFailed(
-                trigger=trigger, reason=reason, error=error, cause=why, **self.request.named
-            )
-        )
+        facts = {**facts_of(cause), **self.request.named}
+        await self.world.emit(CompactionFailed(trigger=trigger, reason=reason, **facts))

@@ -41,14 +41,16 @@ from compacter.options import Options
 from compacter.single_flight import SingleFlight
 
 if TYPE_CHECKING:
-    from compacter.recall.quotes import Quotation
+    from compacter.recall.frame import Quotation
     from compacter.recall.turns import Embedded, Recall
 
 T = TypeVar("T")
 # Models whose calibration is kept; one that is used again after so many others learns anew.
-MOST_MODELS = 256
+_MOST_MODELS = 256
 # Conversations, and records, of which a few numbers are kept; the longest unused are dropped.
 _MOST_CONVERSATIONS = 10_000
+# What a state with other options has in common with the one that it is made of.
+_SHARED = ["totals", "count_call", "_lock", "preparations", "_learnt", "_conversations", "_records"]
 # Most compactions made ahead that are kept if there is no memory.
 _MOST_PREPARED = 1_000
 
@@ -97,8 +99,9 @@ class State:
         self.prepares = options.prepare_tokens is not None
         if self.prepares:
             warm_up()
-        self.prepare_from: dict[str, int] = {}
-        """Tokens from which a quiet call is looked at, by the model that it names."""
+        self.prepare_from: int | None = None
+        """Tokens from which a quiet call is looked at, the least of any model's; ``None``: always.
+        """
         self._prepared_memory: tuple[BaseMemory, Matcher] | None = None
         self.redaction = options.redaction
         self._recall: Recall | None = None
@@ -118,7 +121,7 @@ class State:
         self.scope = options.memory_scope
         """Part of each record's key; the same for calls that may share a summary."""
         self._conversations: LRUCache[str, ConversationState] = LRUCache(_MOST_CONVERSATIONS)
-        self._learnt: LRUCache[str, Calibration] = LRUCache(MOST_MODELS)
+        self._learnt: LRUCache[str, Calibration] = LRUCache(_MOST_MODELS)
         # Ids of the records that calls have made, or whose use was counted.
         self._records: LRUCache[str, bool] = LRUCache(_MOST_CONVERSATIONS)
         self._lock = Lock()
@@ -128,13 +131,8 @@ class State:
         calibrations.
         """
         made = State(self.options.replaced(options))
-        made.totals = self.totals
-        made.count_call = self.count_call
-        made._lock = self._lock
-        made.preparations = self.preparations
-        made._learnt = self._learnt
-        made._conversations = self._conversations
-        made._records = self._records
+        for name in _SHARED:
+            setattr(made, name, getattr(self, name))
         if "on_compaction" not in options:
             made.compaction_hooks = self.compaction_hooks
         if "on_event" not in options:
@@ -194,11 +192,9 @@ class State:
         """Return the quotes for a request (see ``Recall``), or ``None``. An exception is logged
         once, not raised.
         """
-        try:
-            return (self._with_recall or self).recall().quotation(asked, views)
-        except Exception as error:  # noqa: BLE001 - of the user's ranker or redaction, or of SQLite
-            self.log.failed("recall", error)
-            return None
+        # The user's ranker or redaction may raise, and SQLite.
+        recall = (self._with_recall or self).recall
+        return self.safely("recall", lambda: recall().quotation(asked, views))
 
     def recall(self) -> Recall:
         """Return the state of recall between calls."""
@@ -212,10 +208,8 @@ class State:
 
     def embed_compacted(self, asked: Quote, views: Sequence[tuple[Sequence[Message], str]]) -> None:
         """Begin to embed what a compaction has removed. An exception is logged once, not raised."""
-        try:
-            (self._with_recall or self).recall().embed_compacted(asked, views)
-        except Exception as error:  # noqa: BLE001 - as above
-            self.log.failed("recall", error)
+        recall = (self._with_recall or self).recall
+        self.safely("recall", lambda: recall().embed_compacted(asked, views))
 
     def _embeddings(self) -> Embedded | None:
         """Return the comparison by meaning; ``None`` without the option for it."""

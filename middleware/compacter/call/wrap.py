@@ -15,12 +15,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from compacter.call import streams
-from compacter.call.arguments import Binding, name_of
+from compacter.call.arguments import Binding
 from compacter.call.nested import GiveUps, gave_up_since, mark_given_up
-from compacter.call.prepare import NOTED, threshold
+from compacter.call.prepare import NOTED, limits
 from compacter.call.reader import Reader
 from compacter.call.sizes import may_be_cut
-from compacter.call.state import MOST_MODELS, State
+from compacter.call.state import State
 from compacter.call.wrapped_call import WrappedCall
 from compacter.errors import CompactionError, ConfigurationError, FunctionError, add_note, notes_of
 from compacter.io import ASYNC, IO, SYNC, is_kind, run, weight
@@ -54,8 +54,6 @@ class WrappedFunction:
         async ones."""
         self.measured: dict[int, tuple[int, int, int]] = {}
         """What `may_be_cut` keeps of earlier calls."""
-        self.is_checked = False
-        """Whether it was checked that a call without messages has them under another name."""
 
     # -- the wrappers: a quiet call creates no objects ---------------------------------------------
 
@@ -76,13 +74,11 @@ class WrappedFunction:
         note = self.reader.note
         prepares = state.prepares
 
-        def call(*args: Any, **kwargs: Any) -> Any:  # noqa: C901 - as above
+        def call(*args: Any, **kwargs: Any) -> Any:
             if OWN_OPTIONS in kwargs:
                 return self._with(kwargs.pop(OWN_OPTIONS), "synchronous")(*args, **kwargs)
             count_call()
             given = kwargs[param] if param in kwargs else messages(args, kwargs)
-            if given is None and not self.is_checked:
-                self._check_messages(args, kwargs)
             if not idle() or (type(given) is not list and binding.needs_list(args, kwargs)):
                 if self.returns_awaitable:
                     return self._handle(ASYNC, args, kwargs)
@@ -124,18 +120,11 @@ class WrappedFunction:
                 return await self._with(kwargs.pop(OWN_OPTIONS), "asynchronous")(*args, **kwargs)
             count_call()
             given = kwargs[param] if param in kwargs else messages(args, kwargs)
-            if given is None and not self.is_checked:
-                self._check_messages(args, kwargs)
             if not idle() or (type(given) is not list and binding.needs_list(args, kwargs)):
                 return await self._handle(ASYNC, args, kwargs)
             return await self._await_reply(function(*args, **kwargs), given, args, kwargs)
 
         return call
-
-    def _check_messages(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Check once that a call without messages has them nowhere else."""
-        self.is_checked = True
-        self.reader.tell_unfound_messages(args, kwargs)
 
     def _with(self, options: object, shape: str) -> Any:
         """Return the wrapper of this shape with other options; for ``False`` the bare function."""
@@ -242,7 +231,7 @@ class WrappedFunction:
         reply = await streams.opened(io, stream, self.state.detect, self.binding.quiet)
         if reply.token_limit is None:
             given = self.binding.messages(args, kwargs)
-            if self.state.prepares and self._may_prepare(None, given, kwargs):
+            if self.state.prepares and self._may_prepare(None, given):
                 await self._look_after(io, None, None, args, kwargs)
             return reply.raw
         if reply.error is not None and gave_up_since(before, reply.error):
@@ -264,7 +253,7 @@ class WrappedFunction:
         if isinstance(call, str):
             return await self._call_unchanged(io, args, kwargs, refused, call)
         if refused is not None:
-            self.state.prepare_from.clear()  # The window may be known from now on.
+            self.state.prepare_from = None  # The window may be known from now on.
             call.last = refused
             call.trace = refused.error.__traceback__ if refused.error is not None else None
         failure: Exception
@@ -356,7 +345,7 @@ class WrappedFunction:
     ) -> bool:
         """Return whether a quiet call is to be looked at more closely. A quick estimate."""
         state = self.state
-        if state.prepares and self._may_prepare(tokens, given, kwargs):
+        if state.prepares and self._may_prepare(tokens, given):
             return True
         if not state.event_hooks or not tokens or type(given) is not list:
             # A list without usage in its reply tells nothing.
@@ -380,14 +369,14 @@ class WrappedFunction:
         if self.state.event_hooks and read:
             await call.conduct(call.policy.cut_silently(read))
         if prepares:
-            note = partial(self._note_size, call, tokens, name_of(kwargs))
+            note = partial(self._note_size, call, tokens)
             await call.safely("preparation", note)
 
-    def _may_prepare(self, tokens: int | None, given: Any, kwargs: Mapping[str, Any]) -> bool:
+    def _may_prepare(self, tokens: int | None, given: Any) -> bool:
         """Return whether a quiet call may have reached the size at which a compaction is made
         ahead. A quick estimate.
         """
-        least = self.state.prepare_from.get(name_of(kwargs))
+        least = self.state.prepare_from
         if least is None:
             return True
         if tokens:
@@ -397,15 +386,11 @@ class WrappedFunction:
         enough = least * _LEAST_CHARACTERS
         return weight(list(given), enough) >= enough
 
-    async def _note_size(self, call: WrappedCall, tokens: int | None, name: str) -> None:
+    async def _note_size(self, call: WrappedCall, tokens: int | None) -> None:
         policy = call.policy
-        noted = self.state.prepare_from
-        begin = threshold(policy.options, policy.calibration, policy.request.output_tokens)
+        begin, _ = limits(policy.options, policy.calibration, policy.request.output_tokens)
         least = sys.maxsize if begin is None else int(begin * NOTED)
-        if name not in noted and len(noted) >= MOST_MODELS:
-            noted.clear()
-        # Models that are passed by position share one entry, that of the least window.
-        noted[name] = min(least, noted.get(name, least))
+        self.state.prepare_from = min(least, self.state.prepare_from or least)
         if tokens:
             policy.note_usage(tokens)
         await call.conduct(policy.prepare(tokens or 0))

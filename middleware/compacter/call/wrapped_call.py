@@ -16,16 +16,21 @@ from compacter.call import streams
 from compacter.call.arguments import Binding
 from compacter.call.nested import GiveUps, gave_up_since
 from compacter.call.one_summary import OneSummary
-from compacter.call.perform import Performer
+from compacter.call.perform import E
 from compacter.call.preparations import Preparation
 from compacter.call.prepare import SCOPE, WORTH, Prepare, make_ahead
 from compacter.call.recover import Policy
-from compacter.call.request import Request
+from compacter.call.request import Request, facts_of
 from compacter.compaction.change import Change
 from compacter.compaction.conversation import Conversation
 from compacter.effects import AskSummarizer, Quote
-from compacter.errors import CompactionError, FunctionError
-from compacter.events import PassagesRecalled, PreparationFailed
+from compacter.errors import CompacterError, CompactionError, FunctionError
+from compacter.events import (
+    CompactionEvent,
+    CompactionFailed,
+    PassagesRecalled,
+    PreparationFailed,
+)
 from compacter.io import Stopped
 from compacter.memory.match import Matcher, View
 from compacter.memory.protocol import BaseMemory
@@ -41,10 +46,18 @@ if TYPE_CHECKING:
     from compacter.history import History
 
 T = TypeVar("T")
+# Compactions in a row of one conversation for which a summarizer is asked in vain, and of the
+# later ones the share that ask it again.
+_IN_VAIN = 3
+_PAUSE = 10
+
+
+class SummarizerPausedError(CompacterError):
+    """The summarizer was not asked, as it has failed too often in this conversation."""
 
 
 @dataclass(kw_only=True, eq=False)
-class WrappedCall(Performer):
+class WrappedCall(OneSummary):
     """One call of a wrapped function: the caller's arguments, and the values read from them. Closed
     at its end.
     """
@@ -69,19 +82,10 @@ class WrappedCall(Performer):
     """Last reply of the wrapped function."""
     trace: TracebackType | None = field(default=None, init=False)
     """Traceback of that reply's ``error`` when it was raised."""
+    # Whether the summarizer was asked since the last event of a failure.
+    _asked: bool = field(default=False, init=False)
     # Views that this call has read from memory or made, each with the id of its record.
     _views: list[tuple[Sequence[Message], str]] = field(default_factory=list, init=False)
-    one_summary: OneSummary = field(init=False)
-    """Its part in sharing a summary with other calls."""
-
-    def __post_init__(self) -> None:
-        self.one_summary = OneSummary(self)
-
-    def close(self, *, for_good: bool = True) -> None:
-        """Release this call's flight and claim; ``for_good``: also a claim that is granted
-        later.
-        """
-        self.one_summary.release(for_good=for_good)
 
     async def send(self, messages: Sequence[Message], options: Mapping[str, object]) -> Reply:
         """Call the wrapped function with these messages, and ``options`` in place of the caller's
@@ -143,6 +147,29 @@ class WrappedCall(Performer):
             )
         return partial(binding.summary_function or self.function, *args, **kwargs), False
 
+    async def ask(self, question: AskSummarizer) -> Reply:
+        """Send a prompt to the summarizer; raises its exceptions.
+
+        One that has failed several times in a row is asked for every tenth compaction only, if
+        there is a fallback.
+        """
+        known = self.policy.state
+        if known.vain >= _IN_VAIN and known.vain % _PAUSE and self.policy.options.fallback:
+            known.vain += 1
+            raise SummarizerPausedError(f"it has failed {known.vain} times in this conversation")
+        self._asked = True
+        return await super().ask(question)
+
+    async def emit(self, event: E) -> E:
+        """Send an event to totals, log and hooks, and return it with its ``duration``."""
+        known = self.policy.state
+        if isinstance(event, CompactionFailed) and self._asked:
+            known.vain += 1
+            self._asked = False
+        elif isinstance(event, CompactionEvent) and event.summarizer_calls and not event.fallback:
+            known.vain = 0
+        return await super().emit(event)
+
     # -- memory and quotes -------------------------------------------------------------------------
 
     async def look_up(self, head: Sequence[Message] = ()) -> View | None:
@@ -162,13 +189,6 @@ class WrappedCall(Performer):
                 if is_first:  # Another process, or another ``Compacter``, has made it.
                     self.state.totals.add(reused=1)
         return view
-
-    @property
-    def timeout(self) -> float | None:
-        """Limit for the summaries, in seconds. There is always one for those made ahead: a
-        summarizer that hangs would keep its place for ever.
-        """
-        return self.state.options.timeout or (LONGEST_WAIT if self.ahead else None)
 
     @property
     def store(self) -> tuple[BaseMemory | None, Matcher | None]:
@@ -238,7 +258,7 @@ class WrappedCall(Performer):
             key = await self.io.thread(digest) if self.large else digest()
         except Unencodable:
             return  # The head has no key, so other calls cannot be found.
-        await self.one_summary.lead(key)
+        await self.lead(key)
         self._spent += time.monotonic() - began
 
     async def prepare(self, what: Prepare) -> None:
@@ -255,10 +275,12 @@ class WrappedCall(Performer):
         copied = await self.io.thread(take_down) if self.large else take_down()
         maker = replace(
             self,
-            policy=Policy(self.policy.options, copied, what.calibration),
+            policy=Policy(self.policy.options, copied, what.calibration, self.policy.state),
             scope=self.scope + SCOPE,
             history=None,
             ahead=True,
+            # One that hangs would keep its place for ever.
+            most_seconds=LONGEST_WAIT,
         )
         make = partial(maker._make, replace(what, request=copied))
         self.state.preparations.begin(preparation, self.io, make)
@@ -292,13 +314,8 @@ class WrappedCall(Performer):
         except Exception as error:  # noqa: BLE001 - the call that is due takes the normal way
             cause = error.__cause__ if isinstance(error, CompactionError) else error
             reason = str(error) if isinstance(error, FunctionError) else "no summary could be had"
-            failed = PreparationFailed(
-                reason=reason,
-                error=type(cause).__name__ if cause is not None else "",
-                cause=cause if isinstance(cause, Exception) else None,
-                **request.named,
-            )
-            await self.emit(failed)
+            facts = {**facts_of(cause), **request.named}
+            await self.emit(PreparationFailed(reason=reason, **facts))
 
     async def find_prepared(self) -> View | None:
         """Return the view of the caller's messages that was made ahead, or ``None``.

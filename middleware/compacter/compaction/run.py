@@ -15,7 +15,7 @@ from compacter.compaction.change import Change, violations
 from compacter.compaction.conversation import Conversation
 from compacter.compaction.plan import Job, plan
 from compacter.compaction.strategies import BUILT_IN, Chain, RunLinks, Shorten, has_edits
-from compacter.compaction.summarize import fall_back, planned_reserve
+from compacter.compaction.summarize import Summarize, fall_back, planned_reserve
 from compacter.compaction.task import (
     Compacting,
     CompactionPlan,
@@ -78,6 +78,13 @@ async def compact(
         # The last resort if no strategy made the request small enough.
         rest = replace(task if after is before else _onward(task, after), last=False)
         after = await _attempt(Shorten(), rest, world) or after
+    # Summarize has fallen back itself, or knows why not.
+    if (
+        job.must
+        and after is before
+        and not any(isinstance(link, Summarize) for link in links_of(options.strategy))
+    ):
+        after = _fall_back(task) or after
     if after is before:
         await _skip(job, world, "nothing_to_compact")
         return None
@@ -151,7 +158,10 @@ async def run_links(
     it.
     """
     if task.target is None and len(links_of(strategies)) > 1:
-        task = replace(task, target=_usual_size(task))
+        # What compacting the planned head would leave.
+        per_token = task.job.calibration.chars_per_token
+        summary = planned_reserve(task.options, task.window, task.plan.head_size, per_token)
+        task = replace(task, target=task.plan.tail_size + summary)
     enough = task.target
     if enough is not None and task.job.trigger != "manual":
         enough = int(enough * _ROOM)
@@ -182,14 +192,6 @@ def _onward(task: CompactionTask, made: Conversation) -> CompactionTask:
     return replace(task, plan=plan(task.options, task.job, made, chosen=cut))
 
 
-def _usual_size(task: CompactionTask) -> int:
-    """Return the size that compacting the planned head would leave, in characters."""
-    head = task.plan.head_size
-    calibration = task.job.calibration
-    summary = planned_reserve(task.options, calibration.window, head, calibration.chars_per_token)
-    return task.plan.original_data_size - head + summary
-
-
 async def _attempt(
     strategy: CompactionStrategy, task: CompactionTask, world: World
 ) -> Conversation | None:
@@ -203,7 +205,6 @@ async def _attempt(
     tally = task.tally
     mark = len(task.tally.names)
     tally.names.append(strategy.name)
-    reason = ""
     kind = ""
     cause: Exception | None = None
     copies = [] if type(strategy) in BUILT_IN.values() else _copies(before.messages)
@@ -246,9 +247,15 @@ async def _attempt(
         trigger=task.job.trigger, reason=why, error=kind, cause=cause, **task.job.named
     )
     await world.emit(failed)
-    if not task.last or not task.plan.cut:
+    if not task.last:
         return None
-    result = fall_back(task)
+    return _fall_back(task)
+
+
+def _fall_back(task: CompactionTask) -> Conversation | None:
+    """Return the checked result of the first fallback that works; ``None`` if none does."""
+    before = task.conversation
+    result = fall_back(task) if task.plan.cut else None
     if result is None:
         return None
     made = before.with_messages(result)

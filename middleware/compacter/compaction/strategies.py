@@ -20,7 +20,6 @@ from compacter.compaction.task import (
 from compacter.effects import Effect
 from compacter.errors import ConfigurationError, whole_number
 from compacter.messages.format import Message
-from compacter.messages.parts import Part
 from compacter.summary import message as summary_message
 from compacter.summary.message import Summary
 from compacter.text.shorten import original_size, pieces, shorten
@@ -117,7 +116,8 @@ class ClearToolResults:
         carriers = [
             index
             for index in range(len(task.messages))
-            if index in names or _has_result(task.conversation.parts(index))
+            if index in names
+            or any(part.kind == "result" for part in task.conversation.parts(index))
         ]
         out = list(task.messages)
         for index in carriers[: max(0, len(carriers) - self.keep_recent)]:
@@ -129,10 +129,6 @@ class ClearToolResults:
         if kind != "result" or len(text) <= self.min_size or name in self.exclude:
             return text
         return _RECEIPT.format(size=original_size(text))
-
-
-def _has_result(parts: Sequence[Part]) -> bool:
-    return any(part.kind == "result" for part in parts)
 
 
 @dataclass(frozen=True, slots=True, init=False)

@@ -144,8 +144,8 @@ class HeldClaim:
         give_back: Ends it in the store, if it is still this owner's.
     """
 
-    def __init__(self, give_back: Callable[[], object]) -> None:
-        self._give_back: Callable[[], object] | None = give_back
+    def __init__(self, give_back: Callable[[], object] | None) -> None:
+        self._give_back = give_back
         self._process = os.getpid()
 
     def release(self) -> None:

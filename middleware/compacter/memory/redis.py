@@ -207,8 +207,9 @@ def _connect(url: object, deadline: float) -> object:
             url,
             max_connections=_CONNECTIONS,
             timeout=deadline,
-            socket_timeout=deadline,
-            socket_connect_timeout=deadline,
+            # After the deadline nobody waits any more; these end the thread.
+            socket_timeout=2 * deadline,
+            socket_connect_timeout=2 * deadline,
             # For a connection that the server has closed meanwhile.
             retry=Retry(NoBackoff(), 1),
         )

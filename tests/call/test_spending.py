@@ -1,0 +1,190 @@
+"""What a conversation pays: no summary that cannot help, no summarizer asked in vain for ever."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.call.conftest import Call, Dialogue, make_options
+
+from compacter import Compacter, CompactionEvent, InProcessMemory, Shorten
+from compacter.call import sizes
+from compacter.call.recover import Policy
+from compacter.call.request import Request
+from compacter.compaction.plan import Calibration
+from compacter.effects import AskSummarizer
+from compacter.events import CompactionFailed
+from compacter.messages.format import get_format
+from compacter.messages.replies import Reply
+from compacter.overflow import TokenLimit
+from compacter.testing import ScriptedModel
+
+if TYPE_CHECKING:
+    from tests.conversations import Chat
+
+SAID = "They talked of piers."
+
+
+def turns(count: int, start: int = 0) -> list[Chat]:
+    return [
+        message
+        for number in range(start, start + count)
+        for message in (
+            {"role": "user", "content": f"How long is pier {number}?".ljust(150)},
+            {"role": "assistant", "content": f"Pier {number} has {number} metres.".ljust(150)},
+        )
+    ]
+
+
+class Writer:
+    def __init__(self, *answers: str) -> None:
+        self.answers = answers
+        self.asked = 0
+
+    def __call__(self, messages: list[Chat]) -> str:
+        self.asked += 1
+        return self.answers[min(self.asked, len(self.answers)) - 1]
+
+
+class TestACallThatCannotBeHelped:
+    @pytest.mark.parametrize("grows", [False, True])
+    @pytest.mark.parametrize("memory", [None, "in-process"])
+    @pytest.mark.parametrize("answer", [SAID, "", "They talked. " * 2_000])
+    def test_pays_for_a_summary_once(self, answer: str, memory: Any, grows: bool) -> None:
+        model = ScriptedModel(window=1_000)
+        writer = Writer(answer)
+        compacter = Compacter(summarizer=writer, memory=memory and InProcessMemory())
+        completion = compacter.wrap(model.completion)
+        history = turns(20)
+        paid: list[int] = []
+        for number in range(10):
+            before = writer.asked
+            with pytest.raises(Exception, match="context") as caught:
+                completion("m", [*history, {"role": "user", "content": "z" * 9_000}])
+            assert "last user message" in str(caught.value.__notes__)
+            paid.append(writer.asked - before)
+            history += turns(1, 20 + number) if grows else []
+        assert paid[0] > 0
+        assert sum(paid[1:]) == 0
+
+    def test_is_helped_once_it_can_be(self) -> None:
+        model = ScriptedModel(window=1_000)
+        compacter = Compacter(summarizer=Writer(SAID))
+        completion = compacter.wrap(model.completion)
+        with pytest.raises(Exception, match="context"):
+            completion("m", [*turns(20), {"role": "user", "content": "z" * 9_000}])
+        assert completion("m", [*turns(40), {"role": "user", "content": "z" * 900}])
+
+
+class TestASummarizerThatFailsForEver:
+    def grow(self, writer: Writer, compactions: int) -> list[Any]:
+        events: list[Any] = []
+        compacter = Compacter(summarizer=writer, recall=None, on_event=events.append)
+        completion = compacter.wrap(ScriptedModel(window=1_000).completion)
+        history: list[Chat] = [{"role": "system", "content": "You are a clerk."}]
+        made = 0
+        while made < compactions:
+            history += turns(1, len(history))
+            completion("m", [*history, {"role": "user", "content": "And now?"}])
+            made = sum(isinstance(event, CompactionEvent) for event in events)
+        return events
+
+    def test_is_asked_less_and_less(self) -> None:
+        writer = Writer("")
+        events = self.grow(writer, 30)
+        assert writer.asked <= 20  # Without a pause 120.
+        failed = [event.error for event in events if isinstance(event, CompactionFailed)]
+        assert "SummarizerPausedError" in failed
+
+    def test_is_asked_again_and_used_when_it_answers(self) -> None:
+        writer = Writer(*[""] * 8, SAID)
+        events = self.grow(writer, 30)
+        made = [event for event in events if isinstance(event, CompactionEvent)]
+        assert [event.fallback for event in made[-5:]] == [False] * 5
+
+
+@pytest.mark.parametrize(("retries", "first"), [(3, "Call"), (1, "AskSummarizer")])
+def test_a_request_with_quotes_that_is_refused_without_a_number_is_sent_without_them(
+    retries: int, first: str
+) -> None:
+    messages = turns(8)
+    request = Request(
+        format=get_format("openai"), original=turns(20), messages=messages, quotes="q" * 400
+    )
+    options = make_options(attempts=1 + retries, memory=None)
+    refused = Reply(
+        token_limit=TokenLimit(limit=None, requested=None, kind="input"), error=ValueError("long")
+    )
+    dialogue = Dialogue(Policy(options, request, Calibration()).recover(refused))
+    # In the last round a request must become smaller by more than that.
+    asked: Any = dialogue.expect(Call if first == "Call" else AskSummarizer)
+    assert first == "AskSummarizer" or list(asked.messages) == messages
+
+
+@pytest.mark.parametrize("strategy", [Shorten(), [Shorten()]])
+def test_many_short_messages_are_left_out_where_a_strategy_can_do_nothing(strategy: Any) -> None:
+    model = ScriptedModel(window=2_000)
+    compacter = Compacter(strategy=strategy, recall=None)
+    history = turns(5_000)
+    assert compacter.wrap(model.completion)("m", [*history, {"role": "user", "content": "Now?"}])
+    assert compacter.totals.rounds >= 1
+
+
+class TestTheSummaryCallStandsOnTheWarmPrefix:
+    """A compaction that the wrapped call makes ahead itself continues the program's own request."""
+
+    def make(self, answers: Any) -> tuple[list[Any], list[CompactionEvent]]:
+        requests: list[Any] = []
+        events: list[CompactionEvent] = []
+
+        def completion(*, model: str, messages: list[Chat], tools: Any = None) -> Any:
+            requests.append((list(messages), tools))
+            usage = {"prompt_tokens": 4_000, "prompt_tokens_details": {"cached_tokens": 3_500}}
+            answer = next(answers) if len(requests) > 2 else {"content": "ok"}
+            message = {"role": "assistant", **answer}
+            finish = "tool_calls" if "tool_calls" in answer else "stop"
+            return {"choices": [{"message": message, "finish_reason": finish}], "usage": usage}
+
+        compacter = Compacter(prepare_tokens=3_000, recall=None, on_compaction=events.append)
+        call = compacter.wrap(completion)
+        for count in (10, 12):
+            call(model="m", messages=turns(count), tools=[{"type": "function"}])
+        assert compacter.drain(30)
+        return requests, events
+
+    def test_with_the_same_tools_and_messages(self) -> None:
+        requests, (event,) = self.make(iter([{"content": SAID}]))
+        messages, tools = requests[2]
+        assert messages[:8] == turns(12)[:8]
+        assert tools == [{"type": "function"}]
+        assert messages[-1]["role"] == "user"
+        assert (event.trigger, event.fallback, event.cached_tokens) == ("prepared", False, 3_500)
+
+    def test_and_once_on_the_transcript_where_the_answer_is_no_summary(self) -> None:
+        calls = [{"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}]
+        answers = iter([{"content": None, "tool_calls": calls}, {"content": SAID}])
+        requests, (event,) = self.make(answers)
+        assert len(requests) == 4
+        assert "<transcript" in str(requests[3][0][0]["content"])
+        assert event.summarizer_calls == 2
+
+
+def test_a_hook_costs_no_more_with_a_longer_history(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a history that has grown only the new messages are measured."""
+    measured: list[int] = []
+    measure = sizes._most_characters
+
+    def count(messages: Any) -> int:
+        measured.append(len(messages))
+        return measure(messages)
+
+    monkeypatch.setattr(sizes, "_most_characters", count)
+    compacter = Compacter(on_event=lambda event: None)
+    completion = compacter.wrap(ScriptedModel(window=1_000_000).completion)
+    history = turns(500)
+    other = turns(3)
+    for number in range(4):
+        completion("m", list(history))
+        completion("m", list(other))
+        history += turns(1, number)
+    assert measured == [1_000, 6, 2, 0, 2, 0, 2, 0]
