@@ -29,7 +29,7 @@ from questions import STORIES
 from compacter import Compacter, Quotes
 from compacter.call import embedding
 from compacter.messages.format import get_format
-from compacter.recall.quotes import TAG
+from compacter.recall.frame import TAG
 from compacter.testing import token_limit_error
 
 SHARES = (0.1, 0.2)

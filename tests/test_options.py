@@ -241,7 +241,10 @@ def test_a_whole_number_that_is_no_number_of_tokens_is_refused(
 @pytest.mark.parametrize("name", TOKENS_OR_SHARE)
 def test_from_100_on_it_is_a_number_of_tokens(name: str) -> None:
     options: dict[str, Any] = {name: 100}
-    assert str(getattr(Options(**options), name)) in ("100", "share=100 rank=None embed=None")
+    assert str(getattr(Options(**options), name)) in (
+        "100",
+        "share=100 steps=True rank=None embed=None",
+    )
 
 
 def test_quotes_refuse_it_too() -> None:

@@ -166,7 +166,7 @@ class TestSyncCallables:
             return model.completion("m", messages)
 
         history = talk()
-        compacter().wrap(chat)(messages=history)
+        compacter(recall=None).wrap(chat)(messages=history)
 
         assert seen[0] is history
         strangers = [message for message in seen[1] if not any(message is own for own in history)]

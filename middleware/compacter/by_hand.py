@@ -204,8 +204,9 @@ class ByHand:
             SearchUnavailableError: Python's SQLite has no FTS5. A ``CompacterError``.
             ConfigurationError: An argument is invalid.
         """
+        from compacter.recall.frame import folded
         from compacter.recall.index import Index
-        from compacter.recall.quotes import folded, search
+        from compacter.recall.quotes import search
 
         held = check_messages(messages)
         check_wire_format(wire_format)
@@ -213,10 +214,10 @@ class ByHand:
             raise ConfigurationError(f"query takes a text, not {query!r}")
         whole_number("limit", limit, least=1, of="passages")
         archive = getattr(messages, "archive", None)
-        held_back = archive.index().entries if archive else ()
-        index = Index.restored(held_back, self._state.redaction, max_bytes=sys.maxsize)
+        index = Index(archive.index().entries if archive else (), max_bytes=sys.maxsize)
         if held:
-            index.add(folded(held, (), get_format(wire_format or recognise(held))))
+            form = get_format(wire_format or recognise(held))
+            index = index.extend(folded(held, (), form), self._state.redaction)
         return search(index, query, limit)
 
 
@@ -288,7 +289,7 @@ def read_job(
     budget: int | None,
 ) -> Job:
     """Return the job of compacting messages, which are read here."""
-    from compacter.recall.quotes import strip
+    from compacter.recall.frame import strip
 
     held = check_messages(messages)
     check_model(model)

@@ -11,7 +11,7 @@ import os
 import sqlite3
 import threading
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from compacter.locks import PATIENCE, ForkAware, fork_last
@@ -118,16 +118,6 @@ class Database:
         """Run one statement, and return its rows."""
         with SQLITE:
             return self._connection.execute(statement, values).fetchall()
-
-    def executemany(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
-        """Run one statement for each of these rows."""
-        with SQLITE:
-            self._connection.executemany(statement, rows)
-
-    def copy_to(self, other: Database) -> None:
-        """Replace the contents of another database by those of this one."""
-        with SQLITE:
-            self._connection.backup(other._connection)
 
     def close(self) -> None:
         """Close the database. Only the first call has an effect."""

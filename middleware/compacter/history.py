@@ -17,8 +17,8 @@ from compacter.messages.format import Message, get_format
 from compacter.messages.recognise import UnknownFormatError, recognise
 from compacter.pinned_list import CHANGES, PinnedList, check_each
 from compacter.recall.archive import Archive
+from compacter.recall.frame import folded
 from compacter.recall.index import Redact
-from compacter.recall.quotes import folded
 from compacter.snapshot import read_snapshot, write_snapshot
 
 if TYPE_CHECKING:

@@ -86,12 +86,12 @@ class TestTheRoomForQuotes:
         ("window", "output", "overhead", "room"),
         [
             (10_000, None, 500, 6_000),  # The share: 15 % of the window, four characters a token.
-            (1_000, None, 500, 600),
+            (1_000, None, 500, 1_200),  # Of a small window 30 %, as less holds no passage.
             (750, None, 500, 410),  # What the messages and the tools leave free.
-            (1_000, 200, 500, 600),
+            (1_000, 200, 500, 604),
             (1_000, 250, 500, 410),  # The answer's room is kept free too,
             (1_500, 1_400, 500, 410),  # but never more than half of the window for it.
-            (1_000, 250, 0, 600),
+            (1_000, 250, 0, 910),
             (721, None, 500, None),  # Fewer than 300 characters say nothing.
             (722, None, 500, 301),
             (500, None, 500, None),
@@ -111,7 +111,7 @@ class TestTheRoomForQuotes:
         )
         assert self.room(begin(made.complete())) == room
 
-    @pytest.mark.parametrize(("tokens", "room"), [(75, 300), (74, None), (2_000, 8_000)])
+    @pytest.mark.parametrize(("tokens", "room"), [(100, 400), (2_000, 8_000)])
     def test_is_the_number_where_no_window_is_known(
         self, policy: Any, begin: Any, tokens: int, room: int | None
     ) -> None:
@@ -155,9 +155,9 @@ class TestTheRoomForQuotes:
     @pytest.mark.parametrize(
         ("target", "reserved"),
         [
-            (4_000, 480),  # 800 are the question's own: 15 % of the other 3,200.
-            (2_800, 300),
-            (2_700, 0),
+            (4_000, 960),  # 800 are the question's own: 30 % of the other 3,200.
+            (1_800, 300),
+            (1_700, 0),
             (100, 0),
         ],
     )

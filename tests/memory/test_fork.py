@@ -19,12 +19,6 @@ import compacter.call
 from compacter.database import SQLITE, Database
 from compacter.locks import Lock, import_before_fork
 from compacter.memory import InProcessMemory, MemoryUnavailable, Record, RedisMemory, SQLiteMemory
-from compacter.messages.parts import Part
-from compacter.recall.archive import Archive
-from compacter.recall.index import Index, SearchUnavailableError
-from compacter.recall.passages import Quotes
-from compacter.recall.quotes import search
-from compacter.recall.turns import Recall
 
 PROGRAM = Path(__file__).with_name("forking.py")
 RECORD = Record("k", 3, (), (), "d", "l")
@@ -170,8 +164,6 @@ def test_a_child_forked_while_sqlite_is_busy_uses_none_and_its_calls_go_on(
     assert inside.wait(300)
 
     def goes_on() -> bool:
-        with pytest.raises(SearchUnavailableError, match="forked while SQLite was busy"):
-            Index()
         with pytest.raises(MemoryUnavailable, match="forked while SQLite was busy"):
             memory.find(["k"])
         return True
@@ -184,7 +176,7 @@ def test_a_child_forked_while_sqlite_is_busy_uses_none_and_its_calls_go_on(
     assert list(memory.find(["k"])) == [RECORD]
 
 
-def test_every_use_of_sqlite_by_an_index_or_a_memory_is_one_that_a_fork_waits_for(
+def test_every_use_of_sqlite_by_a_memory_is_one_that_a_fork_waits_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     outside: list[str] = []
@@ -198,14 +190,6 @@ def test_every_use_of_sqlite_by_an_index_or_a_memory_is_one_that_a_fork_waits_fo
             note(sql)
             return super().execute(sql, *parameters)
 
-        def executemany(self, sql: str, *parameters: Any) -> sqlite3.Cursor:
-            note(sql)
-            return super().executemany(sql, *parameters)
-
-        def backup(self, *target: Any, **options: Any) -> None:
-            note("backup")
-            super().backup(*target, **options)
-
         def close(self) -> None:
             note("close")
             super().close()
@@ -217,10 +201,6 @@ def test_every_use_of_sqlite_by_an_index_or_a_memory_is_one_that_a_fork_waits_fo
         return connect(*given, **options, factory=Guarded)
 
     monkeypatch.setattr("compacter.database.sqlite3.connect", connected)
-    index = Index([Part("user", "text", "The heron stood in the reeds.")])
-    longer = index.extend([Part("user", "text", "It flew off.")])
-    assert search(longer, "heron")
-    del index, longer
     memory = SQLiteMemory(tmp_path / "memory.db")
     memory.save(RECORD)
     assert list(memory.find(["k"])) == [RECORD]
@@ -231,27 +211,6 @@ def test_every_use_of_sqlite_by_an_index_or_a_memory_is_one_that_a_fork_waits_fo
     memory.close()
     gc.collect()
     assert outside == []
-
-
-def test_a_history_is_searched_in_a_child_without_its_parents_index() -> None:
-    archive = Archive()
-    archive.add(lambda: [Part("user", "text", "The heron stood in the reeds.")], 0, None)
-    index = archive.index()
-
-    def found() -> bool:
-        return archive.index() is not index and bool(search(archive.index(), "heron"))
-
-    assert child(found) == 0
-    assert archive.index() is index
-
-
-def test_a_child_leaves_the_search_indexes_of_its_parent_alone() -> None:
-    recall = Recall(Quotes(), None)
-    index = Index()
-    recall._indexes["a record", None] = index
-    recall.after_fork_in_child()
-    gc.collect()
-    assert ("a record", None) not in recall._indexes
 
 
 def test_a_child_does_not_close_its_parents_databases() -> None:

@@ -20,18 +20,15 @@ from compacter.memory import BaseMemory, Claim, Record
 from compacter.messages.parts import Part
 from compacter.recall.index import Index
 from compacter.recall.question import question
-from compacter.recall.quotes import quote
+from compacter.recall.quotes import Quoter
 from compacter.testing import ScriptedSummarizer, token_limit_error
 
 LONG = 60
 """Messages of the history: more than those by which alone a format is recognised."""
 _HERON = Part("user", "text", "The heron nests by the weir.", "", 3)
-_FOUND = quote(
-    Index([_HERON]),
-    question([Part("user", "text", "Where does the heron nest?", "", 9)], ()),
-    Index(),
-    999,
-)
+_QUOTER = Quoter(Index([_HERON]), 999)
+_QUOTER.answer(question([Part("user", "text", "Where does the heron nest?", "", 9)], ()), ())
+_FOUND = _QUOTER.quotation()
 QUOTES = _FOUND.text if _FOUND is not None else ""
 REPLY = {"choices": [{"message": {"role": "assistant", "content": "ok"}, "finish_reason": "stop"}]}
 

@@ -8,7 +8,7 @@ import pytest
 
 from compacter import Compacter, History
 from compacter.messages.format import FILLERS
-from compacter.recall.quotes import is_quotes
+from compacter.recall.frame import is_quotes
 from compacter.summary.message import compose, parse
 from compacter.testing import ScriptedModel
 

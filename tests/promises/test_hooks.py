@@ -9,7 +9,7 @@ import pytest
 
 from compacter import Compacter
 from compacter.messages.format import get_format
-from compacter.recall.quotes import strip
+from compacter.recall.frame import strip
 from compacter.testing import ScriptedModel, ScriptedSummarizer
 
 if TYPE_CHECKING:

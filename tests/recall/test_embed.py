@@ -12,10 +12,11 @@ import pytest
 from pydantic import ValidationError
 
 from compacter import Compacter, ConfigurationError, Quotes
+from compacter.recall.frame import is_quotes
 from compacter.recall.index import Index
 from compacter.recall.question import question
-from compacter.recall.quotes import is_quotes, quote
-from compacter.recall.vectors import Closeness, fuse, read_vectors
+from compacter.recall.quotes import Quoter
+from compacter.recall.vectors import closeness, fuse, read_vectors
 from compacter.testing import token_limit_error
 
 KEY = "The spare key of the boathouse hangs behind the copper kettle in the pantry."
@@ -215,20 +216,19 @@ ELSEWHERE = array("f", [0.0, 1.0])
 
 
 def test_without_vectors_nothing_is_close() -> None:
-    assert Closeness([None, None], [ELSEWHERE]).to(array("f", [1.0, 0.0])) is None
-    assert Closeness([array("f", [1.0, 0.0])], [ELSEWHERE]).to(array("f", [1.0])) is None
+    assert closeness([None, None], [ELSEWHERE], array("f", [1.0, 0.0])) == {}
+    assert closeness([array("f", [1.0, 0.0])], [ELSEWHERE], array("f", [1.0])) == {}
 
 
 def test_an_embedder_for_which_all_texts_are_alike_tells_nothing() -> None:
     same = [array("f", [1.0, 0.0])] * 20
-    assert Closeness(same, same[:6]).to(same[0]) is None
+    assert closeness(same, same[:6], same[0]) == {}
 
 
 def test_a_passage_without_a_vector_is_left_to_its_words() -> None:
     vectors = [array("f", [1.0, 0.0]) if at % 2 else array("f", [0.0, 1.0]) for at in range(20)]
-    measured = Closeness([*vectors, None, array("f", [1.0, 0.0])], [ELSEWHERE])
-    near = measured.to(array("f", [1.0, 0.0]))
-    assert near is not None
+    held = [*vectors, None, array("f", [1.0, 0.0])]
+    near = closeness(held, [ELSEWHERE], array("f", [1.0, 0.0]))
     assert 20 not in near
     assert near[21] == max(near.values())
 
@@ -236,10 +236,8 @@ def test_a_passage_without_a_vector_is_left_to_its_words() -> None:
 def test_in_a_conversation_of_like_messages_the_one_that_is_meant_stands_out() -> None:
     alike = [array("f", [0.9, 0.1, 0.42])] * 50
     meant = array("f", [0.2, 0.8, 0.56])
-    near = Closeness([*alike, None, meant], [array("f", [0.0, 0.0, 1.0])]).to(
-        array("f", [0.0, 0.9, 0.43])
-    )
-    assert near is not None
+    elsewhere = [array("f", [0.0, 0.0, 1.0])]
+    near = closeness([*alike, None, meant], elsewhere, array("f", [0.0, 0.9, 0.43]))
     assert fuse({}, [near], 0.0).keys() == {51}
 
 
@@ -250,7 +248,12 @@ def test_clear_words_count_more_than_meaning() -> None:
     assert max(scores, key=scores.__getitem__) == 2
 
 
+def test_where_words_tell_nothing_meaning_decides_alone() -> None:
+    assert fuse({}, [{2: 0.9, 3: 0.1}], evidence=0.0) == {2: 1.0}
+
+
 def test_what_is_close_to_nothing_adds_nothing(folded: list[Any]) -> None:
-    asked = question((), ())
-    assert fuse({1: 1.0}, [{2: 0.2}], evidence=1.0) == {1: 1.0}
-    assert quote(Index(folded), asked, Index(), 1_000, near={}) is None
+    assert fuse({1: 1.0}, [{2: 0.1}], evidence=1.0) == {1: 1.0}
+    quoter = Quoter(Index(folded), 1_000)
+    quoter.answer(question((), ()), (), near={})
+    assert quoter.quotation() is None

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
-import sqlite3
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import given, settings
@@ -15,8 +13,9 @@ from tests.effort import grows_linearly, repeated
 
 from compacter import Compacter
 from compacter.messages.parts import Part
-from compacter.recall.index import Index, SearchUnavailableError
-from compacter.recall.quotes import search
+from compacter.recall.index import Index
+from compacter.recall.passages import Passage
+from compacter.recall.quotes import search as search_in
 from compacter.recall.terms import Term, terms
 
 LANGUAGES = {
@@ -49,6 +48,10 @@ LANGUAGES = {
     ),
     "Hindi": ("पुस्तकालय कब खुलता है?", "पुस्तकालय सुबह नौ बजे खुलता है।", "बेकरी चार बजे रोटी बनाती है।"),
 }
+
+
+def search(where: Index | list[Part], query: str, limit: int = 5) -> list[Passage]:
+    return search_in(where if isinstance(where, Index) else Index(where), query, limit)
 
 
 def user(*texts: str) -> list[Part]:
@@ -118,9 +121,7 @@ def test_system_prompts_and_media_are_not_searched() -> None:
 
 
 def test_a_later_fold_is_searched_with_the_earlier_ones(folded: list[Part]) -> None:
-    index = Index(folded[:6])
-
-    index.add(folded[6:])
+    index = Index(folded[:6]).extend(folded[6:])
 
     assert search(index, "flour Brannock Tuesday oven electrician") == search(
         folded, "flour Brannock Tuesday oven electrician"
@@ -130,7 +131,7 @@ def test_a_later_fold_is_searched_with_the_earlier_ones(folded: list[Part]) -> N
 def test_an_index_that_is_extended_stays_as_it_is(folded: list[Part]) -> None:
     index = Index(folded[:6], redact=str.upper)
 
-    longer = index.extend(folded[6:])
+    longer = index.extend(folded[6:], str.upper)
 
     assert search(longer, "flour Brannock electrician") == search(
         Index(folded, redact=str.upper), "flour Brannock electrician"
@@ -153,7 +154,7 @@ def test_what_is_redacted_is_neither_found_nor_kept() -> None:
 
     assert search(index, "hunter2") == []
     assert search(index, "shed key")[0].text == "The key is [removed] for the shed."
-    assert b"hunter2" not in pickle.dumps(index.find(terms("shed")).entries)
+    assert b"hunter2" not in pickle.dumps(index)
 
 
 def test_a_redaction_that_fails_leaves_the_index_as_it_was(folded: list[Part]) -> None:
@@ -164,7 +165,7 @@ def test_a_redaction_that_fails_leaves_the_index_as_it_was(folded: list[Part]) -
 
     index = Index(folded[:6], redact=redact)
     with pytest.raises(RuntimeError):
-        index.add(folded[6:])
+        index.extend(folded[6:], redact)
 
     assert search(index, "poppy seed rolls") == []
     assert search(index, "electrician")[0].index == 3
@@ -174,7 +175,7 @@ def test_the_oldest_gives_way_where_the_index_is_full() -> None:
     index = Index(max_bytes=400_000)
 
     for number in range(3_000):
-        index.add(
+        index = index.extend(
             user(
                 f"Parcel {number} went to depot {number * 7919 % 3000} by the night train, "
                 f"unopened and insured."
@@ -202,57 +203,20 @@ def test_one_text_larger_than_the_bound_is_not_kept() -> None:
     assert index.bytes <= 200_000
 
 
-def test_a_search_while_others_add_finds_whole_passages() -> None:
-    index = Index(user("The heron nests by the weir."), max_bytes=300_000)
-
-    def add(number: int) -> None:
-        index.add(
-            user(
-                f"Heron sighting {number} was near the weir, and the warden wrote it down "
-                f"in the green book."
-            )
-        )
-
-    def look(_: int) -> bool:
-        return all("eron" in passage.text for passage in search(index, "heron"))
-
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(add, range(400)))
-        adding = [pool.submit(add, number) for number in range(1_000)]
-        assert all(pool.map(look, range(200)))
-        assert [task.result() for task in adding] == [None] * 1_000
-
-
-def test_without_fts5_the_error_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Old(sqlite3.Connection):
-        def execute(self, sql: str, *parameters: object) -> sqlite3.Cursor:
-            raise sqlite3.OperationalError("no such module: fts5")
-
-    connect = sqlite3.connect
-    monkeypatch.setattr(
-        "compacter.database.sqlite3.connect", lambda *a, **k: connect(*a, **k, factory=Old)
-    )
-
-    with pytest.raises(SearchUnavailableError, match="SQLite with FTS5"):
-        Index()
-
-
 @given(st.lists(st.text(), max_size=5), st.text())
 @settings(max_examples=200)
 def test_no_text_and_no_question_raises(texts: list[str], question: str) -> None:
     found = search(user(*texts), question)
 
     # A question comes with its answer, which may be the next message.
-    whole = " … ".join(texts)
-    assert all(piece in whole for passage in found for piece in passage.text.split(" … "))
+    whole = "\n…\n".join(texts)
+    assert all(piece in whole for passage in found for piece in passage.text.split("\n…\n"))
 
 
 @pytest.mark.parametrize(
     "question", ['"', "a OR b", "NEAR(x y)", "col:x", "*", "\ud800", "\0", "x" * 1_000_000]
 )
-def test_the_search_language_of_sqlite_is_not_spoken_by_questions(
-    question: str, folded: list[Part]
-) -> None:
+def test_no_question_is_a_search_language(question: str, folded: list[Part]) -> None:
     assert isinstance(search(folded, question), list)
 
 
@@ -292,7 +256,16 @@ def test_an_index_never_has_more_bytes_than_its_bound() -> None:
 
     index = Index(max_bytes=bound)
     for piece in pieces:
-        index.add(user(piece))
+        index = index.extend(user(piece))
         assert index.bytes <= bound
 
     assert index.entries
+
+
+@pytest.mark.parametrize("text", ["Where to?", "去哪里？", "إلى أين؟", 'She said "why?"'])
+def test_a_question_comes_with_what_follows(text: str) -> None:
+    assert Index(user(text, "To the weir.")).with_answer(0) == (0, 1)
+
+
+def test_what_only_holds_a_question_mark_is_no_question() -> None:
+    assert Index(user("Is it? Yes, it is.", "Well.")).with_answer(0) == (0,)

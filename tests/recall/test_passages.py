@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from tests.effort import grows_linearly, repeated
 
 from compacter.messages.format import get_format
-from compacter.messages.parts import Part
-from compacter.recall.passages import LONGEST, asks, cut, header, read, readable
+from compacter.recall.passages import LONGEST, cut, header, read, readable
 
 SENTENCES = {
     "English": (
@@ -80,12 +79,12 @@ def test_no_run_is_longer_than_its_bound(text: str) -> None:
 )
 def test_no_text_takes_more_than_linear_time(unit: str) -> None:
     def passages(text: str) -> object:
-        return list(cut(readable(Part("tool", "result", text)), lines=False))
+        return list(cut(readable(text, is_data=True), lines=False))
 
     assert grows_linearly(passages, repeated(unit), 20_000)
 
 
-def test_json_is_read_as_one_line_for_each_value_with_its_keys() -> None:
+def test_json_is_read_as_one_line_for_each_record_with_its_keys() -> None:
     order = {
         "order": {
             "id": 7,
@@ -93,13 +92,12 @@ def test_json_is_read_as_one_line_for_each_value_with_its_keys() -> None:
         }
     }
 
-    text = readable(Part("tool", "result", json.dumps(order)))
+    text = readable(json.dumps(order), is_data=True)
 
     assert text.split("\n") == [
         "order.id: 7",
-        "items.0.name: lamp",
-        "items.0.price: 12.5",
-        "items.1.name: rug",
+        'order.items.0: {"name": "lamp", "price": 12.5}',
+        'order.items.1: {"name": "rug", "price": null}',
     ]
 
 
@@ -107,24 +105,15 @@ def test_json_that_is_broken_or_too_deep_is_read_as_it_stands() -> None:
     broken = '{"a": '
     deep = "[" * 100_000
 
-    assert [readable(Part("tool", "result", text)) for text in (broken, deep)] == [broken, deep]
+    assert [readable(text, is_data=True) for text in (broken, deep)] == [broken, deep]
 
 
 def test_what_looks_like_json_in_a_message_stays_as_it_was_said() -> None:
-    assert readable(Part("user", "text", '{"a": 1}')) == '{"a": 1}'
+    assert readable('{"a": 1}', is_data=False) == '{"a": 1}'
 
 
 def test_colours_of_a_terminal_are_left_out() -> None:
-    assert readable(Part("tool", "result", "\x1b[31mred\x1b[0m alert")) == "red alert"
-
-
-@pytest.mark.parametrize("text", ["Where to?", "去哪里？", "إلى أين؟", 'She said "why?"'])
-def test_a_question_is_known_by_its_mark(text: str) -> None:
-    assert asks(text)
-
-
-def test_what_only_holds_a_question_mark_is_no_question() -> None:
-    assert not asks("Is it? Yes, it is.")
+    assert readable("\x1b[31mred\x1b[0m alert", is_data=True) == "red alert"
 
 
 def test_a_line_of_a_table_has_its_first_line_as_header() -> None:

@@ -12,9 +12,10 @@ import pytest
 from compacter.compaction.conversation import Conversation
 from compacter.messages.format import FORMATS, FormatName, get_format
 from compacter.messages.parts import Part
+from compacter.recall.frame import is_quotes, place, strip
 from compacter.recall.index import Index
 from compacter.recall.question import question
-from compacter.recall.quotes import is_quotes, place, quote, strip
+from compacter.recall.quotes import Quoter
 from compacter.summary.message import compose
 
 QUESTION = "Where does the heron nest?"
@@ -36,12 +37,9 @@ PARTS = {
 
 @pytest.fixture(scope="module")
 def quotes() -> str:
-    found = quote(
-        Index([Part("user", "text", "The heron nests by the weir.", "", 3)]),
-        question([Part("user", "text", QUESTION, "", 9)], ()),
-        Index(),
-        1_000,
-    )
+    quoter = Quoter(Index([Part("user", "text", "The heron nests by the weir.", "", 3)]), 1_000)
+    quoter.answer(question([Part("user", "text", QUESTION, "", 9)], ()), ())
+    found = quoter.quotation()
     assert found is not None
     return found.text
 

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from tests.effort import grows_linearly, repeated
 
 from compacter.messages.parts import Part
+from compacter.recall.frame import END, NOTE, TAG, Quotation, is_quotes
 from compacter.recall.index import Index
 from compacter.recall.passages import Passage, Quotes
 from compacter.recall.question import question
-from compacter.recall.quotes import END, NOTE, TAG, Quotation, is_quotes, quote
+from compacter.recall.quotes import Quoter
 
 ASKED = "What was the name of the electrician who wired the oven?"
 
@@ -29,7 +30,9 @@ def quoted(
     rank: object = None,
 ) -> Quotation | None:
     wanted = question([Part("user", "text", asked, "", 99)], view)
-    return quote(Index(folded), wanted, Index(view), room, rank=rank)  # type: ignore[arg-type]
+    quoter = Quoter(Index(folded), room)
+    quoter.answer(wanted, view, rank=rank)  # type: ignore[arg-type]
+    return quoter.quotation()
 
 
 def text_of(quotation: Quotation | None) -> str:
@@ -84,7 +87,7 @@ def test_a_question_that_was_quoted_comes_with_its_answer(folded: list[Part]) ->
 def test_a_tool_is_named_beside_its_output(folded: list[Part]) -> None:
     result = Part("tool", "result", '{"spelt": {"sacks": 14, "shelf": "B2"}}', "inventory", 20)
 
-    assert "\nTool inventory, message 20: spelt.sacks: 14\n" in text_of(
+    assert '\nTool inventory, message 20: spelt: {"sacks": 14, "shelf": "B2"}\n' in text_of(
         quoted([*folded, result], "sacks of spelt?")
     )
 
@@ -106,7 +109,8 @@ def test_a_row_of_a_table_comes_with_the_header(folded: list[Part]) -> None:
 
     text = text_of(quoted([*folded, table], "river 27?", room=600))
 
-    assert "Tool census, message 20: town;people;river;remark\n  town 27;837;river 27;" in text
+    assert "Tool census, message 20: town;people;river;remark\n  town 26;" in text
+    assert "\n  town 27;837;river 27;" in text
 
 
 def test_nothing_is_quoted_where_the_words_of_the_question_are_in_view(folded: list[Part]) -> None:
@@ -364,7 +368,7 @@ def test_an_option_that_is_none_is_refused(options: dict[str, object]) -> None:
     ],
 )
 def test_the_room_follows_from_the_window(share: float, window: int | None, room: int) -> None:
-    assert Quotes(share=share).room(window, 4.0) == room
+    assert Quotes(share=share).room_in_tokens(window) * 4 == room
 
 
 def test_what_a_message_only_carries_asks_nothing() -> None:

@@ -10,13 +10,15 @@ import pytest
 
 from compacter import Compacter, History
 from compacter.events import CompactionEvent, CompactionSkipped, PassagesRecalled
-from compacter.recall.quotes import TAG
+from compacter.recall.frame import TAG
 from compacter.testing import ScriptedModel
 
 Chat = dict[str, Any]
 QUESTION = "Good. And who keeps the deposit?"
 OTHER = "Tell me a joke about a penguin."
-FULL = range(157, 174)
+COMPACTED = 193
+"""Day after which a question has no room for its quotes."""
+FULL = range(187, 204)
 """Days after which this diary fills its window, and was compacted before."""
 SENT_FROM = 110
 """Day from which the diary is sent to the model: it fills the window for the first time later."""
@@ -85,7 +87,7 @@ def test_a_full_window_does_not_keep_the_answer_from_the_question(days: int) -> 
 
 @pytest.mark.parametrize("call", [sync, stream, awaited])
 def test_the_compaction_that_is_due_comes_before_the_question_is_sent(call: Any) -> None:
-    diary = Diary(165, call)
+    diary = Diary(COMPACTED, call)
     diary.ask(QUESTION)
     assert "Mr. Lind keeps the deposit" in diary.quotes
     assert [event.trigger for event in diary.told(CompactionEvent)] == ["quotes"]
@@ -112,7 +114,7 @@ def test_no_more_requests_are_refused_than_without_quotes() -> None:
 
 
 def test_a_history_is_compacted_for_its_question_too() -> None:
-    diary = Diary(165, history=History())
+    diary = Diary(COMPACTED, history=History())
     before = len(diary.history)
     diary.ask(QUESTION)
     assert "Mr. Lind keeps the deposit" in diary.quotes
@@ -121,7 +123,7 @@ def test_a_history_is_compacted_for_its_question_too() -> None:
 
 
 def test_where_nothing_may_be_compacted_an_event_says_that_quotes_were_left_out() -> None:
-    diary = Diary(165, before_compaction=lambda plan: plan.trigger != "quotes")
+    diary = Diary(COMPACTED, before_compaction=lambda plan: plan.trigger != "quotes")
     diary.ask(QUESTION)
     assert diary.quotes == ""
     (skipped,) = diary.told(CompactionSkipped)

@@ -7,7 +7,7 @@ import pytest
 from compacter.messages.parts import Part
 from compacter.recall.index import Index
 from compacter.recall.question import question
-from compacter.recall.quotes import quote
+from compacter.recall.quotes import Quoter
 from compacter.recall.weight import tokens, tokens_each
 
 # Tokens of each text with cl100k, which has more of them than newer tokenizers.
@@ -42,7 +42,9 @@ def characters_quoted(folded: str, talk: str, room: int) -> int:
     others = [Part("user", "text", f"{talk} {n}", "", n) for n in range(400)]
     entries = [*others, *(Part("user", "text", f"{folded}{n}", "", n) for n in range(20))]
     asked = question([Part("user", "text", folded[:14], "", 99)], [])
-    made = quote(Index(entries), asked, Index(), room, tokens_of_one=tokens_each([talk]))
+    quoter = Quoter(Index(entries), room, tokens_each([talk]))
+    quoter.answer(asked, ())
+    made = quoter.quotation()
     return len(made.text) if made else 0
 
 

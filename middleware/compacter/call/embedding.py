@@ -21,7 +21,7 @@ from compacter.errors import FunctionError
 from compacter.io import in_thread, resolve
 from compacter.locks import ForkAware, Lock
 from compacter.recall.index import Index
-from compacter.recall.vectors import ELSEWHERE, Closeness, Embed, read_vectors
+from compacter.recall.vectors import ELSEWHERE, Embed, closeness, read_vectors
 
 _DEADLINE = 1.0
 """Longest time in seconds that a turn waits for the vectors of its question."""
@@ -31,8 +31,6 @@ _BATCH = 64
 """Texts in one call: providers take from 96 to 2,048."""
 _MOST_BYTES = 64_000_000
 """Size limit of the vectors that are kept: some 40,000 of 384 numbers."""
-# Conversations whose measures are kept: each is made again from vectors that are there.
-_MOST_INDEXES = 16
 
 
 class Embeddings(ForkAware):
@@ -60,7 +58,6 @@ class Embeddings(ForkAware):
         )
         self._waiting: dict[bytes, str] = {}
         self._running: Future[None] | None = None
-        self._closeness: LRUCache[tuple[int, int, int], Closeness] = LRUCache(_MOST_INDEXES)
         self._rests_until = 0.0
 
     def add(self, passages: Sequence[str]) -> Future[None] | None:
@@ -78,7 +75,7 @@ class Embeddings(ForkAware):
 
     def near(self, index: Index, questions: Sequence[str]) -> Mapping[str, Mapping[int, float]]:
         """Return how close each passage of an index is to each of the questions: for those whose
-        vectors there are; see ``Closeness``.
+        vectors there are; see ``closeness``.
         """
         passages = index.passages()
         self.add(passages)
@@ -98,33 +95,16 @@ class Embeddings(ForkAware):
             vectors |= zip(map(_key, unknown), new, strict=True)
             with self._lock:
                 self._vectors.update(vectors)
-        closeness = self._measure(index, passages)
-        if closeness is None:
-            return {}
-        found = {
-            question: closeness.to(vectors[key])
-            for key, question in zip(keys, questions, strict=True)
-        }
-        return {question: near for question, near in found.items() if near}
-
-    def _measure(self, index: Index, passages: Sequence[str]) -> Closeness | None:
-        """Return the measure of an index by the vectors there are; ``None`` before the first
-        ones.
-        """
-        keys = list(map(_key, passages))
         with self._lock:
             elsewhere = [self._vectors.get(_key(text)) for text in ELSEWHERE]
-            usual = [vector for vector in elsewhere if vector is not None]
-            if len(usual) < len(ELSEWHERE):
-                return None
-            vectors = [self._vectors.get(key) for key in keys]
-            key = (*index.version, sum(vector is not None for vector in vectors))
-            known = self._closeness.get(key)
-        if known is None:
-            known = Closeness(vectors, usual)
-            with self._lock:
-                self._closeness[key] = known
-        return known
+            held = [self._vectors.get(_key(text)) for text in passages]
+        usual = [vector for vector in elsewhere if vector is not None]
+        if len(usual) < len(ELSEWHERE):
+            return {}
+        return {
+            question: closeness(held, usual, vectors[key])
+            for key, question in zip(keys, questions, strict=True)
+        }
 
     def _work(self) -> None:
         """Embed what is waiting, until nothing is or the embedder fails."""

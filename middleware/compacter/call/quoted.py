@@ -77,15 +77,8 @@ class QuotedRequest(SmallerRequest):
     async def _make_room(self, recall: Quotes, room: Room) -> None:
         """Compact the history and add quotes, if there are any for the question; send an event if
         that cannot be.
-
-        Never for a later step of a turn, which has used what its question asked for.
         """
-        if (
-            self._window is None
-            or self._sought
-            or room.wanted < FEWEST_QUOTED
-            or not self.request.begins_turn
-        ):
+        if self._window is None or self._sought or room.wanted < FEWEST_QUOTED:
             return
         self._sought = True
         if not (await self._quote(room, room.wanted, sent=False)):

@@ -151,7 +151,7 @@ class Reader:
         """Return the format of a call's messages, and whether any had quotes, which are removed
         from the list. Raises ``UnknownFormatError``.
         """
-        from compacter.recall.quotes import strip
+        from compacter.recall.frame import strip
 
         form = get_format(binding.wire_format or recognise(messages, param=binding.messages_param))
         kept = strip(messages, form)

@@ -101,7 +101,7 @@ class Request:
             messages = [*messages[:at], self.shortened, *messages[at + 1 :]]
         if not self.quotes or at is None:
             return messages
-        from compacter.recall.quotes import place
+        from compacter.recall.frame import place
 
         return place(messages, self.format, self.quotes, at, alternate=self.alternate)
 

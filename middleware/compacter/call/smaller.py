@@ -239,7 +239,8 @@ class SmallerRequest:
         if recall is None or not self.quotes or target is None or not self.request.begins_turn:
             return 0
         room = max(0, target - conversation.size + conversation.free)
-        return recall.room(self.calibration.tokens(room), self.calibration.chars_per_token)
+        wanted = recall.room_in_tokens(self.calibration.tokens(room))
+        return int(wanted * self.calibration.chars_per_token)
 
     def find_lower_output(self, found: TokenLimit) -> int | None:
         """Return a lower output limit, in tokens, if the input alone fits; ``None`` if that does

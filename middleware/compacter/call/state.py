@@ -41,7 +41,7 @@ from compacter.options import Options
 from compacter.single_flight import SingleFlight
 
 if TYPE_CHECKING:
-    from compacter.recall.quotes import Quotation
+    from compacter.recall.frame import Quotation
     from compacter.recall.turns import Embedded, Recall
 
 T = TypeVar("T")

@@ -1,61 +1,64 @@
-"""Index of compacted messages: SQLite's full-text search (FTS5) over their passages, in memory.
+"""Index of compacted messages: the passages that have each word.
 
-FTS5 finds the words, with English stemming and without accents; scripts without spaces are searched
-by pairs of characters. The score is BM25's weight of rare words in a passage and its neighbours, as
-an answer seldom repeats the words of its question.
+Words are stems without accents; scripts without spaces are searched by pairs of characters. The
+score is BM25's weight of rare words in a passage and its neighbours, as an answer seldom repeats
+the words of its question.
 """
 
 from __future__ import annotations
 
 import math
-import sqlite3
+import re
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import replace
+from functools import cache
 from itertools import count as counter
 from itertools import takewhile
 from sys import getsizeof
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from compacter.database import Database, LibraryUnusableError
 from compacter.errors import CompacterError
-from compacter.locks import Lock
 from compacter.messages.parts import Part
-from compacter.recall.passages import asks, cut, readable
-from compacter.recall.terms import Term, space_out
+from compacter.recall.passages import cut, readable
+from compacter.recall.terms import Term, stem, words
+from compacter.text.words import FUNCTION_WORDS
 
 MAX_BYTES = 64_000_000
 """Default size limit of an index in bytes, with its texts; the oldest texts are dropped."""
 
-# Offsets of the neighbours of a passage, and the share of its weight for a word that only occurs
+# Offsets of a passage and its neighbours, and the share of its weight for a word that only occurs
 # there.
-_AROUND = tuple(
-    (side * step, share**step) for step in (1, 2, 3, 4) for side, share in ((-1, 0.8), (1, 0.7))
+_AROUND = (
+    (0, 1.0),
+    *((side * n, share**n) for n in range(1, 5) for side, share in ((-1, 0.8), (1, 0.7))),
 )
-_STEPS = (0, *(step for step, _ in _AROUND))
+_STEPS = range(-4, 5)
+# Most hits of a search.
+_MOST_HITS = 100
 # Number of runs, beyond the limit, whose neighbours are read too: those with the most weight.
 _MORE = 50
-# Most occurrences read in one search, which bounds its time: those of the rarest words first, and
-# the newest.
-_POSTINGS = 5_000
+# Most passages in which words are looked for as one phrase: the newest.
+_MOST_VERIFIED = 300
+# Power of the number of runs from which on a word is common.
+_COMMON = 0.55
 # Number of entries after the user's that are searched for the end of a turn.
 _LONGEST_TURN = 200
-_TABLE = (
-    "CREATE VIRTUAL TABLE passages USING fts5(text, content='', tokenize='porter "
-    "unicode61 remove_diacritics 2')"
-)
-_COUNT = "SELECT count(*) FROM passages WHERE text MATCH ?"
-_ROWS = "SELECT rowid FROM passages WHERE text MATCH ? ORDER BY rowid DESC LIMIT ?"
+# Size of a word and of one of its places, in bytes.
+_BYTES_A_WORD = 200
+_BYTES_A_PLACE = 9
+
+# End of a question, whose answer is the next text.
+_QUESTION = re.compile(r"[?？؟՞][\"'”’)\]]{0,3}\s{0,3}$")
 
 Redact = Callable[[str], str]
-_NAMES = counter()
+_NUMBERS = counter()
 
 
 class SearchUnavailableError(CompacterError):
-    """Compacted messages cannot be searched: this Python's SQLite was built without FTS5, or this
-    process was forked while SQLite was busy.
-    """
+    """Compacted messages cannot be searched. No longer raised: the search needs no SQLite."""
 
 
 class Hit(NamedTuple):
@@ -68,79 +71,21 @@ class Hit(NamedTuple):
     """Terms in the run or its neighbours: a bit for each, the first term's the lowest."""
 
 
-@dataclass(slots=True)
-class Found:
-    """Result of one search, and the state of the index at that time."""
+class Found(NamedTuple):
+    """Result of one search."""
 
-    terms: tuple[Term, ...]
-    weights: tuple[float, ...]
+    terms: Sequence[Term]
+    weights: Sequence[float]
     """Weight of each term: BM25's weight of a rare word."""
-    limit: int
-    """Most hits."""
-    count: int
-    """Number of runs in the index."""
-    entries: Sequence[Part]
-    runs: Sequence[int]
-    _rows: Sequence[Sequence[int]]
-    """Runs that have each term."""
-    _hits: tuple[Hit, ...] | None = None
-
-    @property
-    def hits(self) -> tuple[Hit, ...]:
-        """The runs that match best, the best first. They are ranked when they are first asked for:
-        that takes the most time of a search, and few sentences of a message need it.
-        """
-        if self._hits is None:
-            masks: dict[int, int] = {}
-            for at, rows in enumerate(self._rows):
-                for row in rows:
-                    masks[row] = masks.get(row, 0) | 1 << at
-            self._hits = tuple(ranked(self.weights, masks, self.count, self.limit))
-        return self._hits
-
-    def entry(self, number: int) -> Part:
-        """Return the entry of a run; its text is redacted, and JSON is in lines, as searched."""
-        return self.entries[self.runs[3 * number]]
-
-    def span(self, number: int) -> tuple[int, int]:
-        """Return start and end of a run in the text of its entry."""
-        return self.runs[3 * number + 1], self.runs[3 * number + 2]
-
-    def with_answer(self, number: int) -> tuple[int, ...]:
-        """Return a run; with the next one if it is a question, or with the end of its turn if tools
-        were called.
-        """
-        answer = self._answer_run(self.runs[3 * number])
-        if answer is None and asks(self.entry(number).text[slice(*self.span(number))]):
-            answer = number + 1
-        return (number,) if answer is None or answer >= self.count else (number, answer)
-
-    def _answer_run(self, place: int) -> int | None:
-        """Return the first run of the last text of a turn, if the entry is the user's and tools
-        were called for it.
-        """
-        turn = list(
-            takewhile(
-                lambda entry: entry.role != "user", self.entries[place + 1 : place + _LONGEST_TURN]
-            )
-        )
-        if self.entries[place].role != "user" or all(entry.kind == "text" for entry in turn):
-            return None
-        last = next((at for at in range(len(turn), 0, -1) if turn[at - 1].kind == "text"), 0)
-        return (
-            bisect_left(range(self.count), place + last, key=lambda run: self.runs[3 * run])
-            if last
-            else None
-        )
+    hits: Sequence[Hit]
+    """The runs that match best, the best first."""
 
 
 class Index:
-    """Searchable index of the compacted messages of one history. Thread-safe; can be copied and
-    pickled.
+    """Searchable index of the compacted messages of one history, which is never changed.
 
     ``redact`` (text -> text) is applied to each text when it is added, so that nothing it removes
-    is kept or quoted. ``max_bytes`` is the size limit of texts and index. Raises
-    ``SearchUnavailableError`` if SQLite lacks FTS5.
+    is kept or quoted. ``max_bytes`` is the size limit of texts and index.
     """
 
     def __init__(
@@ -150,176 +95,166 @@ class Index:
         redact: Redact | None = None,
         max_bytes: int = MAX_BYTES,
     ) -> None:
-        self.redact = redact
         self._max_bytes = max_bytes
-        self._lock = Lock()
-        self._name = next(_NAMES)
+        self.number = next(_NUMBERS)
+        """A number that no other index of this process has."""
+        self._clear()
+        self._append(list(_read(entries, redact)))
+
+    def _clear(self) -> None:
         self.entries: list[Part] = []
         """Entries, oldest first, as they are searched: redacted, JSON as lines."""
-        self.bytes = 0
-        """Approximate size of the texts and the index, in bytes."""
-        self._held = 0
         # Three numbers for each run: its entry, and its start and end in the entry's text.
         self._runs = array("I")
-        try:
-            self._table = Database(":memory:")
-            self._table.execute(_TABLE)
-        except LibraryUnusableError as error:
-            raise SearchUnavailableError(str(error)) from error
-        except sqlite3.OperationalError as error:
-            raise SearchUnavailableError(
-                "recall needs SQLite with FTS5, which this Python lacks"
-            ) from error
-        self.add(entries)
+        # Runs that have each word, oldest first: of ever smaller pieces of the history. Longer
+        # indexes share them.
+        self._pieces: list[Mapping[str, list[int]]] = []
+        self.bytes = 0
+        """Approximate size of the texts and the index, in bytes."""
 
-    @property
-    def version(self) -> tuple[int, int]:
-        """Value that changes when something is added, and differs between indexes."""
-        return self._name, len(self._runs)
-
-    @classmethod
-    def restored(
-        cls, entries: Iterable[Part], redact: Redact | None = None, max_bytes: int = MAX_BYTES
-    ) -> Index:
-        """Return an index of the ``entries`` of another index."""
-        index = cls(entries, max_bytes=max_bytes)
-        index.redact = redact
-        return index
-
-    def extend(self, entries: Iterable[Part]) -> Index:
+    def extend(self, entries: Iterable[Part], redact: Redact | None = None) -> Index:
         """Return a new index, of these and of ``entries`` after them; this one is not changed."""
-        other = Index(redact=self.redact, max_bytes=self._max_bytes)
-        with self._lock:
-            self._table.copy_to(other._table)
-            other.entries = self.entries[:]
-            other._runs = self._runs[:]
-            other._held = self._held
-        other.add(entries)
+        other = copy(self)
+        other.number = next(_NUMBERS)
+        other.entries = self.entries[:]
+        other._runs = self._runs[:]  # noqa: SLF001 - a copy of this one
+        other._pieces = self._pieces[:]  # noqa: SLF001 - as above
+        other._append(list(_read(entries, redact)))  # noqa: SLF001 - as above
         return other
 
-    def add(self, entries: Iterable[Part]) -> None:
-        """Add ``entries`` of a later compaction, after the present ones."""
-        with self._lock:
-            self._insert(entries, self.redact)
-            if self.bytes <= self._max_bytes:
-                return
-            # Start again with the newest quarter of the limit, so that the total time is linear.
-            # Pairs of characters can take six times their text: then with a quarter of that.
-            room = self._max_bytes // 4
-            while self.bytes > self._max_bytes and self.entries:
-                self._keep_newest(room)
-                room //= 4
-
-    def _keep_newest(self, room: int) -> None:
-        """Index the newest entries again, whose texts take at most ``room`` bytes, and drop all
-        others.
-        """
-        first = len(self.entries)
-        while first > 0 and (room := room - getsizeof(self.entries[first - 1].text)) >= 0:
-            first -= 1
-        newest = self.entries[first:]
-        self.entries = []
-        self._runs = array("I")
-        self._held = 0
-        self._table.execute("INSERT INTO passages(passages) VALUES ('delete-all')")
-        self._table.execute("VACUUM")
-        self._insert(newest, None)
-
-    def _insert(self, entries: Iterable[Part], redact: Redact | None) -> None:
-        kept: list[Part] = []
-        rows: list[tuple[int, str]] = []
-        runs = array("I")
-        for entry in entries:
-            # Skip system prompts, placeholders of media, and earlier summaries.
-            if (
-                entry.role == "system"
-                or entry.kind not in ("text", "call", "result")
-                or not entry.text
-            ):
-                continue
-            clean = redact(entry.text) if redact else entry.text
-            text = readable(replace(entry, text=clean))
-            if redact and text != clean:
-                text = redact(text)  # Names of JSON's fields have become labels.
+    def _append(self, entries: Sequence[Part]) -> None:
+        new: dict[str, list[int]] = {}
+        number = self.count
+        held = 0
+        for place, entry in enumerate(entries, len(self.entries)):
+            text = entry.text
+            self.bytes += getsizeof(text)
             for start, end in cut(text, lines=entry.kind != "text"):
-                runs.extend((len(self.entries) + len(kept), start, end))
-                rows.append(((len(self._runs) + len(runs)) // 3, space_out(text[start:end])))
-            name = "" if entry.kind == "text" else entry.name
-            kept.append(replace(entry, text=text, name=redact(name) if redact and name else name))
-        self._table.execute("BEGIN")
-        self._table.executemany("INSERT INTO passages(rowid, text) VALUES (?, ?)", rows)
-        self._table.execute("COMMIT")
-        self._runs.extend(runs)
-        self.entries.extend(kept)
-        ((size,),) = self._table.execute(
-            "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"
-        )
-        self._held += sum(getsizeof(entry.text) for entry in kept)
-        self.bytes = self._held + int(size) + self._runs.itemsize * len(self._runs)
+                self._runs.extend((place, start, end))
+                for word in set(map(stem, set(words(text[start:end])) - FUNCTION_WORDS)):
+                    if word in new:
+                        new[word].append(number)
+                    else:
+                        new[word] = [number]
+                    held += 1
+                number += 1
+        self.entries.extend(entries)
+        self.bytes += _BYTES_A_WORD * len(new) + _BYTES_A_PLACE * held
+        while new and self._pieces and len(self._pieces[-1]) <= 2 * len(new):
+            older = self._pieces.pop()
+            new = dict(older) | {word: [*older.get(word, ()), *runs] for word, runs in new.items()}
+        if new:
+            self._pieces.append(new)
+        if self.bytes > self._max_bytes and self.entries:
+            # Begin again with the newer half, so that the total time is linear.
+            newer = self.entries[len(self.entries) // 2 + 1 :]
+            self._clear()
+            self._append(newer)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Rebuild a copy from the texts of this index, which are already redacted."""
-        return Index.restored, (self.entries, self.redact, self._max_bytes)
+    @property
+    def count(self) -> int:
+        """Number of runs."""
+        return len(self._runs) // 3
 
-    def find(self, wanted: Iterable[Term], limit: int = 100) -> Found:
-        """Return the runs that best match the ``wanted`` terms, at most ``limit``."""
-        (found,) = self.find_each([tuple(wanted)], limit)
-        return found
-
-    def find_each(
-        self,
-        groups: Sequence[Sequence[Term]],
-        limit: int = 100,
-        weights: Sequence[Sequence[float]] | None = None,
-    ) -> list[Found]:
-        """Return the runs that best match each group of terms, at most ``limit`` for each.
-
-        ``weights`` are the weights of these terms in another search, instead of those in this
-        index.
+    def find(self, wanted: Sequence[Term], least: float = 0.0) -> Found:
+        """Return the runs that best match the ``wanted`` terms; none if no term has at least the
+        weight ``least``.
         """
-        rows: dict[str, list[int]] = {}
-        with self._lock:
-            count = len(self._runs) // 3
-            entries = self.entries
-            runs = self._runs
-            texts = dict.fromkeys(term.text for group in groups for term in group)
-            counts = {text: self._count(text) for text in texts}
-            left = _POSTINGS
-            for text in sorted(texts, key=counts.__getitem__):
-                if counts[text] > left and left < _POSTINGS:
-                    break
-                left -= counts[text]
-                rows[text] = self._rows(text)
-        results: list[Found] = []
-        for place, group in enumerate(groups):
-            own = weights[place] if weights is not None else None
-            told = [
-                0.0
-                if term.text not in rows
-                else own[at]
-                if own is not None
-                else term.weight * rarity(counts[term.text], count)
-                for at, term in enumerate(group)
-            ]
-            of_each = [rows.get(term.text, ()) for term in group]
-            results.append(Found(tuple(group), tuple(told), limit, count, entries, runs, of_each))
-        return results
+        masks: dict[int, int] = {}
+        weights: list[float] = []
+        for at, term in enumerate(wanted):
+            runs = self.runs_of(words(term.text))
+            weights.append(term.weight * rarity(len(runs), self.count))
+            for run in runs:
+                masks[run] = masks.get(run, 0) | 1 << at
+        tells = max(weights, default=0.0) >= least
+        return Found(
+            wanted, weights, ranked(weights, masks, self.count, _MOST_HITS) if tells else ()
+        )
+
+    def runs_of(self, phrase: Sequence[str]) -> list[int]:
+        """Return the runs that have these words beside each other, oldest first; of words that
+        stand in many only the newest.
+
+        Words between them that are none of the phrase's kind do not count: "list of Bergen" has
+        "list Bergen".
+        """
+        telling = [word for word in phrase if word not in FUNCTION_WORDS]
+        of_each = [
+            [run for piece in self._pieces for run in piece.get(stem(word), ())] for word in telling
+        ]
+        if len(phrase) == 1 or not of_each:
+            return of_each[0] if of_each else []
+        shared = sorted(set(of_each[0]).intersection(*of_each[1:]))
+        skipped = FUNCTION_WORDS if len(telling) == len(phrase) else frozenset[str]()
+        text = _as_text(phrase)
+        return [
+            run
+            for run in shared[-_MOST_VERIFIED:]
+            if text in _as_text(word for word in words(self.text(run)) if word not in skipped)
+        ]
+
+    def is_common(self, word: str) -> bool:
+        """Return whether a word stands in so many runs that it tells nothing apart."""
+        held = stem(word)
+        times = sum(len(piece.get(held, ())) for piece in self._pieces)
+        return times > math.pow(self.count, _COMMON)
+
+    def entry(self, number: int) -> Part:
+        """Return the entry of a run; its text is redacted, and JSON is in lines, as searched."""
+        return self.entries[self._runs[3 * number]]
+
+    def command(self, number: int) -> str:
+        """Return the arguments of the call that a run is in the result of, if it stands before."""
+        entry = self.entry(number)
+        before = self.entries[max(0, self._runs[3 * number] - 1)]
+        is_its_call = (entry.role, before.kind, before.name) == ("tool", "call", entry.name)
+        return before.text if is_its_call else ""
+
+    def span(self, number: int) -> tuple[int, int]:
+        """Return start and end of a run in the text of its entry."""
+        return self._runs[3 * number + 1], self._runs[3 * number + 2]
+
+    def text(self, number: int) -> str:
+        """Return the text of a run."""
+        return self.entry(number).text[slice(*self.span(number))]
 
     def passages(self) -> list[str]:
         """Return the texts of all runs, oldest first."""
-        with self._lock:
-            runs = self._runs
-            return [
-                self.entries[runs[at]].text[runs[at + 1] : runs[at + 2]]
-                for at in range(0, len(runs), 3)
-            ]
+        return list(map(self.text, range(self.count)))
 
-    def _count(self, text: str) -> int:
-        rows: int = self._table.execute(_COUNT, (f'"{text}"',))[0][0]
-        return rows
+    def with_answer(self, number: int) -> tuple[int, ...]:
+        """Return a run; with the next one if it is a question, or with the end of its turn if tools
+        were called.
+        """
+        place = self._runs[3 * number]
+        following = self.entries[place + 1 : place + _LONGEST_TURN]
+        turn = list(takewhile(lambda entry: entry.role != "user", following))
+        texts = [at for at, entry in enumerate(turn, place + 1) if entry.kind == "text"]
+        if self.entries[place].role == "user" and 0 < len(texts) < len(turn):
+            answer = bisect_left(range(self.count), texts[-1], key=lambda run: self._runs[3 * run])
+        else:
+            answer = number + 1 if _QUESTION.search(self.text(number)[-8:]) else number
+        return (number,) if answer in (number, self.count) else (number, answer)
 
-    def _rows(self, text: str) -> list[int]:
-        return [row - 1 for (row,) in self._table.execute(_ROWS, (f'"{text}"', _POSTINGS))]
+
+def _read(entries: Iterable[Part], redact: Redact | None) -> Iterator[Part]:
+    """Yield entries as they are searched, without system prompts, placeholders of media, and
+    reasoning.
+    """
+    clean = redact or str
+    for entry in entries:
+        if entry.role == "system" or entry.kind not in ("text", "call", "result") or not entry.text:
+            continue
+        name = "" if entry.kind == "text" else clean(entry.name)
+        # Once more after it was read: names of JSON's fields have become labels.
+        text = clean(readable(clean(entry.text), is_data=entry.kind != "text"))
+        same = text is entry.text and name == entry.name
+        yield entry if same else replace(entry, text=text, name=name)
+
+
+def _as_text(phrase: Iterable[str]) -> str:
+    return f" {' '.join(map(stem, phrase))} "
 
 
 def rarity(rows: int, count: int) -> float:
@@ -328,50 +263,23 @@ def rarity(rows: int, count: int) -> float:
     return math.log(1 + (count - rows + 0.5) / (rows + 0.5)) if count else 0.0
 
 
-class _Sums(dict[int, float]):
-    """Sums of weights by the terms that they belong to: a bit for each term."""
-
-    def __init__(self, weights: Sequence[float]) -> None:
-        super().__init__()
-        self._weights = weights
-
-    def __missing__(self, mask: int) -> float:
-        total = 0.0
-        left = mask
-        while left:  # Few bits are set, of up to a hundred.
-            bit = left & -left
-            total += self._weights[bit.bit_length() - 1]
-            left ^= bit
-        self[mask] = total
-        return total
-
-
-def ranked(weights: Sequence[float], masks: dict[int, int], count: int, limit: int) -> list[Hit]:
+def ranked(weights: Sequence[float], masks: Mapping[int, int], count: int, limit: int) -> list[Hit]:
     """Return the best of ``count`` runs, whose terms are the bits of ``masks``; of two alike, the
     newer one first.
-
-    Some thousand runs are looked at for each sentence of a user's message, so the loop does the
-    least that it can.
     """
-    sums = _Sums(weights)
-    best: Iterable[int] = masks
-    if len(masks) > limit + _MORE:
-        weighed = zip(map(sums.__getitem__, masks.values()), masks, strict=True)
-        best = [number for _, number in sorted(weighed, reverse=True)[: limit + _MORE]]
-    held_by = masks.get
-    scored: list[tuple[float, int, int]] = []
-    for number in {near + step for near in best for step in _STEPS}:
-        if not 0 <= number < count:
-            continue
-        held = held_by(number, 0)
-        score = sums[held]
+
+    @cache
+    def weigh(mask: int) -> float:
+        return sum(weight for at, weight in enumerate(weights) if mask >> at & 1)
+
+    best = sorted(masks, key=lambda run: (weigh(masks[run]), run), reverse=True)[: limit + _MORE]
+    hits: list[Hit] = []
+    for number in {near + step for near in best for step in _STEPS}.intersection(range(count)):
+        held = 0
+        score = 0.0
         for step, share in _AROUND:
-            mask = held_by(number + step)
-            if mask:
-                more = mask & ~held
-                if more:
-                    score += share * sums[more]
-                    held |= more
-        scored.append((score, number, held))
-    scored.sort(reverse=True)
-    return [Hit(*values) for values in scored[:limit]]
+            more = masks.get(number + step, 0) & ~held
+            score += share * weigh(more)
+            held |= more
+        hits.append(Hit(score, number, held))
+    return sorted(hits, reverse=True)[:limit]

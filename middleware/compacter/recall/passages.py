@@ -6,6 +6,7 @@ read as one line for each value, ``path: value``, so that a value is never quote
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +19,7 @@ from compacter.messages.format import Message, MessageFormat
 from compacter.messages.parts import MessageParts, Part, Speaker
 from compacter.recall.vectors import Embed
 from compacter.text.sentences import SENTENCE_END
-from compacter.text.values import parse, values
+from compacter.text.values import parse
 from compacter.text.words import UNSPACED
 
 LONGEST = 400
@@ -26,17 +27,24 @@ LONGEST = 400
 question."""
 _ENOUGH = 90  # Characters after which a run ends with the sentence or line;
 _ENOUGH_DENSE = 30  # the same in scripts that write a word in one or two characters.
-_LAST_SHORT = 45  # A last run shorter than this is joined to the one before it.
 # A longer first line is not taken for the header of a table, which is quoted with its rows.
 _LONGEST_HEADER = 200
 # Upper limit of a share of the window, in tokens: twice as many did not answer one more of 360
 # questions.
 _MOST_TOKENS = 4_000
+# A share of a small window may be that many tokens all the same, up to so much of it: fewer hold
+# one passage, and .05 less of these questions have their answer.
+_FEWEST_TOKENS = 600
+_MOST_SHARE = 0.3
+
+# Longest record of JSON that is one line, in characters.
+_LONGEST_RECORD = 250
+# Keys of a path that are kept: enough to know a value by, and deep JSON stays linear.
+_MOST_KEYS = 3
 
 _LINE_END = re.compile(r"\n")
 _COLOUR = re.compile(r"\x1b\[[0-9;?]{0,32}[ -/]{0,8}[@-~]")
 _LETTER = re.compile(r"[^\W_]")
-_QUESTION = re.compile(r"[?？؟՞][\"'”’)\]]{0,3}\s{0,3}$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,21 +82,14 @@ class Quotes(BaseModel):
     ) = 0.15
     """Room for quotes: a share of the window between 0 and 1, of up to 4,000 tokens, or a number of
     tokens."""
+    steps: bool = True
+    """Whether the steps of an agent get quotes too: lines with what the newest step names."""
     rank: Rank | None = None
     """Ranking function for the passages found by their words and by ``embed``; replaces their own
     scores. It adds none."""
     embed: Annotated[Embed | str | None, BeforeValidator(check_embedder)] = None
     """Embedding function for questions in other words than the passage's, ``(texts) -> one vector
     for each text``, sync or async; or the name of an embedding model for litellm."""
-
-    def room(self, window: int | None, chars_per_token: float) -> int:
-        """Return the room for quotes in characters; 0 for a share of an unknown window.
-
-        Args:
-            window: The model's context window in tokens, if known.
-            chars_per_token: Average number of characters of a token.
-        """
-        return int(self.room_in_tokens(window) * chars_per_token)
 
     def room_in_tokens(self, window: int | None) -> float:
         """Return the room for quotes in tokens; 0 for a share of an unknown window.
@@ -98,7 +99,10 @@ class Quotes(BaseModel):
         """
         if isinstance(self.share, int):
             return self.share
-        return min(self.share * (window or 0), _MOST_TOKENS)
+        window = window or 0
+        return min(
+            max(self.share * window, min(_FEWEST_TOKENS, _MOST_SHARE * window)), _MOST_TOKENS
+        )
 
 
 def read(
@@ -110,71 +114,73 @@ def read(
     """Return the entries of ``messages`` (or of those at ``indexes``), results with the name of
     their tool. ``parts_of_each`` returns the parts of messages, where some were read before.
     """
-    parts_of_each = parts_of_each or wire.parts_of_each
-    wanted = range(len(messages)) if indexes is None else list(indexes)
-    asked = set(wanted)
-    called: dict[str, str] = {}
+    wanted = set(range(len(messages)) if indexes is None else indexes)
+    called: dict[str | None, str] = {}
     entries: list[Part] = []
     # The call of a compacted result is not before the first wanted message.
-    first = min(asked, default=0)
-    read_each = parts_of_each(messages[first : max(asked, default=-1) + 1])
-    for index, (_, parts, readable_parts) in enumerate(read_each, first):
-        called.update(
-            {part.call_id: part.name for part in parts if part.kind == "call" and part.call_id}
-        )
-        if index not in asked:
-            continue
-        tools = {
-            part.name or called.get(part.call_id, "")
-            for part in parts
-            if part.call_id is not None and part.kind != "call"
-        }
-        name = tools.pop() if len(tools) == 1 else ""
-        for part in readable_parts:
-            given = name if part.role == "tool" and not part.name else part.name
-            same = given == part.name and index == part.index
-            entries.append(part if same else replace(part, name=given, index=index))
+    first = min(wanted, default=0)
+    readers = parts_of_each or wire.parts_of_each
+    for index, read in enumerate(readers(messages[first : max(wanted, default=-1) + 1]), first):
+        called |= {part.call_id: part.name for part in read.every if part.kind == "call"}
+        for part in read.readable if index in wanted else ():
+            name = part.name or (called.get(part.call_id, "") if part.role == "tool" else "")
+            same = name == part.name and index == part.index
+            entries.append(part if same else replace(part, name=name, index=index))
     return entries
 
 
-def readable(entry: Part) -> str:
-    """Return the text of an entry without terminal colours; JSON of a call or a result as lines of
-    ``path: value``.
+def readable(text: str, *, is_data: bool) -> str:
+    """Return a text without terminal colours; the ``data`` of a call or a result, if it is JSON, as
+    one line for each record, after the keys that lead to it.
     """
-    text = _COLOUR.sub("", entry.text) if "\x1b" in entry.text else entry.text
-    if entry.kind != "text" and text[:1] in ("{", "["):
+    text = _COLOUR.sub("", text) if "\x1b" in text else text
+    if is_data and text[:1] in ("{", "["):
         data = parse(text)
         if data is not None:
-            return "\n".join(f"{'.'.join(value.path)}: {value.text}" for value in values(data))
+            return "\n".join(_records(data))
     return text
+
+
+def _records(data: object) -> Iterator[str]:
+    """Yield JSON's flat records that are short enough for a line, and the values of others: a value
+    says little without those beside it.
+    """
+    waiting: list[tuple[str, object]] = [("", data)]
+    while waiting:
+        path, item = waiting.pop()
+        if isinstance(item, str):
+            item = parse(item) or item
+        members = dict(enumerate(item)) if isinstance(item, list) else item
+        is_flat = True
+        if isinstance(members, dict):
+            held = set(map(type, members.values()))
+            is_flat = members is item and len(members) > 1 and held.isdisjoint((dict, list))
+        text = (
+            item
+            if isinstance(item, str)
+            else json.dumps(item, ensure_ascii=False)
+            if is_flat
+            else ""
+        )
+        if isinstance(members, dict) and not 0 < len(text) <= _LONGEST_RECORD:
+            keys = path.split(".")[1 - _MOST_KEYS :] if path else ()
+            inside = [(".".join((*keys, str(key))), member) for key, member in members.items()]
+            waiting.extend(reversed(inside))
+        elif text and item is not None:
+            yield f"{path}: {text}" if path else text
 
 
 def cut(text: str, *, lines: bool = False) -> Iterator[tuple[int, int]]:
     """Yield start and end of each run of ``text``: whole sentences, or ``lines``, of about 90 to
     400 characters.
     """
-    enough = _ENOUGH_DENSE if UNSPACED.search(text, 0, 2_000) else _ENOUGH
+    enough = _ENOUGH_DENSE if lines or UNSPACED.search(text, 0, 2_000) else _ENOUGH
     start = 0
-    last = None
-    for end in _ends(text, _LINE_END if lines else SENTENCE_END):
-        if end - start < enough and end < len(text):
-            continue
-        for run in _wrap_run(text, start, end):
-            if last is None:
-                last = run
-            elif run[1] - run[0] < min(enough, _LAST_SHORT) and run[1] - last[0] <= LONGEST:
-                last = (last[0], run[1])
-            else:
-                yield last
-                last = run
-        start = end
-    if last is not None:
-        yield last
-
-
-def _ends(text: str, pattern: re.Pattern[str]) -> list[int]:
-    """Return the position after each match of ``pattern``, and that of the end of ``text``."""
-    return [*(match.end() for match in pattern.finditer(text)), len(text)]
+    for match in (*(_LINE_END if lines else SENTENCE_END).finditer(text), None):
+        end = match.end() if match else len(text)
+        if end - start >= enough or match is None:
+            yield from _wrap_run(text, start, end)
+            start = end
 
 
 def _wrap_run(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
@@ -190,11 +196,6 @@ def _wrap_run(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         if _LETTER.search(piece):
             yield begin, start + len(piece.rstrip())
         start = stop
-
-
-def asks(text: str) -> bool:
-    """Return whether ``text`` ends with a question, so that the next text is its answer."""
-    return _QUESTION.search(text[-8:]) is not None
 
 
 def header(text: str, start: int) -> str:

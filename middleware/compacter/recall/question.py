@@ -8,7 +8,6 @@ itself, and text that is marked as quoted or as code is not read.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -22,18 +21,12 @@ from compacter.text.words import TALK_WORDS
 _USUAL = 4
 # Weight of a word that occurs in all of them.
 _LEAST = 0.05
-# Most characters read of a message; of a longer one the beginning and the end, where the request
-# mostly is.
-_LONGEST_QUESTION = 4_000
 # Most sentences that are searched for: the first and the last ones. Each costs a search.
 _MOST_SENTENCES = 24
 # Most terms of a sentence that is weighed as a whole, and of the overlapping pieces that a longer
 # one is cut into: dictated text has no full stops.
 _LONGEST = 14
 _PIECE = 8
-# Weight, in an order, of a word after "the" or "my": what it tells of was spoken of before, unlike
-# "a snail".
-_DEFINITE_WEIGHT = 2.0
 _ASKS = re.compile(r"[?？؟՞]")
 _FENCE = re.compile(r"(?ms)^[ \t]{0,3}(```|~~~).*?(?:^[ \t]{0,3}\1[^\n]*$|\Z)")
 _QUOTED = re.compile(r"(?m)^[ \t]{0,3}>[^\n]*$")
@@ -47,16 +40,9 @@ _ASKING_WORDS = """
     quale perché quanto quem onde qual como
 """
 _ASKING = frozenset(_ASKING_WORDS.split())
-_DEFINITE_WORDS = """
-    the my our his her their der die das den dem des mein meine meinen unser unsere el la los las
-    mi mis nuestro nuestra su sus le les mon ma notre nos
-"""
-_DEFINITE = frozenset(_DEFINITE_WORDS.split())
 # Weight of a word of talk about anything. Few of a chat's passages have it, yet it tells nothing:
 # without this two thirds of the messages that ask nothing were quoted to for such a word.
 _TALK_WEIGHT = 0.35
-# Words after a definite article that it may belong to.
-_DEFINITE_REACH = 2
 _LEANS = re.compile(r"(?i)^\W*(?:and|or|what about|how about|und|oder|et|y|e|что|а|那|那么)\b")
 _WORD = re.compile(r"[^\W\d_]+")
 
@@ -89,38 +75,35 @@ def question(turn: Iterable[Part], before: Sequence[Part]) -> Question:
     """
     text = "\n".join(entry.text for entry in turn if entry.role == "user" and entry.kind == "text")
     earlier = [entry.text for entry in before if entry.role == "user" and entry.kind == "text"]
-    usual = Counter(
-        word for said in earlier[-_USUAL:] for word in {term.text for term in terms(said)}
-    )
-    last = min(len(earlier), _USUAL)
-
-    def weigh(term: Term) -> Term:
-        # Words that are new in this message count more than those of the user's earlier messages.
-        apart = max(_LEAST, 1 - usual[term.text] / last) if last > 1 else 1.0
-        if term.text in TALK_WORDS:
-            apart *= _TALK_WEIGHT
-        return replace(term, weight=term.weight * apart)
-
+    recent = [{term.text for term in terms(said)} for said in earlier[-_USUAL:]]
     answered = {term.text for entry in before[-1:] for term in terms(entry.text)}
     sentences: list[Sentence] = []
+
+    def weigh(word: str) -> float:
+        # Words that are new in this message count more than those of the user's earlier messages.
+        new = [word not in said for said in recent] if len(recent) > 1 else [True]
+        talk = _TALK_WEIGHT if word in TALK_WORDS else 1.0
+        return talk * max(_LEAST, sum(new) / len(new))
+
     # What a message only carries, such as a tool's output, asks nothing.
     typed = "".join(piece.text for piece in separate(text) if piece.is_own)
     for sentence in _sentences(typed):
-        asks = is_asking(sentence)
-        wanted = [weigh(term) for term in terms(sentence) if term.text not in _ASKING]
-        if not asks:
-            definite = _definite(sentence)
-            wanted = [
-                replace(
-                    term,
-                    # It may answer the message before it: words in both refer to that message.
-                    known=term.text in answered,
-                    weight=term.weight * (_DEFINITE_WEIGHT if term.text in definite else 1),
-                )
-                for term in wanted
-            ]
+        # The mark of a question, or a word of one.
+        asked = _ASKING.intersection(_WORD.findall(sentence.lower()))
+        asks = bool(asked or _ASKS.search(sentence))
+        wanted = tuple(
+            replace(
+                term,
+                # In what asks nothing it may answer the message before it: words in both refer to
+                # that message.
+                known=not asks and term.text in answered,
+                weight=term.weight * weigh(term.text),
+            )
+            for term in terms(sentence)
+            if term.text not in _ASKING
+        )
         said = sentence.strip()
-        sentences.extend(Sentence(piece, asks, text=said) for piece in _pieces(tuple(wanted)))
+        sentences.extend(Sentence(piece, asks, text=said) for piece in _pieces(wanted))
         if asks and earlier and _LEANS.match(sentence):
             lent = (*wanted, *terms(earlier[-1]))
             sentences.extend(Sentence(piece, asks, leans=True) for piece in _pieces(lent))
@@ -130,18 +113,8 @@ def question(turn: Iterable[Part], before: Sequence[Part]) -> Question:
     return Question(text, tuple(sentences))
 
 
-def is_asking(sentence: str) -> bool:
-    """Return whether a sentence has the form of a question: its mark, or an asking word."""
-    return _ASKS.search(sentence) is not None or not _ASKING.isdisjoint(
-        _WORD.findall(sentence.lower())
-    )
-
-
 def _sentences(text: str) -> Iterator[str]:
     """Yield the sentences and lines of a message, without code in fences and quoted lines."""
-    half = _LONGEST_QUESTION // 2
-    if len(text) > _LONGEST_QUESTION:
-        text = f"{text[:half]}\n{text[-half:]}"
     typed = _QUOTED.sub("", _FENCE.sub("\n", text))
     for sentence in _ENDS.split(typed):
         # "So tell me: what we paid" asks after the colon; "invoice 7: what is missing" as a whole.
@@ -160,14 +133,3 @@ def _pieces(wanted: tuple[Term, ...]) -> Iterator[tuple[Term, ...]]:
         return
     for start in range(0, len(wanted) - _PIECE // 2, _PIECE // 2):
         yield wanted[start : start + _PIECE]
-
-
-def _definite(sentence: str) -> set[str]:
-    """Return the words of a sentence that follow a definite article or a possessive."""
-    words = _WORD.findall(sentence.lower())
-    return {
-        word
-        for at, before in enumerate(words)
-        if before in _DEFINITE
-        for word in words[at + 1 : at + 1 + _DEFINITE_REACH]
-    }

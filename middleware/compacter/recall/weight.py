@@ -44,12 +44,5 @@ def tokens_each(texts: Iterable[str]) -> float:
     Multiply the characters of a text of one script by ``tokens_each`` of it and divide by that of
     another to compare their costs.
     """
-    characters = 0
-    total = 0.0
-    for text in texts:
-        piece = text[: SAMPLE - characters]
-        characters += len(piece)
-        total += tokens(piece)
-        if characters >= SAMPLE:
-            break
-    return total / characters if characters else OF_PROSE
+    text = "".join(texts)[:SAMPLE]
+    return tokens(text) / len(text) if text else OF_PROSE
