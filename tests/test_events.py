@@ -192,6 +192,7 @@ class TestOrder:
         told: list[Event] = []
         model = options.pop("model", None) or ScriptedModel(window=900)
         options.setdefault("summarizer", summarizer())
+        options.setdefault("recall", None)
         asked = options.pop("asked", {})
         completion = Compacter(on_event=told.append, **options).wrap(model.completion)
         for _ in range(options.pop("times", 1)):
