@@ -266,7 +266,6 @@ class History(PinnedList):
             limit: Largest number of passages.
 
         Raises:
-            SearchUnavailableError: Python's SQLite has no FTS5.
         """
         return self._own().search(self, query, limit, wire_format=self._wire_format)
 
