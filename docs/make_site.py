@@ -16,6 +16,7 @@ import re
 import shutil
 import subprocess
 import sys
+from html import escape
 from html.parser import HTMLParser
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -217,6 +218,29 @@ def without_empty_heads(html: str) -> str:
     return EMPTY_HEAD.sub("", html)
 
 
+TABLE = re.compile(r"<table>.*?</table>", re.DOTALL)
+TABLE_ROW = re.compile(r"<tr>.*?</tr>", re.DOTALL)
+HEADING = re.compile(r"<th[^>]*>(.*?)</th>", re.DOTALL)
+CELL = re.compile(r"<td(?=[ >])")
+
+
+def with_headings_in_cells(html: str) -> str:
+    """Return a page of whose tables each cell has its column's heading as ``data-head``, which is
+    shown where a row is a block.
+    """
+    return TABLE.sub(lambda found: _named(found[0]), html)
+
+
+def _named(table: str) -> str:
+    names = [re.sub(r"<[^>]+>", "", name).strip() for name in HEADING.findall(table)]
+
+    def row(found: re.Match[str]) -> str:
+        left = iter(names)
+        return CELL.sub(lambda _: f'<td data-head="{escape(next(left, ""))}"', found[0])
+
+    return TABLE_ROW.sub(row, table) if any(names) else table
+
+
 def with_tests_in_words(html: str) -> str:
     """Return a page that names tests by the sentence that their names are."""
     return TEST.sub(lambda test: test[1].replace("_", " "), html)
@@ -228,7 +252,8 @@ def finish(site: Path) -> None:
     Raises ``BrokenManualError`` with the faults of the first page that has some.
     """
     for page in sorted(site.rglob("*.html")):
-        html = with_tests_in_words(without_empty_heads(page.read_text(encoding="utf-8")))
+        html = without_empty_heads(page.read_text(encoding="utf-8"))
+        html = with_tests_in_words(with_headings_in_cells(html))
         page.write_text(html, encoding="utf-8")
         if faults := faults_of(html):
             raise BrokenManualError(f"{page.relative_to(site)}: {'; '.join(faults[:5])}")

@@ -36,7 +36,7 @@ def main() -> None:
         )
         history.append(completion("any-model", history)["choices"][0]["message"])
     print(
-        f"{history!r}, {compacter.totals.rounds} compactions; it holds what is sent, not "
+        f"{history!r}, compactions: {compacter.totals.rounds}; it holds what is sent, not "
         f"all that was said:"
     )
     for message in list(history)[:4]:

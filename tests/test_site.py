@@ -114,6 +114,15 @@ def test_a_table_without_names_of_columns_has_no_head() -> None:
     assert SITE["without_empty_heads"](named) == named
 
 
+def test_each_cell_of_a_table_with_names_of_columns_has_its_own() -> None:
+    head = "<table><thead><tr><th></th><th>a <code>b</code></th></tr></thead>"
+    table = f"{head}<tr><td>x</td><td style='y'>1</td></tr></table>"
+    named = SITE["with_headings_in_cells"](table)
+    assert '<td data-head="">x</td><td data-head="a b" style=' in named
+    bare = "<table><tr><td>x</td></tr></table>"
+    assert SITE["with_headings_in_cells"](bare) == bare
+
+
 def test_a_test_is_named_by_its_sentence() -> None:
     link = '<a href="x"><code>tests/a/test_b.py::TestC::test_what_is_not_there</code></a>'
     assert SITE["with_tests_in_words"](link) == '<a href="x">what is not there</a>'

@@ -264,8 +264,6 @@ class History(PinnedList):
         Args:
             query: A question or search words.
             limit: Largest number of passages.
-
-        Raises:
         """
         return self._own().search(self, query, limit, wire_format=self._wire_format)
 
@@ -396,6 +394,6 @@ class History(PinnedList):
         if self._archive is not None:
             self._archive = read.restored_archive()
         self._wire_format = read.wire_format or self._wire_format
-        self._rules = read.rules
+        self._rules = tuple(read.rules)
         self._conversation = read.conversation or self._conversation
         self._set(read.messages, read.pins)

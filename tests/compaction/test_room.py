@@ -106,7 +106,7 @@ def refused_run(steps: int = 60, **options: Any) -> list[Any]:
 
 def test_nothing_is_filled_because_there_is_room() -> None:
     def says_nothing(messages: list[Any], **_: Any) -> str:
-        return "The user wants the package tidied up, and the assistant reads its parts."
+        return "They have read parts of the package."
 
     sent = refused_run(summarizer=says_nothing)
 

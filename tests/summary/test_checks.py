@@ -437,7 +437,7 @@ READERS: dict[str, Callable[[str], object]] = {
     "kept": lambda text: kept.keep(
         Head([Part("user", "text", text), Part("tool", "result", text, "x"), *TALK]),
         4_000,
-        sources=(*sources.SOURCES, sources.story_of()),
+        sources=(*sources.SOURCES, sources.story),
     ),
     "shortened": lambda text: write.shortened(text, 200),
     "message": lambda text: message.parse(message.compose(message.Summary(text, (), (), text))),

@@ -57,10 +57,10 @@ class Division:
         size = room - summary
         if self.is_set:
             return size
-        size = min(size, max(int(room * _TAKEN) - summary, int(room * _TAIL)))
+        size = min(size, int(max(room * _TAKEN - summary, room * _TAIL)))
         if conversation.kinds[-1] is Kind.RESULT:
             newest = conversation.free - conversation.heads[conversation.steps[-1]]
-            if newest <= int(room * _NEWEST):
+            if newest <= room * _NEWEST:
                 return max(size, newest)
         return size
 

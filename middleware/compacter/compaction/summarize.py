@@ -34,6 +34,7 @@ _FEWEST_TOKENS = 48
 # model's words, where no window is known, the last part.
 _HEAD_SHARE = 3
 _LEAST_ROOM = 200
+_LEAST_LINES = 800
 _LINES_SHARE = 8
 # Least number of tokens that may be set: of fewer no sentence can be made.
 _SMALLEST_SUMMARY = 16
@@ -229,11 +230,13 @@ def _sizes(task: CompactionTask) -> Sizes:
 
     head = task.plan.head_size
     most = _planned_room(task)
-    share = _HEAD_SHARE if task.window else _LINES_SHARE
     return Sizes(
         head=head,
-        room=most,
-        lines=most if _is_to_fill(task) else head // share,
+        # What stays may be too large by itself: then it is shortened, not the summary.
+        room=max(most, _LEAST_ROOM),
+        lines=most
+        if _is_to_fill(task)
+        else max(head // (_HEAD_SHARE if task.window else _LINES_SHARE), _LEAST_LINES),
         tokens=summary_tokens(task.options, task.window, head, task.chars_per_token),
         window=task.window,
         summarizer_window=task.summarizer_window,

@@ -30,7 +30,7 @@ _NAME = re.compile(r"[^\w. /-]+")
 # Characters of a tool's name: some gateways put a whole path into it.
 _LONGEST_NAME = 60
 # Characters of a kind of text, the newest, in which kept lines are looked for: a window full.
-_READ = 60_000
+_READ = 40_000
 # Characters of a value that stands alone, and of values of one record that stand together.
 _LONGEST_VALUE = 160
 _LONGEST_RUN = 200
@@ -54,9 +54,7 @@ class Said:
     summary.
     """
 
-    def __init__(
-        self, text: str, speaker: str, place: int, kind: str = "text", index: int = -1
-    ) -> None:
+    def __init__(self, text: str, speaker: str, place: int, kind: str = "text") -> None:
         self.text = text
         self.speaker = speaker
         """``User``, ``Assistant``, or ``Tool NAME``."""
@@ -64,8 +62,6 @@ class Said:
         """Its number in time; texts of an earlier summary have negative ones."""
         self.kind = kind
         """``text``, ``call`` or ``result``."""
-        self.index = index
-        """Index of its message; -1 for a line of an earlier summary."""
         self._pieces: list[tuple[int, str]] | None = None
 
     @property
@@ -203,16 +199,16 @@ def _read(  # noqa: C901 - one kind of part a line
             continue
         if part.kind == "text" and part.role in ("user", "assistant"):
             if part.role == "assistant":
-                yield Said(part.text, "Assistant", next(place), index=part.index)
+                yield Said(part.text, "Assistant", next(place))
             elif _CALL_END.search(before) or (before and _SHELL_END.search(part.text[-200:])):
-                yield Said(part.text, "Tool output", next(place), "result", part.index)
+                yield Said(part.text, "Tool output", next(place), "result")
             elif marks is None and not CARRIES.search(part.text):
-                yield Said(part.text, "User", next(place), index=part.index)
+                yield Said(part.text, "User", next(place))
             else:
                 for piece in separate(part.text, marks):
                     speaker = "User" if piece.is_own else PASTE
                     kind = "text" if piece.is_own else "result"
-                    yield Said(piece.text, speaker, next(place), kind, part.index)
+                    yield Said(piece.text, speaker, next(place), kind)
             before = part.text[-_CALL_TAIL:] if part.role == "assistant" else "-"
             continue
         before = "-"
@@ -225,4 +221,4 @@ def _read(  # noqa: C901 - one kind of part a line
                 names[part.call_id] = waiting[part.call_id].popleft()
             name = names.get(part.call_id, "")
         name = _NAME.sub(" ", name).strip()[:_LONGEST_NAME]
-        yield Said(part.text, f"Tool {name or part.kind}", next(place), part.kind, part.index)
+        yield Said(part.text, f"Tool {name or part.kind}", next(place), part.kind)

@@ -57,11 +57,13 @@ def keep(
         lines.extend(source(head))
     lines.sort(key=lambda line: (-line.weight, -line.said.place))
     told = {line.partition(": ")[2] for line in in_rules}
-    begun = set[Said]()
+    begun: dict[Said, str] = {}
     chosen: list[_Key] = []
     left = budget
     for line in lines:
         if len(line.text) + _HANDLING > left or line.text in told or _is_in_view(head, line.text):
+            continue
+        if len(line.text) > _SHORTEST and line.text in begun.get(line.said, ""):
             continue
         answer = [] if line.said in begun else _answer(head, line.said)
         group = [line, *(each for each in answer if each.text not in told)]
@@ -71,7 +73,7 @@ def keep(
             left -= price
             for each in group:
                 told.add(each.text)
-                begun.add(each.said)
+                begun[each.said] = begun.get(each.said, "") + each.text
                 chosen.append((each.said.place, each.said.speaker, each.at, each.text))
     return _write(chosen)
 

@@ -1,7 +1,7 @@
 """Sources of kept lines: each a function from the head to lines with weights.
 
-``SOURCES`` lists those of every summary; ``story_of`` makes one of what a summary without a model
-tells beside them.
+``SOURCES`` lists those of every summary; ``story`` is what a summary without a model tells
+beside them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -100,6 +100,18 @@ _DECIDES = re.compile(
     r"agreed|settled|chose|chosen)|(?:go|going|went) with|let's use|we(?:'ll| will) use|"
     r"wir nehmen|on prend|nos quedamos con)\b|决定|決定"
 )
+_CORRECTING_WORDS = """
+    no wrong actually correction instead wait sorry nein falsch doch fait нет mind plan meant must
+    now new rather longer not again scratch name moved changed extended undo revert nicht statt
+    sondern plutôt lieu vez jetzt maintenant ahora ora теперь 改 変 取消 不 而是 ではなく 아니라
+"""
+_DECIDING_WORDS = """
+    decid decision resolv agree conclusion entscheidung beschlossen décision decisi реш settled
+    chose with let's use we'll nehmen prend quedamos 决定 決定
+"""
+_CORRECTING = tuple(_CORRECTING_WORDS.split())
+_DECIDING = tuple(_DECIDING_WORDS.split())
+"""Parts of words of corrections and decisions: a text without any is read no further."""
 _WISHES = re.compile(
     r"(?i)\b(?:always|never|must|should|shall|do not|don't|only|please|make sure|ensure|prefer|"
     r"avoid|remember|instead|want|need|rather|better|try to|use|keep|note|immer|nie|bitte|soll\w*|"
@@ -128,36 +140,28 @@ def task(head: Head) -> Iterator[Line]:
 
 
 def messages(head: Head) -> Iterator[Line]:
-    """The user's short messages, the newest first; corrections before others, questions after."""
-    weights = {_CORRECTION: 1.0, _MESSAGE: 1.0}
-    for said in head.by("User"):
-        if len(said.text) <= SHORT or said.place < 0:
-            kind = _CORRECTION if _CORRECTS.search(said.text) else _MESSAGE
-            weight = kind * weights[kind]
-            for at, text in said.pieces:
-                asks = text.endswith(("?", "？", "؟"))
-                yield Line(weight * (_ASKED if asks else 1), said, text, at)
-            weights[kind] *= _FADES
-
-
-def wishes(head: Head) -> Iterator[Line]:
-    """Sentences of the user's longer messages that say how it shall be done, the newest message
-    first.
+    """The user's short messages, and of longer ones the sentences that say how it shall be done;
+    the newest first. Corrections come before the rest, questions after it.
     """
-    weight = _WISH
+    weights = {_CORRECTION: 1.0, _WISH: 1.0, _MESSAGE: 1.0}
     for said in head.by("User"):
-        if len(said.text) > SHORT and said.place >= 0:
-            for at, text in said.pieces:
-                if len(text) <= _LONGEST and _WISHES.search(text):
-                    yield Line(weight - at / 1000, said, text, at)
-            weight *= _FADES
+        is_long = len(said.text) > SHORT and said.place >= 0
+        low = said.text.lower()
+        corrects = any(word in low for word in _CORRECTING) and _CORRECTS.search(low)
+        kind = _WISH if is_long else _CORRECTION if corrects else _MESSAGE
+        for at, text in said.pieces:
+            if not is_long or (len(text) <= _LONGEST and _WISHES.search(text)):
+                asks = _ASKED if text.endswith(("?", "？", "؟")) else 1
+                yield Line(kind * weights[kind] * asks, said, text, at)
+        weights[kind] *= _FADES
 
 
 def decisions(head: Head) -> Iterator[Line]:
     """What was settled, the newest first."""
     weight = _DECISION
     for said in head.by("Assistant", "User"):
-        if _DECIDES.search(said.text):
+        low = said.text.lower()
+        if any(word in low for word in _DECIDING) and _DECIDES.search(low):
             for at, text in said.pieces:
                 if len(text) <= _LONGEST and _DECIDES.search(text):
                     yield Line(weight, said, text, at)
@@ -210,15 +214,14 @@ def states(head: Head) -> Iterator[Line]:
 
 
 def _state_lines(said: Said, records: Sequence[dict[str, Any]], every: int) -> Iterator[Line]:
-    """Yield a call with a list word for word, or the items of it that are still true."""
+    """Yield a call with a list word for word, and the items of it that are still true."""
     if len(records) == every and len(said.text) <= _WHOLE_LIST:
         yield Line(_STATE, said, flat(said.text))
-        return
     for at, record in enumerate(records):
         closed = is_closed(record)
         shown = {key: value for key, value in record.items() if isinstance(value, (str, int))}
         text = clip(json.dumps(shown, ensure_ascii=False), _LONGEST)
-        yield Line(_STATE * (_CLOSED if closed else 1) - at / 10, said, text, 2 * at)
+        yield Line(_STATE * (_CLOSED if closed else 1) - 1 - at / 10, said, text, 2 * at)
 
 
 def find_records(data: object, depth: int = 0) -> Iterator[dict[str, Any]]:
@@ -284,36 +287,35 @@ SOURCES: tuple[Source, ...] = (
     task,
     names,
     messages,
-    wishes,
     decisions,
     failures,
 )
 
 
-def story_of(indexes: Collection[int] | None = None) -> Source:
-    """Return a source of every sentence and line, by the rare words in it: what a summary without a
-    model tells. ``indexes`` are those of messages; ``None``: all.
-    """
+def story(head: Head) -> Iterator[Line]:
+    """Every sentence and line, by the rare words in it: what a summary without a model tells."""
+    return _tell([said for said in head.said if said.speaker != NAMES])
 
-    def told(head: Head) -> Iterator[Line]:
-        said = [one for one in head.said if one.speaker != NAMES]
-        if indexes is not None:
-            said = [one for one in head.by("User", "Assistant", "Tool") if one.index in indexes]
-        texts = [[words(text) for text in one.sentences] for one in said]
-        counts = Counter(word for lines in texts for each in lines for word in set(each))
-        most = math.log(2 + sum(map(len, texts)))
-        shapes = Counter[str]()
-        for one, lines in zip(said, texts, strict=True):
-            for (at, text), each in zip(one.pieces, lines, strict=True):
-                telling = [word for word in set(each) if len(word) > 2]
-                worth = sum(most - math.log(counts[word]) for word in telling)
-                if one.speaker in ("User", "Assistant"):
-                    worth *= _VALUED if _DIGITS.search(text) else 1
-                else:
-                    shape = _DIGITS.sub("0", text)[:_SHAPE]
-                    shapes[shape] += 1
-                    worth /= 1 + shapes[shape] // _SERIES
-                if worth > 0 and len(text) <= LONGEST:
-                    yield Line(_STORY * worth / (len(text) + _HANDLING), one, text, at)
 
-    return told
+def recent_story(head: Head) -> Iterator[Line]:
+    """The same of the newest texts: for what a model made no summary of."""
+    return _tell(list(head.by("User", "Assistant", "Tool")))
+
+
+def _tell(said: Sequence[Said]) -> Iterator[Line]:
+    texts = [[words(text) for text in one.sentences] for one in said]
+    counts = Counter(word for lines in texts for each in lines for word in set(each))
+    most = math.log(2 + sum(map(len, texts)))
+    shapes = Counter[str]()
+    for one, lines in zip(said, texts, strict=True):
+        for (at, text), each in zip(one.pieces, lines, strict=True):
+            telling = [word for word in set(each) if len(word) > 2]
+            worth = sum(most - math.log(counts[word]) for word in telling)
+            if one.speaker in ("User", "Assistant"):
+                worth *= _VALUED if _DIGITS.search(text) else 1
+            else:
+                shape = _DIGITS.sub("0", text)[:_SHAPE]
+                shapes[shape] += 1
+                worth /= 1 + shapes[shape] // _SERIES
+            if worth > 0 and len(text) <= LONGEST:
+                yield Line(_STORY * worth / (len(text) + _HANDLING), one, text, at)

@@ -31,7 +31,7 @@ from compacter.text.values import parse
 from compacter.text.words import is_about, stem_sets, stems
 
 _ORDER = re.compile(
-    r"(?i)\b(?:always|never|must(?:n't)?|shall|should(?:n't)?|ought|ha(?:s|ve|d) to|need(?:s|ed)?|"
+    r"(?i)\b(?:always|never|must(?:n't)?|shall|may|should(?:n't)?|ought|ha(?:s|ve|d) to|need\w*|"
     r"requir\w*|request\w*|ask(?:s|ed)? (?:\S+ ){0,3}(?:to|for|that|not)|want(?:s|ed)?|wish\w*|"
     r"please|do not|don't|ensure|make sure|from now on|instruct\w*|order(?:s|ed)?|insist\w*|"
     r"told (?:\S+ ){0,3}(?:to|not|never)|demand\w*|prefer\w*|expect\w*|rules?|polic\w+|agreed?|"

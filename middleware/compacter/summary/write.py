@@ -14,7 +14,7 @@ from compacter.summary import checks, kept, prompt, sections, trace
 from compacter.summary import rules as standing
 from compacter.summary.head import Head
 from compacter.summary.message import FRAME, NoSummaryError, Summary
-from compacter.summary.sources import SOURCES, story_of
+from compacter.summary.sources import SOURCES, recent_story, story
 from compacter.text.sentences import sentences
 from compacter.text.words import clip
 
@@ -29,6 +29,8 @@ _SMALL_WINDOWS = range(1, 4_097)
 # Part of a summary that the model's words get; kept lines have the rest, and each what the other
 # leaves.
 _STORY_PART = 2
+# Part of the room that kept lines get where the model says its earlier words again.
+_COPY_PART = 4
 # Part of a chunk that is tried after one was too long, where the refusal has no numbers.
 _CUT = 4
 # Characters from which on an earlier story is too long to be replaced by a sentence or two.
@@ -141,13 +143,13 @@ def quote(head: Head, room: int) -> Summary:
     lines = standing.rules(head, room)
     left = room - sum(len(line) + 1 for line in lines)
     # A model's earlier words stay as they are where they leave room for what came since.
-    story = shortened(prior.story, left // _STORY_PART)
-    quoted = kept.keep(head, left - len(story), lines, sources=(*SOURCES, story_of()))
-    if not (quoted or story):
+    before = shortened(prior.story, left // _STORY_PART)
+    quoted = kept.keep(head, left - len(before), lines, sources=(*SOURCES, story))
+    if not (quoted or before):
         raise NoSummaryError(
             "there is no room for a summary" if room < FRAME else "nothing can be read in the head"
         )
-    return Summary(story, lines, (), quoted)
+    return Summary(before, lines, (), quoted)
 
 
 def shortened(story: str, size: int) -> str:
@@ -203,6 +205,7 @@ class _Writer:
         self._rules = standing.rules(head, sizes.room)
         self._quoted_rules = set[str]()
         self._written = Written()
+        self._is_copy = False
         self._is_small = sizes.window in _SMALL_WINDOWS
 
     def write(self, *, native: bool) -> Writing:
@@ -214,10 +217,9 @@ class _Writer:
         transcript = prompt.render(parts)
         budget, tokens = self._measure(len(transcript) - prompt.FENCE_SIZE)
         if native and budget is None and (yield from self._ask_natively(tokens)):
-            return self._finish(())
+            return self._finish()
         pending = [tuple(parts)] if budget is None else list(prompt.chunks(parts, budget))
         written = self._written
-        missed: list[Part] = []
         has_story = False
         faults = 0
         fault = ""
@@ -247,28 +249,27 @@ class _Writer:
                 has_story = has_story or fault in ("", _COPIED)
             written.chunks += 1
             if fault:
-                missed.extend(chunk)
                 written.chunks_without_model += 1
         if not has_story:
             raise NoSummaryError(f"the summary was refused: {fault}")
-        return self._finish(missed)
+        return self._finish()
 
-    def _finish(self, missed: Sequence[Part]) -> Written:
+    def _finish(self) -> Written:
         """Return the model's summary with kept lines beside it, in one budget."""
         sizes = self._sizes
-        rules = (
-            standing.rules(self._head, sizes.room, self._quoted_rules)
-            if self._quoted_rules
-            else self._rules
-        )
+        rules = standing.rules(self._head, sizes.room, self._quoted_rules)
         room = sizes.room - sum(len(line) + 1 for line in rules)
-        sources = list(SOURCES)
-        if sizes.fills or missed:
-            sources.append(story_of(None if sizes.fills else {part.index for part in missed}))
         most = min(sizes.lines, room - min(len(self._story), room // _STORY_PART))
+        sources = list(SOURCES)
+        if sizes.fills or self._written.chunks_without_model or not self._story:
+            sources.append(story if sizes.fills else recent_story)
+        if self._is_copy and not sizes.fills:
+            most = min(most, room // _COPY_PART)
         quoted = kept.keep(self._head, most, rules, sources=sources)
-        story = shortened(self._story, room - len(quoted))
-        self._written.summary = Summary(story, rules, (), quoted)
+        text = shortened(self._story, room - len(quoted))
+        if not (text or quoted):
+            raise NoSummaryError("the summary says nothing that somebody has said")
+        self._written.summary = Summary(text, rules, (), quoted)
         return self._written
 
     def _measure(self, whole: int) -> tuple[int | None, int]:
@@ -284,7 +285,7 @@ class _Writer:
         if window is None:
             return None, tokens
         left = int(window * _PROMPT_MARGIN) - int((whole + self._frame()) / sizes.chars_per_token)
-        if left >= min(tokens, window // _LEAST_ANSWER):
+        if left >= min(tokens // _STORY_PART, window // _LEAST_ANSWER):
             return None, min(tokens, left)
         most = self._chunk_for(window, tokens)
         parts = -(-whole // most)
@@ -359,4 +360,5 @@ class _Writer:
         self._quoted_rules |= checked.quoted
         self._written.unsupported += checked.unsupported
         self._story = checked.story
+        self._is_copy = is_copy
         return _COPIED if is_copy else ""
