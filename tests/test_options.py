@@ -227,7 +227,7 @@ class TestMemoryScope:
 TOKENS_OR_SHARE = ("recall", "trigger_tokens", "prepare_tokens")
 
 
-@pytest.mark.parametrize(("number", "share"), [(1, "1.0"), (2, "0.02"), (15, "0.15"), (80, "0.8")])
+@pytest.mark.parametrize(("number", "share"), [(1, "1.0"), (2, "0.02"), (15, "0.15"), (63, "0.63")])
 @pytest.mark.parametrize("name", TOKENS_OR_SHARE)
 def test_a_whole_number_that_is_no_number_of_tokens_is_refused(
     name: str, number: int, share: str

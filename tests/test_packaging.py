@@ -325,6 +325,15 @@ def description(wheel: Path) -> Message:
         return message_from_bytes(archive.read(name))
 
 
+def test_the_version_is_the_newest_dated_one_of_the_changelog(built: tuple[Path, Path]) -> None:
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    released = re.search(r"^## \[(.+)\] - \d{4}-\d\d-\d\d$", changelog, re.MULTILINE)
+
+    assert released is not None
+    assert description(built[0])["Version"] == compacter.__version__ == released[1]
+    assert f"-{released[1]}-" in built[0].name
+
+
 def links(text: str) -> list[str]:
     """Where the links and pictures of a Markdown text lead."""
     tokens = MarkdownIt().enable("table").parse(text)

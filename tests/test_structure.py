@@ -163,20 +163,20 @@ DENSITY = {
 }
 """Limits for how the package is written."""
 CEILINGS = {
-    "call/": 28_030,
+    "call/": 27_930,
     "clients/": 10_370,
     "compaction/": 14_260,
     "frameworks/": 8_633,
     "gateway/": 28_570,
     "memory/": 9_481,
-    "messages/": 19_089,
+    "messages/": 19_087,
     "overflow/": 9_119,
     "recall/": 10_822,
     "summary/": 13_900,
     "testing/": 10_387,
     "text/": 4_270,
     "tools/": 20_607,
-    "top": 21_846,
+    "top": 21_678,
     "core": 156_324,
     "whole": 250_518,
 }

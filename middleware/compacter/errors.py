@@ -75,18 +75,18 @@ def whole_number(name: str, value: object, *, least: int, of: str) -> int:
     return value
 
 
-LEAST_TOKENS = 100
+LEAST_TOKENS = 64
 """Least number of tokens of an option that takes a share of the window too: no room is so small,
-and who writes 1 or 80 means all of it, or 80 %."""
+and who writes 1 means all of it."""
 
 
-def check_tokens(value: int) -> int:
+def check_tokens(value: int, least: int = LEAST_TOKENS) -> int:
     """Return a number of tokens, or raise ``ValueError`` if a share of the window was meant."""
-    if value < LEAST_TOKENS:
+    if value < least:
         share = 1.0 if value <= 1 else value / 100
         raise ValueError(
             f"takes a share of the window as a float, or a whole number of at least "
-            f"{LEAST_TOKENS} tokens; did you mean {share}?"
+            f"{least} tokens; did you mean {share}?"
         )
     return value
 

@@ -397,6 +397,6 @@ class History(PinnedList):
         if self._archive is not None:
             self._archive = read.restored_archive()
         self._wire_format = read.wire_format or self._wire_format
-        self._rules = read.rules
+        self._rules = tuple(read.rules)
         self._conversation = read.conversation or self._conversation
         self._set(read.messages, read.pins)

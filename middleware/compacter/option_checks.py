@@ -239,6 +239,9 @@ def redact(value: object) -> object:
     return Redaction(cast("Any", _redacting(redact_secrets if value == "secrets" else value)))
 
 
+_PER_CENT = 100  # A trigger of fewer tokens was meant as a share.
+
+
 def trigger(value: object) -> object:
     """Check a number of tokens, or a share of the window."""
     if value is None:
@@ -246,7 +249,7 @@ def trigger(value: object) -> object:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
         raise ValueError("takes a number of tokens (an int) or a share of the window such as 0.8")
     if isinstance(value, int):
-        check_tokens(value)
+        check_tokens(value, _PER_CENT)
     if isinstance(value, float) and value > 1:
         if value.is_integer():
             return check_tokens(int(value))

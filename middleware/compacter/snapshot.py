@@ -5,8 +5,9 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from compacter.compaction.conversation import Conversation
 from compacter.errors import InvalidHistoryError
@@ -20,16 +21,19 @@ VERSION = 1
 _BYTES = "compacter:bytes"
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """What was read from a snapshot. Messages, pins and rules have been checked."""
+class Snapshot(BaseModel):
+    """What was read from a snapshot."""
 
-    messages: list[Message]
+    model_config = ConfigDict(frozen=True, strict=True, arbitrary_types_allowed=True)
+
+    version: Annotated[int, Field(ge=VERSION, le=VERSION)]
+    messages: list[dict[str, Any] | str]
     pins: list[bool]
-    rules: tuple[str, ...]
-    wire_format: str | None
-    conversation: str
-    archive: Any
+    rules: list[str] = []
+    wire_format: str | None = None
+    conversation: str | None = None
+    summary: Any = None
+    archive: Any = None
 
     def restored_archive(self) -> Archive:
         """Return the archive. Raises ``InvalidHistoryError`` if it is damaged."""
@@ -73,55 +77,25 @@ def read_snapshot(snapshot: str | bytes, wire_format: str | None) -> Snapshot:
     Raises ``InvalidHistoryError`` if it is not a snapshot, damaged, or of another version.
     """
     try:
-        data = json.loads(snapshot, object_hook=_restore_bytes)
+        read = Snapshot.model_validate(json.loads(snapshot, object_hook=_restore_bytes))
+        form = get_format(read.wire_format or wire_format or recognise(read.messages))
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"])) or "it"
+        raise InvalidHistoryError(
+            f"not a History snapshot of version {VERSION}, or damaged: {place}: {first['msg']}"
+        ) from None
     except (ValueError, TypeError, RecursionError) as error:
         raise InvalidHistoryError(f"not a History snapshot: {error}") from None
-    if not isinstance(data, dict) or "version" not in data:
-        raise InvalidHistoryError('not a History snapshot: "version" is missing')
-    if type(data["version"]) is not int or data["version"] != VERSION:
+    if len(read.messages) != len(read.pins):
         raise InvalidHistoryError(
-            f"the snapshot has version {data['version']!r}; this compacter reads {VERSION}"
+            f"the snapshot is damaged: {len(read.messages)} messages but {len(read.pins)} pins"
         )
-    messages = data.get("messages")
-    pins = data.get("pins")
-    if (
-        not isinstance(messages, list)
-        or not isinstance(pins, list)
-        or not all(isinstance(pin, bool) for pin in pins)
-    ):
-        raise InvalidHistoryError("the snapshot is damaged: messages and pins must be lists")
-    if len(messages) != len(pins):
-        raise InvalidHistoryError(
-            f"the snapshot is damaged: {len(messages)} messages but {len(pins)} pins"
-        )
-    rules = data.get("rules", [])
-    if not isinstance(rules, list) or not all(isinstance(rule, str) for rule in rules):
-        raise InvalidHistoryError("the snapshot is damaged: rules must be a list of texts")
-    if not all(isinstance(message, (dict, str)) for message in messages):
-        raise InvalidHistoryError(
-            "the snapshot is damaged: a message is neither an object nor text"
-        )
-    named = _check_format(data, messages, wire_format)
-    conversation = str(data.get("conversation") or "")
-    return Snapshot(messages, pins, tuple(rules), named, conversation, data.get("archive"))
-
-
-def _check_format(
-    data: dict[str, Any], messages: list[Message], wire_format: str | None
-) -> str | None:
-    """Return the name of the format in a snapshot, after a look at its summary message."""
-    named = data.get("wire_format")
-    if named is not None and not isinstance(named, str):
-        raise InvalidHistoryError("the snapshot is damaged: wire_format must be text")
-    try:
-        form = get_format(named or wire_format or recognise(messages))
-    except ValueError as error:
-        raise InvalidHistoryError(f"the snapshot is damaged: {error}") from None
-    if data.get("summary") != Conversation.of(messages, form).prior:
+    if read.summary != Conversation.of(read.messages, form).prior:
         raise InvalidHistoryError(
             "the snapshot is damaged: its summary message was moved or edited"
         )
-    return named
+    return read
 
 
 def _store_bytes(value: bytes | bytearray) -> dict[str, str]:

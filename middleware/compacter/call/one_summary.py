@@ -10,13 +10,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from compacter.call.perform import Performer
 from compacter.memory.protocol import BaseMemory
 from compacter.single_flight import LONGEST_WAIT, LOOK_AGAIN
-
-if TYPE_CHECKING:
-    from compacter.call.perform import Performer
 
 # Duration of a claim, and longest wait for another process's claim, in seconds. Most summaries take
 # less; where its process has died, nobody waits for longer.
@@ -25,17 +23,16 @@ _CLAIM_SECONDS = 30.0
 _CLAIM_POLL = 0.05
 
 
-@dataclass(eq=False)
-class OneSummary:
-    """One call's part in sharing a summary: its flight and its claims, which `release` ends."""
+@dataclass(kw_only=True, eq=False)
+class OneSummary(Performer):
+    """A call that shares its summary with others. `close` ends its flight and its claims."""
 
-    performer: Performer
     # Functions that release this call's flight and claims.
     _held: list[Callable[[], object]] = field(default_factory=list, init=False)
     _closed: bool = field(default=False, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
-    def release(self, *, for_good: bool) -> None:
+    def close(self, *, for_good: bool = True) -> None:
         """Release this call's flight and claims; ``for_good``: also a claim that is granted
         later.
         """
@@ -44,43 +41,42 @@ class OneSummary:
             self._held = []
             self._closed = self._closed or for_good
         for give_back in held:
-            self.performer.state.safely("memory", give_back)
+            self.state.safely("memory", give_back)
 
     async def lead(self, key: str) -> None:
         """Become the call that makes this compaction, or wait for the call that already does."""
-        state = self.performer.state
-        io = self.performer.io
-        flight = state.flights.join(key, blocks=not io.asynchronous)
+        memory = self.state.memory
+        flight = self.state.flights.join(key, blocks=not self.io.asynchronous)
         if flight is None:
             return
         if flight.leads:
             self._held.append(flight.release)
-            if state.memory is not None and state.memory.blocking:
-                await self.claim(state.memory, key)
+            if memory is not None and memory.blocking:
+                await self.claim(memory, key)
             return
-        end = time.monotonic() + min(LONGEST_WAIT, self.performer.time_left())
+        end = time.monotonic() + min(LONGEST_WAIT, self.time_left())
         while not flight.over() and (remaining := end - time.monotonic()) > 0:
-            await io.wait(flight.done, min(LOOK_AGAIN, remaining))
+            await self.io.wait(flight.done, min(LOOK_AGAIN, remaining))
 
     async def claim(self, memory: BaseMemory, key: str) -> None:
         """Claim the compaction among all processes, or wait for the process that has claimed it."""
-        end = time.monotonic() + min(_CLAIM_SECONDS, self.performer.time_left())
+        end = time.monotonic() + min(_CLAIM_SECONDS, self.time_left())
         while not await self.is_granted(memory, key):
             if not await self.grants_any(memory) or time.monotonic() > end:
                 return
-            await self.performer.io.sleep(_CLAIM_POLL)
-        self.performer.state.grants = True
+            await self.io.sleep(_CLAIM_POLL)
+        self.state.grants = True
 
     async def grants_any(self, memory: BaseMemory) -> bool:
         """Return whether the memory grants claims at all: one that never does is not waited for."""
-        state = self.performer.state
+        state = self.state
         if state.grants is None:
             state.grants = await self.is_granted(memory, f"probe {secrets.token_hex()}")
         return state.grants
 
     async def is_granted(self, memory: BaseMemory, key: str) -> bool:
         """Request the claim, and return whether it was granted; True if the memory fails."""
-        state = self.performer.state
+        state = self.state
 
         def claim() -> bool:
             # Kept in the thread, so that a claim granted after a cancellation is released too.
@@ -89,21 +85,19 @@ class OneSummary:
             state.log_reports(memory)
             return self._hold(claimed)
 
-        return await self.performer.io.thread(claim)
+        return await self.io.thread(claim)
 
     def _hold(self, claim: Any) -> bool:
         """Return whether the claim was granted, and have it released when this call is closed."""
         if claim is None or isinstance(claim, bool):
             return bool(claim)
-        io = self.performer.io
-        state = self.performer.state
         give_back = getattr(claim, "release", None)
         if not callable(give_back):
             return True
-        release: Callable[[], object] = partial(state.safely, "memory", give_back)
+        release: Callable[[], object] = partial(self.state.safely, "memory", give_back)
         with self._lock:
             if not self._closed:
-                self._held.append(partial(io.beside, release))
+                self._held.append(partial(self.io.beside, release))
                 return True
-        io.beside(release)
+        self.io.beside(release)
         return True

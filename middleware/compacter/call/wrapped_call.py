@@ -16,7 +16,7 @@ from compacter.call import streams
 from compacter.call.arguments import Binding
 from compacter.call.nested import GiveUps, gave_up_since
 from compacter.call.one_summary import OneSummary
-from compacter.call.perform import E, Performer
+from compacter.call.perform import E
 from compacter.call.preparations import Preparation
 from compacter.call.prepare import SCOPE, WORTH, Prepare, make_ahead
 from compacter.call.recover import Policy
@@ -57,7 +57,7 @@ class SummarizerPausedError(CompacterError):
 
 
 @dataclass(kw_only=True, eq=False)
-class WrappedCall(Performer):
+class WrappedCall(OneSummary):
     """One call of a wrapped function: the caller's arguments, and the values read from them. Closed
     at its end.
     """
@@ -86,17 +86,6 @@ class WrappedCall(Performer):
     _asked: bool = field(default=False, init=False)
     # Views that this call has read from memory or made, each with the id of its record.
     _views: list[tuple[Sequence[Message], str]] = field(default_factory=list, init=False)
-    one_summary: OneSummary = field(init=False)
-    """Its part in sharing a summary with other calls."""
-
-    def __post_init__(self) -> None:
-        self.one_summary = OneSummary(self)
-
-    def close(self, *, for_good: bool = True) -> None:
-        """Release this call's flight and claim; ``for_good``: also a claim that is granted
-        later.
-        """
-        self.one_summary.release(for_good=for_good)
 
     async def send(self, messages: Sequence[Message], options: Mapping[str, object]) -> Reply:
         """Call the wrapped function with these messages, and ``options`` in place of the caller's
@@ -269,7 +258,7 @@ class WrappedCall(Performer):
             key = await self.io.thread(digest) if self.large else digest()
         except Unencodable:
             return  # The head has no key, so other calls cannot be found.
-        await self.one_summary.lead(key)
+        await self.lead(key)
         self._spent += time.monotonic() - began
 
     async def prepare(self, what: Prepare) -> None:

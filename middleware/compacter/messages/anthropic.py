@@ -52,7 +52,7 @@ class AnthropicFormat(MessageFormat):
     plain = MessageFormat.roles
 
     def _parts(self, message: Message, role: Speaker, index: int) -> Iterator[Part]:
-        yield from self._blocks(field(message, "content"), role, index)
+        return self._blocks(field(message, "content"), role, index)
 
     def _blocks(self, content: Json, role: Speaker, index: int) -> Iterator[Part]:
         for block in listed(content):

@@ -241,7 +241,7 @@ def _with(part: Message, name: str, value: Message) -> Message:
 
 
 def _tool(part: Message) -> Json:
-    kind = field(part, "tool_type") or field(part, "toolType")
+    kind = either(part, "tool_type")
     return getattr(kind, "value", kind) or ""
 
 

@@ -5,7 +5,7 @@ format.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -155,7 +155,10 @@ class Part:
 def as_results(parts: Iterable[Part]) -> Iterator[Part]:
     """Yield parts read inside a tool's result, with its texts as parts of the result."""
     for part in parts:
-        yield replace(part, kind="result") if part.kind == "text" else part
+        if part.kind == "text":
+            yield Part("tool", "result", part.text, part.name, part.index, part.size)
+        else:
+            yield part
 
 
 class MessageParts(NamedTuple):

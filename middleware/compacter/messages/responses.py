@@ -210,7 +210,7 @@ def _call(item: Message, what: str, index: int) -> Iterator[Part]:
 
 
 def _output(output: Json, index: int) -> Iterator[Part]:
-    yield from as_results(_part(inner, "tool", index) for inner in listed(output))
+    return as_results(_part(inner, "tool", index) for inner in listed(output))
 
 
 def _part(part: Message, role: Speaker, index: int) -> Part:

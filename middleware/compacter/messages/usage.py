@@ -94,6 +94,6 @@ def _first(usage: Json, names: Sequence[str]) -> int:
     """Return the first of these counts that is above 0; 0 if there is none."""
     for name in names:
         value = either(usage, name)
-        if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+        if type(value) is int and value > 0:
             return value
     return 0
