@@ -66,8 +66,6 @@ _LONGEST = 300
 _HANDLING = 12
 # Times that a statement of somebody with a figure in it is worth another.
 _VALUED = 3
-# What an identifier adds to a line of a tool, beside its words: agents name them again.
-_NAMED = 12
 # Of a tool's lines that differ only in digits, in their first characters, the first ones show what
 # the series is.
 _SHAPE = 60
@@ -317,8 +315,6 @@ def _tell(said: Sequence[Said]) -> Iterator[Line]:
             if one.speaker in ("User", "Assistant"):
                 worth *= _VALUED if _DIGITS.search(text) else 1
             else:
-                identifiers = filter(_TELLING.search, set(_IDENTIFIER.findall(text)))
-                worth += _NAMED * sum(1 for _ in identifiers)
                 shape = _DIGITS.sub("0", text)[:_SHAPE]
                 shapes[shape] += 1
                 worth /= 1 + shapes[shape] // _SERIES
