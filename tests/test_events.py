@@ -149,7 +149,7 @@ class TestTheCompactionEvent:
             model.completion
         )
         history = History()
-        for number in range(60):
+        for number in range(120):
             history.append(
                 {"role": "user", "content": (f"Line {number} of a long list of things to do.")}
             )
@@ -161,7 +161,7 @@ class TestTheCompactionEvent:
         assert len(told) > 1
         assert {event.conversation for event in told} == {history.conversation}
         assert {copy.conversation for copy in copies} == {history.conversation}
-        assert len(history) < 60
+        assert len(history) < 120
 
     def test_a_conversation_is_named_for_a_call_a_copy_or_a_history(self) -> None:
         told: list[CompactionEvent] = []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections import UserDict
 from enum import Enum, IntEnum
 from functools import cached_property
@@ -9,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
-from pydantic import BaseModel, ConfigDict, PrivateAttr
+from pydantic import BaseModel, ConfigDict, PrivateAttr, create_model
 
 from compacter.messages.fields import (
     Unencodable,
@@ -344,3 +346,14 @@ def test_a_value_of_which_reading_fails_is_named_by_its_class() -> None:
 
     with pytest.raises(Unencodable, match="Broken"):
         faithful(Broken())
+
+
+def test_classes_of_replies_are_not_held_for_ever() -> None:
+    def read(number: int) -> weakref.ref[type[BaseModel]]:
+        kind = create_model(f"Reply{number}", text=(str, ""))
+        assert field(kind(), "missing") is None
+        return weakref.ref(kind)
+
+    alive = [read(number) for number in range(900)]
+    gc.collect()
+    assert sum(kind() is not None for kind in alive) <= 512

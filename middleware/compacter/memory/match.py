@@ -195,6 +195,7 @@ class _History:
         self.body: Sequence[int] = range(len(systems), len(messages))
         """Indexes of the messages that are not system messages; positions of a record are positions
         in it."""
+        # Whether the last system message stands behind another one.
         if systems[-1:] > [len(systems) - 1]:
             self.body = sorted(set(range(len(messages))).difference(systems))
         self.first = next(iter(self.body), 0)
