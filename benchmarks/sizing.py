@@ -115,6 +115,21 @@ def calls_a_second(url: str, messages: list[Any]) -> float:
     return statistics.median(rates)
 
 
+def waiting_times(url: str, messages: list[Any], callers: int) -> list[float]:
+    """Return the seconds of each of many calls by so many callers at once, in order of size."""
+    body = json.dumps({"model": "window-100000000", "messages": messages})
+    with httpx.Client(timeout=120, limits=httpx.Limits(max_connections=callers)) as client:
+
+        def call(_: int) -> float:
+            began = time.perf_counter()
+            client.post(f"{url}/v1/chat/completions", content=body).raise_for_status()
+            return time.perf_counter() - began
+
+        with ThreadPoolExecutor(callers) as pool:
+            list(pool.map(call, range(callers)))  # Connections are made.
+            return sorted(pool.map(call, range(max(CALLS, 4 * callers))))
+
+
 def compact_all(url: str, turns: int) -> int:
     """Have every conversation compacted once; return the bytes of their messages."""
     sent = 0
@@ -129,7 +144,7 @@ def compact_all(url: str, turns: int) -> int:
 
 def main() -> None:
     """Print both tables."""
-    with Provider() as provider, serving(provider.url, "--summarizer", "extractive") as (url, _):
+    with Provider() as provider, serving(provider.url, "--summarizer", "extractive") as (url, pid):
         print("| body of a call that fits | calls a second | beside the provider alone |")
         print("|---|---|---|")
         for turns in (1, 40, 400):
@@ -138,6 +153,19 @@ def main() -> None:
             through = calls_a_second(url, messages)
             size = len(json.dumps(messages)) / 1000
             print(f"| {size:,.0f} kB | {through:,.0f} | {through / alone:.2f} |")
+
+        print("\n| callers at once | calls a second | half within | 99 of 100 within | memory |")
+        print("|---|---|---|---|---|")
+        before = resident(pid)
+        for callers in (1, 8, 32, 128):
+            times = waiting_times(url, history(0, 40), callers)
+            rate = callers * len(times) / sum(times)
+            half, most = times[len(times) // 2], times[-len(times) // 100]
+            grown = (resident(pid) - before) / 1e6
+            print(
+                f"| {callers} | {rate:,.0f} | {half * 1000:,.0f} ms | {most * 1000:,.0f} ms "
+                f"| {grown:+,.0f} MB |"
+            )
 
     print(f"\n| {CONVERSATIONS} conversations | each | in the server | in the memory |")
     print("|---|---|---|---|")

@@ -21,7 +21,7 @@ from compacter.tools import cli
 if TYPE_CHECKING:
     from tests.cli.conftest import Line, Run
 
-COMMANDS = ("explain", "plan", "compact", "search", "report", "watch", "doctor", "serve")
+COMMANDS = ("explain", "plan", "compact", "search", "report", "watch", "doctor", "serve", "run")
 PROGRAM = "from compacter.tools.cli import main; main()"
 
 

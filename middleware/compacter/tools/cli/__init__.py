@@ -27,6 +27,10 @@ def main(argv: Sequence[str] | None = None) -> None:
         from compacter.gateway.serve import main as serve
 
         raise SystemExit(serve(words[1:]))
+    if words[:1] == ["run"]:  # As above.
+        from compacter.tools.cli.run import main as run
+
+        raise SystemExit(run(words[1:]))
     from compacter.tools.cli.app import app
     from compacter.tools.cli.terminal import leave_cleanly
 

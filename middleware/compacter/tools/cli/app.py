@@ -298,3 +298,9 @@ def doctor(
 def serve() -> None:
     """Run a server that passes requests on, and compacts those that are too long."""
     # Only for the list of commands: ``main`` starts the server, without typer.
+
+
+@app.command(cls=Command)
+def run() -> None:
+    """Run a program, such as an agent, behind that server, and say what was compacted."""
+    # As above.
