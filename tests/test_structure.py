@@ -171,7 +171,7 @@ CEILINGS = {
     "memory/": 9_481,
     "messages/": 19_087,
     "overflow/": 9_119,
-    "recall/": 10_822,
+    "recall/": 10_821,
     "summary/": 13_900,
     "testing/": 10_387,
     "text/": 4_270,
