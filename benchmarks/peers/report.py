@@ -272,7 +272,7 @@ def _grow(results: Results, _: Path) -> str:
     return _chapter(
         "A caller that resends its whole history",
         "As a stateless server does: 200 turns with a tool each, through a window of 8,000 tokens. "
-        "A caller that keeps one list\npays the same number of summaries with twenty lines. *Never "
+        "A caller that keeps one list\npays about as many summaries with twenty lines. *Never "
         "read*: messages that left the request and were never shown\nto the summarizer, which takes "
         "any length here: a model of this window would refuse most of what is sent to it by those\n"
         "that summarise a whole history again.",

@@ -258,7 +258,9 @@ def answers(
             total += 1
             try:
                 now, reply = call(
-                    peer.more(kept, [{"role": "user", "content": questions.asked(question)}])
+                    peer.more(
+                        kept, [{"role": "user", "content": f"{question} Answer in a few words."}]
+                    )
                 )
             except Exception:  # noqa: BLE001 - counted
                 failed += 1
