@@ -39,6 +39,8 @@ NOTHING = [
     "Which tests must I run?",
     "Never mind.",
     "Never say never!",
+    "Never saw this coming.",
+    "Never looked better.",
     "Never forget the champion of the people.",
     "Always up for something sweet.",
     "Always here to help!",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # Share of the size that steps with tool results have, from which on a history is an agent's.
 _WORKING = 0.5
 # Largest share of the room for the summary and the messages that stay.
-_TAKEN = 0.42
+_TAKEN = 0.45
 # Share of the room that the newest messages may have in any case.
 _TAIL = 0.15
 # Largest share of the room for results that the model has not read yet. An agent whose newest

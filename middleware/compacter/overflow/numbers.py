@@ -122,7 +122,7 @@ _IS_OVER: Final = r"(?:>=?|exceeds?|is (?:greater|more) than)"
 _FORMULAS: Final = tuple(
     re.compile(formula)
     for formula in (
-        rf"(?P<sent>{_N}){_T}[)\]]? ?(?:>=?|/|of|out of) ?[(\[]?(?P<limit>\d)",
+        rf"(?P<sent>{_N}){_T}[)\]]? ?(?:>=?|/|of|out of|de|из) ?[(\[]?(?P<limit>\d)",
         rf"(?P<limit>{_N}){_T}[)\]]? ?<=? ?[(\[]?(?P<sent>\d)",
         rf"(?P<input>{_N}){_T}\+ ?(?P<output>{_N}){_T}(?:= ?{_N}{_T})?{_IS_OVER} ?(?P<limit>\d)",
         rf"(?P<output>{_N}) ?>=? ?(?P<limit>{_N}) ?- ?(?P<input>\d)",
