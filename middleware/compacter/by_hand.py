@@ -201,7 +201,6 @@ class ByHand:
             wire_format: Format of the messages, if it cannot be detected.
 
         Raises:
-            SearchUnavailableError: Python's SQLite has no FTS5. A ``CompacterError``.
             ConfigurationError: An argument is invalid.
         """
         from compacter.recall.frame import folded

@@ -264,9 +264,6 @@ class History(PinnedList):
         Args:
             query: A question or search words.
             limit: Largest number of passages.
-
-        Raises:
-            SearchUnavailableError: Python's SQLite has no FTS5.
         """
         return self._own().search(self, query, limit, wire_format=self._wire_format)
 

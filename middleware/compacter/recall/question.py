@@ -23,10 +23,6 @@ _USUAL = 4
 _LEAST = 0.05
 # Most sentences that are searched for: the first and the last ones. Each costs a search.
 _MOST_SENTENCES = 24
-# Most terms of a sentence that is weighed as a whole, and of the overlapping pieces that a longer
-# one is cut into: dictated text has no full stops.
-_LONGEST = 14
-_PIECE = 8
 _ASKS = re.compile(r"[?？؟՞]")
 _FENCE = re.compile(r"(?ms)^[ \t]{0,3}(```|~~~).*?(?:^[ \t]{0,3}\1[^\n]*$|\Z)")
 _QUOTED = re.compile(r"(?m)^[ \t]{0,3}>[^\n]*$")
@@ -103,10 +99,10 @@ def question(turn: Iterable[Part], before: Sequence[Part]) -> Question:
             if term.text not in _ASKING
         )
         said = sentence.strip()
-        sentences.extend(Sentence(piece, asks, text=said) for piece in _pieces(wanted))
+        sentences.append(Sentence(wanted, asks, text=said))
         if asks and earlier and _LEANS.match(sentence):
             lent = (*wanted, *terms(earlier[-1]))
-            sentences.extend(Sentence(piece, asks, leans=True) for piece in _pieces(lent))
+            sentences.append(Sentence(lent, asks, leans=True))
     half = _MOST_SENTENCES // 2
     if len(sentences) > _MOST_SENTENCES:
         sentences[half:-half] = []
@@ -123,13 +119,3 @@ def _sentences(text: str) -> Iterator[str]:
             yield from filter(str.strip, (head, rest))
         elif sentence.strip():
             yield sentence
-
-
-def _pieces(wanted: tuple[Term, ...]) -> Iterator[tuple[Term, ...]]:
-    """Yield the terms of a sentence; of a long one in overlapping pieces."""
-    if len(wanted) <= _LONGEST:
-        if wanted:
-            yield wanted
-        return
-    for start in range(0, len(wanted) - _PIECE // 2, _PIECE // 2):
-        yield wanted[start : start + _PIECE]

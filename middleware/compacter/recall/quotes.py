@@ -129,18 +129,18 @@ class Quoter:
         returns = "one finite number for each passage"
         return result_of("rank", rank, asked, candidates, read=numbers, returns=returns)
 
-    def remind(self, texts: Sequence[str], *, names_only: bool = False) -> None:
+    def remind(self, texts: Sequence[str]) -> None:
         """Choose lines that have the names, numbers, rare words and rare pairs of words of texts.
 
         Each line is chosen for what the lines before it do not have, so that one that asks the same
-        of another thing does not hide the line about this one. Of two alike the newer one is taken,
-        and none that stands in the request. With ``names_only`` ordinary words do not count: in a
-        chat a rare noun is nothing to look up.
+        of another thing does not hide the line about this one. Of two alike the newer one is taken.
+        A line that stands in the request is not quoted, but behind an older one of the same names:
+        the last one that a reader meets is the newest for him.
         """
         index = self._index
         held: dict[int, dict[str, float]] = {}
         newest: dict[str, int] = {}
-        phrases = (phrase for text in texts for phrase in _names_in(text, names_only=names_only))
+        phrases = (phrase for text in texts for phrase in _names_in(text))
         for phrase in dict.fromkeys(phrases):
             runs = [] if all(map(index.is_common, phrase)) else index.runs_of(phrase)
             newest.update((index.text(run), run) for run in runs)
@@ -149,7 +149,8 @@ class Quoter:
                 held.setdefault(run, {})[" ".join(phrase)] = rarity(len(different), index.count)
         seen = _without_space(self._request)
         used: Counter[str] = Counter()
-        limit = len(self._chosen) + _MOST_LINES
+        visible: dict[str, int] = {}
+        lines = 0
         self._room = min(self._room, _MOST_CHARACTERS)
         # A further line has something of its own, and no less than what is just rare.
         least = rarity(_RARE, index.count)
@@ -157,14 +158,20 @@ class Quoter:
         def worth(run: int) -> tuple[float, int]:
             return sum(weight * _AGAIN ** used[name] for name, weight in held[run].items()), run
 
-        while held and len(self._chosen) < limit:
+        while held and lines < _MOST_LINES:
             score, best = max(map(worth, held))
             if score < least:
                 break
             names = held.pop(best)
-            is_new = best not in self._chosen and _without_space(index.text(best)) not in seen
-            if is_new and self._add([best], score):
-                used.update(names)
+            if _without_space(index.text(best)) in seen:
+                visible = {**dict.fromkeys(names, best), **visible}
+            elif best in self._chosen or not self._add([best], score):
+                continue
+            else:
+                newer = {visible[name] for name in names if visible.get(name, 0) > best}
+                self._add(sorted(newer - self._chosen.keys()), score)
+                lines += 1
+            used.update(names.keys())
 
     def _add(self, runs: Sequence[int], score: float) -> bool:
         """Add these runs if there is room for them; return whether there was."""
@@ -209,18 +216,14 @@ def passage_of(index: Index, runs: Sequence[int], score: float) -> Passage:
     return Passage(f"{head}\n{text}" if head else text, entry.role, entry.name, entry.index, score)
 
 
-def _names_in(text: str, *, names_only: bool) -> Iterator[tuple[str, ...]]:
+def _names_in(text: str) -> Iterator[tuple[str, ...]]:
     """Yield the words, and the pairs of words beside each other, that may be names."""
     said = [word for word in words(text) if word not in FUNCTION_WORDS]
     for word in said:
         least = _LEAST_DIGITS if word.isdigit() else _LEAST_LETTERS
-        is_long = len(word) >= least or not word.isascii()
-        if is_long and word not in TALK_WORDS and not (names_only and word.isalpha()):
+        if word not in TALK_WORDS and (len(word) >= least or not word.isascii()):
             yield (word,)
-    if names_only:
-        yield from (tuple(words(term.text)) for term in terms(text) if " " in term.text)
-    else:
-        yield from pairwise(said)
+    yield from pairwise(said)
 
 
 def _without_space(text: str) -> str:

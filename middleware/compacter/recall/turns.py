@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
 from hashlib import blake2b
 from itertools import compress
 from typing import TYPE_CHECKING, Protocol
@@ -101,6 +102,15 @@ class Recall:
         if not texts:
             return None
         index = self._index_of_compacted(asked, *_source(asked, views))
+        # With what the user says in view: a newer word of his outweighs older ones.
+        places = {id(message): place for place, message in enumerate(asked.original)}
+        said = [
+            replace(part, index=places[id(read.message)])
+            for read in conversation.parts_of_each(conversation.messages)
+            for part in read.readable
+            if part.role == "user" and id(read.message) in places
+        ]
+        index = index.extend(said, self._redact)
         quoter = Quoter(index, room, asked.tokens_of_one, "\n".join(conversation.texts()))
         quoter.remind(texts)
         return quoter.quotation(STEP_NOTE)
@@ -142,10 +152,11 @@ class Recall:
             sentences = [one.text for one in wanted.sentences if one.asks and one.text]
             near = self._embeddings.near(index, list(dict.fromkeys(sentences)))
         quoter = Quoter(index, asked.room, asked.tokens_of_one, "\n".join(conversation.texts()))
+        if recall.steps and any(entry.kind != "text" for entry in index.entries):
+            # In an agent's history an order names what it is about, and the lines around those that
+            # have the names tell little. In a chat a rare noun is nothing to look up.
+            quoter.remind([one.text for one in wanted.sentences])
         quoter.answer(wanted, view, rank=recall.rank, near=near)
-        if recall.steps:
-            is_chat = all(entry.kind == "text" for entry in index.entries)
-            quoter.remind([one.text for one in wanted.sentences], names_only=is_chat)
         made = quoter.quotation()
         if is_kept:
             with self._lock:

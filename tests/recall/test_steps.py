@@ -1,0 +1,163 @@
+"""What an agent's newest step names brings the lines that have it, at the end of the request."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from compacter import Compacter, Quotes
+from compacter.messages.format import FORMATS, get_format
+from compacter.messages.parts import Part
+from compacter.recall.frame import STEP_NOTE, is_quotes, place, strip
+from compacter.recall.index import Index
+from compacter.recall.quotes import Quoter
+from compacter.testing import token_limit_error
+
+WINDOW = 1_500
+FACT = "pump quail-77: valve torque 41 newton metres"
+
+
+def step(number: int, note: str, result: str) -> list[dict[str, Any]]:
+    function = {"name": "look", "arguments": json.dumps({"page": number})}
+    call = {"id": f"c{number}", "type": "function", "function": function}
+    return [
+        {"role": "assistant", "content": note, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": f"c{number}", "content": result},
+    ]
+
+
+def run(note: str, result: str = "ok", fact: str = FACT, **options: Any) -> list[dict[str, Any]]:
+    """Return the last request of an agent whose first steps were compacted."""
+    sent: list[list[dict[str, Any]]] = []
+
+    def completion(messages: list[dict[str, Any]]) -> Any:
+        size = sum(len(json.dumps(message)) for message in messages)
+        if size > 4 * WINDOW:
+            raise token_limit_error(limit=WINDOW, input_tokens=size // 4)
+        sent.append([dict(message) for message in messages])
+        return {"choices": [{"message": {"role": "assistant", "content": "Going on."}}]}
+
+    options.setdefault("recall", Quotes())
+    compacter = Compacter(summarizer=lambda messages, **_: "They looked at pages.", **options)
+    call = compacter.wrap(completion)
+    history: list[dict[str, Any]] = [{"role": "user", "content": "Read all of the pages."}]
+    history += step(0, "Going on.", f"{'-' * 40}\n{fact}\n{'=' * 40}")
+    for number in range(1, 60):
+        history += step(number, "Going on.", f"row {number}: nothing of note on this page\n" * 3)
+    call(messages=history)
+    call(messages=[*history, *step(60, note, result)])
+    again = sent[-1]
+    call(messages=[*history, *step(60, note, result)])
+    assert sent[-1] == again  # The same step again has the same bytes.
+    return again
+
+
+def quotes(request: list[dict[str, Any]]) -> str:
+    text = str(request[-1]["content"])
+    return text if is_quotes(text) else ""
+
+
+@pytest.mark.parametrize(
+    ("note", "result"),
+    [
+        ("Next I tighten the valve of quail-77.", "ok"),
+        ("Going on.", "some row\nnext: tighten the valve of quail-77"),
+    ],
+)
+def test_what_a_step_names_is_fetched(note: str, result: str) -> None:
+    text = quotes(run(note, result))
+    assert FACT in text
+    assert "Tool look, message 2" in text
+    assert STEP_NOTE in text
+
+
+def test_a_step_that_names_nothing_known_gets_nothing() -> None:
+    assert quotes(run("Next I look at something entirely different.")) == ""
+
+
+def test_steps_can_be_left_out() -> None:
+    assert quotes(run("I tighten the valve of quail-77.", recall=Quotes(steps=False))) == ""
+
+
+def chosen(said: list[str], asked: str, request: str = "") -> list[str]:
+    parts = [Part("tool", "result", text, "look", at) for at, text in enumerate(said)]
+    quoter = Quoter(Index(parts), 2_000, request=request)
+    quoter.remind([asked])
+    made = quoter.quotation(STEP_NOTE)
+    return [passage.text for passage in made.passages] if made else []
+
+
+NOISE = [f"remark {number} on the harbour and its cranes" for number in range(60)]
+
+
+def test_the_newest_statement_stands_last() -> None:
+    said = ["limit of the davit: 164 euros", *NOISE, "limit of the davit: 189 euros"]
+    assert chosen(said, "check the davit against its limit")[-1] == said[-1]
+
+
+def test_an_older_statement_never_stands_behind_a_newer_one_in_view() -> None:
+    said = ["limit of the davit: 164 euros", *NOISE, "limit of the davit: 189 euros"]
+    lines = chosen(said, "check the davit against its limit", request=f"User: {said[-1]}")
+    assert lines == [] or lines[-1] == said[-1]
+
+
+def test_what_stands_in_view_alone_is_not_quoted() -> None:
+    said = [*NOISE, "limit of the davit: 189 euros"]
+    assert chosen(said, "check the davit against its limit", request=said[-1]) == []
+
+
+def test_the_same_asked_of_others_does_not_hide_the_line_that_is_meant() -> None:
+    others = [f"attach the customs list of town{number}" for number in range(12)]
+    said = ["wrote the customs list of Bergen to exports/9.csv", *NOISE, *others]
+    assert said[0] in chosen(said, "attach the customs list of Bergen")
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_quotes_for_a_step_stand_at_the_end_and_can_be_taken_out(name: Any) -> None:
+    form = get_format(name)
+    quoter = Quoter(Index([Part("tool", "result", FACT, "look", 2)]), 2_000)
+    quoter.remind(["quail-77"])
+    made = quoter.quotation(STEP_NOTE)
+    assert made is not None
+    history = {
+        "openai": step(1, "Going on.", "ok"),
+        "anthropic": [
+            {
+                "role": "assistant",
+                "content": [{"type": "tool_use", "id": "c", "name": "look", "input": {}}],
+            },
+            {
+                "role": "user",
+                "content": [{"type": "tool_result", "tool_use_id": "c", "content": "ok"}],
+            },
+        ],
+        "responses": [
+            {"type": "function_call", "call_id": "c", "name": "look", "arguments": "{}"},
+            {"type": "function_call_output", "call_id": "c", "output": "ok"},
+        ],
+        "gemini": [
+            {"role": "model", "parts": [{"functionCall": {"name": "look", "args": {}}}]},
+            {
+                "role": "user",
+                "parts": [{"functionResponse": {"name": "look", "response": {"result": "ok"}}}],
+            },
+        ],
+        "bedrock": [
+            {
+                "role": "assistant",
+                "content": [{"toolUse": {"toolUseId": "c", "name": "look", "input": {}}}],
+            },
+            {
+                "role": "user",
+                "content": [{"toolResult": {"toolUseId": "c", "content": [{"text": "ok"}]}}],
+            },
+        ],
+    }[name]
+    messages = [form.say("user", "Read all of the pages."), *history]
+    placed = place(messages, form, made.text, 0)
+    assert json.dumps(placed[-1]).count("quail-77") == 1
+    assert not form.outline(placed).broken
+    assert placed[: len(history)] == messages[: len(history)]
+    assert strip(placed, form) == messages
