@@ -44,7 +44,7 @@ _RARE = 14
 # What a word is worth in a further line of those that have it, as a share of the line before.
 _AGAIN = 0.4
 # Most lines for a step, and characters of them.
-_MOST_LINES = 6
+_MOST_LINES = 8
 _MOST_CHARACTERS = 1_600
 # Shortest number that tells anything by itself; a shorter one only with the word beside it.
 _LEAST_DIGITS = 4
