@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import cache
+from heapq import nlargest
 from itertools import count as counter
 from itertools import takewhile
 from sys import getsizeof
@@ -37,9 +38,12 @@ _AROUND = (
 )
 _STEPS = range(-4, 5)
 # Most hits of a search.
-_MOST_HITS = 100
+_MOST_HITS = 40
 # Number of runs, beyond the limit, whose neighbours are read too: those with the most weight.
-_MORE = 50
+_MORE = 20
+# Most occurrences read in one search, which bounds its time: those of the rarest words first, and
+# the newest.
+_POSTINGS = 5_000
 # Most passages in which words are looked for as one phrase: the newest.
 _MOST_VERIFIED = 300
 # Power of the number of runs from which on a word is common.
@@ -161,11 +165,16 @@ class Index:
         weight ``least``.
         """
         masks: dict[int, int] = {}
-        weights: list[float] = []
-        for at, term in enumerate(wanted):
-            runs = self.runs_of(words(term.text))
-            weights.append(term.weight * rarity(len(runs), self.count))
-            for run in runs:
+        runs_of_each = [self.runs_of(words(term.text)) for term in wanted]
+        weights = [
+            term.weight * rarity(len(runs), self.count)
+            for term, runs in zip(wanted, runs_of_each, strict=True)
+        ]
+        left = _POSTINGS
+        for at in sorted(range(len(wanted)), key=lambda at: len(runs_of_each[at])):
+            newest = runs_of_each[at][-left:] if left > 0 else []
+            left -= len(newest)
+            for run in newest:
                 masks[run] = masks.get(run, 0) | 1 << at
         tells = max(weights, default=0.0) >= least
         return Found(
@@ -270,9 +279,14 @@ def ranked(weights: Sequence[float], masks: Mapping[int, int], count: int, limit
 
     @cache
     def weigh(mask: int) -> float:
-        return sum(weight for at, weight in enumerate(weights) if mask >> at & 1)
+        total = 0.0
+        while mask:
+            lowest = mask & -mask
+            total += weights[lowest.bit_length() - 1]
+            mask ^= lowest
+        return total
 
-    best = sorted(masks, key=lambda run: (weigh(masks[run]), run), reverse=True)[: limit + _MORE]
+    best = nlargest(limit + _MORE, masks, key=lambda run: (weigh(masks[run]), run))
     hits: list[Hit] = []
     for number in {near + step for near in best for step in _STEPS}.intersection(range(count)):
         held = 0
