@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         ConfigurationError,
         FunctionError,
         InvalidHistoryError,
+        SummarizerPausedError,
     )
     from compacter.events import CompactionEvent
     from compacter.history import History
@@ -60,6 +61,7 @@ __all__ = [
     "SearchUnavailableError",
     "Shorten",
     "Summarize",
+    "SummarizerPausedError",
     "TokenLimit",
     "Truncate",
     "UnknownFormatError",
@@ -76,6 +78,7 @@ _HOMES = {
     "ConfigurationError": "compacter.errors",
     "FunctionError": "compacter.errors",
     "InvalidHistoryError": "compacter.errors",
+    "SummarizerPausedError": "compacter.errors",
     "MemoryUnavailable": "compacter.memory.protocol",
     "SearchUnavailableError": "compacter.recall.index",
     "UnknownFormatError": "compacter.messages.recognise",
