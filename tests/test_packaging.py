@@ -129,7 +129,6 @@ PUBLIC = (
         "ConfigurationError",
         "FunctionError",
         "MemoryUnavailable",
-        "SearchUnavailableError",
         "UnknownFormatError",
     ),
 )

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
         ConfigurationError,
         FunctionError,
         InvalidHistoryError,
-        SummarizerPausedError,
     )
     from compacter.events import CompactionEvent
     from compacter.history import History
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from compacter.memory.sqlite import SQLiteMemory
     from compacter.messages.recognise import UnknownFormatError
     from compacter.overflow import TokenLimit, detect_token_limit
-    from compacter.recall.index import SearchUnavailableError
     from compacter.recall.passages import Passage, Quotes
 
     __version__: str
@@ -58,10 +56,8 @@ __all__ = [
     "Quotes",
     "RedisMemory",
     "SQLiteMemory",
-    "SearchUnavailableError",
     "Shorten",
     "Summarize",
-    "SummarizerPausedError",
     "TokenLimit",
     "Truncate",
     "UnknownFormatError",
@@ -78,9 +74,7 @@ _HOMES = {
     "ConfigurationError": "compacter.errors",
     "FunctionError": "compacter.errors",
     "InvalidHistoryError": "compacter.errors",
-    "SummarizerPausedError": "compacter.errors",
     "MemoryUnavailable": "compacter.memory.protocol",
-    "SearchUnavailableError": "compacter.recall.index",
     "UnknownFormatError": "compacter.messages.recognise",
     "CompactionEvent": "compacter.events",
     "CompactionPlan": "compacter.compaction.task",

@@ -5,7 +5,6 @@ CompacterError
  |-- ConfigurationError        an option or argument is invalid (also a ValueError)
  |    `-- FunctionError        a function that was passed as an option failed
  |-- CompactionError           there is no summary, and no fallback (``fallback=None``)
- |-- SummarizerPausedError     a summarizer that failed again and again was not asked
  `-- InvalidHistoryError       a tool call or result lacks its partner (also a ValueError)
 
 When a call is given up, the provider's own last exception is raised, never one of these.
@@ -39,12 +38,6 @@ class FunctionError(ConfigurationError):
 
 class CompactionError(CompacterError):
     """There is no summary, and no fallback; ``__cause__`` is the reason."""
-
-
-class SummarizerPausedError(CompacterError):
-    """The summarizer was not asked, as it has failed too often in this conversation; an event names
-    it, and the fallback takes over.
-    """
 
 
 class InvalidHistoryError(CompacterError, ValueError):

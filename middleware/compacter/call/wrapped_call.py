@@ -24,7 +24,7 @@ from compacter.call.request import Request, facts_of
 from compacter.compaction.change import Change
 from compacter.compaction.conversation import Conversation
 from compacter.effects import AskSummarizer, Quote
-from compacter.errors import CompactionError, FunctionError, SummarizerPausedError
+from compacter.errors import CompactionError, FunctionError
 from compacter.events import (
     CompactionEvent,
     CompactionFailed,
@@ -50,6 +50,10 @@ T = TypeVar("T")
 # later ones the share that ask it again.
 _IN_VAIN = 3
 _PAUSE = 10
+
+
+class SummarizerPausedError(RuntimeError):
+    """The summarizer was not asked, as it has failed too often in this conversation."""
 
 
 @dataclass(kw_only=True, eq=False)

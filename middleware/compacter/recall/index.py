@@ -21,7 +21,6 @@ from itertools import takewhile
 from sys import getsizeof
 from typing import NamedTuple
 
-from compacter.errors import CompacterError
 from compacter.messages.parts import Part
 from compacter.recall.passages import cut, readable
 from compacter.recall.terms import Term, stem, words
@@ -41,9 +40,8 @@ _STEPS = range(-4, 5)
 _MOST_HITS = 40
 # Number of runs, beyond the limit, whose neighbours are read too: those with the most weight.
 _MORE = 20
-# Most occurrences read in one search, which bounds its time: those of the rarest words first, and
-# the newest.
-_POSTINGS = 5_000
+# Most occurrences of a word that are read in a search: the newest.
+_POSTINGS = 1_000
 # Most passages in which words are looked for as one phrase: the newest.
 _MOST_VERIFIED = 300
 # Power of the number of runs from which on a word is common.
@@ -59,10 +57,6 @@ _QUESTION = re.compile(r"[?？؟՞][\"'”’)\]]{0,3}\s{0,3}$")
 
 Redact = Callable[[str], str]
 _NUMBERS = counter()
-
-
-class SearchUnavailableError(CompacterError):
-    """Compacted messages cannot be searched. No longer raised: the search needs no SQLite."""
 
 
 class Hit(NamedTuple):
@@ -165,16 +159,11 @@ class Index:
         weight ``least``.
         """
         masks: dict[int, int] = {}
-        runs_of_each = [self.runs_of(words(term.text)) for term in wanted]
-        weights = [
-            term.weight * rarity(len(runs), self.count)
-            for term, runs in zip(wanted, runs_of_each, strict=True)
-        ]
-        left = _POSTINGS
-        for at in sorted(range(len(wanted)), key=lambda at: len(runs_of_each[at])):
-            newest = runs_of_each[at][-left:] if left > 0 else []
-            left -= len(newest)
-            for run in newest:
+        weights: list[float] = []
+        for at, term in enumerate(wanted):
+            runs = self.runs_of(words(term.text))
+            weights.append(term.weight * rarity(len(runs), self.count))
+            for run in runs[-_POSTINGS:]:
                 masks[run] = masks.get(run, 0) | 1 << at
         tells = max(weights, default=0.0) >= least
         return Found(
