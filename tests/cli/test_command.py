@@ -210,6 +210,7 @@ PIPED = (
     "watch events.jsonl --once",
     "doctor",
     "serve --help",
+    "run --help",
     "--help",
 )
 

@@ -20,6 +20,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from compacter.gateway.metrics import COUNTERS, Metrics, Origin
 from compacter.gateway.serve import main
 from compacter.gateway.serve.app import GAUGES
+from compacter.gateway.serve.server import Protocol
 from compacter.memory import Memory
 
 Serve = Callable[..., Any]
@@ -117,6 +118,23 @@ def test_an_upstream_that_is_away_or_no_http_is_told_by_readiness(
     assert status == 503
     assert told["upstream away"].startswith("cannot be reached")
     assert told["upstream odd"] == "does not speak HTTP"
+
+
+def test_no_answer_waits_for_an_acknowledgement(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = []
+    made = Protocol.connection_made
+
+    def connection_made(self: Protocol, transport: Any) -> None:
+        made(self, transport)
+        connection = transport.get_extra_info("socket")
+        options.append(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+
+    monkeypatch.setattr(Protocol, "connection_made", connection_made)
+    get(serve("http://127.0.0.1:9"), "/healthz")
+    assert options
+    assert all(options)
 
 
 def test_names_of_models_do_not_fill_the_memory() -> None:

@@ -139,9 +139,9 @@ def test_texts_are_shown_only_where_they_are_asked_for(
     serving = serve(
         f"{openai_server.url}/v1",
         texts=texts,
-        summarizer=lambda messages, **_: "The keel is of oak.",
+        summarizer=lambda messages, **_: "Part 0 of piers was built of oak.",
     )
     ask(serving.url, talk())
     for path in ("/compacter", "/compacter.json"):
         page = serving.ask(f"GET {path} HTTP/1.1\nHOST\nConnection: close\n\n").decode()
-        assert ("The keel is of oak." in page) is texts
+        assert ("Part 0 of piers was built of oak." in page) is texts

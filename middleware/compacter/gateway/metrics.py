@@ -114,10 +114,12 @@ class Metrics:
 
         labels = ("upstream", "model_group", "tenant_class")
         for name, text in (*COUNTERS.items(), *more):
-            self._counters[name] = client.Counter(_full(name), text, labels, registry=registry)
+            self._counters[name] = client.Counter(
+                f"compacter_{name}", text, labels, registry=registry
+            )
         for name, text in SECONDS.items():
             self._seconds[name] = client.Histogram(
-                _full(name), text, labels, buckets=_BUCKETS, registry=registry
+                f"compacter_{name}", text, labels, buckets=_BUCKETS, registry=registry
             )
 
     def add(self, name: str, amount: float = 1, origin: Origin | None = None) -> None:
@@ -193,13 +195,9 @@ def show(
         return
     from prometheus_client import Gauge
 
-    gauge = Gauge(_full(name), text, registry=registry, multiprocess_mode="livemax")
+    gauge = Gauge(f"compacter_{name}", text, registry=registry, multiprocess_mode="livemax")
     if hasattr(gauge, "set_function"):
         gauge.set_function(read)
-
-
-def _full(name: str) -> str:
-    return f"compacter_{name}"
 
 
 def _counters_of(event: Event) -> Iterator[str]:

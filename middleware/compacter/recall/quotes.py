@@ -152,8 +152,9 @@ class Quoter:
         visible: dict[str, int] = {}
         lines = 0
         self._room = min(self._room, _MOST_CHARACTERS)
-        # A further line has something of its own, and no less than what is just rare.
-        least = rarity(_RARE, index.count)
+        # A further line has something of its own, or is the second one of a word that is just
+        # rare: an error stands below the command that it came of.
+        least = _AGAIN * rarity(_RARE, index.count)
 
         def worth(run: int) -> tuple[float, int]:
             return sum(weight * _AGAIN ** used[name] for name, weight in held[run].items()), run
@@ -169,9 +170,9 @@ class Quoter:
                 continue
             else:
                 newer = {visible[name] for name in names if visible.get(name, 0) > best}
-                self._add(sorted(newer - self._chosen.keys()), score)
+                self._add([*newer - {*self._chosen}], score)
                 lines += 1
-            used.update(names.keys())
+            used.update([*names])
 
     def _add(self, runs: Sequence[int], score: float) -> bool:
         """Add these runs if there is room for them; return whether there was."""

@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import secrets
 import signal
+import socket
 import time
 from collections.abc import Awaitable, Callable
 from types import FrameType
@@ -42,6 +43,9 @@ class Protocol(H11Protocol):
 
     def connection_made(self, transport: Any) -> None:
         """Begin to wait for a head."""
+        # asyncio does so only for sockets that say their protocol, which ``create_server`` leaves
+        # out: the end of an answer would wait 40 ms for the acknowledgement of its beginning.
+        transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         super().connection_made(transport)
         name = f"{_PROCESS} {next(_CONNECTIONS)}"
         self.app_state = {**self.app_state, CONNECTION: name}
