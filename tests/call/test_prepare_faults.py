@@ -86,7 +86,9 @@ class TestNoCallWaitsForItself:
         """Each memory that grants claims; a busy machine is no memory in trouble."""
         with contextlib.ExitStack() as stack:
             if request.param == "sqlite":
-                memory: BaseMemory = SQLiteMemory(tmp_path / "memory.db", deadline=60)
+                memory: SQLiteMemory | RedisMemory = SQLiteMemory(
+                    tmp_path / "memory.db", deadline=60
+                )
             else:
                 # The path of a socket must not be long.
                 folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="compacter-"))
