@@ -40,8 +40,6 @@ _STEPS = range(-4, 5)
 _MOST_HITS = 40
 # Number of runs, beyond the limit, whose neighbours are read too: those with the most weight.
 _MORE = 20
-# Most occurrences of a word that are read in a search: the newest.
-_POSTINGS = 1_000
 # Most passages in which words are looked for as one phrase: the newest.
 _MOST_VERIFIED = 300
 # Power of the number of runs from which on a word is common.
@@ -163,7 +161,7 @@ class Index:
         for at, term in enumerate(wanted):
             runs = self.runs_of(words(term.text))
             weights.append(term.weight * rarity(len(runs), self.count))
-            for run in runs[-_POSTINGS:]:
+            for run in runs:
                 masks[run] = masks.get(run, 0) | 1 << at
         tells = max(weights, default=0.0) >= least
         return Found(
