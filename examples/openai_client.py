@@ -37,7 +37,7 @@ def main() -> None:
             history.append({"role": "assistant", "content": reply.choices[0].message.content})
         print(
             f"{len(history)} messages, {server.model.rejected} refused, "
-            f"{compacter.totals.rounds} compactions"
+            f"{compacter.totals.rounds} compacted"
         )
 
 

@@ -235,11 +235,9 @@ class TestWhatIsNoCall:
     def test_what_is_next_to_a_client_or_a_function_is_told_what_was_meant(self) -> None:
         openai = pytest.importorskip("openai")
         chat = never_awaited()
-        client = openai.OpenAI(api_key="none")
         near = [
             (openai.OpenAI, "is a class"),
             (chat, "result of a call"),
-            (client.chat.completions, "part of a client"),
         ]
         for target, meant in near:
             with pytest.raises(TypeError, match=meant):

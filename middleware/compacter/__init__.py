@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from compacter.memory.sqlite import SQLiteMemory
     from compacter.messages.recognise import UnknownFormatError
     from compacter.overflow import TokenLimit, detect_token_limit
-    from compacter.recall.index import SearchUnavailableError
     from compacter.recall.passages import Passage, Quotes
 
     __version__: str
@@ -57,7 +56,6 @@ __all__ = [
     "Quotes",
     "RedisMemory",
     "SQLiteMemory",
-    "SearchUnavailableError",
     "Shorten",
     "Summarize",
     "TokenLimit",
@@ -77,7 +75,6 @@ _HOMES = {
     "FunctionError": "compacter.errors",
     "InvalidHistoryError": "compacter.errors",
     "MemoryUnavailable": "compacter.memory.protocol",
-    "SearchUnavailableError": "compacter.recall.index",
     "UnknownFormatError": "compacter.messages.recognise",
     "CompactionEvent": "compacter.events",
     "CompactionPlan": "compacter.compaction.task",

@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import logging
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.memory.conftest import redis_server
 
-from compacter import Compacter, CompactionEvent, SQLiteMemory
+from compacter import Compacter, CompactionEvent, RedisMemory, SQLiteMemory
 from compacter.events import CompactionReused, PreparationFailed
 from compacter.io import AsyncIO, SyncIO
 from compacter.testing import ScriptedModel
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from tests.conversations import Chat
+
+    from compacter.memory import BaseMemory
 
 SAID = "They talked about barrels and the price of each of them."
 
@@ -76,6 +81,25 @@ def talk(
 class TestNoCallWaitsForItself:
     """A claim is not re-entrant: whoever has it would wait for its own end."""
 
+    @pytest.fixture(params=["sqlite", "redis"])
+    def stored(self, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[BaseMemory]:
+        """Each memory that grants claims; a busy machine is no memory in trouble."""
+        with contextlib.ExitStack() as stack:
+            if request.param == "sqlite":
+                memory: SQLiteMemory | RedisMemory = SQLiteMemory(
+                    tmp_path / "memory.db", deadline=60
+                )
+            else:
+                # The path of a socket must not be long.
+                folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="compacter-"))
+                address = f"{folder}/redis.sock"
+                stack.enter_context(
+                    redis_server("--port", "0", "--unixsocket", address, "--dir", folder)
+                )
+                memory = RedisMemory(f"unix://{address}", deadline=60)
+            stack.callback(memory.close)
+            yield memory
+
     @pytest.fixture(autouse=True)
     def sleepless(self, monkeypatch: pytest.MonkeyPatch) -> None:
         async def sleep(*_: object) -> None:
@@ -86,13 +110,13 @@ class TestNoCallWaitsForItself:
 
     @pytest.mark.parametrize("prepare", [300, 0.3])
     def test_in_a_second_round_with_a_window_not_known_before(
-        self, prepare: Any, tmp_path: Path
+        self, prepare: Any, stored: BaseMemory
     ) -> None:
         model = ScriptedModel(window=700)
         compacter = Compacter(
             prepare_tokens=prepare,
             compact_ratio=0.3,
-            memory=SQLiteMemory(tmp_path / "memory.db"),
+            memory=stored,
             summarizer=Writer(),
             recall=None,
         )
@@ -102,7 +126,7 @@ class TestNoCallWaitsForItself:
             completion(model="m", messages=[*turns(16, f"n{start}"), user("And then?")])
         assert compacter.drain(30)
 
-    def test_nor_in_a_round_for_which_no_number_is_known(self, tmp_path: Path) -> None:
+    def test_nor_in_a_round_for_which_no_number_is_known(self, stored: BaseMemory) -> None:
         refusals = iter([True, True, True, False])
 
         def completion(*, model: str, messages: list[Chat]) -> str:
@@ -113,13 +137,13 @@ class TestNoCallWaitsForItself:
         compacter = Compacter(
             prepare_tokens=300,
             compact_ratio=0.3,
-            memory=SQLiteMemory(tmp_path / "memory.db"),
+            memory=stored,
             summarizer=Writer(),
         )
         compacter.wrap(completion)(model="m", messages=[*turns(12), user("And now?")])
         assert compacter.totals.rounds >= 2
 
-    def test_and_none_for_another_conversation_that_begins_alike(self, tmp_path: Path) -> None:
+    def test_and_none_for_another_conversation_that_begins_alike(self, stored: BaseMemory) -> None:
         """Agents from one template have their first messages in common."""
         began = threading.Event()
         go = threading.Event()
@@ -132,7 +156,7 @@ class TestNoCallWaitsForItself:
 
         compacter = Compacter(
             prepare_tokens=500,
-            memory=SQLiteMemory(tmp_path / "memory.db"),
+            memory=stored,
             summarizer=Writer(answer),
             recall=None,
         )

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 OPENAI = get_format("openai")
 WINDOW = 1_000
+ROOM = 150
+"""Tokens that quotes may have: as a share of a small window they would be more."""
 QUOTES = "User, message 0: The key hangs behind the kettle."
 TOO_LONG = ValueError("too long")
 FOUND = TokenLimit(limit=WINDOW, kind="input")
@@ -57,7 +59,7 @@ def policy(options: Callable[..., Options]) -> Callable[..., Policy]:
     ) -> Policy:
         sent = messages or messages_of(size)
         request = Request(format=OPENAI, original=[{"role": "user", "content": "x"}], messages=sent)
-        given = {"recall": 0.15, "detect": lambda error: FOUND, **settings}
+        given = {"recall": ROOM, "detect": lambda error: FOUND, **settings}
         calibration = Calibration(window=window, learnt=True)
         return Policy(options(**given), request, calibration, known or ConversationState())
 
@@ -133,16 +135,22 @@ def test_with_all_the_room_there_may_be_nothing_is_looked_for_again(
 
 
 def test_the_window_must_be_known(policy: Any, begin: Any) -> None:
-    dialogue = begin(policy(window=None).complete())
+    dialogue = begin(policy(window=None, recall=0.15).complete())
     assert not sends_quotes(dialogue)
     assert "Quote" not in dialogue.effects
 
 
-def test_the_steps_of_a_turn_start_none(policy: Any, begin: Any) -> None:
+def test_a_step_of_a_turn_starts_it_as_a_question_does(
+    policy: Any, begin: Any, summary: Reply
+) -> None:
     messages = [*messages_of(190), {"role": "assistant", "content": "Let me see."}]
     dialogue = begin(policy(messages=messages).complete())
-    assert not sends_quotes(dialogue)
-    assert "Quote" not in dialogue.effects
+    look(dialogue)
+    dialogue.expect(AskSummarizer)
+    dialogue.answer(summary)
+    dialogue.expect(Quote)
+    dialogue.answer(QUOTES)
+    assert sends_quotes(dialogue)
 
 
 def test_where_nothing_can_be_compacted_an_event_says_so(policy: Any, begin: Any) -> None:

@@ -46,6 +46,21 @@ class Writer:
         return self.answers[min(self.asked, len(self.answers)) - 1]
 
 
+@pytest.mark.parametrize(("window", "size"), [(4_000, 720), (4_096, 250), (8_192, 1_800)])
+def test_a_first_refusal_waits_for_one_summary(window: int, size: int) -> None:
+    """In a small window too, of which the messages to summarise take four fifths."""
+    writer = Writer(SAID)
+    compacter = Compacter(summarizer=writer)
+    completion = compacter.wrap(ScriptedModel(window=window).completion)
+    history: list[Chat] = []
+    while not compacter.totals.rounds:
+        number = len(history)
+        history.append({"role": "user", "content": f"How long is pier {number}?".ljust(size, "?")})
+        completion(model="m", messages=history)
+        history.append({"role": "assistant", "content": f"{number} metres".ljust(size, ".")})
+    assert writer.asked == 1
+
+
 class TestACallThatCannotBeHelped:
     @pytest.mark.parametrize("grows", [False, True])
     @pytest.mark.parametrize("memory", [None, "in-process"])

@@ -168,7 +168,7 @@ def test_a_narrow_terminal_cuts_nothing_off(
 ) -> None:
     (folder / "chat.json").write_text(json.dumps(chat))
     words = ("explain", "prompt is too long: 205668 tokens > 200000 maximum")
-    monkeypatch.setattr("shutil.get_terminal_size", lambda *_: os.terminal_size((width, 40)))
+    monkeypatch.setattr("shutil.get_terminal_size", lambda *_, **__: os.terminal_size((width, 40)))
     monkeypatch.setenv("COLUMNS", str(width))
     explained = run(*words)
     planned = run("plan", "chat.json")

@@ -36,7 +36,7 @@ HERE = "callback_settings.compacter"
         ),
         ({"teams": {"blue": {"colour": "blue"}}}, f"{HERE}.teams.blue.colour is unknown"),
         ({"keys": {"anna": {"memory": {}}}}, f"{HERE}.keys.anna.memory: the proxy has one memory"),
-        ({"memory": {"redis": "localhost"}}, f"{HERE}.memory: url takes redis://"),
+        ({"memory": {"redis": "localhost"}}, f"{HERE}.memory: url: Redis URL must "),
         (
             {"memory": {"redis": "redis://h", "sqlite": "x.db"}},
             (f"{HERE}.memory takes redis or sqlite"),

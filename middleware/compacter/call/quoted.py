@@ -1,6 +1,6 @@
 """The quotes of one request: the room for them, and the compaction that makes room.
 
-Pure. Quotes only take room that is free. A question that begins a turn, for which there are quotes
+Pure. Quotes only take room that is free. A question or an agent's step, for which there are quotes
 and no room, has the next compaction made now: it is due soon, as the request fills the window.
 """
 

@@ -24,7 +24,7 @@ from compacter.call.request import Request, facts_of
 from compacter.compaction.change import Change
 from compacter.compaction.conversation import Conversation
 from compacter.effects import AskSummarizer, Quote
-from compacter.errors import CompacterError, CompactionError, FunctionError
+from compacter.errors import CompactionError, FunctionError
 from compacter.events import (
     CompactionEvent,
     CompactionFailed,
@@ -52,7 +52,7 @@ _IN_VAIN = 3
 _PAUSE = 10
 
 
-class SummarizerPausedError(CompacterError):
+class SummarizerPausedError(RuntimeError):
     """The summarizer was not asked, as it has failed too often in this conversation."""
 
 

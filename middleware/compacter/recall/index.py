@@ -15,12 +15,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import cache
+from heapq import nlargest
 from itertools import count as counter
 from itertools import takewhile
 from sys import getsizeof
 from typing import NamedTuple
 
-from compacter.errors import CompacterError
 from compacter.messages.parts import Part
 from compacter.recall.passages import cut, readable
 from compacter.recall.terms import Term, stem, words
@@ -37,9 +37,9 @@ _AROUND = (
 )
 _STEPS = range(-4, 5)
 # Most hits of a search.
-_MOST_HITS = 100
+_MOST_HITS = 40
 # Number of runs, beyond the limit, whose neighbours are read too: those with the most weight.
-_MORE = 50
+_MORE = 20
 # Most passages in which words are looked for as one phrase: the newest.
 _MOST_VERIFIED = 300
 # Power of the number of runs from which on a word is common.
@@ -55,10 +55,6 @@ _QUESTION = re.compile(r"[?？؟՞][\"'”’)\]]{0,3}\s{0,3}$")
 
 Redact = Callable[[str], str]
 _NUMBERS = counter()
-
-
-class SearchUnavailableError(CompacterError):
-    """Compacted messages cannot be searched. No longer raised: the search needs no SQLite."""
 
 
 class Hit(NamedTuple):
@@ -180,12 +176,9 @@ class Index:
         "list Bergen".
         """
         telling = [word for word in phrase if word not in FUNCTION_WORDS]
-        of_each = [
-            [run for piece in self._pieces for run in piece.get(stem(word), ())] for word in telling
-        ]
-        if len(phrase) == 1 or not of_each:
-            return of_each[0] if of_each else []
-        shared = sorted(set(of_each[0]).intersection(*of_each[1:]))
+        shared = self.runs_with(telling)
+        if len(phrase) == 1:
+            return shared
         skipped = FUNCTION_WORDS if len(telling) == len(phrase) else frozenset[str]()
         text = _as_text(phrase)
         return [
@@ -194,10 +187,16 @@ class Index:
             if text in _as_text(word for word in words(self.text(run)) if word not in skipped)
         ]
 
+    def runs_with(self, some: Iterable[str]) -> list[int]:
+        """Return the runs that have all of some words, in any order, oldest first."""
+        of_each = [
+            {run for piece in self._pieces for run in piece.get(stem(word), ())} for word in some
+        ]
+        return sorted(set.intersection(*of_each)) if of_each else []
+
     def is_common(self, word: str) -> bool:
         """Return whether a word stands in so many runs that it tells nothing apart."""
-        held = stem(word)
-        times = sum(len(piece.get(held, ())) for piece in self._pieces)
+        times = sum(len(piece.get(stem(word), ())) for piece in self._pieces)
         return times > math.pow(self.count, _COMMON)
 
     def entry(self, number: int) -> Part:
@@ -270,9 +269,14 @@ def ranked(weights: Sequence[float], masks: Mapping[int, int], count: int, limit
 
     @cache
     def weigh(mask: int) -> float:
-        return sum(weight for at, weight in enumerate(weights) if mask >> at & 1)
+        total = 0.0
+        while mask:
+            lowest = mask & -mask
+            total += weights[lowest.bit_length() - 1]
+            mask ^= lowest
+        return total
 
-    best = sorted(masks, key=lambda run: (weigh(masks[run]), run), reverse=True)[: limit + _MORE]
+    best = nlargest(limit + _MORE, masks, key=lambda run: (weigh(masks[run]), run))
     hits: list[Hit] = []
     for number in {near + step for near in best for step in _STEPS}.intersection(range(count)):
         held = 0

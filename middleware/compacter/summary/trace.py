@@ -53,9 +53,9 @@ _REPORT = re.compile(
     r"(?:(?!\b(?:that|which|who|when|once|if|after|until|unless|as|where|because|and|or)\b)"
     r"\S{1,40}\s+){1,8}?"
     r"(?:was|were|had|has|have|did|been|war|waren|wurden?|hatten?|haben|hat|était|étaient|ont|"
-    r"avait|fue|fueron|era|han|había|foi|foram|был[аио]?)\b)"
+    r"avait|fue|fueron|era|han|había|foi|foram|был[аио]?|(?:is|are)(?! to\b))\b)"
 )
-"""The beginning of a report: about somebody, or of what was."""
+"""The beginning of a report: about somebody, or of what is or was."""
 _OF_USER = re.compile(
     r"(?i)\busers?\b.{0,24}\b(?:ask|want|request|said|says|told|prefer|need|wish|demand|"
     r"insist|expect|instruct|decid|agree|approv|order|requir|would like)|"
