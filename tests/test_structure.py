@@ -165,7 +165,7 @@ DENSITY = {
 CEILINGS = {
     "call/": 27_779,
     "clients/": 10_370,
-    "compaction/": 14_259,
+    "compaction/": 14_257,
     "frameworks/": 8_633,
     "gateway/": 28_570,
     "memory/": 9_481,

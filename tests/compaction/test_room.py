@@ -123,3 +123,40 @@ def test_a_largest_summary_that_is_set_wins() -> None:
     sent = refused_run(summarizer="extractive", max_summary_tokens=500)
 
     assert max(OPENAI.size(message) for message in sent[:2]) < 500 * 4 + 400
+
+
+def test_a_chat_of_two_hundred_turns_asks_for_one_summary_a_dozen_turns_in_one_request_each() -> (
+    None
+):
+    """Small windows: what is compacted is read in one request, and most of the window is free."""
+    asked: list[int] = []
+    refused: list[int] = []
+    events: list[Any] = []
+
+    def says_little(messages: list[Any], **_: Any) -> str:
+        asked.append(sum(OPENAI.size(message) for message in messages) // 4)
+        return "They talked of many parts, one after the other, and settled none of them yet."
+
+    def completion(*, messages: list[Any], model: str) -> dict[str, Any]:
+        tokens = sum(OPENAI.size(message) for message in messages) // 4
+        if tokens > 8_000:
+            refused.append(tokens)
+            raise token_limit_error(limit=8_000, input_tokens=tokens)
+        usage = {"prompt_tokens": tokens, "completion_tokens": 1}
+        return {"choices": [{"message": {"role": "assistant", "content": "So."}}], "usage": usage}
+
+    wrapped = Compacter(summarizer=says_little, on_compaction=events.append).wrap(completion)
+    history: list[dict[str, Any]] = []
+    spoken = 0
+    for number in range(200):
+        for role in ("user", "assistant"):
+            text = f"{role} says {number} of part {number * 7919 % 1000}. ".ljust(800, "x")
+            spoken += len(text) // 4
+            history.append({"role": role, "content": text})
+            if role == "user":
+                wrapped(model="m", messages=history)
+
+    assert len(asked) == len(events) <= 17
+    assert len(refused) <= len(events)
+    assert sum(asked) < 1.3 * spoken
+    assert max(event.compacted_tokens for event in events) < 8_000 / 2

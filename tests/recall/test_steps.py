@@ -103,6 +103,19 @@ def test_an_older_statement_never_stands_behind_a_newer_one_in_view() -> None:
     assert lines == [] or lines[-1] == said[-1]
 
 
+@pytest.mark.parametrize(
+    "newest",
+    [
+        "The board met, so the davit gets 189 euros as its limit.",
+        "The limit was too low: 189 euros for the davit.",
+    ],
+)
+def test_the_newest_statement_in_other_words_stands_last(newest: str) -> None:
+    older = [f"The davit should have a limit of {euros}." for euros in range(164, 176, 2)]
+    said = [*older, *NOISE, newest]
+    assert chosen(said, "check the davit limit")[-1] == newest
+
+
 def test_what_stands_in_view_alone_is_not_quoted() -> None:
     said = [*NOISE, "limit of the davit: 189 euros"]
     assert chosen(said, "check the davit against its limit", request=said[-1]) == []

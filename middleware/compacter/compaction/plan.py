@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from string import ascii_letters
 from typing import TYPE_CHECKING, Any
 
 from compacter.compaction.conversation import Conversation
-from compacter.compaction.room import Division
+from compacter.compaction.room import Division, prior_size
 from compacter.compaction.summarize import Summarize, planned_reserve
 from compacter.compaction.task import CompactionPlan, links_of
 from compacter.events import Trigger
 from compacter.messages.parts import Kind
 from compacter.overflow import TokenLimit
-from compacter.summary import message as summary_message
+from compacter.summary.message import FRAME, rule_lines
 
 if TYPE_CHECKING:
     from compacter.options import Options
@@ -35,7 +35,7 @@ _LETTERS = ascii_letters.encode()
 _TEMPLATE = 8
 # Smallest head worth compacting, in characters: the summary message would be as large as a smaller
 # one.
-_WORTH_FOLDING = summary_message.FRAME + 40
+_WORTH_FOLDING = FRAME + 40
 # Share of a given size that the summary gets: passages chosen from the head are needed later more
 # often than a tail.
 #
@@ -152,8 +152,12 @@ class Job:
         """Return whether a compaction by hand has nothing to do, as the messages are within its
         budget.
         """
-        by_hand = self.trigger == "manual" and self.summary is None
-        return by_hand and self.target is not None and size <= self.target
+        return (
+            self.trigger == "manual"
+            and self.summary is None
+            and self.target is not None
+            and size <= self.target
+        )
 
 
 def target_characters(
@@ -196,8 +200,8 @@ def plan(
         cut = 0
     else:
         cut = _cut(options, job, read)
-        staying = read.size - read.free + summary_message.FRAME
-        if job.must and (not cut or (job.target is not None and staying > job.target)):
+        staying = read.size - read.free + FRAME
+        if job.must and (not cut or not job.is_met_by(staying)):
             # The messages that stay exceed the target alone: compact the provider's own compaction
             # too, if it is readable.
             whole = read.without_native()
@@ -206,10 +210,10 @@ def plan(
                 cut = _cut(options, job, whole)
         prior = read.prior
         wanted = job.must or (job.trigger == "manual" and job.target is not None)
-        if not cut and wanted and prior is not None and not read.protected[prior]:
+        if not cut and wanted and prior is not None and prior_size(read):
             # Nothing else may go: the prior summary itself can be made shorter, if some room is
             # left for it.
-            staying = read.size - read.free + summary_message.FRAME
+            staying = read.size - read.free + FRAME
             cut = read.step(prior)[1] if job.target is None or staying < job.target else 0
     return CompactionPlan(
         job=job,
@@ -219,35 +223,36 @@ def plan(
     )
 
 
-def _cut(options: Options, job: Job, conversation: Conversation, *, reserving: bool = True) -> int:
+def _cut(options: Options, job: Job, conversation: Conversation) -> int:
     """Choose the cut by the options and the target, with enough room for the summary too."""
     free = conversation.free
     need = 0
     ratio = options.compact_ratio
     by_hand = job.trigger == "manual"
-    division = None if by_hand or job.summary is not None else Division.of(options, conversation)
     if job.target is not None:
         room = job.target - (conversation.size - free)
-        room -= min(job.reserved if reserving else 0, room // 2)
+        room -= min(job.reserved, room // 2)
         calibration = job.calibration
         wanted = planned_reserve(options, calibration.window, free, calibration.chars_per_token)
         most = int(room * _SUMMARY_SHARE)
-        if options.summarizer == "extractive" and by_hand:
+        if by_hand and options.summarizer == "extractive":
             wanted = most
         elif (
-            job.summary is None
-            and by_hand
+            by_hand
+            and job.summary is None
             and any(isinstance(link, Summarize) for link in links_of(options.strategy))
         ):
             wanted = min(wanted, most)
         else:
-            declared = sum(
-                len(line) + 1 for line in summary_message.rule_lines(job.conversation.rules)
-            )
-            wanted = min(wanted + declared, max(room // 2, summary_message.FRAME + declared))
-        if division is not None:
+            declared = sum(len(line) + 1 for line in rule_lines(job.conversation.rules))
+            wanted = min(wanted + declared, max(room // 2, FRAME + declared))
+        if not by_hand and job.summary is None:
+            division = Division.of(options, conversation)
             ratio = division.ratio
-            wanted = room - division.tail_size(room, conversation, wanted)
+            window = calibration.summarizer_window or calibration.window or 0
+            wanted = room - division.tail_size(
+                room, conversation, wanted, window * calibration.chars_per_token
+            )
         need = max(0, free - room + wanted)
     worth = min(max(need, _WORTH_FOLDING), free)
     cut = choose_cut(
@@ -258,14 +263,14 @@ def _cut(options: Options, job: Job, conversation: Conversation, *, reserving: b
         keep_need=worth if job.must else need,
         must=job.must,
     )
-    unread = (
-        bool(conversation.kinds)
+    if (
+        job.reserved
+        and cut
         and conversation.kinds[-1] is Kind.RESULT
         and cut > conversation.steps[-1]
-    )
-    if reserving and job.reserved and unread:
+    ):
         # Results that the model has not read yet are worth more than room for quotes.
-        return _cut(options, job, conversation, reserving=False)
+        return _cut(options, replace(job, reserved=0), conversation)
     return cut
 
 
@@ -295,7 +300,7 @@ def choose_cut(
     count = len(kinds)
     end = count if conversation.open is None else conversation.open
     # A prior summary is always compacted, so its size does not count towards the ratio.
-    aged = 0 if prior is None or protected[prior] else conversation.sizes[prior]
+    aged = prior_size(conversation)
     goal = max((total - aged) * ratio + aged, need)
 
     # The first step boundary at which the head is large enough, otherwise the last boundary.
@@ -313,8 +318,8 @@ def choose_cut(
         most = heads[cut] + total * _TURN_REST
         while turn < newest and kinds[turn] is not Kind.USER and heads[turn] <= most:
             turn += 1
-        near = turn < newest and heads[turn] <= most
-        cut = turn if near and conversation.step(turn)[0] == turn else cut
+        if turn < newest and heads[turn] <= most and conversation.step(turn)[0] == turn:
+            cut = turn
 
     def only_prior(cut: int) -> bool:
         return prior is not None and all(protected[index] or index == prior for index in range(cut))

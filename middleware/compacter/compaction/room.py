@@ -18,8 +18,13 @@ if TYPE_CHECKING:
 
 # Share of the size that steps with tool results have, from which on a history is an agent's.
 _WORKING = 0.5
-# Largest share of the room for the summary and the messages that stay.
-_TAKEN = 0.45
+# Share of the room for the summary and the messages that stay, and the largest one: so much stays
+# where the rest is then read in one request to the model that summarizes, which each costs its
+# instruction and the earlier summary.
+_TAKEN = 0.43
+_MOST_TAKEN = 0.5
+# Share of the summarizer's window that a head may have to be read in one request.
+_READABLE = 0.77
 # Share of the room that the newest messages may have in any case.
 _TAIL = 0.15
 # Largest share of the room for results that the model has not read yet. An agent whose newest
@@ -48,8 +53,10 @@ class Division:
             return cls()
         return cls(options.compact_ratio, is_set)
 
-    def tail_size(self, room: int, conversation: Conversation, summary: int) -> int:
+    def tail_size(self, room: int, conversation: Conversation, summary: int, window: float) -> int:
         """Return the largest size of the messages that stay beside a summary of this size.
+
+        ``window`` is that of the model which summarizes, in characters; 0 if it is unknown.
 
         The newest results stay too if the model has not read them yet and they leave some of the
         room.
@@ -57,7 +64,11 @@ class Division:
         size = room - summary
         if self.is_set:
             return size
-        size = min(size, int(max(room * _TAKEN - summary, room * _TAIL)))
+        most = max(room * _TAKEN - summary, room * _TAIL)
+        unread = conversation.free - window * _READABLE
+        if unread <= room * _MOST_TAKEN - summary:
+            most = max(most, unread)
+        size = min(size, int(most))
         if conversation.kinds[-1] is Kind.RESULT:
             newest = conversation.free - conversation.heads[conversation.steps[-1]]
             if newest <= room * _NEWEST:

@@ -176,12 +176,9 @@ class Index:
         "list Bergen".
         """
         telling = [word for word in phrase if word not in FUNCTION_WORDS]
-        of_each = [
-            [run for piece in self._pieces for run in piece.get(stem(word), ())] for word in telling
-        ]
-        if len(phrase) == 1 or not of_each:
-            return of_each[0] if of_each else []
-        shared = sorted(set(of_each[0]).intersection(*of_each[1:]))
+        shared = self.runs_with(telling)
+        if len(phrase) == 1:
+            return shared
         skipped = FUNCTION_WORDS if len(telling) == len(phrase) else frozenset[str]()
         text = _as_text(phrase)
         return [
@@ -190,10 +187,16 @@ class Index:
             if text in _as_text(word for word in words(self.text(run)) if word not in skipped)
         ]
 
+    def runs_with(self, some: Iterable[str]) -> list[int]:
+        """Return the runs that have all of some words, in any order, oldest first."""
+        of_each = [
+            {run for piece in self._pieces for run in piece.get(stem(word), ())} for word in some
+        ]
+        return sorted(set.intersection(*of_each)) if of_each else []
+
     def is_common(self, word: str) -> bool:
         """Return whether a word stands in so many runs that it tells nothing apart."""
-        held = stem(word)
-        times = sum(len(piece.get(held, ())) for piece in self._pieces)
+        times = sum(len(piece.get(stem(word), ())) for piece in self._pieces)
         return times > math.pow(self.count, _COMMON)
 
     def entry(self, number: int) -> Part:

@@ -140,9 +140,9 @@ class Quoter:
         index = self._index
         held: dict[int, dict[str, float]] = {}
         newest: dict[str, int] = {}
-        phrases = (phrase for text in texts for phrase in _names_in(text))
-        for phrase in dict.fromkeys(phrases):
-            runs = [] if all(map(index.is_common, phrase)) else index.runs_of(phrase)
+        for phrase in dict.fromkeys(phrase for text in texts for phrase in _names_in(text)):
+            # Words of a pair in any order: the newer statement seldom has the older one's.
+            runs = [] if all(map(index.is_common, phrase)) else index.runs_with(phrase)
             newest.update((index.text(run), run) for run in runs)
             different = {newest[index.text(run)] for run in runs}
             for run in different if len(different) <= _RARE else ():
@@ -189,14 +189,14 @@ class Quoter:
 
     def quotation(self, note: str = NOTE) -> Quotation | None:
         """Return the text with what was chosen, in the order in which it was said; or ``None``."""
-        messages: dict[int, list[int]] = {}
         index = self._index
+        messages: dict[int, list[int]] = {}
         for run in sorted(self._chosen, key=lambda run: (index.entry(run).index, run)):
             messages.setdefault(id(index.entry(run)), []).append(run)
         passages = []
         lines = ""
         for runs in messages.values():
-            passages.append(passage_of(self._index, runs, max(map(self._chosen.__getitem__, runs))))
+            passages.append(passage_of(index, runs, max(map(self._chosen.__getitem__, runs))))
             lines += line_of(passages[-1], index.command(runs[0]))
         return Quotation(frame(lines, note), tuple(passages)) if passages else None
 
