@@ -64,7 +64,8 @@ def test_an_option_of_another_library(name: str, meant: str) -> None:
 
 def test_a_decorator_with_parentheses_that_has_none() -> None:
     compacter = Compacter()
-    for register in (compacter.on_compaction, compacter.on_event):
+    registers: tuple[Any, ...] = (compacter.on_compaction, compacter.on_event)
+    for register in registers:
         with pytest.raises(ConfigurationError, match=r"@compacter\.on_compaction .*no parenth"):
             register()
 

@@ -117,10 +117,6 @@ def _failed(found: Mapping[str, Any] | None) -> str:
     return "-" if not found else str(found.get("failed", "-")).split(":")[0]
 
 
-def _cell(found: Mapping[str, Any] | None, name: str, shown: Callable[[float], str]) -> str:
-    return shown(found[name]) if found and name in found else _failed(found)
-
-
 def _peers(results: Results, places: list[str]) -> list[str]:
     return list(dict.fromkeys(peer for place in places for peer in results.get(place, {})))
 

@@ -61,9 +61,11 @@ class World(Protocol):
 
     async def ask(self, question: AskSummarizer) -> Reply:
         """Send a prompt to the summarizer; see `AskSummarizer`."""
+        ...
 
     async def emit(self, event: E) -> E:
         """Send an event to totals, log and hooks, and return it with its ``duration``."""
+        ...
 
     async def approve(self, plan: CompactionPlan) -> CompactionPlan | None:
         """Pass the plan to ``before_compaction``, and return the one to carry out; ``None`` for a

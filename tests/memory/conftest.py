@@ -153,8 +153,9 @@ def reopen(stored: BaseMemory) -> Iterator[Callable[[], BaseMemory]]:
     opened: list[Any] = []
 
     def open_again() -> BaseMemory:
-        opened.append(copy.copy(stored))
-        return opened[-1]  # type: ignore[no-any-return]
+        again = copy.copy(stored)
+        opened.append(again)
+        return again
 
     yield open_again
     for memory in opened:

@@ -296,11 +296,11 @@ def test_a_database_in_memory_is_its_objects_alone() -> None:
 def test_a_memory_that_is_closed_or_dropped_keeps_no_descriptor(tmp_path: Path) -> None:
     before = len(list(Path("/proc/self/fd").iterdir()))
     memories = [SQLiteMemory(tmp_path / f"{number}.db") for number in range(30)]
-    for number, memory in enumerate(memories):
-        memory.save(record())
-        assert memory.find(["k"])
+    for number in range(30):
+        memories[number].save(record())
+        assert memories[number].find(["k"])
         if number % 2:
-            memory.close()
-    del memory, memories
+            memories[number].close()
+    memories.clear()
     gc.collect()
     assert len(list(Path("/proc/self/fd").iterdir())) <= before

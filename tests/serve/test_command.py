@@ -150,10 +150,11 @@ def test_a_mistake_is_told_by_name(
     ],
 )
 def test_a_mistake_in_python_is_told_by_name(argument: str, value: Any) -> None:
+    run: Any = serve.run
     with pytest.raises(
         ConfigurationError, match="compact_ratio" if argument == "ratio" else argument
     ):
-        serve.run(**{"upstream": UPSTREAM, argument: value})
+        run(**{"upstream": UPSTREAM, argument: value})
 
 
 def test_hosts_that_cannot_be_asked_are_refused() -> None:

@@ -71,21 +71,21 @@ class Performer:
         """Return the rest of ``timeout``, in seconds."""
         return math.inf if self.timeout is None else max(0.0, self.timeout - self._spent)
 
-    async def ask(self, effect: AskSummarizer) -> Reply:
+    async def ask(self, question: AskSummarizer) -> Reply:
         """See `World`."""
         totals = self.state.totals
         summarizer = self.state.options.summarizer
         seconds = None if self.timeout is None else self.time_left()
         if summarizer is None or isinstance(summarizer, str):
-            ask, blocks = self._request(effect)
+            ask, blocks = self._request(question)
         else:
-            options = {"model": self.model, "max_tokens": effect.max_tokens}
+            options = {"model": self.model, "max_tokens": question.max_tokens}
             taken = {
                 name: options[name]
                 for name in self.state.summarizer_takes
                 if options[name] is not None
             }
-            ask = partial(summarizer, [dict(message) for message in effect.messages], **taken)
+            ask = partial(summarizer, [dict(message) for message in question.messages], **taken)
             blocks = self.io.asynchronous and not is_kind(inspect.iscoroutinefunction, summarizer)
         totals.add(summarizer_calls=1)
         began = time.monotonic()

@@ -157,7 +157,8 @@ def wrap_client(state: State, client: Any) -> Any:
 
 def _chats(client: Any) -> Any:
     """Return the client's chats, whose methods take ``compacter_options``."""
-    chats = super(type(client), client).chats
+    kind: Any = type(client)
+    chats = super(kind, client).chats
     create = unbound(chats, "create")
 
     @functools.wraps(create)

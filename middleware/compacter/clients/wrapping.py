@@ -77,7 +77,7 @@ def _wrap_once(
         adapted = _adapt(state, target)
         if adapted is not None:
             return adapted
-    if any(kind.__module__ == "unittest.mock" for kind in type(target).__mro__):
+    if any(kind.__module__ == "unittest.mock" for kind in inspect.getmro(type(target))):
         return _wrap_mock(state, target, messages_param or "messages", wire_format)
     if not callable(target) or inspect.isclass(target):
         raise TypeError(

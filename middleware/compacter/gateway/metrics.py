@@ -106,7 +106,7 @@ class Metrics:
         self._counters: dict[str, Any] = {}
         self._seconds: dict[str, Any] = {}
         self._names: set[str] = set()
-        self._ahead: TTLCache[tuple[str, str], Origin] = TTLCache(_MOST_AHEAD, _HOUR)
+        self._ahead: TTLCache[tuple[str, str], Origin] = TTLCache[Any, Any](_MOST_AHEAD, _HOUR)
         self._lock = threading.Lock()
         if registry is None:
             return

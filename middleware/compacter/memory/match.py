@@ -8,7 +8,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import partial
 from operator import itemgetter
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
@@ -127,11 +127,8 @@ class Matcher:
         """Return the view of the record that covers most messages, of those that match."""
         keys = self._read(partial(lookup_keys, scope, form, messages)) or ()
         # What a memory of the user's own returns may be anything.
-        records = [
-            record
-            for record in self.memory.find(keys)
-            if isinstance(record, Record) and record.key in keys  # type: ignore[redundant-expr]
-        ]
+        answer: Sequence[Any] = self.memory.find(keys)
+        records = [each for each in answer if isinstance(each, Record) and each.key in keys]
         history = self._read(partial(_History, form, messages)) if records else None
         if history is None:
             return None

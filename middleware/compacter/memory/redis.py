@@ -85,7 +85,8 @@ class RedisMemory(StoringMemory):
         address = _address(self._client)
         super().__init__(address or "the Redis server", deadline, encryption, quotes=quotes)
         self.ttl = seconds("ttl", ttl)
-        if not isinstance(namespace, str) or not namespace:  # type: ignore[redundant-expr]
+        name: Any = namespace
+        if not isinstance(name, str) or not name:
             raise ConfigurationError(f"namespace takes a non-empty string, not {namespace!r}")
         self.namespace = namespace
         self._url = url if isinstance(url, str) else None

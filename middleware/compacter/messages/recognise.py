@@ -105,7 +105,7 @@ def _is_item(kind: str | None) -> bool:
 
 
 def _first_telling(messages: Iterable[Message]) -> FormatName | None:
-    return next(filter(None, map(_telling, messages)), None)
+    return next(filter(None, map(_telling, messages)), None)  # pyright: ignore[reportReturnType]
 
 
 def _telling(message: Message) -> FormatName | None:

@@ -173,7 +173,7 @@ def shortened(story: str, size: int) -> str:
         else:
             del items[longest][0]
     if items:
-        return text
+        return text  # pyright: ignore[reportPossiblyUnboundVariable]
     said = sentences(story)
     order = [
         place

@@ -69,7 +69,7 @@ class _Service:
         reread: Callable[[], dict[str, Any]] | None = None,
     ) -> None:
         # Raises an error that names the extra, if it is not installed.
-        from compacter.gateway.serve import create_app  # noqa: F401
+        from compacter.gateway.serve import create_app  # noqa: F401 # pyright: ignore[reportUnusedImport]
         from compacter.gateway.serve.board import Board
         from compacter.gateway.serve.targets import make_setup
 
