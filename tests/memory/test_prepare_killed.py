@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import warnings
 from tests.memory import preparer
 
 from compacter import Compacter
@@ -91,6 +92,9 @@ def test_the_next_process_makes_it_ahead_instead_and_uses_it(shared: tuple[str, 
 def test_a_loop_that_ends_leaves_nothing_that_another_process_waits_for(
     ending: str, shared: tuple[str, str, str], caplog: pytest.LogCaptureFixture
 ) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        gc.collect()  # What other tests have left is not looked at here.
     began = asyncio.Event()
 
     async def summarize(messages: list[Any]) -> str:
