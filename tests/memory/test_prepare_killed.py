@@ -8,11 +8,11 @@ import os
 import signal
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
 import pytest
-import warnings
 from tests.memory import preparer
 
 from compacter import Compacter
