@@ -236,7 +236,10 @@ def _sizes(task: CompactionTask) -> Sizes:
         room=max(most, _LEAST_ROOM),
         lines=most
         if _is_to_fill(task)
-        else max(head // (_HEAD_SHARE if task.window else _LINES_SHARE), _LEAST_LINES),
+        # Of a small head at most half: its data size counts more than can be read of it.
+        else max(
+            head // (_HEAD_SHARE if task.window else _LINES_SHARE), min(_LEAST_LINES, head // 2)
+        ),
         tokens=summary_tokens(task.options, task.window, head, task.chars_per_token),
         window=task.window,
         summarizer_window=task.summarizer_window,
