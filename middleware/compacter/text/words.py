@@ -5,7 +5,6 @@ linear in the text.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from functools import lru_cache
 from operator import add
 
@@ -97,11 +96,6 @@ def stem(word: str) -> str:
     return word.rstrip("s")[:_STEM] if word.isalpha() else word
 
 
-def stem_sets(texts: Iterable[str]) -> list[set[str]]:
-    """Return the beginnings of all words of each text."""
-    return [set(map(stem, set(words(text)))) for text in texts]
-
-
 def stems(text: str) -> set[str]:
     """Return the beginnings of the significant words of ``text``: not the most common ones, and
     none of two letters or less.
@@ -128,4 +122,4 @@ def clip(text: str, size: int) -> str:
     if len(text) <= size:
         return text
     at = text.rfind(" ", size // 2, size - 1)
-    return text[: at if at > 0 else max(0, size - 1)] + "…"
+    return text[: at if at > 0 else max(0, size - 1)] + "…"[: max(0, size)]
