@@ -67,5 +67,12 @@ def test_events_totals_and_options_are_looked_at() -> None:
     assert "compact_ratio" in PAGE["attributes"](Options)
 
 
-def test_the_page_is_up_to_date() -> None:
-    assert PAGE["PAGE"].read_text() == PAGE["reference"](), "run: python docs/make_reference.py"
+def test_the_pages_are_up_to_date() -> None:
+    assert PAGE["wrong_pages"]() == [], "run: python docs/make_reference.py"
+
+
+def test_a_method_stands_on_the_page_of_its_class() -> None:
+    pages = PAGE["reference"]()
+    assert "\n### `History.compact_if_needed`\n" in pages["history.md"]
+    assert "\n### `Compacter.compact`\n" in pages["compacter.md"]
+    assert "[`SQLiteMemory`](memory.md#sqlitememory)" in pages["index.md"]

@@ -131,8 +131,9 @@ def test_a_test_is_named_by_its_sentence() -> None:
 
 
 def test_headings_of_the_reference_are_bare_names() -> None:
-    reference = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
-    headings = [line for line in reference.splitlines() if line.startswith("###")]
+    pages = [page.read_text(encoding="utf-8") for page in (ROOT / "docs/reference").glob("*.md")]
+    headings = [line for page in pages for line in page.splitlines() if line.startswith("## `")]
+    headings += [line for page in pages for line in page.splitlines() if line.startswith("###")]
     assert len(headings) > 100
     assert [
         line
