@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 DOCS = Path(__file__).parent.parent / "docs"
+WINDOWS = runpy.run_path(str(DOCS / "make_windows.py"))
 PAGE = runpy.run_path(str(DOCS / "make_reference.py"))
 
 
@@ -76,3 +77,7 @@ def test_a_method_stands_on_the_page_of_its_class() -> None:
     assert "\n### `History.compact_if_needed`\n" in pages["history.md"]
     assert "\n### `Compacter.compact`\n" in pages["compacter.md"]
     assert "[`SQLiteMemory`](memory.md#sqlitememory)" in pages["index.md"]
+
+
+def test_the_page_of_known_windows_is_up_to_date() -> None:
+    assert WINDOWS["PAGE"].read_text() == WINDOWS["page"](), "run: python docs/make_windows.py"
