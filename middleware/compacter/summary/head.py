@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
 from math import inf
 
 from compacter.messages.parts import Part
 from compacter.summary.message import Summary
-from compacter.text.own import Marks, separate
-from compacter.text.sentences import LONGEST, output_lines, split, unwrap
+from compacter.text.own import CARRIES, Marks, separate
+from compacter.text.sentences import LONGEST, output_lines, split_lines
 from compacter.text.values import parse, records
 from compacter.text.words import stems
 
@@ -62,29 +61,34 @@ class Said:
         """Its number in time; texts of an earlier summary have negative ones."""
         self.kind = kind
         """``text``, ``call`` or ``result``."""
+        self._stems: set[str] | None = None
+        self._pieces: list[tuple[int, str]] | None = None
 
-    @cached_property
+    @property
     def stems(self) -> set[str]:
         """Beginnings of its significant words."""
-        return stems(self.text)
+        if self._stems is None:
+            self._stems = stems(self.text)
+        return self._stems
 
-    @cached_property
+    @property
     def pieces(self) -> list[tuple[int, str]]:
         """Sentences of talk, or lines of a tool's text, each on one line and with a number: two
         that follow one another in one line of the text have numbers that do.
         """
-        if self.place < 0:
-            lines = [[piece] for piece in self.text.split(f" {ELLIPSIS} ")]
-        elif self.speaker.startswith("Tool"):
-            lines = [[line] for line in _tell(self.text)]
-        else:
-            lines = list(map(split, unwrap(self.text).splitlines()))
-        return [
-            (_MOST_PIECES * row + at, piece)
-            for row, line in enumerate(lines)
-            for at, piece in enumerate(line)
-            if piece
-        ]
+        if self._pieces is None:
+            if self.place < 0:
+                lines = [[piece] for piece in self.text.split(f" {ELLIPSIS} ")]
+            elif self.speaker.startswith("Tool"):
+                lines = [[line] for line in _tell(self.text) if line]
+            else:
+                lines = split_lines(self.text)
+            self._pieces = [
+                (_MOST_PIECES * row + at, piece)
+                for row, line in enumerate(lines)
+                for at, piece in enumerate(line)
+            ]
+        return self._pieces
 
 
 class Head:
@@ -184,9 +188,10 @@ def _read(parts: Iterable[Part], marks: Marks | None) -> list[Said]:
         elif said and _is_output(said[-1], text):
             said.append(Said(text, "Tool output", len(said), "result"))
         else:
-            for piece in separate(text, marks):
-                speaker, kind = ("User", "text") if piece.is_own else (PASTE, "result")
-                said.append(Said(piece.text, speaker, len(said), kind))
+            is_plain = marks is None and '"""' not in text and not CARRIES.search(text)
+            for own, is_own in [(text, True)] if is_plain else separate(text, marks):
+                speaker, kind = ("User", "text") if is_own else (PASTE, "result")
+                said.append(Said(own, speaker, len(said), kind))
     return said
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from itertools import chain, groupby
+from itertools import groupby
 
 from compacter.summary.head import ELLIPSIS, SHORT, Head, Said
 from compacter.summary.sources import SOURCES, Line, Source
@@ -60,9 +60,10 @@ def keep(
     head.reach = _REACH * budget
     lines: list[tuple[float, Line]] = []
     before = Counter[float]()
-    for line in chain(*(source(head) for source in sources)):
-        lines.append((line.weight * _FADES ** before[line.weight], line))
-        before[line.weight] += 1
+    for source in sources:
+        for line in source(head):
+            lines.append((line.weight * _FADES ** before[line.weight], line))
+            before[line.weight] += 1
     lines.sort(key=lambda each: (-each[0], -each[1].said.place))
     told = {line.partition(": ")[2] for line in in_rules}
     begun: dict[Said, str] = {}

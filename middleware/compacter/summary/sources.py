@@ -10,14 +10,14 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from compacter.messages.fields import flat
 from compacter.summary.head import ELLIPSIS, SHORT, Head, Said
 from compacter.text.sentences import LONGEST
 from compacter.text.values import records
-from compacter.text.words import clip, stems
+from compacter.text.words import clip, stem_sets, stems
 
 
 class Line(NamedTuple):
@@ -85,11 +85,9 @@ _CORRECTS = stems(
     sondern plutôt lieu vez jetzt maintenant ahora ora agora теперь 改成 改为 変更 取消 不对 而是
     """
 )
-_DECIDES = stems(
-    """
-    decided decision resolved agreed conclusion settled chose chosen entscheidung entschieden
-    beschlossen décision décidé decisión decidido решение решено 决定 決定
-    """
+_DECIDES = re.compile(
+    r"(?i)deci(?:d|s)ion|decided|resolved|agreed|conclu|settled|chose|entsch(?:ie|ei)d|beschlossen|"
+    r"d[eé]ci[ds]|реш(?:ение|ено)|决定|決定"
 )
 _WISHES = stems(
     """
@@ -111,6 +109,13 @@ _IDENTIFIER = re.compile(r"[\w./#:@-]{6,100}")
 _TELLING = re.compile(r"[^\W\d_].*\d|\d.*[^\W\d_]|\w[/_.]\w|[a-z][A-Z]")
 
 
+def _read(texts: Iterable[Said]) -> list[tuple[Said, int, str, set[str]]]:
+    """Return the pieces of texts, each with its place and the beginnings of its words."""
+    every = [(said, at, text) for said in texts for at, text in said.pieces]
+    words = stem_sets([text for *_, text in every])
+    return [(*each, own) for each, own in zip(every, words, strict=True)]
+
+
 def task(head: Head) -> Iterator[Line]:
     """The first request: its beginning."""
     first = next((said for said in head.said if said.speaker == "User"), None)
@@ -125,22 +130,20 @@ def messages(head: Head) -> Iterator[Line]:
     """The user's short messages, and of longer ones the sentences that say how it shall be done.
     Corrections come before the rest, questions after it.
     """
-    for said in head.by("User"):
+    for said, at, text, own in _read(head.by("User")):
         is_long = len(said.text) > SHORT and said.place >= 0
-        for at, text in said.pieces:
-            own = stems(text)
-            weight = _WISH if is_long else _MESSAGE if own.isdisjoint(_CORRECTS) else _CORRECTION
-            if text.endswith(("?", "？", "؟")):
-                weight *= _ASKED
-            if not is_long or (len(text) <= _LONGEST and not own.isdisjoint(_WISHES)):
-                yield Line(weight, said, text, at)
+        weight = _WISH if is_long else _MESSAGE if own.isdisjoint(_CORRECTS) else _CORRECTION
+        if text.endswith(("?", "？", "؟")):
+            weight *= _ASKED
+        if not is_long or (len(text) <= _LONGEST and not own.isdisjoint(_WISHES)):
+            yield Line(weight, said, text, at)
 
 
 def decisions(head: Head) -> Iterator[Line]:
     """What was settled."""
     for said in head.by("Assistant"):
-        for at, text in () if said.stems.isdisjoint(_DECIDES) else said.pieces:
-            if len(text) <= _LONGEST and not stems(text).isdisjoint(_DECIDES):
+        for at, text in said.pieces if _DECIDES.search(said.text) else ():
+            if len(text) <= _LONGEST and _DECIDES.search(text):
                 yield Line(_DECISION, said, text, at)
 
 
@@ -246,7 +249,7 @@ SOURCES: tuple[Source, ...] = (
 def story(head: Head) -> Iterator[Line]:
     """Every sentence and line, by the rare words in it: what a summary without a model tells."""
     said = [each for each in head.by("User", "Assistant", "Tool") if each.speaker != NAMES]
-    every = [(each, at, text, stems(text)) for each in said for at, text in each.pieces]
+    every = _read(said)
     counts = Counter(word for *_, own in every for word in own)
     shapes = Counter[str]()
     for each, at, text, own in every:

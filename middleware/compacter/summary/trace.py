@@ -17,8 +17,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
-from functools import cached_property
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from compacter.messages.fields import flat
@@ -184,44 +183,39 @@ class _Evidence:
             item: Said(item, _speaker_of(item, key), -1) for key in before for item in before[key]
         }
         self._said = [*self._earlier.values(), *head.said]
+        self._holding: dict[str, list[int]] = {}
+        self._states: list[tuple[set[str], bool, int]] = []
 
-    @cached_property
-    def _holding(self) -> dict[str, list[int]]:
-        """Places of the texts that have each word, in order."""
+    def _find_all(self) -> dict[str, list[int]]:
+        """Return the places of the texts that have each word, in order."""
         holding: dict[str, list[int]] = defaultdict(list)
         for place, said in enumerate(self._said):
             for word in said.stems:
                 holding[word].append(place)
         return holding
 
-    @cached_property
-    def _states(self) -> list[tuple[set[str], bool, int]]:
-        """Telling words of items, whether they are finished, and where that was said; the newest
-        first.
-        """
-        states = [
-            (_telling(item), True, 0) for key in _FINISHED for item in self.before.get(key, ())
-        ]
+    def _read_states(self) -> Iterator[tuple[set[str], bool, int]]:
+        """Yield the telling words of items, whether they are finished, and where that was said."""
+        for key in _FINISHED:
+            yield from ((_telling(item), True, 0) for item in self.before.get(key, ()))
         for place, said in enumerate(self._said):
             if said.kind == "call" and "stat" in said.text:
-                states += (
-                    (_telling(item.name), item.is_closed, place) for item in read_items(said.text)
-                )
+                for item in read_items(said.text):
+                    yield _telling(item.name), item.is_closed, place
             elif place >= len(self._earlier) and said.kind == "text" and _CLOSED.search(said.text):
-                states += (
-                    (_telling(text), True, place)
-                    for _, text in said.pieces
-                    if _CLOSED.search(text) and not _OPEN.search(text)
-                )
-        return states[::-1]
+                for _, text in said.pieces:
+                    if _CLOSED.search(text) and not _OPEN.search(text):
+                        yield _telling(text), True, place
 
     def sift(self, items: Iterable[str], section: str = "") -> list[str]:
         """Return the items that somebody has said, marked where only an assistant or a tool did."""
-        judged = {item: self._judge(item, section) for item in items}
-        self.dropped += (
-            f"{section}: {item}" if section else item for item in judged if not judged[item]
-        )
-        return list(filter(None, judged.values()))
+        kept: list[str] = []
+        for item in items:
+            if judged := self._judge(item, section):
+                kept.append(judged)
+            else:
+                self.dropped.append(f"{section}: {item}" if section else item)
+        return kept
 
     def _judge(self, item: str, section: str) -> str:
         """Return an item, or an empty text where nobody said it."""
@@ -233,10 +227,12 @@ class _Evidence:
             return item
         exact = {word for word in own if len(word) >= _LONG_NUMBER and not word.isalpha()}
         exact = exact.union(*map(stems, _NAME.findall(item)))
-        if exact and not self._holding.keys() >= exact:
-            return ""
-        if not is_claimed and (_REPORT.match(item) or len(own) < 2):
+        is_report = not is_claimed and (_REPORT.match(item) is not None or len(own) < 2)
+        if is_report and not exact:
             return item
+        self._holding = self._holding or self._find_all()
+        if is_report or not self._holding.keys() >= exact:
+            return item if self._holding.keys() >= exact else ""
         # The telling words stand in one text of somebody.
         hits = Counter(place for word in own for place in self._holding.get(word, ())[-_MOST:])
         least = max(1, len(own) - len(own) // _PART_MISSING if is_claimed else len(own) // 2 + 1)
@@ -263,8 +259,9 @@ class _Evidence:
         is_done = section in _FINISHED or (not is_open and _CLOSED.search(item) is not None)
         if not own or not (is_open or is_done):
             return False
-        about = ((closed, at) for words, closed, at in self._states if is_about(own, words))
-        closed, last = next(about, (is_done, 0))
+        self._states = self._states or list(self._read_states())
+        about = [(closed, at) for words, closed, at in self._states if is_about(own, words)]
+        closed, last = about[-1] if about else (is_done, 0)
         # The user may ask for it again.
         return closed != is_done and not any(
             2 * len(own & said.stems) > len(own)

@@ -33,11 +33,12 @@ class Piece(NamedTuple):
 # Most characters at each end of a message in which the user's own words are looked for: nobody
 # types more.
 _TYPED_ENDS = 8_000
-_CARRIES = re.compile(
+CARRIES = re.compile(
     r"(?i)\A\W{0,4}(?:observ|tool|function|command|execut|shell|terminal|console|script|code|api|"
     r"search|action|step|result|output|response|std|exit)|[\n<`\[{>#]"
 )
-"""A text without any of these is the user's own, unless the program declares marks."""
+"""A text without any of these, and without threefold quotes, is the user's own, unless the program
+declares marks."""
 _RUN = re.compile(rb"\x00+|\x01+")
 """What is the user's own, and what is carried."""
 _TAG = re.compile(r"<(/?)([A-Za-z][\w.:-]{0,60})(?:\s[^<>]{0,300})?>")
@@ -128,8 +129,6 @@ def separate(text: str, marks: Marks | None = None) -> list[Piece]:
 
     ``marks`` are those of retrieved text, if the program declares them.
     """
-    if marks is None and '"""' not in text and not _CARRIES.search(text):
-        return [Piece(text, is_own=True)]
     if _OUTPUT_HEAD.match(text) or parse(text) is not None:
         return [Piece(text, is_own=False)]
     enclosing = [_ENCLOSED]

@@ -5,6 +5,7 @@ linear in the text.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 from operator import add
 
@@ -106,6 +107,11 @@ def stems(text: str) -> set[str]:
         if word not in FUNCTION_WORDS
         and (len(word) > _SHORTEST_WORD or not word.isascii() or not word.isalpha())
     }
+
+
+def stem_sets(texts: Iterable[str]) -> list[set[str]]:
+    """Return the beginnings of the significant words of each text."""
+    return list(map(stems, texts))
 
 
 def is_about(some: set[str], others: set[str]) -> bool:
