@@ -6,10 +6,10 @@ as a conversation, and asks nobody itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
+from itertools import chain
 
-from compacter.messages.parts import Part
 from compacter.summary import checks, kept, prompt, sections, trace
 from compacter.summary import rules as standing
 from compacter.summary.head import Head
@@ -27,6 +27,8 @@ _LEAST_ANSWER = 24
 # Part of a summary that the model's words get; kept lines have the rest, and each what the other
 # leaves.
 _STORY_PART = 2
+# Part of the room that kept lines get where the model says its earlier words again.
+_COPY_PART = 4
 # Characters that the heading of a section takes.
 _HEADING = 16
 # Part of a chunk that is tried after one was too long, where the refusal has no numbers.
@@ -185,21 +187,22 @@ class _Writer:
         self._rules = standing.rules(head, sizes.room)
         self._quoted_rules = set[str]()
         self._written = Written()
+        self._is_copy = False
 
     def write(self, *, native: bool) -> Writing:
         """Update the summary so far with all of the head.
 
         A chunk of which the model makes nothing is left to quoted lines, unless it is the only one.
         """
-        parts = tuple(self._head.parts)
         written = self._written
-        most, tokens = self._measure(prompt.least_size(parts))
+        transcript = prompt.lines(self._head.parts)
+        most, tokens = self._measure(sum(len(line) + 1 for line in transcript))
         if native and most is None:
             written.chunks = 1
-            if not self._judge((yield self._question("", tokens, native=True)), parts):
+            if not self._judge((yield self._question("", tokens, native=True))):
                 return self._finish()
             written.chunks = 0
-        pending = [parts] if most is None else list(prompt.chunks(parts, most))
+        pending = [transcript] if most is None else prompt.chunks(transcript, most)
         has_story = False
         faults = 0
         fault = ""
@@ -210,7 +213,7 @@ class _Writer:
                 # The second time few words are asked for: the first answer may have been cut off.
                 short = bool(faults) and not has_story
                 answer = yield self._question(text, tokens, short=short)
-                fault = self._judge(answer, chunk)
+                fault = self._judge(answer)
                 faults = faults + 1 if fault else 0
                 if answer.raised and not has_story:
                     raise NoSummaryError(f"the summarizer raised {answer.raised}")
@@ -218,8 +221,7 @@ class _Writer:
                     limit = answer.limit
                     size = min(self._room(limit), len(text) // 2) if limit else len(text) // _CUT
                     if fault == _TOO_LONG and size >= prompt.SMALLEST_CHUNK:
-                        rest = [part for each in (chunk, *pending) for part in each]
-                        pending = list(prompt.chunks(rest, size))
+                        pending = prompt.chunks(chain(chunk, *pending), size)
                         continue
                     if not has_story and fault != _COPIED:
                         pending.insert(0, chunk)
@@ -240,6 +242,8 @@ class _Writer:
             rules = standing.rules(self._head, sizes.room, self._quoted_rules)
         room = sizes.room - sum(len(line) + 1 for line in rules)
         most = min(sizes.lines, room - min(len(self._story), room // _STORY_PART))
+        if self._is_copy and not sizes.fills:
+            most = min(most, room // _COPY_PART)
         is_lacking = sizes.fills or self._written.chunks_without_model or not self._story
         sources = (*SOURCES, story) if is_lacking else SOURCES
         quoted = kept.keep(self._head, most, rules, sources=sources)
@@ -295,7 +299,7 @@ class _Writer:
             )
         return Question([{"role": "user", "content": text}], tokens, is_native=native)
 
-    def _judge(self, answer: Answer, chunk: Sequence[Part]) -> str:
+    def _judge(self, answer: Answer) -> str:
         """Make an answer the story so far, as far as the conversation bears it out. Return what is
         wrong with it; an empty text if nothing is.
         """
@@ -306,7 +310,7 @@ class _Writer:
         text = checks.clean(answer.text)
         fault = checks.fault(
             text,
-            entries=chunk,
+            entries=self._head.parts,
             limit=self._sizes.head - FRAME - sum(map(len, self._rules)),
             finish=answer.finish,
             refused=answer.refused,
@@ -317,7 +321,7 @@ class _Writer:
         if self._redact is not None:
             text = self._redact(text)
         story = self._story
-        if is_copy := checks.copies(text, story, chunk):
+        if is_copy := checks.copies(text, story, self._head.parts):
             text = story
         elif len(story) >= _LOSABLE and len(text) * _SHRINKS < len(story):
             return "the summary lost the earlier one"
@@ -325,4 +329,5 @@ class _Writer:
         self._quoted_rules |= checked.quoted
         self._written.unsupported += checked.unsupported
         self._story = checked.story
+        self._is_copy = is_copy
         return _COPIED if is_copy else ""
