@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from traceback import format_exception_only
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -14,6 +16,9 @@ from compacter.memory import Memory
 M = TypeVar("M", bound=BaseModel)
 # Key of a record that is never there.
 _NO_KEY = "compacter-start"
+_REFUSES_PASSWORD = re.compile(
+    "AuthenticationError|NoPermissionError|NOAUTH|WRONGPASS|invalid password|Authentication req"
+)
 
 
 def checked(model: type[M], given: Mapping[str, Any], path: str = "") -> M:
@@ -38,6 +43,9 @@ def problem_of(memory: Memory | None, address: str) -> str | None:
     Args:
         memory: The memory; ``None`` for none.
         address: Where it is, as in the settings; the sentence leaves its password out.
+
+    Raises:
+        ConfigurationError: The server refuses for want of a password, which time does not mend.
     """
     if memory is None:
         return None
@@ -46,14 +54,18 @@ def problem_of(memory: Memory | None, address: str) -> str | None:
     except Exception as error:  # noqa: BLE001 - a memory may raise anything
         parts = urlsplit(address)
         place = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+        if _REFUSES_PASSWORD.search("".join(format_exception_only(_first(error)))):
+            raise ConfigurationError(
+                f"memory: the server at {place} refuses the password, or wants one: "
+                "redis://:PASSWORD@HOST:PORT/DB"
+            ) from None
         return (
-            f"the memory at {place} does not answer ({_cause_of(error)}); until it does, "
+            f"the memory at {place} does not answer ({type(error).__name__}); until it does, "
             "each process remembers nothing, and summaries are made twice"
         )
     return None
 
 
-def _cause_of(error: BaseException) -> str:
-    """Return the name of what went wrong first, such as a password that the server refuses."""
+def _first(error: BaseException) -> BaseException:
     earlier = error.__cause__ or error.__context__
-    return type(error).__name__ if earlier is None else _cause_of(earlier)
+    return error if earlier is None else _first(earlier)
