@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx
 
-from compacter.call.preparations import Preparations
+from compacter.call.ahead import Preparations
 from compacter.errors import ConfigurationError
 from compacter.gateway import AHEAD
 from compacter.gateway.checks import problem_of
