@@ -314,7 +314,7 @@ class History(PinnedList):
                     "the history is too short to compact: none of its messages can be compacted"
                 )
             return result
-        if not self.install(version, result.messages, own.options.redaction):
+        if not self.install(version, result.messages, own.options.redact):
             own.tell_history_changed(result.event)
             return CompactionResult(list(self._messages))
         return result

@@ -103,7 +103,7 @@ class State:
         """Tokens from which a quiet call is looked at, the least of any model's; ``None``: always.
         """
         self._prepared_memory: tuple[BaseMemory, Matcher] | None = None
-        self.redaction = options.redaction
+        self.redaction = options.redact
         self._recall: Recall | None = None
         self._with_recall: State | None = None
         """The state whose indexes and vectors are used, if it is another one."""
