@@ -82,7 +82,8 @@ class Blocks:
             text = row.read(block)
             yield place.data(block) if text is None else place.text(text)
         elif row.kind == "reasoning":
-            yield place.reasoning(row.weigh(block))
+            if size := row.weigh(block):
+                yield place.reasoning(size)
         elif row.kind == "media":
             yield place.medium(key or text_field(block, "type"), block)
         elif row.kind == "call":
