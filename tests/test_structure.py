@@ -169,7 +169,7 @@ CEILINGS = {
     "frameworks/": 8_633,
     "gateway/": 25_370,
     "memory/": 9_496,
-    "messages/": 19_084,
+    "messages/": 18_230,
     "overflow/": 9_119,
     "recall/": 10_815,
     "summary/": 12_714,
