@@ -18,7 +18,7 @@ from compacter.errors import ConfigurationError
 from compacter.messages.fields import flat
 from compacter.messages.format import Message
 from compacter.messages.parts import Kind, Part
-from compacter.summary.message import Summary, parse, write_out
+from compacter.summary.message import Summary, compose, parse, with_rules
 
 if TYPE_CHECKING:
     from compacter.compaction.conversation import Conversation
@@ -280,12 +280,12 @@ class CompactionTask:
             keep: Indexes of the messages to keep, ascending; ``None``: all but the head.
         """
         # Every summary contains the declared rules, whatever the strategy.
-        written = write_out(summary, self.conversation.rules)
+        whole = with_rules(summary, self.conversation.rules)
         if keep is None:
             folded = set(self.plan.folded)
             keep = [index for index in range(len(self.messages)) if index not in folded]
-        self.tally.set(summary=written.prose, ledger=written.verbatim)
-        message = self.conversation.format.say("user", written.text)
+        self.tally.set(summary=whole.prose, ledger=whole.verbatim)
+        message = self.conversation.format.say("user", compose(whole))
         return assemble(self.conversation, keep, message, alternate=self.alternate)
 
     def size_of_fillers(self) -> int:

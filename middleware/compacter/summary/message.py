@@ -15,7 +15,6 @@ import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from hashlib import blake2b
-from typing import NamedTuple
 
 from compacter.messages.fields import flat
 
@@ -105,23 +104,10 @@ class Summary:
         return "\n\n".join(filter(None, (head, story, quoted and f"{_QUOTED}\n{quoted}")))
 
 
-class Written(NamedTuple):
-    """A summary message, and what an event tells of it."""
-
-    text: str
-    """The full text of the message."""
-    prose: str
-    """The story, or else the quoted lines or the notes."""
-    verbatim: str
-    """Everything except the story: rules, notes and quoted lines."""
-
-
-def write_out(summary: Summary | str, declared: Iterable[str] = ()) -> Written:
-    """Return the text of a summary message, in which the ``declared`` rules come first."""
+def with_rules(summary: Summary | str, declared: Iterable[str]) -> Summary:
+    """Return a summary, or one of which this is the story, with ``declared`` rules first."""
     whole = summary if isinstance(summary, Summary) else Summary(summary)
-    rules = dict.fromkeys((*rule_lines(declared), *whole.rules))
-    whole = replace(whole, rules=tuple(rules))
-    return Written(compose(whole), whole.prose, whole.verbatim)
+    return replace(whole, rules=tuple(dict.fromkeys((*rule_lines(declared), *whole.rules))))
 
 
 def _mark_forged(text: str) -> str:
