@@ -130,7 +130,7 @@ class TestNumbers:
     ) -> None:
         asked = policy(overhead=overhead)
         found = TokenLimit(limit=10_000, input_tokens=12_500, kind="input")
-        job = asked.job(asked.target(found), found)
+        job = asked.plan(asked.target(found), found)
         assert job.target is not None
         assert job.target + overhead == pytest.approx(asked.request.size * 0.8 * MARGIN, abs=1)
 

@@ -165,13 +165,13 @@ class TestTheRoomForQuotes:
         self, policy: Any, target: int, reserved: int
     ) -> None:
         made = policy(8_000, recall=0.15)
-        assert made.job(target, TokenLimit(limit=target // 4, kind="input")).reserved == reserved
-        assert made.job(target).reserved == 0
+        assert made.plan(target, TokenLimit(limit=target // 4, kind="input")).reserved == reserved
+        assert made.plan(target).reserved == 0
 
     def test_is_not_reserved_between_the_steps_of_an_agent(self, policy: Any) -> None:
         made = policy(8_000, recall=0.15)
         made.request = replace(made.request, messages=made.request.messages[:-1])
-        assert made.job(4_000, TokenLimit(limit=1_000, kind="input")).reserved == 0
+        assert made.plan(4_000, TokenLimit(limit=1_000, kind="input")).reserved == 0
 
     def room(self, dialogue: Dialogue) -> int | None:
         """What the call asks quotes for; ``None`` where it asks for none."""
@@ -481,7 +481,7 @@ class TestARefusal:
         made.request = replace(
             made.request, shortened={"role": "user", "content": "x" * 300}, saved=500
         )
-        assert made.job(4_000, TokenLimit(limit=1_000, kind="input")).target == 4_500
+        assert made.plan(4_000, TokenLimit(limit=1_000, kind="input")).target == 4_500
 
     @pytest.mark.parametrize(
         ("found", "target"),
@@ -500,7 +500,7 @@ class TestARefusal:
         self, policy: Any, found: TokenLimit, target: int | None
     ) -> None:
         made = policy(8_000, overhead=2_000, output=500)
-        assert made.job(8_000, found).target == target
+        assert made.plan(8_000, found).target == target
 
 
 @pytest.mark.parametrize(

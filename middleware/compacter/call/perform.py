@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from compacter import models
 from compacter.call.apart import APART, drive
 from compacter.call.state import State
-from compacter.compaction.task import CompactionPlan
+from compacter.compaction.plan import CompactionPlan
 from compacter.effects import AskSummarizer
 from compacter.events import CompactionEvent, CompactionStarted, Event, RetriesExhausted
 from compacter.io import IO, is_kind

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from compacter.call.request import Request
-from compacter.compaction.plan import MARGIN, Calibration, Job
-from compacter.compaction.room import is_agents
+from compacter.compaction.cut import is_agents, plan
+from compacter.compaction.plan import MARGIN, Calibration, CompactionPlan
 from compacter.compaction.run import compact
 from compacter.compaction.trigger import threshold as limit_of
 
@@ -113,7 +113,7 @@ async def make_ahead(options: Options, what: Prepare, world: WrappedCall) -> Non
     ``CompactionError`` then.
     """
     request = what.request
-    job = Job(
+    asked = CompactionPlan(
         conversation=request.conversation,
         trigger="prepared",
         calibration=what.calibration,
@@ -127,7 +127,7 @@ async def make_ahead(options: Options, what: Prepare, world: WrappedCall) -> Non
         # The provider's cache has what the program has just sent.
         update["summary_request"] = "native"
     changed = options.model_copy(update=update)
-    made = await compact(changed, job, world)
+    made = await compact(changed, plan(changed, asked), world)
     if made is not None:
         await world.remember(made.conversation.messages, made.change)
         await world.emit(made.event)

@@ -14,7 +14,8 @@ from compacter.call.apart import APART
 from compacter.call.prepare import WORTH
 from compacter.call.request import ConversationState, Request, facts_of, with_less_retrieved
 from compacter.call.sizes import FEWEST_QUOTED, target_in_proportion
-from compacter.compaction.plan import Calibration, Job, plan, target_characters
+from compacter.compaction.cut import plan
+from compacter.compaction.plan import Calibration, CompactionPlan, target_characters
 from compacter.compaction.run import compact
 from compacter.compaction.trigger import threshold
 from compacter.errors import CompactionError, FunctionError
@@ -125,7 +126,7 @@ class SmallerRequest:
         """Compact the messages, or use a compaction that was made ahead or by another call; return
         a description, empty if unchanged.
 
-        ``found`` and ``quotes`` are why it is made, see ``job``. The memory is always read again:
+        ``found`` and ``quotes`` are why it is made, see ``plan``. The memory is always read again:
         another call may have stored a record since this one began. Raises ``CompactionError`` if
         there is neither a summary nor a fallback.
         """
@@ -134,13 +135,10 @@ class SmallerRequest:
             prepared = await self.enforce_prepared()
         if prepared and (target is None or self.request.conversation.size <= target):
             return "a compaction that was made ahead"
-        job = self.job(target, found, quotes)
+        planned = self.plan(target, found, quotes)
         request = self.request
-        planned = plan(self.options, job)
-        folded = planned.folded
-        if self.options.memory is not None and folded:
-            messages = job.conversation.messages
-            head = tuple(messages[index] for index in folded)
+        if self.options.memory is not None and planned.cut:
+            head = tuple(map(planned.messages.__getitem__, planned.compacted))
             view = await self.world.look_up(head)
             if view is not None and self.keeps_pins(view):
                 smaller = replace(request, messages=tuple(view), read=None)
@@ -149,11 +147,11 @@ class SmallerRequest:
                     reused = CompactionReused(
                         messages_before=len(request.messages),
                         messages_after=len(smaller.messages),
-                        **job.named,
+                        **planned.named,
                     )
                     await self.world.emit(reused)
                     return "a compaction that another call had just made"
-        made = await compact(self.options, job, self.world, planned)
+        made = await compact(self.options, planned, self.world)
         if made is None:
             return ""
         after = made.conversation
@@ -199,8 +197,10 @@ class SmallerRequest:
             state.tried is not None and state.calls - state.tried <= self.options.min_calls_between
         )
 
-    def job(self, target: int | None, found: TokenLimit | None = None, quotes: int = 0) -> Job:
-        """Return the job of compacting the messages to a target size, in characters.
+    def plan(
+        self, target: int | None, found: TokenLimit | None = None, quotes: int = 0
+    ) -> CompactionPlan:
+        """Return the plan of compacting the messages to a target size, in characters.
 
         ``found`` is the token limit that requires it, ``quotes`` the room for quotes, in
         characters, that it is made for; without either it is made for the trigger.
@@ -217,7 +217,7 @@ class SmallerRequest:
                 # provider's numbers.
                 target = target_in_proportion(request, found)
             quotes = self._room_kept_for_quotes(target)
-        return Job(
+        asked = CompactionPlan(
             conversation=conversation,
             reserved=quotes if quotes >= FEWEST_QUOTED else 0,
             trigger=trigger,
@@ -226,9 +226,10 @@ class SmallerRequest:
             attempt=len(self.tried) + 1,
             digest=request.digest,
             target=target,
-            found=found,
+            token_limit=found,
             must=found is not None,
         )
+        return plan(self.options, asked)
 
     def _room_kept_for_quotes(self, target: int | None) -> int:
         """Return the room for quotes, in characters, that a refused request is to leave."""

@@ -14,8 +14,7 @@ from compacter.call.arguments import Binding
 from compacter.call.state import State
 from compacter.call.wrap import WrappedFunction
 from compacter.call.wrapped_call import WrappedCall
-from compacter.compaction.plan import plan
-from compacter.compaction.task import CompactionPlan
+from compacter.compaction.plan import CompactionPlan
 from compacter.errors import CompactionError, add_note
 from compacter.io import ASYNC, weight
 from compacter.messages.replies import Reply
@@ -133,7 +132,7 @@ class SteppedCall(WrappedFunction):
         if call is None:
             return None
         found = call.policy.calibrate(found)
-        return plan(self.state.options, call.policy.job(call.policy.target(found), found))
+        return call.policy.plan(call.policy.target(found), found)
 
     def close(self) -> None:
         """End the flow, and release leases that other calls may wait for."""
