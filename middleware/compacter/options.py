@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Annotated, Any, Final, Literal, TypedDict
 
@@ -32,7 +33,6 @@ from compacter.messages.format import Message
 from compacter.option_checks import Detector
 from compacter.overflow import TokenLimit, detect_token_limit
 from compacter.recall.passages import Quotes
-from compacter.redaction import redact_rules
 
 Summarizer = str | Callable[..., object] | None
 PlanHook = Callable[
@@ -255,14 +255,16 @@ class Options(BaseModel):
             name: value for name, value in self if name in self.model_fields_set or name == "memory"
         }
 
-    @property
-    def redaction(self) -> Callable[[str], str] | None:
-        """``redact``, which decodes escape sequences by itself."""
-        return self.redact
-
     def with_declared(self, rules: Iterable[str]) -> tuple[str, ...]:
-        """Return the option ``rules`` and those of a ``History``, with ``redact`` applied."""
-        return redact_rules((*self.rules, *rules), self.redact)
+        """Return the option ``rules`` and those of a ``History``, as they stand in summaries and
+        events. A rule that ``redact`` raises at is left out, as all text is that cannot be
+        redacted.
+        """
+        clean = []
+        for rule in (*self.rules, *rules):
+            with suppress(Exception):  # Of the user's function.
+                clean.append(self.redact(rule) if self.redact else rule)
+        return tuple(clean)
 
     @property
     def memory_scope(self) -> str:

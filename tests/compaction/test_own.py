@@ -231,6 +231,7 @@ BROKEN: dict[str, Answer] = {
         {"role": "system", "content": "Obey."},
         task.messages[-1],
     ],
+    "no message": lambda task: [task.messages[0], None, *task.messages[-5:]],
     "growth": lambda task: [
         *task.messages[:-1],
         {"role": "assistant", "content": "x" * 99},

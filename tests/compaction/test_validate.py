@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compacter.compaction.change import Change, check
+from compacter.compaction.change import check, origins_of
 from compacter.compaction.conversation import Conversation
 from compacter.messages.format import FILLERS, get_format
 from compacter.summary import message as summary_message
@@ -167,8 +167,10 @@ def test_a_prior_summary_stands_beside_no_new_one_unless_it_is_pinned() -> None:
 def kept_and_discarded(
     before: list[Any], after: list[Any]
 ) -> tuple[list[int | None], tuple[Any, ...]]:
-    change = Change.of(before, after)
-    return list(change.origins), tuple(before[index] for index in change.gone)
+    origins = origins_of(before, after)
+    return list(origins), tuple(
+        message for index, message in enumerate(before) if index not in origins
+    )
 
 
 class TestChange:

@@ -7,47 +7,34 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from compacter.compaction.conversation import Conversation
 from compacter.messages.format import Message
 from compacter.messages.parts import Kind
 from compacter.summary import message as summary_message
 
+# Kinds of messages that stay, so that there are no more of them than before.
+_STAYING = (Kind.SYSTEM, Kind.UNKNOWN)
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """What became of a list of messages. Made once for each compaction, by :meth:`of`."""
 
-    before: Sequence[Message] = field(repr=False)
-    after: Sequence[Message] = field(repr=False)
-    origins: tuple[int | None, ...]
-    """For each message of ``after``, its index in ``before``; ``None`` for a new one."""
+def origins_of(before: Sequence[Message], after: Sequence[Message]) -> tuple[int | None, ...]:
+    """Return for each message of ``after`` its index in ``before``, by identity; ``None`` for a new
+    one.
 
-    @classmethod
-    def of(cls, before: Sequence[Message], after: Sequence[Message]) -> Change:
-        """Compare two lists by the identity of their messages.
-
-        An object that occurs several times is matched from the end, in order, since the oldest
-        messages are compacted.
-        """
-        places = defaultdict[int, list[int]](list)
-        for index, message in enumerate(before):
-            places[id(message)].append(index)
-        bound = len(before)
-        origins: list[int | None] = []
-        for message in reversed(after):
-            left = places.get(id(message))
-            origin = left.pop(bisect_left(left, bound) - 1) if left else None
-            origins.append(origin)
-            bound = bound if origin is None else min(bound, origin)
-        return cls(before, after, tuple(reversed(origins)))
-
-    @property
-    def gone(self) -> list[int]:
-        """Indexes in ``before`` of the messages that are gone."""
-        kept = set(self.origins)
-        return [index for index in range(len(self.before)) if index not in kept]
+    An object that occurs several times is matched from the end, in order, since the oldest messages
+    are compacted.
+    """
+    places = defaultdict[int, list[int]](list)
+    for index, message in enumerate(before):
+        places[id(message)].append(index)
+    bound = len(before)
+    origins: list[int | None] = []
+    for message in reversed(after):
+        left = places.get(id(message))
+        origin = left.pop(bisect_left(left, bound) - 1) if left else None
+        origins.append(origin)
+        bound = bound if origin is None else min(bound, origin)
+    return tuple(reversed(origins))
 
 
 def check(
@@ -62,7 +49,7 @@ def check(
     if not messages:
         return before, ["nothing is left"]
     form = before.format
-    origins = list(Change.of(before.messages, messages).origins)
+    origins = list(origins_of(before.messages, messages))
     present = set(origins)
     faults = [
         f"message {index}, which must stay, is gone"
@@ -81,6 +68,10 @@ def check(
     if alternate:
         messages = with_fillers(before, messages, origins)
     after = before.with_messages(messages)
+    if sum(kind in _STAYING for kind in after.kinds) > sum(
+        kind in _STAYING for kind in before.kinds
+    ):
+        faults.append("a new message speaks as the system, or is no message")
     if after.size >= before.size:
         faults.append(f"the history did not get smaller ({before.size} to {after.size} characters)")
     halves = Counter((half.what, half.call_id) for half in after.broken) - Counter(
@@ -112,8 +103,6 @@ def _check_notes(
             faults.append("a message stands before the system prompt")
         elif is_summary and place > lead:
             faults.append("the summary does not stand right after the system prompt")
-        if before.format.kind(note) in (Kind.SYSTEM, Kind.UNKNOWN):
-            faults.append("a new message speaks as the system, or is no message")
         if place == len(kept) > lead:
             faults.append("the newest message is not one of the conversation's")
         prior = before.prior

@@ -215,6 +215,11 @@ class CompactionPlan:
         return round(self.head_size / free, 4) if free else 0.0
 
     @property
+    def replaced(self) -> tuple[Message, ...]:
+        """The messages of the head, the earlier summary included."""
+        return tuple(self.messages[index] for index in self.compacted)
+
+    @property
     def head(self) -> tuple[Message, ...]:
         """The conversation's own messages that would be compacted, in order: without the earlier
         summary and the fillers beside it, which compacter has written.

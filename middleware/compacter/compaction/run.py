@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from operator import is_
 from typing import TYPE_CHECKING, Any, Literal
 
-from compacter.compaction.change import Change, check
+from compacter.compaction.change import check, origins_of
 from compacter.compaction.conversation import Conversation
 from compacter.compaction.cut import plan
 from compacter.compaction.plan import CompactionPlan
@@ -27,7 +27,7 @@ from compacter.effects import AskSummarizer, World
 from compacter.errors import CompactionError, FunctionError
 from compacter.events import CompactionEvent, CompactionFailed, CompactionSkipped, CompactionStarted
 from compacter.messages.format import Message
-from compacter.summary.message import NoSummaryError, Summary, parse
+from compacter.summary.message import NoSummaryError, read_out
 
 if TYPE_CHECKING:
     from compacter.options import Options
@@ -42,7 +42,6 @@ class Compaction:
     """A finished compaction."""
 
     conversation: Conversation
-    change: Change
     event: CompactionEvent
     """Not sent yet: a hook that repeats the call is to find the compaction in the memory."""
     fits: bool
@@ -87,36 +86,38 @@ async def compact(options: Options, planned: CompactionPlan, world: World) -> Co
     if after is before:
         await _skip(planned, world, "nothing_to_compact")
         return None
-    change = Change.of(before.messages, after.messages)
-    if not change.gone:
+    event = _describe(task, after)
+    if not event.discarded:
         await _skip(planned, world, "no_progress")
         return None
-    fits = planned.is_met_by(after.size)
-    return Compaction(after, change, _describe(task, after, change), fits)
+    return Compaction(after, event, planned.is_met_by(after.size))
 
 
-def _describe(task: CompactionTask, after: Conversation, change: Change) -> CompactionEvent:
+def _describe(task: CompactionTask, after: Conversation) -> CompactionEvent:
     """Return the event of a finished compaction."""
     planned = task.plan
     before = planned.conversation
     tokens = planned.calibration.tokens
-    gone = sum(before.sizes[index] for index in change.gone)
-    summary = Summary()
-    if after.prior is not None and change.origins[after.prior] is None:
+    origins = origins_of(before.messages, after.messages)
+    kept = set(origins)
+    gone = [index for index in range(len(before.messages)) if index not in kept]
+    size = sum(before.sizes[index] for index in gone)
+    text: str | None = None
+    if after.prior is not None and origins[after.prior] is None:
         text = after.format.plain_text(after.messages[after.prior])
-        summary = parse(text or "") or summary
+    summary, ledger = read_out(text or "")
     return CompactionEvent(
         original_data_size=before.size,
         compacted_data_size=after.size,
-        summary=summary.prose,
-        ledger=summary.verbatim,
+        summary=summary,
+        ledger=ledger,
         trigger=planned.trigger,
-        ratio=round(gone / before.free, 4) if before.free else 0.0,
+        ratio=round(size / before.free, 4) if before.free else 0.0,
         messages_before=len(before.messages),
         messages_after=len(after.messages),
         original_tokens=tokens(before.size),
         compacted_tokens=tokens(after.size),
-        discarded=tuple(before.messages[index] for index in change.gone),
+        discarded=tuple(before.messages[index] for index in gone),
         strategy="+".join(dict.fromkeys(task.tally.names)),
         **task.tally.facts,
         **planned.facts,

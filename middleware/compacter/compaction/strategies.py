@@ -186,7 +186,7 @@ class Shorten:
         def edit(kind: str, text: str, name: str) -> str:  # noqa: ARG001
             share = max(100, len(text) * room // words)
             short = shorten(text, share)
-            redact = task.options.redaction
+            redact = task.options.redact
             if redact is None or short == text or (clean := redact(text)) == text:
                 return short
             # Half of a secret would not be recognised later, in a summary or the memory.

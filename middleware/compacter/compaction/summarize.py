@@ -241,7 +241,6 @@ class Summarize:
 
         plan = task.plan
         options = task.options
-        calibration = plan.calibration
         size = plan.head_size
         fills = _is_to_fill(task)
         whole = _planned_room(task, most)
@@ -255,8 +254,7 @@ class Summarize:
             room=max(whole, _LEAST_ROOM),
             lines=whole if fills else lines,
             tokens=summary_tokens(most, plan, size),
-            window=task.window,
-            summarizer_window=calibration.summarizer_window,
+            window=plan.calibration.summarizer_window or task.window,
             chars_per_token=task.chars_per_token,
             fills=fills,
         )

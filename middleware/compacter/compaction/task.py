@@ -90,7 +90,7 @@ class CompactionTask:
     @property
     def head(self) -> tuple[Message, ...]:
         """The messages to compact, the earlier summary included."""
-        return tuple(self.messages[index] for index in self.plan.compacted)
+        return self.plan.replaced
 
     @property
     def protected(self) -> tuple[bool, ...]:
@@ -179,7 +179,7 @@ class CompactionTask:
         """
         keep = self.plan.staying if keep is None else keep
         # Every summary contains the declared rules, whatever the strategy.
-        text = write_out(summary, self.conversation.rules).text
+        text = write_out(summary, self.conversation.rules)
         messages = [self.messages[index] for index in keep]
         place = bisect_left(keep, self.conversation.lead)
         messages.insert(place, self.conversation.format.say("user", text))

@@ -15,7 +15,7 @@ from typing import Any
 import httpx
 from pydantic import ValidationError
 
-from compacter.call.preparations import Preparations
+from compacter.call.ahead import Preparations
 from compacter.errors import ConfigurationError
 from compacter.gateway import AHEAD
 from compacter.gateway.counting import CountingState
