@@ -104,10 +104,26 @@ class Summary:
         return "\n\n".join(filter(None, (head, story, quoted and f"{_QUOTED}\n{quoted}")))
 
 
+<<<<<<< HEAD
 def with_rules(summary: Summary | str, declared: Iterable[str]) -> Summary:
     """Return a summary, or one of which this is the story, with ``declared`` rules first."""
     whole = summary if isinstance(summary, Summary) else Summary(summary)
     return replace(whole, rules=tuple(dict.fromkeys((*rule_lines(declared), *whole.rules))))
+=======
+def write_out(summary: Summary | str, declared: Iterable[str] = ()) -> str:
+    """Return the text of a summary message, in which the ``declared`` rules come first."""
+    whole = summary if isinstance(summary, Summary) else Summary(summary)
+    rules = dict.fromkeys((*rule_lines(declared), *whole.rules))
+    return compose(replace(whole, rules=tuple(rules)))
+
+
+def read_out(text: str) -> tuple[str, str]:
+    """Return what an event tells of a summary message: its story, or else the quoted lines or the
+    notes, and everything except the story.
+    """
+    summary = parse(text) or Summary()
+    return summary.prose, summary.verbatim
+>>>>>>> main
 
 
 def _mark_forged(text: str) -> str:
