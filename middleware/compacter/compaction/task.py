@@ -14,7 +14,7 @@ from compacter.errors import ConfigurationError
 from compacter.messages.fields import flat
 from compacter.messages.format import Message
 from compacter.messages.parts import Kind, Part
-from compacter.summary.message import Summary, compose, parse, with_rules
+from compacter.summary.message import Summary, parse, write_out
 
 if TYPE_CHECKING:
     from compacter.compaction.conversation import Conversation
@@ -179,21 +179,11 @@ class CompactionTask:
         """
         keep = self.plan.staying if keep is None else keep
         # Every summary contains the declared rules, whatever the strategy.
-<<<<<<< HEAD
-        whole = with_rules(summary, self.conversation.rules)
-        if keep is None:
-            folded = set(self.plan.folded)
-            keep = [index for index in range(len(self.messages)) if index not in folded]
-        self.tally.set(summary=whole.prose, ledger=whole.verbatim)
-        message = self.conversation.format.say("user", compose(whole))
-        return assemble(self.conversation, keep, message, alternate=self.alternate)
-=======
         text = write_out(summary, self.conversation.rules)
         messages = [self.messages[index] for index in keep]
         place = bisect_left(keep, self.conversation.lead)
         messages.insert(place, self.conversation.format.say("user", text))
         return messages
->>>>>>> main
 
     # Its name up to 0.3, for one version.
     fold = replace_head

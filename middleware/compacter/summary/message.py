@@ -104,12 +104,6 @@ class Summary:
         return "\n\n".join(filter(None, (head, story, quoted and f"{_QUOTED}\n{quoted}")))
 
 
-<<<<<<< HEAD
-def with_rules(summary: Summary | str, declared: Iterable[str]) -> Summary:
-    """Return a summary, or one of which this is the story, with ``declared`` rules first."""
-    whole = summary if isinstance(summary, Summary) else Summary(summary)
-    return replace(whole, rules=tuple(dict.fromkeys((*rule_lines(declared), *whole.rules))))
-=======
 def write_out(summary: Summary | str, declared: Iterable[str] = ()) -> str:
     """Return the text of a summary message, in which the ``declared`` rules come first."""
     whole = summary if isinstance(summary, Summary) else Summary(summary)
@@ -123,7 +117,6 @@ def read_out(text: str) -> tuple[str, str]:
     """
     summary = parse(text) or Summary()
     return summary.prose, summary.verbatim
->>>>>>> main
 
 
 def _mark_forged(text: str) -> str:
