@@ -5,7 +5,7 @@ checks of their arguments.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Never
@@ -22,7 +22,6 @@ from compacter.io import ASYNC, IO, SYNC, is_large, run
 from compacter.memory.record import conversation_digest
 from compacter.messages.format import Message, get_format
 from compacter.messages.recognise import recognise
-from compacter.options import Options
 from compacter.recall.passages import Passage
 
 
@@ -257,7 +256,11 @@ async def compact_by_hand(
                 f"have one made"
             )
         job = replace(job, summary=summary)
-    elif options.summarizer is None and _needs_model(options, job):
+    elif (
+        options.summarizer is None
+        and any(isinstance(strategy, Summarize) for strategy in links_of(options.strategy))
+        and plan(options, job).cut
+    ):
         if model is None:
             raise ConfigurationError(
                 'there is no summarizer: pass model="..." (a litellm model) or summary="...", '
@@ -273,11 +276,6 @@ async def compact_by_hand(
         return CompactionResult(after, event.discarded, event, made.fits)
     fits = budget is None or job.conversation.size <= budget
     return CompactionResult(list(messages), fits=fits)
-
-
-def _needs_model(options: Options, job: Job) -> bool:
-    summarizes = any(isinstance(strategy, Summarize) for strategy in links_of(options.strategy))
-    return summarizes and plan(options, job).cut > 0
 
 
 def read_job(
@@ -298,13 +296,12 @@ def read_job(
     form = get_format(wire_format or recognise(held))
     held = tuple(strip(held, form)) or held
     calibration = state.calibration(model)
-    by_history = _find_pinned_by(messages)
     rules = state.options.with_declared(getattr(messages, "rules", ()))
     return Job(
         conversation=Conversation.of(
             held,
             form,
-            pinned=find_pinned(state.pin, held, form, by_history),
+            pinned=find_pinned(state.pin, held, form, getattr(messages, "pinned_ids", frozenset)()),
             rules=rules,
         ),
         trigger="manual",
@@ -328,12 +325,6 @@ def check_pairs(job: Job) -> None:
             call_id=half.call_id,
             index=half.index,
         )
-
-
-def _find_pinned_by(messages: object) -> frozenset[int]:
-    """Return the ids of the messages pinned in a ``History``; an empty set for a plain list."""
-    ids: Callable[[], frozenset[int]] = getattr(messages, "pinned_ids", frozenset)
-    return ids()
 
 
 def check_messages(messages: object) -> tuple[Message, ...]:

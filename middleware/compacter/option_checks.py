@@ -242,8 +242,17 @@ def redact(value: object) -> object:
 _PER_CENT = 100  # A trigger of fewer tokens was meant as a share.
 
 
+_deciding = function(
+    "trigger_tokens(facts)", "a size, or a function of TriggerFacts", "True or False", as_answer
+)
+
+
 def trigger(value: object) -> object:
-    """Check a number of tokens, or a share of the window."""
+    """Check a number of tokens, a share of the window, or a function."""
+    return _deciding(value) if callable(value) else _size(value)
+
+
+def _size(value: object) -> object:
     if value is None:
         return value
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
@@ -262,7 +271,7 @@ def trigger(value: object) -> object:
 
 def prepare(value: object, info: ValidationInfo) -> object:
     """Check the same, which must be below the trigger."""
-    begin: Any = trigger(value)
+    begin: Any = _size(value)
     limit: Any = info.data.get("trigger_tokens")
     # A share cannot be compared with a number of tokens before the window is known.
     if begin is not None and type(begin) is type(limit) and begin >= limit:

@@ -42,11 +42,11 @@ from compacter.events import (
 )
 from compacter.messages.replies import Reply
 from compacter.messages.usage import tokens_read
-from compacter.options import Options
+from compacter.options import Options, TriggerFacts
 from compacter.overflow import TokenLimit
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from compacter.call.perform import Performer
     from compacter.messages.format import Message
@@ -200,17 +200,19 @@ class Call:
         force if the request would exceed the window: it is sure to be refused.
         """
         prepares = self.options.prepare_tokens is not None
-        has_trigger = self.options.trigger_tokens is not None
-        if not has_trigger and not prepares:
+        trigger = self.options.trigger_tokens
+        if trigger is None and not prepares:
             return
         state = self.state
         window = self.calibration.window
         limit = self.threshold()
-        if has_trigger and limit is None:
+        if isinstance(trigger, float) and limit is None:
             await self._skip_once("threshold")
-        if state.calls == 1 or (limit is None and window is None):
+        if state.calls == 1 or (limit is None and window is None and not callable(trigger)):
             return
         tokens = await self._estimate_tokens()
+        if callable(trigger) and await self._decides(trigger, tokens):
+            limit = tokens
         is_over = window is not None and tokens > window * MARGIN
         is_due = limit is not None and tokens >= limit
         if prepares and (is_over or is_due) and await enforce_prepared(self):
@@ -229,12 +231,28 @@ class Call:
     def threshold(self) -> int | None:
         """Return the input tokens from which the trigger compacts, with room for the output.
 
-        ``None`` without the option ``trigger_tokens``, or if it is a share of an unknown window.
+        ``None`` without the option ``trigger_tokens``, if it is a share of an unknown window, and
+        for a function, which is asked at each call.
         """
         trigger = self.options.trigger_tokens
-        if trigger is None:
+        if trigger is None or callable(trigger):
             return None
         return threshold(trigger, self.calibration.window, self.request.output_tokens or 0)
+
+    async def _decides(self, trigger: Callable[[TriggerFacts], bool], tokens: int) -> bool:
+        """Return whether the user's function wants a compaction; False if it fails."""
+        state = self.state
+        facts = TriggerFacts(
+            tokens=tokens,
+            window=self.calibration.window,
+            messages=len(self.request.messages),
+            calls=state.calls - (state.tried or 0),
+        )
+        try:
+            return trigger(facts)
+        except FunctionError as error:
+            await self.report_failure("threshold", str(error), error)
+            return False
 
     async def _estimate_tokens(self) -> int:
         """Return the estimated input tokens of the request, tools and other options included.
