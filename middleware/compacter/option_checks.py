@@ -240,10 +240,14 @@ def redact(value: object) -> object:
 
 
 _PER_CENT = 100  # A trigger of fewer tokens was meant as a share.
-
-
 _deciding = function(
     "trigger_tokens(facts)", "a size, or a function of TriggerFacts", "True or False", as_answer
+)
+_ranking = function(
+    "rank(question, passages)", "a function of a question and a list of passages", count=2
+)
+_embedding = function(
+    "embed(texts)", "the name of an embedding model or a function of a list of texts", awaited=True
 )
 
 
@@ -262,10 +266,7 @@ def _size(value: object) -> object:
     if isinstance(value, float) and value > 1:
         if value.is_integer():
             return check_tokens(int(value))
-        raise ValueError(
-            "is a share of the window if a float, so between 0 and 1; pass an int "
-            "for a number of tokens"
-        )
+        raise ValueError("is a share of the window if a float; pass an int for tokens")
     return value
 
 
@@ -280,16 +281,6 @@ def prepare(value: object, info: ValidationInfo) -> object:
             "takes some calls; seven eighths of it leaves room for them"
         )
     return begin
-
-
-_ranking = function(
-    "rank(question, passages)", "a function of a question and a list of passages", count=2
-)
-
-
-_embedding = function(
-    "embed(texts)", "the name of an embedding model or a function of a list of texts", awaited=True
-)
 
 
 def recall(value: object) -> object:

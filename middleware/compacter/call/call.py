@@ -46,10 +46,9 @@ from compacter.options import Options, TriggerFacts
 from compacter.overflow import TokenLimit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from compacter.call.perform import Performer
-    from compacter.messages.format import Message
 
 _FAR_OVER = 1.5
 """Multiple of the threshold from which the cool-down is ignored."""
@@ -75,8 +74,7 @@ class Call:
     watched: bool = True
     """Whether someone listens to events, such as that of a prompt that the server has truncated."""
     world: Performer = APART
-    """Does what the call asks for. By default each step is left to who drives it, see ``apart.py``.
-    """
+    """Does what the call asks for; by default each step is left to who drives it."""
     quotes: bool = True
     """Whether quotes may be sent; not after a request with quotes was refused."""
     tried: list[str] = field(default_factory=list)
@@ -91,7 +89,7 @@ class Call:
         self.state.calls += 1
         if self.options.memory is not None:
             view = await self.world.look_up()
-            self.request = self.with_view(view) or self.request
+            self.request = self.request.with_view(view) or self.request
         await self._compact_if_due()
         reply = await self._send()
         if reply.token_limit is None:
@@ -182,22 +180,9 @@ class Call:
 
     # -- before the request ------------------------------------------------------------------------
 
-    def with_view(self, view: Sequence[Message] | None) -> Request | None:
-        """Return the request with a remembered view; ``None`` without one, or if a message was
-        pinned since that it does not contain.
-        """
-        if view is None:
-            return None
-        request = self.request
-        pinned = request.find_pinned(request.original)
-        present = set(map(id, view)) if pinned else ()
-        if any(id(request.original[index]) not in present for index in pinned):
-            return None
-        return replace(request, messages=tuple(view), read=None, quotes="")
-
     async def _compact_if_due(self) -> None:
         """Compact if the request has reached the threshold. What was made ahead is also put in
-        force if the request would exceed the window: it is sure to be refused.
+        force if the request would exceed the window.
         """
         prepares = self.options.prepare_tokens is not None
         trigger = self.options.trigger_tokens

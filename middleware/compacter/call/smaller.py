@@ -129,7 +129,7 @@ async def compact_history(
     folded = planned.folded
     if options.memory is not None and folded:
         head = tuple(job.conversation.messages[index] for index in folded)
-        smaller = call.with_view(await world.look_up(head))
+        smaller = request.with_view(await world.look_up(head))
         if smaller is not None and smaller.size < request.size:
             call.request = smaller
             await _report_reused(call, request, attempt=job.attempt)
@@ -237,7 +237,7 @@ async def enforce_prepared(call: Call) -> bool:
     one.
     """
     request = call.request
-    smaller = call.with_view(await call.world.find_prepared())
+    smaller = request.with_view(await call.world.find_prepared())
     if smaller is None or smaller.size >= request.size * WORTH:
         return False
     call.request = smaller
