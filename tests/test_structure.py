@@ -165,7 +165,7 @@ DENSITY = {
 CEILINGS = {
     "call/": 25_986,
     "clients/": 10_369,
-    "compaction/": 14_264,
+    "compaction/": 12_170,
     "frameworks/": 8_633,
     "gateway/": 25_370,
     "memory/": 9_496,
