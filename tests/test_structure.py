@@ -165,9 +165,9 @@ DENSITY = {
 CEILINGS = {
     "call/": 26_557,
     "clients/": 10_369,
-    "compaction/": 14_264,
+    "compaction/": 12_170,
     "frameworks/": 8_633,
-    "gateway/": 25_370,
+    "gateway/": 24_640,
     "memory/": 9_496,
     "messages/": 18_230,
     "overflow/": 9_119,

@@ -22,8 +22,9 @@ from tenacity import RetryCallState
 from tenacity.stop import stop_base
 
 from compacter import option_checks as check
-from compacter.compaction.summarize import Summarize, check_settings, with_older_names
-from compacter.compaction.task import CompactionPlan, CompactionStrategy, StrategyLike
+from compacter.compaction.plan import CompactionPlan
+from compacter.compaction.summarize import Summarize
+from compacter.compaction.task import CompactionStrategy, StrategyLike
 from compacter.errors import ConfigurationError
 from compacter.events import CompactionEvent
 from compacter.identity import identify
@@ -276,7 +277,7 @@ class Options(BaseModel):
         """
         known = {
             name: identify(value)
-            for name, value in with_older_names(self)
+            for name, value in self
             if BESIDE_SUMMARIES not in type(self).model_fields[name].metadata
         }
         by_class = callable(self.summarizer) and not hasattr(self.summarizer, "__name__")
@@ -393,5 +394,4 @@ def validated(options: dict[str, object]) -> Options:
             else:
                 lines.append(f"{name}: {_say_fault(name, problem)}{_say_value(name, problem)}")
         raise ConfigurationError("; ".join(lines)) from None
-    check_settings(valid)
     return valid
