@@ -153,8 +153,7 @@ class Compacter(ByHand):
             ConfigurationError: A variable is invalid, or looks like a misspelt option. For any
                 other unknown variable with this prefix, a ``UserWarning`` is issued.
         """
-        names = frozenset(Options.model_fields)
-        read = from_environment(os.environ if environment is None else environment, names, prefix)
+        read = from_environment(os.environ if environment is None else environment, prefix)
         return cls._make({**read, **options})
 
     def replace(self, **options: Unpack[CompacterOptions]) -> Self:
@@ -184,13 +183,7 @@ class Compacter(ByHand):
         """Pickle the options. An in-process memory starts empty; SQLite and Redis use the same file
         or server.
         """
-        usual = validated({})
-        changed = {
-            name: value
-            for name, value in self._arguments_given().items()
-            if name == "memory" or value != getattr(usual, name)
-        }
-        return self._make, (changed,)
+        return self._make, (self._arguments_given(),)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._state.options.changed})"

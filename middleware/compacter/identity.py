@@ -10,6 +10,7 @@ import sys
 import weakref
 from dataclasses import fields, is_dataclass
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 from compacter.locks import Lock
@@ -23,7 +24,7 @@ _TOKENS: dict[int, tuple[weakref.ref[Any], str]] = {}
 _LOCK = Lock()
 
 
-def identify(value: object) -> str:
+def identify(value: Any) -> str:  # noqa: ANN401 - of any option
     """Return a text that identifies a setting: the content of a plain value, the name of a
     function.
     """
@@ -48,14 +49,12 @@ def identify(value: object) -> str:
             if member.kw_only and identify(getattr(value, member.name)) != identify(member.default)
         ]
         return f"{identify(type(value))}({', '.join(members)})"
-    module = getattr(value, "__module__", None)
-    name = getattr(value, "__qualname__", None)
-    found: object = (
-        sys.modules.get(module) if isinstance(module, str) and isinstance(name, str) else None
-    )
-    for part in name.split(".") if found is not None and isinstance(name, str) else ():
-        found = getattr(found, part, None)
-    return f"{module}.{name}" if found is value else _token(value)
+    with contextlib.suppress(Exception):  # Of a value without an importable name.
+        module = value.__module__
+        name = value.__qualname__
+        if attrgetter(name)(sys.modules[module]) is value:
+            return f"{module}.{name}"
+    return _token(value)
 
 
 def _token(value: object) -> str:

@@ -105,9 +105,7 @@ class AsyncIO:
         outcome = function(*args, **kwargs)
         return await outcome if inspect.isawaitable(outcome) else outcome
 
-    async def hook(self, function: Callable[..., Any], *args: Any) -> Any:
-        """As ``call``."""
-        return await self.call(function, *args)
+    hook = call
 
     async def ask(self, action: Callable[[], Any], seconds: float | None, *, blocks: bool) -> Any:
         """As above. With ``blocks``, the action runs in a thread: it is a plain function, which may
