@@ -133,12 +133,6 @@ class TestWhoIsAsked:
 
 
 class TestAnAnswer:
-    INVENTED = (
-        "Grandmother baked seventeen plum cakes because uncle Oswald returned from "
-        "military service in Patagonia "
-        "carrying violins, trumpets, a wounded parrot and forty unread newspapers."
-    )
-
     def after(self, prior: Summary, *answers: str, **facts: Any) -> tuple[str, Any]:
         """The first prompt, and the compaction, of a history that begins with a summary."""
         messages = [{"role": "user", "content": compose(prior)}, *TALK, QUESTION]
@@ -162,14 +156,6 @@ class TestAnAnswer:
         options = Options(compact_ratio=1.0, max_summary_tokens=4_000)
         asked, _ = carried_out(options, job([*TALK, QUESTION], rules=(rule,)), answer, TOLD)
         assert len(asked) == 1 + asked_again
-
-    @pytest.mark.parametrize(("window", "invents"), [(4_096, True), (4_097, False)])
-    def test_of_a_small_model_has_words_of_the_conversation(
-        self, window: int, invents: bool
-    ) -> None:
-        work = job([*TALK, QUESTION], calibration=Calibration(window=window))
-        asked, _ = carried_out(Options(), work, self.INVENTED, TOLD)
-        assert len(asked) == 1 + invents
 
     @pytest.mark.parametrize(
         "fault", [{"finish": "length"}, {"refused": True}, {"called_tool": True}]

@@ -44,14 +44,12 @@ class Serving:
 
 
 @contextlib.contextmanager
-def running(
-    upstream: object, *, texts: bool = False, header_timeout: float = 300, **options: Any
-) -> Generator[Serving]:
+def running(upstream: object, *, texts: bool = False, **options: Any) -> Generator[Serving]:
     """A pass-through to the upstream, while the context lasts."""
     lines: list[str] = []
     board = Board(say=lines.append, texts=texts)
     app = create_app(upstream, board=board, **options)  # type: ignore[arg-type]
-    running = server(app, header_timeout=header_timeout)
+    running = server(app)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         thread = threading.Thread(target=running.run, args=([listener],), daemon=True)
         thread.start()

@@ -241,8 +241,7 @@ def _sizes(task: CompactionTask) -> Sizes:
             head // (_HEAD_SHARE if task.window else _LINES_SHARE), min(_LEAST_LINES, head // 2)
         ),
         tokens=summary_tokens(task.options, task.window, head, task.chars_per_token),
-        window=task.window,
-        summarizer_window=task.summarizer_window,
+        window=task.summarizer_window or task.window,
         chars_per_token=task.chars_per_token,
         fills=_is_to_fill(task),
     )

@@ -7,6 +7,7 @@ out.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
@@ -23,6 +24,10 @@ _HANDLING = 12
 # Sentences of an answer that may say that something is done, and their longest.
 _FIRST_OF_REPLY = 3
 _LONGEST_REPLY = 300
+# Each further line of one weight is worth so much of the one before.
+_FADES = 0.95
+# Times the budget of what is read of texts of one kind: no more of them can be kept.
+_REACH = 10
 
 
 def _answer(head: Head, said: Said) -> list[Line]:
@@ -52,18 +57,23 @@ def keep(
 
     What stands in the lines ``in_rules`` or in messages that stay is not kept again.
     """
-    lines: list[Line] = []
+    head.reach = _REACH * budget
+    lines: list[tuple[float, Line]] = []
+    before = Counter[float]()
     for source in sources:
-        lines.extend(source(head))
-    lines.sort(key=lambda line: (-line.weight, -line.said.place))
+        for line in source(head):
+            lines.append((line.weight * _FADES ** before[line.weight], line))
+            before[line.weight] += 1
+    lines.sort(key=lambda each: (-each[0], -each[1].said.place))
     told = {line.partition(": ")[2] for line in in_rules}
     begun: dict[Said, str] = {}
     chosen: list[_Key] = []
     left = budget
-    for line in lines:
-        if len(line.text) + _HANDLING > left or line.text in told or _is_in_view(head, line.text):
-            continue
-        if len(line.text) > _SHORTEST and line.text in begun.get(line.said, ""):
+    for _, line in lines:
+        is_known = len(line.text) > _SHORTEST and (
+            line.text in head.view_text or line.text in begun.get(line.said, "")
+        )
+        if is_known or line.text in told or len(line.text) + _HANDLING > left:
             continue
         answer = [] if line.said in begun else _answer(head, line.said)
         group = [line, *(each for each in answer if each.text not in told)]
@@ -76,10 +86,6 @@ def keep(
                 begun[each.said] = begun.get(each.said, "") + each.text
                 chosen.append((each.said.place, each.said.speaker, each.at, each.text))
     return _write(chosen)
-
-
-def _is_in_view(head: Head, text: str) -> bool:
-    return len(text) > _SHORTEST and text in head.view_text
 
 
 def _write(chosen: Iterable[_Key]) -> str:

@@ -7,7 +7,7 @@ Small models follow the end of a prompt, and continue a chat that is not fenced.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 
 from compacter.messages.parts import Part
@@ -22,7 +22,7 @@ SMALL = 240
 """Smallest summary in tokens for which the long prompt is used, as models with a small window
 repeat it."""
 
-SMALLEST_CHUNK = 256
+SMALLEST_CHUNK = 400
 """Smallest chunk in characters: room for the fence, a speaker and a part label."""
 
 _LABEL_SIZE = len("(part 9999999 of 9999999) ")
@@ -95,8 +95,8 @@ def build(
     template: str | None = None,
     max_tokens: int,
     short: bool | None = None,
-) -> list[dict[str, str]]:
-    """Return the request for a summary as OpenAI-style messages.
+) -> str:
+    """Return the request for a summary.
 
     Args:
         record: the transcript to summarise, see ``render``.
@@ -115,14 +115,12 @@ def build(
         before, _, after = (
             template.partition(mark) if mark else (f"{template.rstrip()}\n\n", "", "")
         )
-        content = before + record + after
-    elif max_tokens < SMALL if short is None else short:
+        return before + record + after
+    if max_tokens < SMALL if short is None else short:
         asked = _SHORT_UPDATE if prior else _SHORT_FIRST
-        content = f"{_SHORT_OPENING}\n\n{record}\n\n{asked}{_SHORT_LIMITS.format(words=words)}"
-    else:
-        asked = _UPDATE if prior else _FIRST
-        content = f"{_OPENING}\n\n{record}\n\n{asked}{_SECTIONS}{_LIMITS.format(words=words)}"
-    return [{"role": "user", "content": content}]
+        return f"{_SHORT_OPENING}\n\n{record}\n\n{asked}{_SHORT_LIMITS.format(words=words)}"
+    asked = _UPDATE if prior else _FIRST
+    return f"{_OPENING}\n\n{record}\n\n{asked}{_SECTIONS}{_LIMITS.format(words=words)}"
 
 
 def instruction(*, prior: bool, template: str | None = None, max_tokens: int) -> str:
@@ -165,7 +163,17 @@ def neutral(text: str) -> str:
     return "\n ".join(parted)
 
 
-def chunks(entries: Sequence[Part], budget: int) -> tuple[tuple[Part, ...], ...]:
+def least_size(entries: Iterable[Part]) -> int:
+    """Return the size of a transcript without its fence, in characters, where nothing in it has to
+    be escaped.
+    """
+    return sum(
+        len(f"{entry.role}{entry.name}: \n") + len(entry.text) + entry.text.count("\n")
+        for entry in entries
+    )
+
+
+def chunks(entries: Iterable[Part], budget: int) -> tuple[tuple[Part, ...], ...]:
     """Return all entries in chunks whose rendered transcripts have at most ``budget`` characters.
 
     An entry that is too large alone is cut into parts labelled ``(part 2 of 5)``. Calls stay with
@@ -175,53 +183,38 @@ def chunks(entries: Sequence[Part], budget: int) -> tuple[tuple[Part, ...], ...]
         raise ValueError(f"a chunk needs at least {SMALLEST_CHUNK} characters, not {budget}")
     room = budget - FENCE_SIZE + 1
     done: list[tuple[Part, ...]] = []
-    chunk: list[Part] = []
-    used = 0
-    for group in _groups(entries):
-        sizes = [len(line(entry)) + 1 for entry in group]
-        fresh = used + sum(sizes) > room >= sum(sizes)
-        for entry, whole in zip(group, sizes, strict=True):
-            for part in (entry,) if whole <= room else _parts(entry, room):
-                length = len(line(part)) + 1
-                if (fresh or used + length > room) and chunk:
-                    done.append(tuple(chunk))
-                    chunk = []
-                    used = 0
-                fresh = False
-                chunk.append(part)
-                used += length
-    return (*done, tuple(chunk)) if chunk else tuple(done)
-
-
-def _groups(entries: Sequence[Part]) -> Iterator[list[Part]]:
-    """Yield calls together with the results that follow them, and other entries alone."""
-    group: list[Part] = []
+    chunk: list[tuple[Part, int]] = []
     for entry in entries:
-        joins = entry.kind == "result" or (
-            entry.kind == "call" and not (group and group[-1].kind == "result")
-        )
-        if group and not (joins and group[-1].kind in ("call", "result")):
-            yield group
-            group = []
-        group.append(entry)
-    if group:
-        yield group
+        for part, size in _cut(entry, room):
+            while chunk and sum(each for _, each in chunk) + size > room:
+                at = len(chunk)
+                while at and part.kind == "result" and chunk[at - 1][0].kind == "call":
+                    at -= 1
+                at = at or len(chunk)
+                done.append(tuple(each for each, _ in chunk[:at]))
+                chunk = chunk[at:]
+            chunk.append((part, size))
+    return (*done, tuple(each for each, _ in chunk)) if chunk else tuple(done)
 
 
-def _parts(entry: Part, room: int) -> list[Part]:
+def _cut(entry: Part, room: int) -> list[tuple[Part, int]]:
+    """Return an entry, or its parts where it is too large, with their sizes."""
+    whole = len(line(entry)) + 1
+    if whole <= room:
+        return [(entry, whole)]
     text = entry.text
     pieces = list[str]()
-    start = 0
     space = room - len(line(replace(entry, text=""))) - 1 - _LABEL_SIZE
-    while start < len(text):
-        end = min(len(text), start + space)
+    while text:
+        size = space
         # Rendering adds characters (an indent after each line break): shrink proportionally, which
         # is by at least one.
-        while (rendered := len(neutral(text[start:end]))) > space:
-            end = start + max(1, (end - start) * space // rendered)
-        pieces.append(text[start:end])
-        start = end
-    return [
+        while (rendered := len(neutral(text[:size]))) > space:
+            size = max(1, size * space // rendered)
+        pieces.append(text[:size])
+        text = text[size:]
+    parts = [
         replace(entry, text=f"(part {number} of {len(pieces)}) {piece}")
         for number, piece in enumerate(pieces, 1)
     ]
+    return [(part, len(line(part)) + 1) for part in parts]

@@ -7,7 +7,7 @@ else a user wants stays as the user's own short messages, under their own speake
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from compacter.summary.head import SHORT, Head
 from compacter.summary.message import LATER, RULE, rule_lines
@@ -59,12 +59,13 @@ _OF_ONESELF = re.compile(
     r"он|она|ja|noch|fast|wie|comme|como|come|zoals|как)\b|我们?|私|僕|나는|저는"
 )
 """Whose habits are told orders nothing: "I never eat eggs.", "wie immer"."""
-_CHANGES = re.compile(
-    r"(?i)\b(?:now|again|instead|no longer|any ?more|except|unless|exception|forget|drop|scrap|"
-    r"cancel|withdr\w+|lift\w*|changed? (?:my|our) mind|is (?:fine|ok(?:ay)?|allowed)|may|"
-    r"after all|nicht mehr|doch|wieder|jetzt|außer|stattdessen|plus besoin|maintenant|"
-    r"sauf|finalement|ya no|ahora|salvo|excepto|más bien|больше не|теперь|кроме)\b|"
-    r"现在|不用|除了|もう|これから|이제"
+_CHANGES = stems(
+    """
+    now again instead longer more except unless exception forget drop scrap cancel cancelled
+    withdrawn withdraw lifted changed fine okay ok allowed may nicht doch wieder jetzt außer
+    stattdessen plus besoin maintenant sauf finalement ya ahora salvo excepto más больше теперь
+    кроме 现在 不用 除了 もう これから 이제
+    """
 )
 """A word with which people change what they said."""
 _SAME = 0.4
@@ -100,35 +101,26 @@ def rules(head: Head, room: int, quoted: Iterable[str] = ()) -> tuple[str, ...]:
         if said.speaker != "User" or said.place < 0:
             continue
         low = said.text.lower()
-        short = len(low) <= SHORT
-        may_change = bool(topics) and short and _CHANGES.search(low)
-        may_last = any(word in low for word in _LASTING)
-        for sentence in said.sentences if quoted or may_change or may_last else ():
+        may_change = topics and len(low) <= SHORT and not said.stems.isdisjoint(_CHANGES)
+        may_last = quoted or any(word in low for word in _LASTING)
+        for _, sentence in said.pieces if may_change or may_last else ():
+            every = stems(sentence)
+            own = every - _EMPTY
             if sentence in quoted or is_rule(sentence):
                 lines[RULE + sentence] = None
-                topics.append(stems(sentence) - _EMPTY)
-            elif may_change and _is_later(sentence, topics):
+                topics.append(own)
+            elif (
+                may_change
+                and not (sentence.endswith(("?", "？")) or every.isdisjoint(_CHANGES))
+                and any(len(own & each) > _SAME * min(len(own), len(each)) for each in topics)
+            ):
                 lines.pop(LATER + sentence, None)
                 lines[LATER + sentence] = None
-    later = [line for line in lines if line.startswith(LATER)]
-    left = max(0, room // _RULE_SHARE, min(room * 2 // 3, _RULE_SIZE))
-    left -= sum(len(line) + 1 for line in fixed)
+    later = [line for line in reversed(lines) if line.startswith(LATER)]
+    left = max(room // _RULE_SHARE, min(room * 2 // 3, _RULE_SIZE)) - sum(map(len, fixed))
     chosen = set[str]()
-    for line in (
-        *later[: -_MOST_LATER - 1 : -1],
-        *(each for each in reversed(lines) if each not in later),
-    ):
+    for line in (*later[:_MOST_LATER], *(line for line in reversed(lines) if line not in later)):
         if len(line) < left:
             left -= len(line) + 1
             chosen.add(line)
     return (*fixed, *(line for line in lines if line in chosen and line not in fixed))
-
-
-def _is_later(sentence: str, topics: Sequence[set[str]]) -> bool:
-    """Return whether a statement changes something about a rule."""
-    if sentence.endswith(("?", "？")) or not _CHANGES.search(sentence):
-        return False
-    about = stems(sentence) - _EMPTY
-    return any(
-        len(about & topic) > _SAME * min(len(about), len(topic)) for topic in topics if about
-    )

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from compacter.messages.fields import flat
 
-Sections = Mapping[str, tuple[str, ...]]
+Sections = Mapping[str, Sequence[str]]
 """Items of a summary by section."""
 
 # Sections in their order, each with its heading and other headings that models use for it.

@@ -17,18 +17,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from compacter.messages.fields import flat
 from compacter.summary import sections
 from compacter.summary.head import Head, Said
 from compacter.summary.sections import Sections
-from compacter.summary.sources import find_records, is_closed, text_of
+from compacter.summary.sources import read_items
 from compacter.text.sentences import has_code, sentences
-from compacter.text.values import parse
-from compacter.text.words import is_about, stem_sets, stems
+from compacter.text.words import is_about, stems
 
 _ORDER = re.compile(
     r"(?i)\b(?:always|never|must(?:n't)?|shall|may|should(?:n't)?|ought|ha(?:s|ve|d) to|need\w*|"
@@ -91,6 +89,10 @@ _CLAIMED = frozenset(("task", "decisions", "done", "pending", "cancelled", "ques
 """Sections whose items are somebody's, whatever their form."""
 _WANTED = frozenset(("task", "decisions", "pending", "questions"))
 """Sections in which what only a tool said has no place."""
+_FINISHED = ("done", "cancelled")
+"""Sections of what is not open any more."""
+_SHORTEST_RULE = 4
+"""Longest text that is no quotation of a rule: "it"."""
 _MOST = 300
 """Texts that are remembered for a word, the newest: all would make a talk about one thing
 quadratic."""
@@ -123,29 +125,31 @@ def check(head: Head, text: str, story: str, known_rules: Sequence[str] = ()) ->
     """
     answer = sections.parse(text)
     before = sections.parse(story)
+    evidence = _Evidence(head, before or {"task" if answer else "": tuple(sentences(story))})
     if answer is None and before is None:
-        lines = list(map(sentences, text.splitlines()))
-        evidence = _Evidence(head, list(chain(*lines)), {"": tuple(sentences(story))})
-        told = [" ".join(evidence.sift(line)) for line in lines]
+        told = [" ".join(evidence.sift(sentences(line))) for line in text.splitlines()]
         return Checked("\n".join(filter(None, told)), frozenset(), tuple(evidence.dropped))
-    items = answer or {"facts": tuple(text.splitlines())}
-    earlier = before or {"task": tuple(sentences(story))}
-    evidence = _Evidence(head, [each for key in items for each in items[key]], earlier)
-    checked: dict[str, list[str]] = defaultdict(list)
+    items = dict(answer or {"facts": tuple(text.splitlines())})
     quoted = set[str]()
     rules = flat("\n".join(known_rules))
-    for item in items.get("rules", ()):
-        said = evidence.sentences_of_user(item)
+    for item in items.pop("rules", ()):
+        said = _sentences_of_user(head, item)
         quoted.update(said)
         if not said and flat(item).strip(_MARKS) not in rules:
             evidence.dropped.append(f"rules: {item}")
-    for key in items.keys() - {"rules"}:
-        for item in evidence.sift(items[key], key):
-            is_tools = key in _WANTED and item.startswith("Tool ")
-            checked["facts" if is_tools else key].append(item)
-    for key in ("done", "cancelled"):
-        lost = [item for item in earlier.get(key, ()) if not any(map(_alike(item), checked[key]))]
-        checked[key] = [*lost, *checked[key]][-_MOST_CLOSED:]
+    checked = {key: evidence.sift(each, key) for key, each in items.items()}
+    for key in _WANTED & checked.keys():
+        tools = [item for item in checked[key] if item.startswith("Tool ")]
+        checked["facts"] = [*checked.get("facts", ()), *tools]
+        checked[key] = [item for item in checked[key] if item not in tools]
+    for key in _FINISHED:
+        own = list(map(_telling, checked.get(key, ())))
+        lost = [
+            item
+            for item in evidence.before.get(key, ())
+            if not any(is_about(_telling(item), each) for each in own)
+        ]
+        checked[key] = [*lost, *checked.get(key, ())][-_MOST_CLOSED:]
     done = {key: tuple(dict.fromkeys(each)) for key, each in checked.items() if each}
     return Checked(sections.render(done), frozenset(quoted), tuple(evidence.dropped))
 
@@ -154,66 +158,61 @@ def _telling(item: str) -> set[str]:
     return stems(_LABEL.sub("", item)) - _FRAME
 
 
-def _alike(item: str) -> Callable[[str], bool]:
-    own = _telling(item)
-    return lambda other: is_about(own, _telling(other))
+def _sentences_of_user(head: Head, quote: str) -> list[str]:
+    """Return the whole sentences of the user that contain ``quote``; empty if there are none.
 
-
-def _speaker_of(item: str, section: str) -> str:
-    """Return who stands for an item of the earlier summary: as it was checked, the user for
-    orders.
+    Whole, as a part may mean the opposite: "delete the backups" of "Never delete the backups".
     """
-    label = _LABEL.match(item)
-    if label:
-        return label[1]
-    return "User" if section in _CLAIMED or _ORDER.search(item) else "Summary"
-
-
-def _says(said: Said, item: str, own: set[str]) -> bool:
-    """Return whether the sentence with most of the words of an item is as negative as it."""
-    closest = max(said.sentences, key=lambda sentence: len(own & stems(sentence)), default="")
-    return (_NOT.search(item) is None) == (_NOT.search(closest) is None)
+    wanted = flat(quote).strip(_MARKS).rstrip(".。!")
+    return [
+        piece
+        for said in (head.said if len(wanted) > _SHORTEST_RULE else ())
+        if said.speaker == "User" and wanted in flat(said.text)
+        for _, piece in said.pieces
+        if (wanted in piece or piece.rstrip(".。!") in wanted) and not piece.endswith(tuple("?？؟"))
+    ]
 
 
 class _Evidence:
     """Who said the words of some items, and what is finished."""
 
-    def __init__(self, head: Head, items: Sequence[str], before: Sections) -> None:
+    def __init__(self, head: Head, before: Sections) -> None:
         self.dropped: list[str] = []
-        self._head = head
-        self._earlier = {item for key in before for item in before[key]}
-        earlier = [Said(item, _speaker_of(item, key), -1) for key in before for item in before[key]]
-        self._said = [*earlier, *head.said]
-        self._wanted = set[str]().union(*map(_telling, items))
-        self._holding: dict[str, list[int]] = defaultdict(list)
-        texts = stem_sets([item.text for item in earlier])
-        for place, held in enumerate((*texts, *head.stems)):
-            for word in held & self._wanted:
-                self._holding[word].append(place)
-        self._before = before
-        self._begin = len(earlier)
-        self._states: list[tuple[set[str], bool, int]] | None = None
+        self.before = before
+        self._earlier = {
+            item: Said(item, _speaker_of(item, key), -1) for key in before for item in before[key]
+        }
+        self._said = [*self._earlier.values(), *head.said]
+        self._holding: dict[str, list[int]] = {}
+        self._states: list[tuple[set[str], bool, int]] = []
+
+    def _find_all(self) -> dict[str, list[int]]:
+        """Return the places of the texts that have each word, in order."""
+        holding: dict[str, list[int]] = defaultdict(list)
+        for place, said in enumerate(self._said):
+            for word in said.stems:
+                holding[word].append(place)
+        return holding
 
     def _read_states(self) -> Iterator[tuple[set[str], bool, int]]:
         """Yield the telling words of items, whether they are finished, and where that was said."""
-        for key in ("done", "cancelled"):
-            yield from ((_telling(item), True, 0) for item in self._before.get(key, ()))
-        for place, said in enumerate(self._said[self._begin :], self._begin):
+        for key in _FINISHED:
+            yield from ((_telling(item), True, 0) for item in self.before.get(key, ()))
+        for place, said in enumerate(self._said):
             if said.kind == "call" and "stat" in said.text:
-                for record in find_records(parse(said.text)):
-                    yield _telling(text_of(record)), is_closed(record), place
-            elif said.speaker in ("User", "Assistant") and _CLOSED.search(said.text):
-                for sentence in said.sentences:
-                    if _CLOSED.search(sentence) and not _OPEN.search(sentence):
-                        yield _telling(sentence), True, place
+                for item in read_items(said.text):
+                    yield _telling(item.name), item.is_closed, place
+            elif place >= len(self._earlier) and said.kind == "text" and _CLOSED.search(said.text):
+                for _, text in said.pieces:
+                    if _CLOSED.search(text) and not _OPEN.search(text):
+                        yield _telling(text), True, place
 
     def sift(self, items: Iterable[str], section: str = "") -> list[str]:
         """Return the items that somebody has said, marked where only an assistant or a tool did."""
         kept: list[str] = []
         for item in items:
-            said = self._judge(item, section)
-            if said:
-                kept.append(said)
+            if judged := self._judge(item, section):
+                kept.append(judged)
             else:
                 self.dropped.append(f"{section}: {item}" if section else item)
         return kept
@@ -228,74 +227,60 @@ class _Evidence:
             return item
         exact = {word for word in own if len(word) >= _LONG_NUMBER and not word.isalpha()}
         exact = exact.union(*map(stems, _NAME.findall(item)))
-        if not self._holding.keys() >= exact:
-            return ""
-        if not is_claimed and (_REPORT.match(item) or len(own) < 2):
+        is_report = not is_claimed and (_REPORT.match(item) is not None or len(own) < 2)
+        if is_report and not exact:
             return item
-        return self._with_speaker(item, own, is_claimed=is_claimed)
-
-    def _with_speaker(self, item: str, own: set[str], *, is_claimed: bool) -> str:
-        hits = Counter(place for word in own for place in self._holding[word][-_MOST:])
-        least = len(own) - len(own) // _PART_MISSING if is_claimed else len(own) // 2 + 1
-        places = [place for place, count in hits.items() if count >= max(1, least)]
-        speakers = {self._said[place].speaker for place in places}
-        if "User" in speakers:
-            theirs = (self._said[place] for place in places if self._said[place].speaker == "User")
-            if not is_claimed or any(_says(said, item, own) for said in theirs):
-                return item
-            speakers.remove("User")
-        if not speakers or (is_claimed and _OF_USER.search(item)):
+        self._holding = self._holding or self._find_all()
+        if is_report or not self._holding.keys() >= exact:
+            return item if self._holding.keys() >= exact else ""
+        # The telling words stand in one text of somebody.
+        hits = Counter(place for word in own for place in self._holding.get(word, ())[-_MOST:])
+        least = max(1, len(own) - len(own) // _PART_MISSING if is_claimed else len(own) // 2 + 1)
+        said = [self._said[place] for place, count in hits.items() if count >= least]
+        speakers = {each.speaker for each in said}
+        if any(
+            each.speaker == "User" and (not is_claimed or _says(each, item, own)) for each in said
+        ):
+            return item
+        speakers.discard("User")
+        if not speakers or (is_claimed and ("Summary" in speakers or _OF_USER.search(item))):
             return ""
-        if "Summary" in speakers:
-            return "" if is_claimed else item
-        label = "Assistant" if "Assistant" in speakers else max(speakers)
-        if has_code(item) or _LABEL.match(item) or (label == "Assistant" and not is_claimed):
+        label = min(speakers)  # "Assistant" before the earlier summary, and that before a tool.
+        is_plain = not is_claimed and not label.startswith("Tool")
+        if is_plain or has_code(item) or _LABEL.match(item):
             return item
         return f"{label}: {item}"
 
     def _is_outdated(self, item: str, section: str, own: set[str]) -> bool:
         """Return whether an item is told as open though it is finished, or the other way round."""
         is_open = section in ("pending", "questions") or (
-            section not in ("done", "cancelled") and _OPEN.search(item) is not None
+            section not in _FINISHED and _OPEN.search(item) is not None
         )
-        is_done = section in ("done", "cancelled") or (
-            not is_open and _CLOSED.search(item) is not None
-        )
+        is_done = section in _FINISHED or (not is_open and _CLOSED.search(item) is not None)
         if not own or not (is_open or is_done):
             return False
-        if self._states is None:  # Read when an item is first told as open or done.
-            self._states = list(self._read_states())
-        closed, place = next(
-            (
-                (closed, place)
-                for words, closed, place in reversed(self._states)
-                if is_about(own, words)
-            ),
-            (is_done, 0),
-        )
-        if is_done:
-            return not closed
+        self._states = self._states or list(self._read_states())
+        about = [(closed, at) for words, closed, at in self._states if is_about(own, words)]
+        closed, last = about[-1] if about else (is_done, 0)
         # The user may ask for it again.
-        asked = Counter(
-            at
-            for word in own
-            for at in self._holding[word]
-            if at > place and self._said[at].speaker == "User"
+        return closed != is_done and not any(
+            2 * len(own & said.stems) > len(own)
+            for said in (self._said[last + 1 :] if closed else ())
+            if said.speaker == "User"
         )
-        return closed and not any(2 * count > len(own) for count in asked.values())
 
-    def sentences_of_user(self, quote: str) -> list[str]:
-        """Return the whole sentences of the user that contain ``quote``; empty if there are none.
 
-        Whole, as a part may mean the opposite: "delete the backups" of "Never delete the backups".
-        """
-        wanted = flat(quote).strip(_MARKS).rstrip(".。!")
-        for said in self._head.by("User"):
-            if len(wanted) > 4 and wanted in flat(said.text):
-                return [
-                    each
-                    for each in said.sentences
-                    if (wanted in each or each.rstrip(".。!") in wanted)
-                    and not each.endswith(("?", "？", "؟"))
-                ]
-        return []
+def _speaker_of(item: str, section: str) -> str:
+    """Return who stands for an item of the earlier summary: as it was checked, the user for
+    orders.
+    """
+    label = _LABEL.match(item)
+    is_claimed = section in _CLAIMED or _ORDER.search(item)
+    return label[1] if label else "User" if is_claimed else "Summary"
+
+
+def _says(said: Said, item: str, own: set[str]) -> bool:
+    """Return whether the sentence with most of the words of an item is as negative as it."""
+    pieces = [text for _, text in said.pieces]
+    closest = max(pieces, key=lambda text: len(own & stems(text)), default="")
+    return (_NOT.search(item) is None) == (_NOT.search(closest) is None)
