@@ -338,16 +338,22 @@ class Compacter(ByHand):
         self._state.history_changed(event)
 
 
-def _signature() -> Signature:
-    """Return the signature of ``Compacter`` with every option and its default, for ``help()`` and
-    notebooks.
-    """
-    parameters = [Parameter("self", Parameter.POSITIONAL_ONLY)]
-    for name, option in Options.model_fields.items():
-        default = option.get_default(call_default_factory=True)
-        parameters.append(Parameter(name, Parameter.KEYWORD_ONLY, default=default))
-    return Signature(parameters)
-
-
-# Functions do not declare it, so type checkers refuse an assignment.
-setattr(Compacter.__init__, "__signature__", _signature())  # noqa: B010
+# Every option with its default, for ``help()`` and notebooks. Functions do not declare it, so type
+# checkers refuse an assignment.
+setattr(  # noqa: B010
+    Compacter.__init__,
+    "__signature__",
+    Signature(
+        [
+            Parameter("self", Parameter.POSITIONAL_ONLY),
+            *(
+                Parameter(
+                    name,
+                    Parameter.KEYWORD_ONLY,
+                    default=option.get_default(call_default_factory=True),
+                )
+                for name, option in Options.model_fields.items()
+            ),
+        ]
+    ),
+)

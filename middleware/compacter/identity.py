@@ -38,16 +38,15 @@ def identify(value: Any) -> str:  # noqa: ANN401 - of any option
         return f"{{{', '.join(sorted(map(identify, value)))}}}"
     parameters = getattr(type(value), "__dataclass_params__", None)
     if is_dataclass(value) and not isinstance(value, type) and parameters and parameters.frozen:
-        members = [
-            identify(getattr(value, member.name)) for member in fields(value) if not member.kw_only
-        ]
+        members = []
         # By name, and only if set: an argument that a later version adds changes nothing for those
         # who leave it out, and records from before it are found again.
-        members += [
-            f"{member.name}={identify(getattr(value, member.name))}"
-            for member in fields(value)
-            if member.kw_only and identify(getattr(value, member.name)) != identify(member.default)
-        ]
+        for member in sorted(fields(value), key=lambda member: bool(member.kw_only)):
+            text = identify(getattr(value, member.name))
+            if not member.kw_only:
+                members.append(text)
+            elif text != identify(member.default):
+                members.append(f"{member.name}={text}")
         return f"{identify(type(value))}({', '.join(members)})"
     with contextlib.suppress(Exception):  # Of a value without an importable name.
         module = value.__module__

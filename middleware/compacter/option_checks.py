@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Real
 from types import NoneType
 from typing import Any, Final, cast
@@ -349,7 +349,7 @@ class UserDetector:
     """
 
     function: Callable[[BaseException], TokenLimit | bool | None]
-    on_error: Callable[[BaseException], None] | None = None
+    on_error: Callable[[BaseException], None] | None = field(default=None, compare=False)
     """Called with the ``FunctionError`` if the function fails, which counts as ``None``."""
 
     def __call__(self, error: BaseException) -> TokenLimit | None:
