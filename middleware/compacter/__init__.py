@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from compacter.by_hand import CompactionResult
     from compacter.compacter import Compacter
+    from compacter.compaction.plan import CompactionPlan
     from compacter.compaction.strategies import Chain, ClearToolResults, Shorten, Truncate
     from compacter.compaction.summarize import Summarize
-    from compacter.compaction.task import CompactionPlan, CompactionStrategy
+    from compacter.compaction.task import CompactionStrategy
     from compacter.decorator import compacted
     from compacter.errors import (
         CompacterError,
@@ -77,7 +78,7 @@ _HOMES = {
     "MemoryUnavailable": "compacter.memory.protocol",
     "UnknownFormatError": "compacter.messages.recognise",
     "CompactionEvent": "compacter.events",
-    "CompactionPlan": "compacter.compaction.task",
+    "CompactionPlan": "compacter.compaction.plan",
     "InProcessMemory": "compacter.memory.inprocess",
     "SQLiteMemory": "compacter.memory.sqlite",
     "RedisMemory": "compacter.memory.redis",

@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 from pydantic import ValidationError, ValidationInfo
 from tenacity.stop import stop_base
 
-from compacter.compaction.task import as_strategy, is_async
+from compacter.compaction.task import as_strategies, is_async
 from compacter.errors import ConfigurationError, check_tokens, result_of
 from compacter.memory import Memory
 from compacter.memory.address import memory_of
@@ -188,12 +188,7 @@ def retries(value: object) -> object:
 
 def strategy(value: object) -> object:
     """Return a tuple of strategies."""
-    parts = tuple(value) if isinstance(value, (list, tuple)) else (value,)
-    if not parts:
-        raise ValueError(
-            "takes a strategy such as Summarize(), a function of a task, or a sequence of them"
-        )
-    return tuple(map(as_strategy, parts))
+    return as_strategies([value])
 
 
 def _several(value: object) -> tuple[object, ...]:

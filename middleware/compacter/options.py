@@ -23,8 +23,9 @@ from tenacity import RetryCallState
 from tenacity.stop import stop_base
 
 from compacter import option_checks as check
-from compacter.compaction.summarize import Summarize, check_settings, with_older_names
-from compacter.compaction.task import CompactionPlan, CompactionStrategy, StrategyLike
+from compacter.compaction.plan import CompactionPlan
+from compacter.compaction.summarize import Summarize
+from compacter.compaction.task import CompactionStrategy, StrategyLike
 from compacter.errors import ConfigurationError
 from compacter.events import CompactionEvent
 from compacter.identity import identify
@@ -261,11 +262,7 @@ class Options(BaseModel):
         themselves, in this process. A summarizer object is identified by its class, whichever
         object wrote the summary.
         """
-        known = {
-            name: identify(value)
-            for name, value in with_older_names(self)
-            if name not in BESIDE_SUMMARIES
-        }
+        known = {name: identify(value) for name, value in self if name not in BESIDE_SUMMARIES}
         by_class = callable(self.summarizer) and not hasattr(self.summarizer, "__name__")
         if by_class and not isinstance(self.summarizer, partial):
             known["summarizer"] = identify(type(self.summarizer))
@@ -367,8 +364,6 @@ def validated(options: dict[str, object]) -> Options:
     one.
     """
     try:
-        valid = Options.model_validate(options)
+        return Options.model_validate(options)
     except ValidationError as error:
         raise ConfigurationError("; ".join(map(_say_fault, error.errors()))) from None
-    check_settings(valid)
-    return valid

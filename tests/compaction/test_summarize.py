@@ -13,7 +13,7 @@ from tests.compaction.conftest import carried_out
 
 from compacter import Compacter, CompactionError, Truncate
 from compacter.compaction.conversation import Conversation
-from compacter.compaction.plan import Calibration, Job
+from compacter.compaction.plan import Calibration, CompactionPlan
 from compacter.errors import ConfigurationError
 from compacter.events import CompactionFailed
 from compacter.messages.format import FILLERS, FormatName, get_format
@@ -31,11 +31,11 @@ TALK: list[Any] = [
 QUESTION: Any = {"role": "user", "content": "And now?"}
 
 
-def job(messages: list[Any], form: FormatName = "openai", **facts: Any) -> Job:
+def job(messages: list[Any], form: FormatName = "openai", **facts: Any) -> CompactionPlan:
     rules = facts.pop("rules", ())
     conversation = Conversation.of(messages, get_format(form), rules=rules)
     facts = {"trigger": "token_limit", "calibration": Calibration(), "must": True, **facts}
-    return Job(conversation=conversation, **facts)
+    return CompactionPlan(conversation=conversation, **facts)
 
 
 def summary_of(made: Any) -> Summary:
@@ -415,7 +415,7 @@ class TestKeep:
 
     def test_without_a_note_takes_back_what_was_folded_before(self) -> None:
         def strategy(task: Any) -> Any:
-            task.fold("They never talked.")
+            task.replace_head("They never talked.")
             return task.keep(range(16, 20))
 
         event = Compacter(strategy=strategy).compact(TALK).event

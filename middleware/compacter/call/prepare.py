@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from compacter.call.request import Request
-from compacter.compaction.plan import MARGIN, Calibration, Job
-from compacter.compaction.room import is_agents
+from compacter.compaction.cut import is_agents, plan
+from compacter.compaction.plan import MARGIN, Calibration, CompactionPlan
 from compacter.compaction.run import compact
 from compacter.compaction.trigger import threshold
 
@@ -111,7 +111,7 @@ async def make_ahead(options: Options, what: Prepare, world: Performer) -> None:
     ``CompactionError`` then.
     """
     request = what.request
-    job = Job(
+    asked = CompactionPlan(
         conversation=request.conversation,
         trigger="prepared",
         calibration=what.calibration,
@@ -124,7 +124,8 @@ async def make_ahead(options: Options, what: Prepare, world: Performer) -> None:
     if "summary_request" not in options.model_fields_set:
         # The provider's cache has what the program has just sent.
         update["summary_request"] = "native"
-    made = await compact(options.model_copy(update=update), job, world)
+    changed = options.model_copy(update=update)
+    made = await compact(changed, plan(changed, asked), world)
     if made is not None:
         await world.remember(made.conversation.messages)
         await world.emit(made.event)

@@ -15,7 +15,6 @@ import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from hashlib import blake2b
-from typing import NamedTuple
 
 from compacter.messages.fields import flat
 
@@ -117,23 +116,19 @@ class Summary:
         return "\n\n".join(filter(None, (head, story, quoted and f"{_QUOTED}\n{quoted}")))
 
 
-class Written(NamedTuple):
-    """A summary message, and what an event tells of it."""
-
-    text: str
-    """The full text of the message."""
-    prose: str
-    """The story, or else the quoted lines or the notes."""
-    verbatim: str
-    """Everything except the story: rules, notes and quoted lines."""
-
-
-def write_out(summary: Summary | str, declared: Iterable[str] = ()) -> Written:
+def write_out(summary: Summary | str, declared: Iterable[str] = ()) -> str:
     """Return the text of a summary message, in which the ``declared`` rules come first."""
     whole = summary if isinstance(summary, Summary) else Summary(summary)
     rules = dict.fromkeys((*rule_lines(declared), *whole.rules))
-    whole = replace(whole, rules=tuple(rules))
-    return Written(compose(whole), whole.prose, whole.verbatim)
+    return compose(replace(whole, rules=tuple(rules)))
+
+
+def read_out(text: str) -> tuple[str, str]:
+    """Return what an event tells of a summary message: its story, or else the quoted lines or the
+    notes, and everything except the story.
+    """
+    summary = parse(text) or Summary()
+    return summary.prose, summary.verbatim
 
 
 def _mark_forged(text: str) -> str:
