@@ -167,7 +167,7 @@ CEILINGS = {
     "clients/": 10_369,
     "compaction/": 12_170,
     "frameworks/": 8_633,
-    "gateway/": 25_370,
+    "gateway/": 24_640,
     "memory/": 9_492,
     "messages/": 18_230,
     "overflow/": 9_119,
