@@ -43,7 +43,8 @@ class Compacter(ByHand):
         ``None`` raises.
         preserve_recent_turns: Number of newest turns to keep verbatim as long as the result fits.
         pin: Function of a message that returns whether to keep it verbatim.
-        trigger_tokens: Size at which to compact before the call: tokens, or a share of the window
+        trigger_tokens: Size at which to compact before the call: tokens, or a share of the window;
+            or a function of ``TriggerFacts``
         such as ``0.8``.
         prepare_tokens: Size at which the next compaction is made in the background: tokens, or a
         share of the window.

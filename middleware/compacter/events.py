@@ -212,7 +212,9 @@ class CompactionFailed(_Failure):
     def sentence(self) -> str:
         """Such as "no summary: the summarizer raised AuthenticationError"."""
         raised = f" {self.error}" if self.error and self.error not in self.reason else ""
-        named = self.reason.startswith(("strategy ", "token_counter ", "retrieved "))
+        named = self.reason.startswith(
+            ("strategy ", "token_counter ", "trigger_tokens ", "retrieved ")
+        )
         return f"{'' if named else 'no summary: '}{self.reason}{raised}"
 
 

@@ -35,10 +35,6 @@ class Stopped(Exception):  # noqa: N818 - it is no error of its own
     up to ``run``.
     """
 
-    def __init__(self, error: StopIteration) -> None:
-        super().__init__(error)
-        self.error = error
-
 
 class SyncIO:
     """For sync programs: everything blocks, and nothing suspends."""
@@ -193,7 +189,7 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
         result: T = stop.value
         return result
     except Stopped as stopped:
-        theirs = stopped.error
+        theirs: StopIteration = stopped.args[0]
     else:
         coroutine.close()
         raise RuntimeError("a coroutine that uses SyncIO waited for an event loop")

@@ -216,10 +216,21 @@ def redact(value: object) -> object:
 
 
 _PER_CENT = 100  # A trigger of fewer tokens was meant as a share.
+_deciding = function(
+    "trigger_tokens(facts)", "a size, or a function of TriggerFacts", "True or False", as_answer
+)
+_ranking = function("rank(question, passages)", "a function of a question and a list of passages")
+_embedding = function(
+    "embed(texts)", "the name of an embedding model or a function of a list of texts", awaited=True
+)
 
 
 def trigger(value: object) -> object:
-    """Check a number of tokens, or a share of the window."""
+    """Check a number of tokens, a share of the window, or a function."""
+    return _deciding(value) if callable(value) else _size(value)
+
+
+def _size(value: object) -> object:
     if value is None:
         return value
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
@@ -229,16 +240,13 @@ def trigger(value: object) -> object:
     if isinstance(value, float) and value > 1:
         if value.is_integer():
             return check_tokens(int(value))
-        raise ValueError(
-            "is a share of the window if a float, so between 0 and 1; pass an int "
-            "for a number of tokens"
-        )
+        raise ValueError("is a share of the window if a float; pass an int for tokens")
     return value
 
 
 def prepare(value: object, info: ValidationInfo) -> object:
     """Check the same, which must be below the trigger."""
-    begin: Any = trigger(value)
+    begin: Any = _size(value)
     limit: Any = info.data.get("trigger_tokens")
     # A share cannot be compared with a number of tokens before the window is known.
     if begin is not None and type(begin) is type(limit) and begin >= limit:
@@ -247,14 +255,6 @@ def prepare(value: object, info: ValidationInfo) -> object:
             "takes some calls; seven eighths of it leaves room for them"
         )
     return begin
-
-
-_ranking = function("rank(question, passages)", "a function of a question and a list of passages")
-
-
-_embedding = function(
-    "embed(texts)", "the name of an embedding model or a function of a list of texts", awaited=True
-)
 
 
 def recall(value: object) -> object:

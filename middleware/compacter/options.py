@@ -6,6 +6,7 @@ import difflib
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, Final, Literal, TypedDict
 
@@ -40,6 +41,24 @@ PlanHook = Callable[
     [CompactionPlan], CompactionPlan | bool | Awaitable[CompactionPlan | bool | None] | None
 ]
 Hook = Callable[..., object]
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerFacts:
+    """What a function given as ``trigger_tokens`` decides by."""
+
+    tokens: int
+    """Estimated input tokens of the request, tools included."""
+    window: int | None
+    """The model's context window in tokens; ``None`` if it is unknown."""
+    messages: int
+    """Number of messages that would be sent, a summary among them."""
+    calls: int
+    """Calls of this conversation since its last compaction, this one included; all of them if there
+    was none."""
+
+
+Trigger = int | float | Callable[[TriggerFacts], bool]
 Stop = stop_base | Callable[[RetryCallState], bool]
 Fallback = Literal["extractive", "truncate"]
 Retrieved = tuple[str, str] | Callable[[str, int], str]
@@ -59,7 +78,7 @@ class CompacterOptions(TypedDict, total=False):
     fallback: Fallback | Sequence[Fallback] | None
     preserve_recent_turns: int
     pin: Callable[[Message], object] | None
-    trigger_tokens: int | float | None
+    trigger_tokens: Trigger | None
     prepare_tokens: int | float | None
     min_calls_between: int
     alternate_roles: bool | None
@@ -145,9 +164,9 @@ class Options(BaseModel):
     pin: Callable[[Message], object] | None = None
     """Predicate that returns whether to keep a message verbatim, in its order, with its tool call
     or results."""
-    trigger_tokens: int | float | None = None
+    trigger_tokens: Trigger | None = None
     """Size at which to compact before the call: an int for tokens, or a share of the model's window
-    such as ``0.8``."""
+    such as ``0.8``; or a function of ``TriggerFacts`` that returns whether to."""
     prepare_tokens: Annotated[int | float | None, PlainValidator(check.prepare)] = None
     """Size at which the next compaction is made ahead, in the background: an int for tokens, or a
     share of the window such as ``0.7``; below ``trigger_tokens``. ``None`` to make none ahead."""
