@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from inspect import Parameter, Signature
-from typing import Any, Never, Self, TypeVar, Unpack, overload
+from typing import Any, Never, Self, TypeVar, Unpack
 
 from compacter import models
 from compacter.by_hand import ByHand, CompactionResult, check_wire_format
@@ -203,12 +203,6 @@ class Compacter(ByHand):
 
     # -- wrapping ----------------------------------------------------------------------------------
 
-    @overload
-    def wrap(self, target: F) -> F: ...
-    @overload
-    def wrap(
-        self, target: F, *, messages_param: str | None = ..., wire_format: str | None = ...
-    ) -> F: ...
     def wrap(
         self, target: F, *, messages_param: str | None = None, wire_format: str | None = None
     ) -> F:
