@@ -18,10 +18,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.dialects import DIALECTS
 
-from compacter import Chain, ClearToolResults, Compacter, Shorten, Summarize, Truncate
-from compacter.compacter import CompactionResult
+from compacter import (
+    Chain,
+    ClearToolResults,
+    Compacter,
+    CompactionResult,
+    CompactionStrategy,
+    Shorten,
+    Summarize,
+    Truncate,
+)
 from compacter.compaction.conversation import Conversation
-from compacter.compaction.task import CompactionStrategy
 from compacter.messages.format import FILLERS, FORMATS, FormatName, MessageFormat, get_format
 from compacter.messages.parts import Kind
 from compacter.summary import message as summary_message

@@ -12,8 +12,7 @@ from compacter.call.arguments import Binding
 from compacter.call.state import State
 from compacter.errors import CompactionError
 from compacter.gateway.litellm_proxy.attempts import SteppedCall
-from compacter.memory import InProcessMemory
-from compacter.memory.record import Record
+from compacter.memory import InProcessMemory, Record
 from compacter.options import validated
 from compacter.overflow import TokenLimit
 from compacter.testing import ScriptedModel, TokenLimitError, token_limit_error

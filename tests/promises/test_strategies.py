@@ -11,6 +11,7 @@ from compacter import (
     ClearToolResults,
     Compacter,
     CompactionEvent,
+    CompactionStrategy,
     History,
     Shorten,
     Summarize,
@@ -18,7 +19,7 @@ from compacter import (
 )
 from compacter.compaction.change import violations
 from compacter.compaction.conversation import Conversation
-from compacter.compaction.task import CompactionStrategy, CompactionTask
+from compacter.compaction.task import CompactionTask
 from compacter.messages.format import get_format
 from compacter.summary import message as summary_message
 from compacter.testing import ScriptedModel

@@ -14,9 +14,9 @@ pytest.importorskip("starlette", reason="the extra serve is not installed")
 
 from tests.serve import scripted
 
-from compacter.gateway.serve.app import create_app
 from compacter.gateway.serve.board import Board
 from compacter.gateway.serve.server import server
+from compacter.serve import create_app
 
 
 class Serving:

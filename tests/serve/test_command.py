@@ -18,8 +18,8 @@ import pytest
 
 from compacter import serve
 from compacter.errors import ConfigurationError
-from compacter.gateway.serve import main, run
 from compacter.gateway.serve.config import parser
+from compacter.serve import main, run
 
 Talk = Callable[..., Any]
 UPSTREAM = "http://127.0.0.1:9/v1"

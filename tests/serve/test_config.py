@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from compacter.gateway.serve import main, run
 from compacter.gateway.serve.board import Board
 from compacter.gateway.serve.server import Server
 from compacter.gateway.serve.targets import make_setup
 from compacter.memory import Memory
+from compacter.serve import main, run
 
 UPSTREAM = "http://127.0.0.1:9/v1"
 

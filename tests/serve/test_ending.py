@@ -13,8 +13,8 @@ import pytest
 from tests.serve.programs import program
 
 from compacter.errors import ConfigurationError
-from compacter.gateway.serve import main
 from compacter.gateway.serve.config import read_config
+from compacter.serve import main
 
 
 class Slow:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from compacter.errors import ConfigurationError
-from compacter.gateway.serve import create_app
+from compacter.serve import create_app
 
 Serve = Callable[..., Any]
 HEAD = "POST /v1/{path} HTTP/1.1\nHOST\nContent-Length: {length}\nConnection: close\n\n"

@@ -18,10 +18,10 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
 from compacter.gateway.metrics import COUNTERS, Metrics, Origin
-from compacter.gateway.serve import main
 from compacter.gateway.serve.app import GAUGES
 from compacter.gateway.serve.server import Protocol
 from compacter.memory import Memory
+from compacter.serve import main
 
 Serve = Callable[..., Any]
 Talk = Callable[..., Any]
