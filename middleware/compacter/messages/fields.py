@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import is_dataclass
 from enum import Enum
 from functools import lru_cache
@@ -307,12 +307,20 @@ def replaced(item: Json, **updates: Json) -> Json:
     return {**plain(item), **updates}
 
 
+def without(item: Json, *names: str) -> Json:
+    """Return ``item`` without these fields: itself if it has none of them, else a dict."""
+    if all(field(item, name) is None for name in names):
+        return item
+    data = item if isinstance(item, Mapping) else plain(item)
+    return {name: value for name, value in data.items() if name not in names}
+
+
 def json_text(value: Json) -> str:
     """Return ``value`` as text: a string unchanged, ``None`` as an empty string, anything else as
     JSON.
 
-    A value that JSON cannot encode (nested too deeply, too large a number) becomes the strings in
-    it, joined.
+    A value that JSON cannot encode (nested too deeply, too large a number), and no provider takes,
+    becomes the name of its type.
     """
     if value is None:
         return ""
@@ -321,7 +329,7 @@ def json_text(value: Json) -> str:
     try:
         return _JSON.encode(plain(value, shown=True))
     except (RecursionError, TypeError, ValueError):
-        return " ".join(_leaves(value))
+        return f"[{type(value).__name__}]"
 
 
 def flat(text: str) -> str:
@@ -339,11 +347,13 @@ def listed(content: Json) -> list[Json] | tuple[Json, ...]:
 
 
 def characters(value: Json) -> int:
-    """Return the number of characters of all strings, numbers and keys inside a JSON-like value."""
+    """Return the number of characters of all strings, numbers and keys inside a JSON-like value; 0
+    for one that JSON cannot encode.
+    """
     try:
         return _characters(value)
     except Exception:  # noqa: BLE001 - nested too deeply, too large a number, or a foreign object
-        return sum(map(len, _leaves(value)))
+        return 0
 
 
 def _characters(value: Json) -> int:
@@ -361,24 +371,3 @@ def _characters(value: Json) -> int:
     if isinstance(value, (bytes, bytearray)):
         return 0
     return _characters(plain(value))
-
-
-def _leaves(value: Json) -> Iterator[str]:
-    """Yield the strings and keys of a value in order, without recursion, and also if it contains
-    itself.
-    """
-    waiting: list[Json] = [value]
-    seen: set[int] = set()
-    while waiting:
-        item = waiting.pop()
-        if isinstance(item, str):
-            yield str.__str__(item)
-        elif isinstance(item, Mapping) and id(item) not in seen:
-            seen.add(id(item))
-            yield from map(str, item)
-            waiting.extend(reversed(list(item.values())))
-        elif isinstance(item, (list, tuple)) and id(item) not in seen:
-            seen.add(id(item))
-            waiting.extend(reversed(item))
-        elif isinstance(item, int):
-            yield str(item) if item.bit_length() < _LARGEST else hex(item)

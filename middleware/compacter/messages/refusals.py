@@ -11,7 +11,7 @@ from typing import Final
 
 from compacter.messages.fields import Json, camel
 from compacter.messages.replies import FINISHES
-from compacter.overflow import TokenLimit, detect_in_body
+from compacter.overflow import TokenLimit, explain
 
 # Stop reasons of a full window (Anthropic, Bedrock; Mistral's is `model_length`).
 _WINDOW_FULL: Final = re.compile(
@@ -122,7 +122,7 @@ def _detect(reply: Json) -> TokenLimit | None:
     if isinstance(error, TokenLimit):  # A body that was read before: ``call/bodies.py``.
         return error
     if error:
-        return None if _at(reply, *_ANSWERS) else detect_in_body(error)
+        return None if _at(reply, *_ANSWERS) else explain(error).limit
     if reason in _CUT_OFF:
         return _without_room(_at(reply, "response.usage", "usage"))
     return None
