@@ -40,6 +40,7 @@ from compacter.events import (
     SilentTruncation,
     Trigger,
 )
+from compacter.messages.refusals import SEALED, detect_refusal
 from compacter.messages.replies import Reply
 from compacter.messages.usage import tokens_read
 from compacter.options import Options
@@ -121,7 +122,7 @@ class Call:
                 return await self._give_up(refused, reason)
             rounds.prepare_for_next_attempt()
             try:
-                done = await make_smaller(self, found)
+                done = await make_smaller(self, found, error)
             except CompactionError as failure:
                 # If it has no cause of its own, the provider's error, for which the summary was
                 # needed.
@@ -143,7 +144,7 @@ class Call:
         try:
             reply = await self.world.send(request.sent, request.options)
         except Exception as error:
-            limit = self.options.detect(error)
+            limit = detect_refusal(self.options.detect, error)
             if limit is None:
                 raise
             return Reply(token_limit=limit, error=error)
@@ -154,10 +155,11 @@ class Call:
         return reply
 
     async def _give_up(self, refused: Reply, reason: str) -> object:
-        """Raise the provider's own exception, with a note; return the reply if the refusal
-        was one.
-        """
+        """Raise the provider's own exception, with a note; return the reply if that refused."""
         limit = refused.token_limit or TokenLimit()
+        is_sealed = limit.source == SEALED
+        if refused.error and is_sealed and not self.tried:
+            raise refused.error
         rounds = len(self.tried)
         if self.tried and not self.may_fit(self.target(limit)):
             self.state.helpless = self.staying
@@ -174,7 +176,7 @@ class Call:
         if refused.error is None:
             return refused.raw
         steps = "; ".join(f"round {number}: {step}" for number, step in enumerate(self.tried, 1))
-        helps = advice(self.request, self.calibration, limit.limit)
+        helps = "" if is_sealed else advice(self.request, self.calibration, limit.limit)
         add_note(
             refused.error, f"compacter gave up: {reason} ({steps or 'nothing was tried'}).{helps}"
         )

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from compacter.call.request import Request
 from compacter.compaction.plan import MARGIN, Calibration, most_tokens
 from compacter.compaction.trigger import MOST_RESERVED
-from compacter.messages.refusals import NO_ROOM
+from compacter.messages.refusals import NO_ROOM, SEALED
 from compacter.overflow import TokenLimit
 
 if TYPE_CHECKING:
@@ -72,6 +72,8 @@ def calibrate(request: Request, found: TokenLimit, calibration: Calibration) -> 
     """Calibrate by the numbers of the error that refused a request, and return the token limit with
     its input tokens filled in.
     """
+    if found.source == SEALED:
+        return found  # It says nothing about sizes.
     used = found.input_tokens
     if used is None and found.requested:
         used = found.requested - output_that_counts(request, found)

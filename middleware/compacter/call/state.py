@@ -27,6 +27,7 @@ from compacter.events import (
     MaxTokensAdjusted,
     PassagesRecalled,
     RetriesExhausted,
+    SealedContentRemoved,
     Totals,
 )
 from compacter.locks import Lock, import_before_fork
@@ -34,6 +35,7 @@ from compacter.memory import InProcessMemory
 from compacter.memory.match import Matcher
 from compacter.memory.protocol import BaseMemory, base_memory
 from compacter.messages.format import Message
+from compacter.messages.refusals import detect_refusal
 from compacter.models import window
 from compacter.option_checks import ASKED, UserDetector, taken
 from compacter.options import Options
@@ -67,10 +69,12 @@ class State:
         self.name = secrets.token_hex()
         """Random id; wrappers have it as an attribute, which can be copied and pickled."""
         self.log = Log(options)
-        self.detect = options.detect
-        if isinstance(self.detect, UserDetector):
-            self.detect = replace(self.detect, on_error=partial(self.log.failed, "detect"))
-            options = options.model_copy(update={"detect": self.detect})
+        detect = options.detect
+        if isinstance(detect, UserDetector):
+            detect = replace(detect, on_error=partial(self.log.failed, "detect"))
+            options = options.model_copy(update={"detect": detect})
+        self.detect = partial(detect_refusal, detect)
+        """Detector of the refusals that a call can mend."""
         self.options = options
         pin: Callable[[Message], Any] | None = options.pin
         self.pin = (
@@ -266,6 +270,7 @@ _COUNTED: Mapping[type, str] = {
     CompactionReused: "reused",
     PassagesRecalled: "recalled",
     MaxTokensAdjusted: "adjusted",
+    SealedContentRemoved: "unsealed",
     RetriesExhausted: "given_up",
 }
 

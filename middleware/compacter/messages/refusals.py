@@ -7,11 +7,12 @@ as an answer that was cut off after a few tokens. ``tests/kit/refusals.py`` has 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Final
 
 from compacter.messages.fields import Json, camel
 from compacter.messages.replies import FINISHES
-from compacter.overflow import TokenLimit, explain
+from compacter.overflow import TokenLimit, explain, is_sealed
 
 # Stop reasons of a full window (Anthropic, Bedrock; Mistral's is `model_length`).
 _WINDOW_FULL: Final = re.compile(
@@ -21,6 +22,9 @@ _WINDOW_FULL: Final = re.compile(
 NO_ROOM: Final = "no room for output"
 """Source of a limit that is only likely: a reply cut off after a few tokens. The request has to
 confirm it."""
+SEALED: Final = "sealed"
+"""Source of what is no token limit: the request has something that only another model can read. It
+goes the same way through a call, up to ``call.smaller.make_smaller``."""
 _CUT_OFF: Final = frozenset(("length", "max_tokens", "MAX_TOKENS", "max_output_tokens"))
 # A reply of more tokens was not cut off by a full window: what is left of one is a few tokens.
 _FEW_TOKENS: Final = 16
@@ -58,6 +62,19 @@ _TELLING: Final = frozenset(
         "__type",
     }
 )
+
+
+def detect_refusal(
+    detect: Callable[[BaseException], TokenLimit | None], error: BaseException
+) -> TokenLimit | None:
+    """Return the token limit that ``detect`` finds in an exception, or else one with the source
+    ``SEALED`` if the exception asks to leave out what only another model can read.
+    """
+    return detect(error) or _sealed(error)
+
+
+def _sealed(error: object) -> TokenLimit | None:
+    return TokenLimit(source=SEALED) if is_sealed(error) else None
 
 
 def detect_in_reply(reply: object) -> TokenLimit | None:
@@ -122,7 +139,7 @@ def _detect(reply: Json) -> TokenLimit | None:
     if isinstance(error, TokenLimit):  # A body that was read before: ``call/bodies.py``.
         return error
     if error:
-        return None if _at(reply, *_ANSWERS) else explain(error).limit
+        return None if _at(reply, *_ANSWERS) else explain(error).limit or _sealed(error)
     if reason in _CUT_OFF:
         return _without_room(_at(reply, "response.usage", "usage"))
     return None
