@@ -14,7 +14,7 @@ from tests.conversations import history, talk
 from compacter import Compacter, CompactionEvent
 from compacter.call.call import Call
 from compacter.call.request import Request
-from compacter.call.smaller import job_of
+from compacter.call.smaller import plan_of
 from compacter.call.state import State
 from compacter.compaction.conversation import find_pinned
 from compacter.compaction.plan import MARGIN, Calibration
@@ -131,7 +131,7 @@ class TestNumbers:
     ) -> None:
         asked = policy(overhead=overhead)
         found = TokenLimit(limit=10_000, input_tokens=12_500, kind="input")
-        job = job_of(asked, asked.target(found), found)
+        job = plan_of(asked, asked.target(found), found)
         assert job.target is not None
         assert job.target + overhead == pytest.approx(asked.request.size * 0.8 * MARGIN, abs=1)
 

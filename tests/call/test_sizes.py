@@ -15,7 +15,7 @@ from tests.dialects import DIALECTS, Dialect
 from compacter.call.call import Call
 from compacter.call.request import ConversationState, Request
 from compacter.call.sizes import calibrate, may_be_cut
-from compacter.call.smaller import job_of
+from compacter.call.smaller import plan_of
 from compacter.compaction.plan import Calibration
 from compacter.effects import AskSummarizer, Quote
 from compacter.events import CompactionFailed, CompactionSkipped, SilentTruncation
@@ -167,14 +167,14 @@ class TestTheRoomForQuotes:
     ) -> None:
         made = policy(8_000, recall=0.15)
         assert (
-            job_of(made, target, TokenLimit(limit=target // 4, kind="input")).reserved == reserved
+            plan_of(made, target, TokenLimit(limit=target // 4, kind="input")).reserved == reserved
         )
-        assert job_of(made, target).reserved == 0
+        assert plan_of(made, target).reserved == 0
 
     def test_is_not_reserved_between_the_steps_of_an_agent(self, policy: Any) -> None:
         made = policy(8_000, recall=0.15)
         made.request = replace(made.request, messages=made.request.messages[:-1])
-        assert job_of(made, 4_000, TokenLimit(limit=1_000, kind="input")).reserved == 0
+        assert plan_of(made, 4_000, TokenLimit(limit=1_000, kind="input")).reserved == 0
 
     def room(self, dialogue: Dialogue) -> int | None:
         """What the call asks quotes for; ``None`` where it asks for none."""
@@ -492,7 +492,7 @@ class TestARefusal:
         made.request = replace(
             made.request, shortened={"role": "user", "content": "x" * 300}, saved=500
         )
-        assert job_of(made, 4_000, TokenLimit(limit=1_000, kind="input")).target == 4_500
+        assert plan_of(made, 4_000, TokenLimit(limit=1_000, kind="input")).target == 4_500
 
     @pytest.mark.parametrize(
         ("found", "target"),
@@ -511,7 +511,7 @@ class TestARefusal:
         self, policy: Any, found: TokenLimit, target: int | None
     ) -> None:
         made = policy(8_000, overhead=2_000, output=500)
-        assert job_of(made, 8_000, found).target == target
+        assert plan_of(made, 8_000, found).target == target
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from compacter.call.prepare import SCOPE, Prepare
 from compacter.call.request import ConversationState, holds_secrets
 from compacter.call.state import State
 from compacter.compaction.conversation import Conversation
-from compacter.compaction.task import CompactionPlan
+from compacter.compaction.plan import CompactionPlan
 from compacter.effects import AskSummarizer, Quote
 from compacter.events import (
     CompactionEvent,

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from compacter.call.request import Request
-from compacter.compaction.plan import MARGIN, Calibration, Job
-from compacter.compaction.room import is_agents
+from compacter.compaction.cut import is_agents, plan
+from compacter.compaction.plan import MARGIN, Calibration, CompactionPlan
 from compacter.compaction.run import compact
 from compacter.compaction.trigger import threshold
 
@@ -69,8 +69,9 @@ def limits(
     """
     window = calibration.window
     due = None if window is None else int(window * MARGIN)
-    if options.trigger_tokens is not None:
-        due = threshold(options.trigger_tokens, window, output_tokens or 0) or due
+    trigger = options.trigger_tokens
+    if trigger is not None and not callable(trigger):
+        due = threshold(trigger, window, output_tokens or 0) or due
     begin = threshold(options.prepare_tokens or 0, window, output_tokens or 0)
     if begin is None or due is None:
         return begin, due
@@ -111,7 +112,7 @@ async def make_ahead(options: Options, what: Prepare, world: Performer) -> None:
     ``CompactionError`` then.
     """
     request = what.request
-    job = Job(
+    asked = CompactionPlan(
         conversation=request.conversation,
         trigger="prepared",
         calibration=what.calibration,
@@ -124,7 +125,8 @@ async def make_ahead(options: Options, what: Prepare, world: Performer) -> None:
     if "summary_request" not in options.model_fields_set:
         # The provider's cache has what the program has just sent.
         update["summary_request"] = "native"
-    made = await compact(options.model_copy(update=update), job, world)
+    changed = options.model_copy(update=update)
+    made = await compact(changed, plan(changed, asked), world)
     if made is not None:
         await world.remember(made.conversation.messages)
         await world.emit(made.event)

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from compacter.call.prepare import WORTH
 from compacter.call.shorten import with_less_retrieved
 from compacter.call.sizes import FEWEST_QUOTED, room_for_quotes, target_in_proportion
-from compacter.compaction.plan import Job, plan
+from compacter.compaction.cut import plan
+from compacter.compaction.plan import CompactionPlan
 from compacter.compaction.run import compact
 from compacter.compaction.trigger import GROWN
 from compacter.errors import CompactionError, FunctionError
@@ -145,7 +146,7 @@ async def compact_history(
     """Compact the messages, or use a compaction that was made ahead or by another call; return a
     description, empty if unchanged.
 
-    ``limit`` and ``quotes`` are why it is made, see ``job_of``. The memory is always read again:
+    ``limit`` and ``quotes`` are why it is made, see ``plan_of``. The memory is always read again:
     another call may have stored a record since this one began. Raises ``CompactionError`` if there
     is neither a summary nor a fallback.
     """
@@ -154,25 +155,22 @@ async def compact_history(
     prepared = options.prepare_tokens is not None and await enforce_prepared(call)
     if prepared and (target is None or call.request.conversation.size <= target):
         return "a compaction that was made ahead"
-    job = job_of(call, target, limit, quotes)
+    planned = plan_of(call, target, limit, quotes)
     request = call.request
-    planned = plan(options, job)
-    folded = planned.folded
-    if options.memory is not None and folded:
-        head = tuple(job.conversation.messages[index] for index in folded)
-        smaller = call.with_view(await world.look_up(head))
+    if options.memory is not None and planned.cut:
+        smaller = request.with_view(await world.look_up(planned.replaced))
         if smaller is not None and smaller.size < request.size:
             call.request = smaller
-            await _report_reused(call, request, attempt=job.attempt)
+            await _report_reused(call, request, attempt=planned.attempt)
             return "a compaction that another call had just made"
-    made = await compact(options, job, world, planned)
+    made = await compact(options, planned, world)
     if made is None:
         return ""
     after = made.conversation
-    await world.remember(after.messages)
-    await world.emit(made.event)
-    call.request = replace(request, messages=after.messages, read=after)
     event = made.event
+    await world.remember(after.messages)
+    await world.emit(event)
+    call.request = replace(request, messages=after.messages, read=after)
     sizes = f"{event.original_data_size:,} to {event.compacted_data_size:,} characters"
     return f"{sizes} ({event.strategy})"
 
@@ -225,8 +223,10 @@ async def make_room(call: Call, recall: Quotes, window: int, wanted: int, free: 
             await call.skip("quotes", "no_progress")
 
 
-def job_of(call: Call, target: int | None, limit: TokenLimit | None = None, quotes: int = 0) -> Job:
-    """Return the job of compacting the messages of a call to a target size, in characters.
+def plan_of(
+    call: Call, target: int | None, limit: TokenLimit | None = None, quotes: int = 0
+) -> CompactionPlan:
+    """Return the plan of compacting the messages of a call to a target size, in characters.
 
     ``limit`` is the token limit that requires it, ``quotes`` the room for quotes, in characters,
     that it is made for; without either it is made for the trigger.
@@ -249,17 +249,20 @@ def job_of(call: Call, target: int | None, limit: TokenLimit | None = None, quot
             room = max(0, target - conversation.size + conversation.free)
             tokens = recall.room_in_tokens(call.calibration.tokens(room))
             quotes = int(tokens * call.calibration.chars_per_token)
-    return Job(
-        conversation=conversation,
-        reserved=quotes if quotes >= FEWEST_QUOTED else 0,
-        trigger=trigger,
-        calibration=call.calibration,
-        model=request.model,
-        attempt=len(call.tried) + 1,
-        digest=request.digest,
-        target=target,
-        found=limit,
-        must=limit is not None,
+    return plan(
+        call.options,
+        CompactionPlan(
+            conversation=conversation,
+            reserved=quotes if quotes >= FEWEST_QUOTED else 0,
+            trigger=trigger,
+            calibration=call.calibration,
+            model=request.model,
+            attempt=len(call.tried) + 1,
+            digest=request.digest,
+            target=target,
+            token_limit=limit,
+            must=limit is not None,
+        ),
     )
 
 
@@ -268,7 +271,7 @@ async def enforce_prepared(call: Call) -> bool:
     one.
     """
     request = call.request
-    smaller = call.with_view(await call.world.find_prepared())
+    smaller = request.with_view(await call.world.find_prepared())
     if smaller is None or smaller.size >= request.size * WORTH:
         return False
     call.request = smaller

@@ -13,11 +13,10 @@ from compacter.call.apart import APART, Step, drive
 from compacter.call.arguments import Binding
 from compacter.call.call import Call
 from compacter.call.sizes import calibrate
-from compacter.call.smaller import job_of
+from compacter.call.smaller import plan_of
 from compacter.call.state import State
 from compacter.call.wrap import WrappedFunction
-from compacter.compaction.plan import plan
-from compacter.compaction.task import CompactionPlan
+from compacter.compaction.plan import CompactionPlan
 from compacter.errors import CompactionError, add_note
 from compacter.io import ASYNC, weight
 from compacter.messages.replies import Reply
@@ -136,7 +135,7 @@ class SteppedCall(WrappedFunction):
         if call is None:
             return None
         found = calibrate(call.request, found, call.calibration)
-        return plan(self.state.options, job_of(call, call.target(found), found))
+        return plan_of(call, call.target(found), found)
 
     def close(self) -> None:
         """End the flow, and release leases that other calls may wait for."""
