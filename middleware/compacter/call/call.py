@@ -99,8 +99,7 @@ class Call:
         return await self.recover(reply)
 
     async def recover(self, refused: Reply) -> object:
-        """Make the request smaller and call again, until there is a reply, another error, or
-        nothing left to try.
+        """Make the request smaller and call again, as long as that helps and is allowed.
 
         ``refused`` is the reply with the token limit. Raises the provider's own last exception,
         with a note that lists the rounds, if the call is given up; ``CompactionError`` if there is
@@ -122,8 +121,7 @@ class Call:
             try:
                 done = await make_smaller(self, found, error)
             except CompactionError as failure:
-                # If it has no cause of its own, the provider's error, for which the summary was
-                # needed.
+                # Without a cause of its own: from the error for which the summary was needed.
                 raise failure from failure.__cause__ or refused.error
             if not done:
                 return await self._give_up(refused, "nothing more can be reduced")
