@@ -21,6 +21,7 @@ from compacter.call.sizes import (
     FEWEST_QUOTED,
     LEAST_CUT,
     calibrate,
+    detect_refusal,
     fills_window,
     learn,
     may_be_cut,
@@ -40,7 +41,7 @@ from compacter.events import (
     SilentTruncation,
     Trigger,
 )
-from compacter.messages.refusals import SEALED, detect_refusal
+from compacter.messages.refusals import SEALED
 from compacter.messages.replies import Reply
 from compacter.messages.usage import tokens_read
 from compacter.options import Options, TriggerFacts
@@ -84,9 +85,7 @@ class Call:
     """Whether this call has looked for quotes without room for them: once is enough."""
 
     async def complete(self) -> object:
-        """Return the reply to the call. Raises the exceptions of the call and those of
-        ``recover``.
-        """
+        """Return the reply. Raises the exceptions of the call and those of ``recover``."""
         self.state.calls += 1
         if self.options.memory is not None:
             view = await self.world.look_up()

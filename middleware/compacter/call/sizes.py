@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import json
 import marshal
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from compacter.call.request import Request
 from compacter.compaction.plan import MARGIN, Calibration, most_tokens
 from compacter.compaction.trigger import MOST_RESERVED
-from compacter.messages.refusals import NO_ROOM, SEALED
+from compacter.messages.refusals import NO_ROOM, SEALED, detect_sealed
 from compacter.overflow import TokenLimit
 
 if TYPE_CHECKING:
@@ -49,6 +49,13 @@ _LEAST_SCALE = 0.8
 
 
 # -- the numbers of a token limit ------------------------------------------------------------------
+
+
+def detect_refusal(
+    detect: Callable[[BaseException], TokenLimit | None], error: BaseException
+) -> TokenLimit | None:
+    """Return the token limit that ``detect`` finds, or what else a call can mend."""
+    return detect(error) or detect_sealed(error)
 
 
 def fills_window(found: TokenLimit, allowed: int | None, window: int | None) -> bool:

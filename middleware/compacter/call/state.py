@@ -16,6 +16,7 @@ from cachetools import LRUCache
 from compacter.call.ahead import Preparations
 from compacter.call.log import Log
 from compacter.call.request import ConversationState
+from compacter.call.sizes import detect_refusal
 from compacter.call.warm import warm_up
 from compacter.compaction.plan import Calibration
 from compacter.events import (
@@ -35,7 +36,6 @@ from compacter.memory import InProcessMemory
 from compacter.memory.match import Matcher
 from compacter.memory.protocol import BaseMemory, base_memory
 from compacter.messages.format import Message
-from compacter.messages.refusals import detect_refusal
 from compacter.models import window
 from compacter.option_checks import ASKED, UserDetector, taken
 from compacter.options import Options

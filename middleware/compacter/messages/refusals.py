@@ -7,7 +7,6 @@ as an answer that was cut off after a few tokens. ``tests/kit/refusals.py`` has 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Final
 
 from compacter.messages.fields import Json, camel
@@ -64,16 +63,10 @@ _TELLING: Final = frozenset(
 )
 
 
-def detect_refusal(
-    detect: Callable[[BaseException], TokenLimit | None], error: BaseException
-) -> TokenLimit | None:
-    """Return the token limit that ``detect`` finds in an exception, or else one with the source
-    ``SEALED`` if the exception asks to leave out what only another model can read.
+def detect_sealed(error: object) -> TokenLimit | None:
+    """Return the reason to leave out what only another model can read, if an exception or a body
+    asks for that.
     """
-    return detect(error) or _sealed(error)
-
-
-def _sealed(error: object) -> TokenLimit | None:
     return TokenLimit(source=SEALED) if is_sealed(error) else None
 
 
@@ -139,7 +132,7 @@ def _detect(reply: Json) -> TokenLimit | None:
     if isinstance(error, TokenLimit):  # A body that was read before: ``call/bodies.py``.
         return error
     if error:
-        return None if _at(reply, *_ANSWERS) else explain(error).limit or _sealed(error)
+        return None if _at(reply, *_ANSWERS) else explain(error).limit or detect_sealed(error)
     if reason in _CUT_OFF:
         return _without_room(_at(reply, "response.usage", "usage"))
     return None
