@@ -56,14 +56,9 @@ class Event(BaseModel):
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
         """Yield the fields that differ from their defaults; long texts are cut."""
         for name, value in super().__repr_args__():
-            field = type(self).model_fields.get(str(name))
-            if field is None or value != field.default:
-                yield (
-                    name,
-                    f"{value[:_SHOWN]}..."
-                    if isinstance(value, str) and len(value) > _SHOWN
-                    else value,
-                )
+            if value != type(self).model_fields[str(name)].default:
+                is_long = isinstance(value, str) and len(value) > _SHOWN
+                yield name, f"{value[:_SHOWN]}..." if is_long else value
 
 
 def _list(*parts: str | None) -> str:
