@@ -16,13 +16,13 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from compacter import models
+from compacter import models, option_checks
 from compacter.call import ahead, streams
 from compacter.call.apart import APART, drive
 from compacter.call.arguments import Args, Binding, Named
 from compacter.call.nested import GiveUps, gave_up_since
 from compacter.call.one_summary import lead
-from compacter.call.prepare import SCOPE, Prepare
+from compacter.call.prepare import SCOPE
 from compacter.call.request import ConversationState, holds_secrets
 from compacter.call.state import State
 from compacter.compaction.conversation import Conversation
@@ -192,7 +192,7 @@ class Performer:
             options = {"model": self.model, "max_tokens": limit}
             taken = {
                 name: options[name]
-                for name in self.state.summarizer_takes
+                for name in option_checks.taken(summarizer, option_checks.ASKED)
                 if options[name] is not None
             }
             blocks = self.io.asynchronous and not is_kind(inspect.iscoroutinefunction, summarizer)
@@ -371,9 +371,9 @@ class Performer:
         self.state.log_reports(matcher.memory)
         return used
 
-    async def prepare(self, what: Prepare) -> None:
+    async def prepare(self, ratio: float, target: int) -> None:
         """Have this compaction made in the background, see ``ahead.py``."""
-        await self.safely("preparation", partial(ahead.prepare, self, what))
+        await self.safely("preparation", partial(ahead.prepare, self, ratio, target))
 
     async def find_prepared(self) -> View | None:
         """Return the view of the caller's messages that was made ahead, or ``None``.

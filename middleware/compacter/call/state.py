@@ -35,7 +35,7 @@ from compacter.memory.match import Matcher
 from compacter.memory.protocol import BaseMemory, base_memory
 from compacter.messages.format import Message
 from compacter.models import window
-from compacter.option_checks import ASKED, UserDetector, taken
+from compacter.option_checks import UserDetector
 from compacter.options import Options
 from compacter.single_flight import SingleFlight
 
@@ -79,10 +79,6 @@ class State:
             else lambda one: self.safely("pin", partial(pin, one), otherwise=True)
         )
         """``pin``; a message for which it fails is pinned."""
-        self.summarizer_takes = (
-            taken(options.summarizer, ASKED) if callable(options.summarizer) else ()
-        )
-        """Names of the options that the summarizer takes, if it is a function."""
         self.totals = RunningTotals()
         self.count_call = self.totals.count_call
         self.prepares = options.prepare_tokens is not None
@@ -183,17 +179,14 @@ class State:
                 # Imports SQLite, which few calls need.
                 from compacter.recall.turns import Recall
 
-                self._recall = Recall(self.options.recall, self.redaction, self._embeddings())
+                recall = self.options.recall
+                vectors: Embedded | None = None
+                if recall is not None and recall.embed is not None:
+                    from compacter.call.embedding import Embeddings
+
+                    vectors = Embeddings(recall.embed, partial(self.log.failed, "embed"))
+                self._recall = Recall(recall, self.redaction, vectors)
             return self._recall
-
-    def _embeddings(self) -> Embedded | None:
-        """Return the comparison by meaning; ``None`` without the option for it."""
-        recall = self.options.recall
-        if recall is None or recall.embed is None:
-            return None
-        from compacter.call.embedding import Embeddings
-
-        return Embeddings(recall.embed, partial(self.log.failed, "embed"))
 
     # -- events ------------------------------------------------------------------------------------
 
