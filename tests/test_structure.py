@@ -146,7 +146,7 @@ def test_nothing_computes_an_attribute_behind_a_lock_that_a_fork_may_copy() -> N
 
 
 WAY_OF_AN_OVERFLOW = {
-    "doors": 66,  # functions that are entered from another room
+    "doors": 65,  # functions that are entered from another room
     "passes": 16,  # calls that take the whole list of messages
     "depth": 22,  # functions of compacter on the stack at once
     "room_changes": 410,  # from one room to another, returns included
@@ -163,7 +163,7 @@ DENSITY = {
 }
 """Limits for how the package is written."""
 CEILINGS = {
-    "call/": 25_410,
+    "call/": 25_432,
     "clients/": 10_369,
     "compaction/": 12_170,
     "frameworks/": 8_633,

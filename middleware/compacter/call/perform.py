@@ -16,7 +16,7 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from compacter import models, option_checks
+from compacter import models
 from compacter.call import ahead, streams
 from compacter.call.apart import APART, drive
 from compacter.call.arguments import Args, Binding, Named
@@ -192,7 +192,7 @@ class Performer:
             options = {"model": self.model, "max_tokens": limit}
             taken = {
                 name: options[name]
-                for name in option_checks.taken(summarizer, option_checks.ASKED)
+                for name in self.state.summarizer_takes
                 if options[name] is not None
             }
             blocks = self.io.asynchronous and not is_kind(inspect.iscoroutinefunction, summarizer)
@@ -354,12 +354,11 @@ class Performer:
         if record and not self.is_ahead:
             self._views.append((after, record))
             self.state.note_record(record)
-            await self.io.thread(partial(self._embed_compacted, after))
+            recall = self.state.options.recall
+            if recall is not None and recall.embed is not None:
+                await self.io.thread(partial(self._embed_compacted, after))
 
     def _embed_compacted(self, after: Sequence[Message]) -> None:
-        recall = self.state.options.recall
-        if recall is None or recall.embed is None:
-            return
         request = self.call.request
         view = Conversation.of(after, request.format)
         asked = Quote(request.original, view, 0, request.archive, request.digest, sent=False)

@@ -35,7 +35,7 @@ from compacter.memory.match import Matcher
 from compacter.memory.protocol import BaseMemory, base_memory
 from compacter.messages.format import Message
 from compacter.models import window
-from compacter.option_checks import UserDetector
+from compacter.option_checks import ASKED, UserDetector, taken
 from compacter.options import Options
 from compacter.single_flight import SingleFlight
 
@@ -79,6 +79,9 @@ class State:
             else lambda one: self.safely("pin", partial(pin, one), otherwise=True)
         )
         """``pin``; a message for which it fails is pinned."""
+        summarizer = options.summarizer
+        self.summarizer_takes = taken(summarizer, ASKED) if callable(summarizer) else ()
+        """Names of the options that the summarizer takes, if it is a function."""
         self.totals = RunningTotals()
         self.count_call = self.totals.count_call
         self.prepares = options.prepare_tokens is not None
