@@ -194,7 +194,7 @@ class State:
         """
         # The user's ranker or redaction may raise, and SQLite.
         recall = (self._with_recall or self).recall
-        return self.safely("recall", lambda: recall().quotation(asked, views))
+        return self.safely("recall", lambda: recall().quotes(asked, views))
 
     def recall(self) -> Recall:
         """Return the state of recall between calls."""
@@ -209,7 +209,7 @@ class State:
     def embed_compacted(self, asked: Quote, views: Sequence[tuple[Sequence[Message], str]]) -> None:
         """Begin to embed what a compaction has removed. An exception is logged once, not raised."""
         recall = (self._with_recall or self).recall
-        self.safely("recall", lambda: recall().embed_compacted(asked, views))
+        self.safely("recall", lambda: recall().add(asked, views))
 
     def _embeddings(self) -> Embedded | None:
         """Return the comparison by meaning; ``None`` without the option for it."""
