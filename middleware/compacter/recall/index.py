@@ -24,8 +24,8 @@ from typing import NamedTuple
 
 from compacter.messages.parts import Part
 from compacter.recall.passages import cut, readable
-from compacter.recall.terms import Term, stem
-from compacter.text.words import FUNCTION_WORDS, words
+from compacter.recall.terms import Term, stem, words
+from compacter.text.words import FUNCTION_WORDS
 
 MAX_BYTES = 64_000_000
 """Default size limit of an index in bytes, with its texts; the oldest texts are dropped."""
@@ -249,7 +249,8 @@ def _with_one_mistake(word: str) -> Iterator[str]:
     letter is seldom wrong.
     """
     for at in range(1, len(word) + 1):
-        before, after = word[:at], word[at:]
+        before = word[:at]
+        after = word[at:]
         yield before + after[1:]
         yield before + after[1:2] + after[:1] + after[2:]
         for letter in ascii_lowercase:

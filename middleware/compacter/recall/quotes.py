@@ -17,10 +17,10 @@ from compacter.recall.frame import NOTE, Quotation, frame, line_of
 from compacter.recall.index import Index, rarity
 from compacter.recall.passages import Passage, Rank, header
 from compacter.recall.question import Question, Sentence
-from compacter.recall.terms import terms
+from compacter.recall.terms import terms, words
 from compacter.recall.vectors import fuse
 from compacter.recall.weight import OF_PROSE, tokens
-from compacter.text.words import FUNCTION_WORDS, TALK_WORDS, words
+from compacter.text.words import FUNCTION_WORDS, TALK_WORDS
 
 # Kinds of sentences, and the least evidence of each, see `Quoter._search`. Those of the first kind
 # that has any are used: one that asks, one with the words that it leans on, any other.

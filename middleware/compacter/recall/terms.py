@@ -8,7 +8,7 @@ from functools import lru_cache
 from itertools import pairwise, starmap
 from typing import NamedTuple
 
-from compacter.text.words import FUNCTION_WORDS, TALK_WORDS, words
+from compacter.text.words import DENSE, FUNCTION_WORDS, TALK_WORDS
 
 # Most words of one search, the first and the last of a question.
 _MOST_WORDS = 64
@@ -21,6 +21,10 @@ _LESS = 0.3
 # mostly is.
 _LONGEST_QUESTION = 4_000
 
+_RUN = re.compile(f"[{DENSE}]+")
+_ASCII_WORD = re.compile("[a-z0-9]+")
+# Vowel signs of Indic scripts are no word characters for ``re``.
+_WORD = re.compile(r"(?:[^\W_]|[\u0900-\u0963\u0966-\u0dff])+")
 # Endings of English words that do not tell topics apart, with three letters before them, and what
 # they leave: "applied" and "apply", "running" and "run".
 _ENDING = re.compile(r"(?<=[a-z]{3})(?:ing|ed|es|s)$")
@@ -32,6 +36,19 @@ class Term(NamedTuple):
 
     text: str
     weight: float = 1.0
+
+
+def words(text: str) -> list[str]:
+    """Return the words of ``text`` in lower case, pairs of characters of scripts without spaces."""
+    lower = text.lower()
+    if lower.isascii():
+        return _ASCII_WORD.findall(lower)
+    return _WORD.findall(_RUN.sub(_pairs, lower))
+
+
+def _pairs(match: re.Match[str]) -> str:
+    run = match[0]
+    return f" {' '.join(run[place : place + 2] for place in range(max(1, len(run) - 1)))} "
 
 
 @lru_cache(65_536)

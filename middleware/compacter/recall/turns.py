@@ -206,7 +206,8 @@ class Recall:
         with self._lock:
             known, held = self._in_view.get(index.number, (index, []))
         if view[: len(held)] != held:
-            known, held = index, []
+            known = index
+            held = []
         whole = known.extend(view[len(held) :], self._redact)
         with self._lock:
             self._in_view[index.number] = whole, view

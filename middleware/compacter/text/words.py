@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from functools import lru_cache
+from operator import add
 
 DENSE = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uac00-\ud7af"
@@ -15,7 +16,6 @@ DENSE = (
 few characters. For use inside the brackets of a pattern."""
 UNSPACED = re.compile(f"[{DENSE}]")
 """One character of these scripts."""
-_RUN = re.compile(f"[{DENSE}]+")
 
 # For ``re`` vowel signs of Indic scripts are not word characters.
 _WORD = re.compile(r"(?:[^\W_]|[\u0900-\u0dff])+")
@@ -46,16 +46,16 @@ statements; without those that are nouns in another of these languages (war, son
 
 _TALK = """
     again ahead answer anything back bad best better bit bye care chat come continue day dear else
-    every everything exactly explain feel fine friend fun get give glad go going gone good great ha
-    haha happy hello help here hey hi hmm hope idea keep last let like little long look lot love
-    made make makes many may maybe mean mind moment morning need needed never new next nice night no
-    not nothing now ok okay oh once one ones only perfect please put question quick quite read
-    ready really reply right s said same say see sentence shorter show simple simpler something soon
-    sorry sounds start still stop sure t take talk tell thank thanks then there thing things
-    think thought time times today tomorrow tonight too tried try two use used very want way week well word
-    words work worked works world write wrong wrote ya yeah year years yep yes yesterday yet
-    aren couldn d didn doesn don hadn hasn haven isn ll m re remind shouldn ve wasn weren won wonder
-    wondering wouldn
+    every everything exactly explain feel fine friend fun get give glad go going gone good great
+    ha haha happy hello help here hey hi hmm hope idea keep last let like little long look lot
+    love made make makes many may maybe mean mind moment morning need needed never new next nice
+    night no not nothing now ok okay oh once one ones only perfect please put question quick quite
+    read ready really reply right s said same say see sentence shorter show simple simpler
+    something soon sorry sounds start still stop sure t take talk tell thank thanks then there
+    thing things think thought time times today tomorrow tonight too tried try two use used very
+    want way week well word words work worked works world write wrong wrote ya yeah year years yep
+    yes yesterday yet aren couldn d didn doesn don hadn hasn haven isn ll m re remind shouldn ve
+    wasn weren won wonder wondering wouldn
     bitte danke gut gute guten hallo heute ja jetzt kein keine machen mal mehr morgen nein nur noch
     sagen schon schön sehr tag wieder
     ahora algo bien buenas bueno buenos día gracias hola hoy mañana más muchas muy otra palabras por
@@ -74,15 +74,15 @@ def words(text: str) -> list[str]:
     """Return the words of ``text`` in lower case; pairs of characters for scripts without
     spaces.
     """
-    lower = text.lower()
-    if lower.isascii():
-        return _ASCII_WORD.findall(lower)
-    return _WORD.findall(_RUN.sub(_pairs, lower))
-
-
-def _pairs(run: re.Match[str]) -> str:
-    dense = run[0]
-    return f" {' '.join(dense[at : at + 2] for at in range(max(1, len(dense) - 1)))} "
+    if text.isascii():
+        return _ASCII_WORD.findall(text.lower())
+    pieces: list[str] = []
+    for word in _WORD.findall(text.lower()):
+        if word.isascii() or not UNSPACED.search(word):
+            pieces.append(word)
+        else:
+            pieces += map(add, word, word[1:]) if len(word) > 1 else word
+    return pieces
 
 
 def runs(text: str) -> list[Run]:
