@@ -4,6 +4,7 @@
 #   make demo        one agent three times, side by side: bare, with twenty lines, and with compacter (15 seconds)
 #   make demo-model  a real model of 135M parameters in a window of 2,048 tokens, and a long conversation (130 MB, 4 minutes)
 #   make setup       make .venv, with everything that the tests need
+#   make quick       the tests that start no server, browser or model (a minute)
 #   make test        lint, types, and every test, README and example
 #   make test-all    the same, and the tests again on Python 3.12 and 3.13 where they are present
 #   make lint        ruff: rules and format              make format   let ruff mend what it can
@@ -53,7 +54,7 @@ UV := $(BIN)/uv pip install --python $(BIN)/python
 EXTRAS := openai anthropic google bedrock redis encryption otel serve
 COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 
-.PHONY: help setup newest test test-all pytest lint format types bench coverage demo demo-model pictures wheel lock mutants redis node agents chromium
+.PHONY: help setup newest quick test test-all pytest lint format types bench coverage demo demo-model pictures wheel lock mutants redis node agents chromium
 .PHONY: embedder gateway fleet fleet-bench frameworks sdk-suites peers docs sdist sbom release-check clean
 
 setup: $(VENV)/.dev
@@ -74,6 +75,9 @@ demo-model: $(VENV)/.demo
 
 pytest: $(VENV)/.dev redis chromium
 	$(PYTEST) -n $(WORKERS) --randomly-seed=$(SEED) $(PYTEST_ARGS)
+
+quick: $(VENV)/.dev
+	$(PYTEST) -q -n $(WORKERS) -m "not slow" --randomly-seed=$(SEED) $(PYTEST_ARGS)
 
 # A version counts as present where it runs: a shim on the path may name one that does not.
 test-all: test

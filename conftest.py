@@ -46,7 +46,7 @@ def end_provider(namespace: dict[str, Any]) -> None:
 
 pytest_collect_file = SybilCollection(
     (
-        Sybil(parsers=PARSERS, patterns=["README.md", "docs/*.md", "docs/how-to/*.md"]),
+        Sybil(parsers=PARSERS, patterns=["README.md", "docs/*.md"]),
         Sybil(
             parsers=PARSERS,
             patterns=["docs/clients/*.md"],

@@ -17,6 +17,8 @@ ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "examples.md"
 NOT_SHOWN = ("embedded_model",)
 """A model's words depend on the machine."""
+MOST_LINES = 14
+"""A longer output is shown without its middle."""
 _HEAD = """\
 # Examples
 
@@ -65,7 +67,15 @@ def section(name: str, output: str) -> str:
     )
     link = f"[`examples/{name}.py`](../examples/{name}.py)"
     title = name.replace("_", " ").capitalize().replace("Openai", "OpenAI")
-    return f"## {title}\n\n{about}\n\n{link} prints:\n\n```text\n{output}\n```\n"
+    return f"## {title}\n\n{about} {link} prints:\n\n```text\n{shortened(output)}\n```\n"
+
+
+def shortened(output: str) -> str:
+    """An output without the middle of a long one."""
+    lines = output.splitlines()
+    if len(lines) <= MOST_LINES:
+        return output
+    return "\n".join([*lines[: MOST_LINES - 4], "...", *lines[-3:]])
 
 
 def main() -> None:

@@ -1,8 +1,7 @@
-"""Writes `reference.md`: every public name, argument, attribute and event field, from the
-docstrings.
+"""Writes `reference/`: every public name, argument, attribute and event field, from the docstrings.
 
-python docs/make_reference.py            write docs/reference.md
-python docs/make_reference.py --check    exit with 1 where it is out of date
+python docs/make_reference.py            write docs/reference/*.md
+python docs/make_reference.py --check    exit with 1 where one is out of date
 """
 
 from __future__ import annotations
@@ -24,13 +23,33 @@ from compacter.compaction import task
 from compacter.options import Options
 from compacter.pinned_list import PinnedList
 
-PAGE = Path(__file__).parent / "reference.md"
+FOLDER = Path(__file__).parent / "reference"
 HEAD = """\
 # Reference
 
-Made from the docstrings by `python docs/make_reference.py`. Sizes are characters, limits
-tokens and times seconds, unless a line says otherwise.
+Every public name, made from the docstrings by `python docs/make_reference.py`. Sizes are in
+characters, limits in tokens and times in seconds, unless a line says otherwise.
 """
+TITLES = {
+    "compacter": "Compacter and its options",
+    "history": "History",
+    "strategies": "Strategies, plans and results",
+    "recall": "Recall",
+    "memory": "Memories",
+    "events": "Events and totals",
+    "errors": "Errors",
+    "detector": "The detector",
+    "redaction": "Redaction",
+    "serve": "The pass-through",
+    "testing": "Testing",
+}
+_PLACES = {
+    "decorator": "compacter",
+    "options": "compacter",
+    "compaction": "strategies",
+    "overflow": "detector",
+}
+"""Rooms of the package whose page has another name."""
 _SECTIONS = ("Args:", "Raises:", "Returns:", "Yields:")
 _TABLE = ["| | |", "|---|---|"]
 
@@ -104,7 +123,7 @@ def document(name: str, thing: Any) -> str:
         if inspect.isclass(thing)
         else None
     )
-    lines = [f"### `{name}`", "", *_call(name, shown), _text(thing), ""]
+    lines = [f"## `{name}`", "", *_call(name, shown), _text(thing), ""]
     if not inspect.isclass(thing):
         return "\n".join(lines)
     made = constructor(thing)
@@ -113,7 +132,7 @@ def document(name: str, thing: Any) -> str:
     lines += _table(attributes(thing))
     for key, member in methods(thing):
         method = None if isinstance(member, property) else member
-        lines += [f"#### `{name}.{key}`", "", *_call(key, method), _text(member), ""]
+        lines += [f"### `{name}.{key}`", "", *_call(key, method), _text(member), ""]
     return "\n".join(lines)
 
 
@@ -149,13 +168,44 @@ def public() -> dict[str, dict[str, Any]]:
     }
 
 
-def reference() -> str:
-    """The page."""
-    options = ["## Options of `Compacter`", "", *_table(attributes(Options))]
-    pages = ["\n".join(options)]
+def page_of(module: str, thing: Any) -> str:
+    """The page that a public name stands on, by the room that it comes from."""
+    if inspect.isclass(thing) and issubclass(thing, Exception):
+        return "errors"
+    place = module if module != "compacter" else str(thing.__module__)
+    room = place.removeprefix("compacter.").split(".")[0]
+    page = _PLACES.get(room, room)
+    return page if page in TITLES else "compacter"
+
+
+def reference() -> dict[str, str]:
+    """The pages, by the names of their files."""
+    sections: dict[str, list[str]] = {page: [] for page in TITLES}
+    names: dict[str, list[str]] = {page: [] for page in TITLES}
     for module, things in public().items():
-        pages += [f"## {module}\n", *(document(name, thing) for name, thing in things.items())]
-    return "\n".join([HEAD, *pages]).rstrip() + "\n"
+        for name, thing in things.items():
+            page = page_of(module, thing)
+            place = "" if module == "compacter" else f"From `{module}`.\n\n"
+            text = document(name, thing)
+            heading, _, rest = text.partition("\n\n")
+            sections[page].append(f"{heading}\n\n{place}{rest}")
+            names[page].append(f"[`{name}`]({page}.md#{name.lower()})")
+    options = ["## Options", "", *_table(attributes(Options))]
+    sections["compacter"].append("\n".join(options))
+    rows = [
+        f"| [{title}]({page}.md) | {', '.join(names[page])} |" for page, title in TITLES.items()
+    ]
+    pages = {"index.md": "\n".join([HEAD, *_TABLE, *rows]) + "\n"}
+    for page, title in TITLES.items():
+        pages[f"{page}.md"] = "\n".join([f"# {title}\n", *sections[page]]).rstrip() + "\n"
+    return pages
+
+
+def wrong_pages() -> list[str]:
+    """Names of the files that are missing, out of date, or no page any more."""
+    pages = reference()
+    there = {file.name: file.read_text() for file in FOLDER.glob("*.md")}
+    return sorted(name for name in {*pages, *there} if pages.get(name) != there.get(name))
 
 
 def _classes(module: ModuleType) -> dict[str, Any]:
@@ -214,11 +264,16 @@ def _text(thing: Any) -> str:
 
 
 def main() -> int:
-    """Write the page, or compare it."""
-    page = reference()
+    """Write the pages, or compare them."""
     if "--check" in sys.argv:
-        return int(not PAGE.exists() or PAGE.read_text() != page)
-    PAGE.write_text(page)
+        return int(bool(wrong_pages()))
+    pages = reference()
+    FOLDER.mkdir(exist_ok=True)
+    for name in wrong_pages():
+        if name in pages:
+            (FOLDER / name).write_text(pages[name])
+        else:
+            (FOLDER / name).unlink()
     return 0
 
 

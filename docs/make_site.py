@@ -246,11 +246,28 @@ def with_tests_in_words(html: str) -> str:
     return TEST.sub(lambda test: test[1].replace("_", " "), html)
 
 
+ALL_WORDS = re.compile(r'(\(\w+,)"and"(,\w+=>\(\{field:"\*")')
+
+
+def with_any_word(worker: str) -> str:
+    """Return Zensical's search such that pages with any of the words are found, those with most of
+    them first. By itself it finds nothing where one word of a question is nowhere.
+
+    Raises ``BrokenManualError`` where its code has no such place any more.
+    """
+    changed, places = ALL_WORDS.subn(r'\1"or"\2', worker)
+    if places != 1:
+        raise BrokenManualError("the search of this version of Zensical has another form")
+    return changed
+
+
 def finish(site: Path) -> None:
-    """Mend each page, check its markup, and leave tests and sources out of the search.
+    """Mend each page and the search, check markup, and leave tests and sources out of the search.
 
     Raises ``BrokenManualError`` with the faults of the first page that has some.
     """
+    for worker in site.glob("assets/javascripts/workers/search.*.js"):
+        worker.write_text(with_any_word(worker.read_text(encoding="utf-8")), encoding="utf-8")
     for page in sorted(site.rglob("*.html")):
         html = without_empty_heads(page.read_text(encoding="utf-8"))
         html = with_tests_in_words(with_headings_in_cells(html))

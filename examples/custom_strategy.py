@@ -40,7 +40,7 @@ class Important:
         """Score each message of the head, and take the best ones into a third of its size."""
         room = task.size(task.head) // 3
         keep = list(range(task.plan.cut, len(task.messages)))
-        for index in sorted(task.plan.folded, key=lambda at: -self.score(task.messages[at])):
+        for index in sorted(task.plan.compacted, key=lambda at: -self.score(task.messages[at])):
             room -= task.size([task.messages[index]])
             if room < 0:
                 break

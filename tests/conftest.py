@@ -38,12 +38,62 @@ settings.register_profile("compacter", settings.get_profile("explore"), derandom
 settings.load_profile("compacter")
 
 
+SLOW = (
+    # Real servers, models and processes.
+    "tests/call/test_prepare_ends.py",
+    "tests/cli/test_command.py",
+    "tests/cli/test_doctor.py::test_the_methods_of_each_sdk_are_looked_at",
+    "tests/cli/test_run.py",
+    "tests/gateway/",
+    "tests/live/",
+    "tests/memory/test_busy_loop.py",
+    "tests/memory/test_fork.py",
+    "tests/memory/test_one_summary.py",
+    "tests/memory/test_prepare_killed.py",
+    "tests/memory/test_redis.py",
+    "tests/memory/test_trouble.py",
+    "tests/observe/test_jsonl.py",
+    "tests/sdk_suites/",
+    "tests/serve/",
+    "tests/test_agents.py",
+    "tests/test_examples.py",
+    "tests/test_packaging.py",
+    "tests/test_peers.py",
+    # A browser.
+    "tests/report/test_browser.py",
+    "tests/test_site_browser.py",
+    # What imports litellm, which takes seconds.
+    "README.md",
+    "docs/clients/litellm.md",
+    "docs/quickstart.md",
+    "tests/clients/test_litellm.py",
+    "tests/clients/test_methods.py",
+    "tests/clients/test_summary_requests.py",
+    "tests/test_compacter.py::TestLitellm",
+    "tests/test_readme.py",
+    "tests/test_sdk_streams.py",
+    # Many histories, or long texts.
+    "tests/overflow/test_linear_work.py",
+    "tests/properties/",
+    "tests/test_figures.py",
+    "tests/test_growth.py",
+    "tests/test_invariants.py",
+    "tests/test_structure.py::test_the_way_of_an_overflow",
+)
+"""Beginnings of the names of tests that are marked `slow`: `make quick` leaves them out."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.nodeid.startswith(SLOW):
+            item.add_marker(pytest.mark.slow)
+
+
 LONGEST = [
     "tests/live",
     "tests/test_examples.py",
     "tests/properties/test_promises.py",
     "tests/memory/test_fork.py",
-    "tests/summary/test_filling.py",
     "tests/serve/test_live_page.py",
     "tests/test_growth.py",
 ]

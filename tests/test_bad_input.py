@@ -18,17 +18,17 @@ from compacter import (
     InProcessMemory,
     InvalidHistoryError,
     Quotes,
+    Summarize,
     Truncate,
 )
-from compacter.compaction.summarize import Summarize
 from compacter.errors import ConfigurationError
+from compacter.observe import JsonLines
 from compacter.testing import (
     InvalidRequestError,
     ScriptedModel,
     ScriptedSummarizer,
     TokenLimitError,
 )
-from compacter.tools.observe import JsonLines
 
 if TYPE_CHECKING:
     from compacter.events import Event

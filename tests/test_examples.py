@@ -86,7 +86,8 @@ def test_an_example_that_reaches_out_is_caught(place: str, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("program", EXAMPLES, ids=lambda path: path.stem)
 def test_the_manual_names_the_example(program: Path) -> None:
-    assert f"examples/{program.name}" in (ROOT / "docs" / "index.md").read_text()
+    pages = [(ROOT / "docs" / name).read_text() for name in ("index.md", "examples.md")]
+    assert any(f"examples/{program.name}`](../examples/" in page for page in pages)
 
 
 def test_the_example_with_a_model_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

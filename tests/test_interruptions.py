@@ -13,8 +13,7 @@ import pytest
 from tests.conversations import Chat, talk
 
 from compacter import Compacter
-from compacter.memory import InProcessMemory
-from compacter.memory.record import Record
+from compacter.memory import InProcessMemory, Record
 from compacter.testing import (
     ScriptedModel,
     ScriptedSummarizer,

@@ -18,16 +18,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.dialects import DIALECTS
 
-from compacter import Chain, ClearToolResults, Compacter, Shorten, Summarize, Truncate
-from compacter.compacter import CompactionResult
+from compacter import (
+    Chain,
+    ClearToolResults,
+    Compacter,
+    CompactionResult,
+    Shorten,
+    Summarize,
+    Truncate,
+)
 from compacter.compaction.conversation import Conversation
-from compacter.compaction.task import CompactionStrategy
+from compacter.compaction.task import StrategyLike
 from compacter.messages.format import FILLERS, FORMATS, FormatName, MessageFormat, get_format
 from compacter.messages.parts import Kind
 from compacter.summary import message as summary_message
 
 Item = dict[str, Any]
-STRATEGIES: dict[str, CompactionStrategy] = {
+STRATEGIES: dict[str, StrategyLike | Chain] = {
     "summarize": Summarize(),
     "truncate": Truncate(),
     "clear": ClearToolResults(keep_recent=1),
@@ -132,7 +139,7 @@ def turn_faults(shape: MessageFormat, items: list[Any], out: list[Any]) -> Itera
 
 
 def compact(
-    form: FormatName, items: list[Any], strategy: CompactionStrategy, **options: Any
+    form: FormatName, items: list[Any], strategy: StrategyLike | Chain, **options: Any
 ) -> CompactionResult:
     budget = options.pop("budget", None)
     compacter = Compacter(

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from compacter import Compacter, ConfigurationError, History
+from compacter import Compacter, ConfigurationError, History, Quotes
 from compacter.options import Options
-from compacter.recall.passages import Quotes
 
 HELLO = {"role": "user", "content": "hello"}
 

@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 
 import pytest
 
-from compacter import Chain, ClearToolResults, Compacter, Shorten, Summarize, Truncate
+from compacter import Chain, ClearToolResults, Compacter, Quotes, Shorten, Summarize, Truncate
 from compacter.compacter import CompacterOptions
 from compacter.errors import ConfigurationError
 from compacter.options import Options
-from compacter.recall.passages import Quotes
 
 if TYPE_CHECKING:
     from collections.abc import Callable

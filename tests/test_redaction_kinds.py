@@ -221,6 +221,8 @@ SECRETS["label elsewhere"] = [
     ('{"password": {"value": "lemonadestand"}}', "lemonade"),
     ('{"headers": [{"key": "X-Api-Key", "value": "mnbvcxzlkjhgfdsa"}]}', "mnbvcx"),
     ('{"body": "{\\"name\\": \\"api_key\\", \\"value\\": \\"mnbvcxzlkjhgfdsa\\"}"}', "mnbvcx"),
+    ('{"field": "smtp_pass", "required": true, "content": "orchardlane"}', "orchardlane"),
+    ('{"db_password": {"type": "plain", "default": "orchardlane"}}', "orchardlane"),
 ]
 SECRETS["further"] = [
     ("GITLAB_PASSWORD=oceanbreeze", "oceanbreeze"),
@@ -308,6 +310,10 @@ LOOK_ALIKES = [
     '{"key": "token", "value": "identifier"}',
     '{"auth": [{"type": "none"}], "name": "key", "value": 3}',
     '{"secrets": ["db-credentials"], "keys": ["ArrowDown", "Escape"]}',
+    '{"name": "password", "value": "required"}',
+    '{"name": "colour", "value": "lemonadestand"}',
+    '{"password": {"label": "Your password", "minimum": 8}}',
+    '{"token": ["left", "brace"]}',
     "PASS: test_login",
     "PASS src/login.test.ts",
     "PASS [  0.003s] crate::auth::token_ok",

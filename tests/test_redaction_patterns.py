@@ -179,6 +179,12 @@ def test_redacting_twice_changes_nothing_more() -> None:
         "define('a_token', '",
         "token: |\n ",
         "password&quot;",
+        '"name": "password", "value": "',
+        '"value": "abcd", "name": "',
+        '"password": {"value": "',
+        '"password": ["abcd", ',
+        'password: "\\\\"',
+        "Cookie: a=12345678; ",
     ],
 )
 def test_time_grows_linearly_on_hostile_text(hostile: str) -> None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 DOCS = Path(__file__).parent.parent / "docs"
+WINDOWS = runpy.run_path(str(DOCS / "make_windows.py"))
 PAGE = runpy.run_path(str(DOCS / "make_reference.py"))
 
 
@@ -67,5 +68,16 @@ def test_events_totals_and_options_are_looked_at() -> None:
     assert "compact_ratio" in PAGE["attributes"](Options)
 
 
-def test_the_page_is_up_to_date() -> None:
-    assert PAGE["PAGE"].read_text() == PAGE["reference"](), "run: python docs/make_reference.py"
+def test_the_pages_are_up_to_date() -> None:
+    assert PAGE["wrong_pages"]() == [], "run: python docs/make_reference.py"
+
+
+def test_a_method_stands_on_the_page_of_its_class() -> None:
+    pages = PAGE["reference"]()
+    assert "\n### `History.compact_if_needed`\n" in pages["history.md"]
+    assert "\n### `Compacter.compact`\n" in pages["compacter.md"]
+    assert "[`SQLiteMemory`](memory.md#sqlitememory)" in pages["index.md"]
+
+
+def test_the_page_of_known_windows_is_up_to_date() -> None:
+    assert WINDOWS["PAGE"].read_text() == WINDOWS["page"](), "run: python docs/make_windows.py"

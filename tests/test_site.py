@@ -6,10 +6,14 @@ from __future__ import annotations
 
 import re
 import runpy
+from collections import Counter
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ROOT = Path(__file__).parent.parent
 SITE = runpy.run_path(str(ROOT / "docs" / "make_site.py"))
@@ -36,6 +40,27 @@ def test_every_link_of_the_manual_leads_to_a_page_of_the_site(sources: Path) -> 
     links = [(page, link[1]) for page in pages for link in SITE["LINK"].finditer(prose(page))]
     assert len(links) > 150
     assert [(page.name, link) for page, link in links if not (page.parent / link).is_file()] == []
+
+
+def test_every_anchor_of_the_manual_is_a_heading(sources: Path) -> None:
+    headings = {page.resolve(): set(anchors(page)) for page in sources.rglob("*.md")}
+    gone = [
+        f"{page.name}: {link[1]}{link[2]}"
+        for page in headings
+        for link in re.finditer(r"\]\(([^()\s#:]*)(#[^()\s]+)\)", prose(page))
+        if link[2][1:] not in headings.get((page.parent / (link[1] or page.name)).resolve(), ())
+    ]
+    assert not gone
+
+
+def anchors(page: Path) -> Iterator[str]:
+    """The anchors of a page's headings, as the site makes them."""
+    seen: Counter[str] = Counter()
+    for heading in re.findall(r"(?m)^#+ (.+)$", prose(page)):
+        words = re.sub(r"[^\w\s-]", "", re.sub(r"\]\([^()]*\)", "", heading)).strip().lower()
+        anchor = re.sub(r"[-\s]+", "-", words)
+        yield anchor if not seen[anchor] else f"{anchor}_{seen[anchor]}"
+        seen[anchor] += 1
 
 
 def prose(page: Path) -> str:
@@ -102,6 +127,13 @@ def test_markup_that_is_not_closed_is_told(html: str, fault: str) -> None:
     assert fault in "; ".join(SITE["faults_of"](html))
 
 
+def test_the_search_takes_any_word_or_says_that_it_has_changed() -> None:
+    worker = 'parser:n=>Yt(n,"and",s=>({field:"*",value:1}))'
+    assert SITE["with_any_word"](worker) == worker.replace('"and"', '"or"')
+    with pytest.raises(SITE["BrokenManualError"], match="another form"):
+        SITE["with_any_word"](worker.replace("and", "all"))
+
+
 def test_whole_markup_has_no_fault() -> None:
     assert SITE["faults_of"]('<main><p>a<br>b <code>c</code><img src="d"></p></main>') == []
 
@@ -131,8 +163,9 @@ def test_a_test_is_named_by_its_sentence() -> None:
 
 
 def test_headings_of_the_reference_are_bare_names() -> None:
-    reference = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
-    headings = [line for line in reference.splitlines() if line.startswith("###")]
+    pages = [page.read_text(encoding="utf-8") for page in (ROOT / "docs/reference").glob("*.md")]
+    headings = [line for page in pages for line in page.splitlines() if line.startswith("## `")]
+    headings += [line for page in pages for line in page.splitlines() if line.startswith("###")]
     assert len(headings) > 100
     assert [
         line

@@ -1,15 +1,21 @@
 """Each page of the site in a real browser, on a phone and a desk, in both schemes: nothing leaves
-the screen, no text lies on another. `make docs` builds the site and runs this.
+the screen, no text lies on another; and the search finds what users ask. `make docs` builds the
+site and runs this.
 """
 
 from __future__ import annotations
 
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from playwright.sync_api import Browser
 
 SITE = Path(__file__).parent.parent / "build" / "site"
@@ -48,7 +54,56 @@ LOOK = """
 """
 
 
-@pytest.mark.skipif(not PAGES, reason="the site is not built (make docs)")
+pytestmark = pytest.mark.skipif(not PAGES, reason="the site is not built (make docs)")
+
+RESULTS = """
+() => [...document.querySelectorAll('*')].filter(element => element.shadowRoot)
+    .flatMap(host => [...host.shadowRoot.querySelectorAll('a')])
+    .map(link => link.href.replace(/^[a-z]+:..[^/]+./, '').replace(/[?][^#]*/, ''))
+"""
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - its signature
+        """Say nothing."""
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    """The site over HTTP, as its search reads a file."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(SITE)))
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.mark.parametrize(
+    ("words", "place"),
+    [
+        ("off for one call", "troubleshooting.html#off-for-one-call"),
+        ("disable for one call", "troubleshooting.html#off-for-one-call"),
+        ("see what was dropped", "troubleshooting.html#see-what-was-dropped"),
+        ("is my data sent", "troubleshooting.html#is-my-data-sent-anywhere"),
+        ("known windows", "windows.html"),
+        ("context window of gpt-4o", "windows.html#context-window-of-each-model"),
+        ("telemetry", "troubleshooting.html#is-my-data-sent-anywhere"),
+    ],
+)
+def test_the_search_finds_what_users_ask(
+    browser: Browser, address: str, words: str, place: str
+) -> None:
+    page = browser.new_page()
+    page.goto(f"{address}/index.html")
+    page.wait_for_load_state("networkidle")
+    page.keyboard.press("/")
+    page.keyboard.type(words)
+    page.wait_for_function(f"place => ({RESULTS})()[0] === place", arg=place)
+    page.close()
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", SIZES)
 def test_nothing_leaves_the_screen_or_lies_on_another_text(

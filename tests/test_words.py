@@ -63,4 +63,4 @@ def test_what_is_printed_says_compact(file: Path) -> None:
 
 def test_it_would_be_seen() -> None:
     assert words_beside_code("Nothing can be folded: it stays.\n`folds` and\n```\nfold()\n```")
-    assert not words_beside_code("`task.fold(text)` compacts.")
+    assert not words_beside_code("`task.replace_head(text)` compacts.")

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from compacter.by_hand import CompactionResult
     from compacter.compacter import Compacter
+    from compacter.compaction.plan import CompactionPlan
     from compacter.compaction.strategies import Chain, ClearToolResults, Shorten, Truncate
     from compacter.compaction.summarize import Summarize
-    from compacter.compaction.task import CompactionPlan, CompactionStrategy
+    from compacter.compaction.task import CompactionStrategy
     from compacter.decorator import compacted
     from compacter.errors import (
         CompacterError,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from compacter.memory.redis import RedisMemory
     from compacter.memory.sqlite import SQLiteMemory
     from compacter.messages.recognise import UnknownFormatError
+    from compacter.options import TriggerFacts
     from compacter.overflow import TokenLimit, detect_token_limit
     from compacter.recall.passages import Passage, Quotes
 
@@ -59,6 +61,7 @@ __all__ = [
     "Shorten",
     "Summarize",
     "TokenLimit",
+    "TriggerFacts",
     "Truncate",
     "UnknownFormatError",
     "compacted",
@@ -77,7 +80,7 @@ _HOMES = {
     "MemoryUnavailable": "compacter.memory.protocol",
     "UnknownFormatError": "compacter.messages.recognise",
     "CompactionEvent": "compacter.events",
-    "CompactionPlan": "compacter.compaction.task",
+    "CompactionPlan": "compacter.compaction.plan",
     "InProcessMemory": "compacter.memory.inprocess",
     "SQLiteMemory": "compacter.memory.sqlite",
     "RedisMemory": "compacter.memory.redis",
@@ -86,6 +89,7 @@ _HOMES = {
     "Passage": "compacter.recall.passages",
     "Quotes": "compacter.recall.passages",
     "CompactionResult": "compacter.by_hand",
+    "TriggerFacts": "compacter.options",
     "CompactionStrategy": "compacter.compaction.task",
     "Summarize": "compacter.compaction.summarize",
     "Truncate": "compacter.compaction.strategies",

@@ -6,23 +6,22 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Never
 
 from compacter import models
 from compacter.call.state import State
 from compacter.compaction.conversation import Conversation, find_pinned
-from compacter.compaction.plan import Job, plan
-from compacter.compaction.summarize import Summarize
-from compacter.compaction.task import CompactionPlan, links_of
+from compacter.compaction.cut import plan
+from compacter.compaction.plan import CompactionPlan
+from compacter.compaction.summarize import summarizes
 from compacter.errors import ConfigurationError, InvalidHistoryError, whole_number
 from compacter.events import CompactionEvent
 from compacter.io import ASYNC, IO, SYNC, is_large, run
 from compacter.memory.record import conversation_digest
 from compacter.messages.format import Message, get_format
 from compacter.messages.recognise import recognise
-from compacter.options import Options
 from compacter.recall.passages import Passage
 
 
@@ -109,9 +108,7 @@ class ByHand:
         Raises:
             ConfigurationError: An argument is invalid, or the format of the messages is unknown.
         """
-        return plan(
-            self._state.options, read_job(self._state, messages, model, wire_format, budget)
-        )
+        return read_plan(self._state, messages, model, wire_format, budget)
 
     def compact(
         self,
@@ -237,7 +234,7 @@ async def compact_by_hand(
     wire_format: str | None,
     budget: int | None,
     *,
-    summary: object,
+    summary: str | None,
     strict: bool,
 ) -> CompactionResult:
     """Compact messages now (see ``Compacter.compact``)."""
@@ -245,19 +242,22 @@ async def compact_by_hand(
     from compacter.compaction.run import Compaction, compact
 
     options = state.options
+    given: object = summary
+    if given is not None and not (isinstance(given, str) and given.strip()):
+        raise ConfigurationError(
+            f"summary takes the text of a summary, not {summary!r}; leave it out to have one made"
+        )
     large = io.asynchronous and is_large(messages)
-    read = partial(read_job, state, messages, model, wire_format, budget)
-    job = await io.thread(read) if large else read()
-    if strict:
-        check_pairs(job)
-    if summary is not None:
-        if not isinstance(summary, str) or not summary.strip():
-            raise ConfigurationError(
-                f"summary takes the text of a summary, not {summary!r}; leave it out to "
-                f"have one made"
-            )
-        job = replace(job, summary=summary)
-    elif options.summarizer is None and _needs_model(options, job):
+    read = partial(read_plan, state, messages, model, wire_format, budget, summary)
+    planned = await io.thread(read) if large else read()
+    for half in planned.conversation.broken if strict else ():
+        raise InvalidHistoryError(
+            f"{half.what} {half.call_id!r} at message {half.index}: its partner is missing",
+            call_id=half.call_id,
+            index=half.index,
+        )
+    asks = summary is None and options.summarizer is None
+    if asks and planned.cut and summarizes(options):
         if model is None:
             raise ConfigurationError(
                 'there is no summarizer: pass model="..." (a litellm model) or summary="...", '
@@ -266,28 +266,22 @@ async def compact_by_hand(
             )
         models.check_installed(f"model={model!r}")
     performer = Performer(state=state, io=io, model=model, large=large)
-    made: Compaction | None = await performer.conduct(compact(options, job, performer.world))
-    if made is not None:
-        event = await performer.emit(made.event)
-        after = list(made.conversation.messages)
-        return CompactionResult(after, event.discarded, event, made.fits)
-    fits = budget is None or job.conversation.size <= budget
-    return CompactionResult(list(messages), fits=fits)
+    made: Compaction | None = await performer.conduct(compact(options, planned, performer.world))
+    if made is None:
+        return CompactionResult(list(messages), fits=planned.is_met_by(planned.original_data_size))
+    event = await performer.emit(made.event)
+    return CompactionResult(list(made.conversation.messages), event.discarded, event, made.fits)
 
 
-def _needs_model(options: Options, job: Job) -> bool:
-    summarizes = any(isinstance(strategy, Summarize) for strategy in links_of(options.strategy))
-    return summarizes and plan(options, job).cut > 0
-
-
-def read_job(
+def read_plan(
     state: State,
     messages: Sequence[Message],
     model: str | None,
     wire_format: str | None,
     budget: int | None,
-) -> Job:
-    """Return the job of compacting messages, which are read here."""
+    summary: str | None = None,
+) -> CompactionPlan:
+    """Return the plan of compacting messages, which are read here."""
     from compacter.recall.frame import strip
 
     held = check_messages(messages)
@@ -297,10 +291,9 @@ def read_job(
     check_wire_format(wire_format)
     form = get_format(wire_format or recognise(held))
     held = tuple(strip(held, form)) or held
-    calibration = state.calibration(model)
     by_history = _find_pinned_by(messages)
     rules = state.options.with_declared(getattr(messages, "rules", ()))
-    return Job(
+    asked = CompactionPlan(
         conversation=Conversation.of(
             held,
             form,
@@ -308,26 +301,16 @@ def read_job(
             rules=rules,
         ),
         trigger="manual",
-        calibration=calibration,
+        calibration=state.calibration(model),
         model=model,
         digest=state.options.conversation
         or getattr(messages, "conversation", "")
         or conversation_digest(form, held),
         target=budget,
+        summary=summary,
         must=budget is not None,
     )
-
-
-def check_pairs(job: Job) -> None:
-    """Raise ``InvalidHistoryError`` for the first call or result without its partner; the last step
-    may be open.
-    """
-    for half in job.conversation.broken:
-        raise InvalidHistoryError(
-            f"{half.what} {half.call_id!r} at message {half.index}: its partner is missing",
-            call_id=half.call_id,
-            index=half.index,
-        )
+    return plan(state.options, asked)
 
 
 def _find_pinned_by(messages: object) -> frozenset[int]:

@@ -17,7 +17,7 @@ from compacter.recall.weight import OF_PROSE
 
 if TYPE_CHECKING:
     from compacter.compaction.conversation import Conversation
-    from compacter.compaction.task import CompactionPlan
+    from compacter.compaction.plan import CompactionPlan
     from compacter.events import Event
     from compacter.recall.archive import Archive
 

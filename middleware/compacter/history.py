@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from compacter.by_hand import CompactionResult, check_model, check_wire_format
-from compacter.compaction.change import Change
+from compacter.compaction.change import origins_of
 from compacter.compaction.trigger import due, threshold
 from compacter.errors import CompactionError, ConfigurationError, whole_number
 from compacter.io import ASYNC, IO, SYNC, is_large, run
@@ -281,7 +281,7 @@ class History(PinnedList):
         with CHANGES:
             if version != self._version:
                 return False
-            origins = Change.of(self._messages, messages).origins
+            origins = origins_of(self._messages, messages)
             pins = [origin is not None and self._pins[origin] for origin in origins]
             if self._archive is not None:
                 form = get_format(self._wire_format or recognise(self._messages))
@@ -314,7 +314,7 @@ class History(PinnedList):
                     "the history is too short to compact: none of its messages can be compacted"
                 )
             return result
-        if not self.install(version, result.messages, own.options.redaction):
+        if not self.install(version, result.messages, own.options.redact):
             own.tell_history_changed(result.event)
             return CompactionResult(list(self._messages))
         return result
@@ -358,7 +358,7 @@ class History(PinnedList):
     def _threshold(self) -> int | None:
         own = self._own()
         trigger = self._max_tokens if self._max_tokens is not None else own.options.trigger_tokens
-        if trigger is None:
+        if trigger is None or callable(trigger):  # It decides on calls.
             trigger = _WINDOW_SHARE
         share = isinstance(trigger, float)
         limit = threshold(trigger, own.window(self._model) if share else None)

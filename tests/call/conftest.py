@@ -24,7 +24,7 @@ E = TypeVar("E")
 
 
 @dataclass
-class Call:
+class Send:
     """The wrapped function is called."""
 
     messages: Sequence[Chat]
@@ -59,7 +59,7 @@ class Prepared:
 
 
 STEPS: dict[str, Any] = {
-    "send": Call,
+    "send": Send,
     "emit": Emit,
     "approve": Emit,
     "look_up": Remembered,

@@ -20,7 +20,7 @@ from tests.conversations import Chat, talk
 
 import compacter as package
 from compacter import Compacter, CompactionEvent, History, InProcessMemory, Truncate
-from compacter.call import smaller
+from compacter.call import call
 from compacter.call.nested import GiveUps, gave_up_since, mark_given_up
 from compacter.events import RetriesExhausted
 from compacter.io import SyncIO
@@ -133,10 +133,10 @@ class TestFaultsOfCompactersOwn:
     def test_the_log_says_where_it_is(
         self, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:
-        monkeypatch.setattr(smaller, "target_characters", None)
+        monkeypatch.setattr(call, "target_characters", None)
         with pytest.raises(Exception, match="context"):
             Compacter().wrap(ScriptedModel(window=2_000).completion)("m", talk(12, 400))
-        assert 'smaller.py", line ' in caplog.text
+        assert 'call.py", line ' in caplog.text
         assert caplog.text.rstrip().endswith("TypeError")
 
     async def test_in_async_programs_too(self, broken: Compacter) -> None:
@@ -433,7 +433,7 @@ class TestLargeHistories:
             threads.add(threading.current_thread().name)
             return prefix_digest(*given)
 
-        monkeypatch.setattr("compacter.call.wrapped_call.prefix_digest", watched)
+        monkeypatch.setattr("compacter.call.perform.prefix_digest", watched)
         compacter = Compacter(summarizer=ScriptedSummarizer())
         await compacter.wrap(ScriptedModel(window=20_000).acompletion)("m", talk(100, 2_000))
         assert threads == {"compacter"}

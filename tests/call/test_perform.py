@@ -13,7 +13,7 @@ import trio
 from tests.conversations import Chat, talk
 
 from compacter import Compacter, InProcessMemory, models
-from compacter.call import one_summary, perform, wrapped_call
+from compacter.call import one_summary, perform
 from compacter.testing import ScriptedModel, ScriptedSummarizer
 
 if TYPE_CHECKING:
@@ -283,7 +283,7 @@ class TestTheTimeout:
     @pytest.fixture
     def clock(self, monkeypatch: pytest.MonkeyPatch) -> list[float]:
         now = [0.0]
-        for module in (one_summary, perform, wrapped_call):
+        for module in (one_summary, perform):
             monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now[0]))
         monkeypatch.setattr(one_summary, "_CLAIM_POLL", 0)
         return now

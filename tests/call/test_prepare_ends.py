@@ -26,7 +26,7 @@ import gc
 import sys
 import threading
 import compacter
-from compacter.call.preparations import MOST_AT_ONCE
+from compacter.call.ahead import MOST_AT_ONCE
 from compacter.testing import ScriptedModel
 
 ending, kind, count, place = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 from compacter import Compacter, InProcessMemory
-from compacter.call.preparations import MOST_AT_ONCE
-from compacter.call.wrapped_call import WrappedCall
+from compacter.call.ahead import MOST_AT_ONCE
+from compacter.call.perform import Performer
 from compacter.testing import ScriptedModel
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class Alive:
     @staticmethod
     def _all() -> list[Any]:
         gc.collect()
-        return [item for item in gc.get_objects() if isinstance(item, WrappedCall)]
+        return [item for item in gc.get_objects() if isinstance(item, Performer)]
 
     def count(self) -> int:
         return sum(item not in self._earlier for item in self._all())

@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.call.conftest import Call, Prepared
+from tests.call.conftest import Prepared, Send
 
-from compacter.call.recover import Policy
+from compacter.call.call import Call
 from compacter.call.request import ConversationState, Request
 from compacter.compaction.plan import Calibration
 from compacter.effects import AskSummarizer, Quote
@@ -44,7 +44,7 @@ def messages_of(size: int, count: int = 21) -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def policy(options: Callable[..., Options]) -> Callable[..., Policy]:
+def policy(options: Callable[..., Options]) -> Callable[..., Call]:
     """The policy of a call in a conversation that was compacted before. Messages
     of 190 characters leave no room in its window.
     """
@@ -56,12 +56,12 @@ def policy(options: Callable[..., Options]) -> Callable[..., Policy]:
         known: ConversationState | None = None,
         window: int | None = WINDOW,
         **settings: Any,
-    ) -> Policy:
+    ) -> Call:
         sent = messages or messages_of(size)
         request = Request(format=OPENAI, original=[{"role": "user", "content": "x"}], messages=sent)
         given = {"recall": ROOM, "detect": lambda error: FOUND, **settings}
         calibration = Calibration(window=window, learnt=True)
-        return Policy(options(**given), request, calibration, known or ConversationState())
+        return Call(options(**given), request, calibration, known or ConversationState())
 
     return make
 
@@ -80,7 +80,7 @@ def reasons(dialogue: Dialogue) -> list[tuple[str, str]]:
 
 
 def sends_quotes(dialogue: Dialogue) -> bool:
-    sent = dialogue.expect(Call).messages
+    sent = dialogue.expect(Send).messages
     return any(message["content"] == QUOTES for message in sent)
 
 
@@ -190,7 +190,7 @@ def test_a_compaction_that_made_no_room_is_not_made_again_until_the_history_has_
 def test_a_failing_summarizer_costs_the_quotes_alone(policy: Any, begin: Any) -> None:
     dialogue = begin(policy(fallback=()).complete())
     look(dialogue)
-    while isinstance(effect := dialogue.expect((AskSummarizer, Call)), AskSummarizer):
+    while isinstance(effect := dialogue.expect((AskSummarizer, Send)), AskSummarizer):
         dialogue.fail(RuntimeError("down"))
     assert len(effect.messages) == 21
     failed = [event for event in dialogue.events if isinstance(event, CompactionFailed)]

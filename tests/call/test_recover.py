@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from tenacity import stop_never
-from tests.call.conftest import Call, Remember, Remembered
+from tests.call.conftest import Remember, Remembered, Send
 
-from compacter.call.recover import Policy
+from compacter.call.call import Call
 from compacter.call.request import Request
 from compacter.compaction.plan import Calibration
 from compacter.compaction.strategies import Truncate
@@ -70,7 +70,7 @@ def recovery(
         settings.setdefault("detect", told)
         history = talk() if messages is None else messages
         request = Request(format=OPENAI, original=history, messages=history, **asked)
-        policy = Policy(options(**settings), request, calibration or Calibration())
+        policy = Call(options(**settings), request, calibration or Calibration())
         return begin(policy.recover(first or refusal()))
 
     return make
@@ -83,14 +83,14 @@ def test_a_round_looks_folds_remembers_and_calls(
 
     dialogue.expect(AskSummarizer)
     dialogue.answer(summary)
-    call = dialogue.expect(Call)
+    call = dialogue.expect(Send)
     dialogue.answer(Reply(raw="the reply"))
 
     assert dialogue.end() == "the reply"
     made = summary_message.parse(call.messages[1]["content"])
     assert made is not None
     assert made.prose == summary.text
-    assert dialogue.effects == ["Remembered", "Emit", "AskSummarizer", "Remember", "Emit", "Call"]
+    assert dialogue.effects == ["Remembered", "Emit", "AskSummarizer", "Remember", "Emit", "Send"]
     assert dialogue.told() == ["CompactionStarted", "CompactionEvent"]
 
 
@@ -101,7 +101,7 @@ def test_the_event_counts_what_the_summarizer_said(
 
     dialogue.expect(AskSummarizer)
     dialogue.answer(summary)
-    dialogue.expect(Call)
+    dialogue.expect(Send)
 
     event = dialogue.events[-1]
     assert isinstance(event, CompactionEvent)
@@ -122,9 +122,8 @@ def test_the_view_is_remembered_for_the_callers_own_messages(
     dialogue.answer(summary)
     remember = dialogue.expect(Remember)
     dialogue.answer()
-    call = dialogue.expect(Call)
+    call = dialogue.expect(Send)
 
-    assert list(remember.change.before) == history
     assert list(remember.after) == list(call.messages)
 
 
@@ -138,7 +137,7 @@ def test_a_view_that_another_call_has_just_made_is_used(
     assert remembered.head
     view = [*history[:1], *history[-3:]]
     dialogue.answer(view)
-    call = dialogue.expect(Call)
+    call = dialogue.expect(Send)
     dialogue.answer(Reply(raw="the reply"))
 
     assert list(call.messages) == view
@@ -164,11 +163,11 @@ def test_the_second_round_works_on_what_the_first_one_left(
 
     dialogue.expect(AskSummarizer)
     dialogue.answer(summary)
-    first = dialogue.expect(Call)
+    first = dialogue.expect(Send)
     dialogue.fail(TooLongError())
     prompt = dialogue.expect(AskSummarizer)
     dialogue.answer(summary)
-    second = dialogue.expect(Call)
+    second = dialogue.expect(Send)
 
     assert summary.text in prompt.messages[0]["content"]
     assert "Question 0?" not in prompt.messages[0]["content"]
@@ -189,7 +188,7 @@ def test_another_error_of_the_retry_passes_through(
     dialogue = recovery()
     dialogue.expect(AskSummarizer)
     dialogue.answer(summary)
-    dialogue.expect(Call)
+    dialogue.expect(Send)
     error = ConnectionError("reset")
 
     with pytest.raises(ConnectionError) as caught:
@@ -208,14 +207,14 @@ def test_the_rounds_are_counted_by_tenacity(
 
     def refuse_each() -> None:
         for error in errors:
-            dialogue.expect(Call)
+            dialogue.expect(Send)
             dialogue.fail(error)
         dialogue.end()
 
     with pytest.raises(TooLongError) as caught:
         refuse_each()
 
-    assert dialogue.effects.count("Call") == attempts - 1
+    assert dialogue.effects.count("Send") == attempts - 1
     assert caught.value is errors[-1] if errors else caught.value.args == ("too long",)
     last = dialogue.events[-1]
     assert isinstance(last, RetriesExhausted)
@@ -231,7 +230,7 @@ def test_without_an_end_it_stops_where_nothing_can_be_reduced(
 
     def refuse_for_ever() -> None:
         while True:
-            sent.append(list(dialogue.expect(Call).messages))
+            sent.append(list(dialogue.expect(Send).messages))
             dialogue.fail(TooLongError())
             assert len(sent) < 50
 
@@ -249,7 +248,7 @@ def test_a_reply_that_says_too_long_is_answered_like_an_error(
 
     dialogue.expect(AskSummarizer)
     dialogue.answer(summary)
-    dialogue.expect(Call)
+    dialogue.expect(Send)
     dialogue.answer(Reply(raw={"error": 2}, token_limit=found))
 
     assert dialogue.end() == {"error": 2}
@@ -269,7 +268,7 @@ class TestOutput:
             output_tokens=1_000,
         )
 
-        call = dialogue.expect(Call)
+        call = dialogue.expect(Send)
 
         assert list(call.messages) == history
         assert 400 <= call.options["max_tokens"] < 500  # type: ignore[operator]
@@ -288,9 +287,9 @@ class TestOutput:
             refusal(limit=1_000, requested=1_500, kind="input_plus_output"), output_tokens=1_000
         )
 
-        dialogue.expect(Call)
+        dialogue.expect(Send)
         dialogue.answer(refusal(limit=800, requested=900, kind="input_plus_output"))
-        dialogue.expect(Call)
+        dialogue.expect(Send)
 
         assert [(type(event), event.attempt) for event in dialogue.events] == [
             (MaxTokensAdjusted, 1),
@@ -331,7 +330,7 @@ class TestOutput:
             refusal(limit=1_000, requested=1_500, kind="input_plus_output"), output_tokens=1_000
         )
 
-        first = dialogue.expect(Call)
+        first = dialogue.expect(Send)
         dialogue.fail(TooLongError())
         dialogue.expect(AskSummarizer)
 
@@ -351,7 +350,7 @@ class TestNumbers:
 
         dialogue.expect(AskSummarizer)
         dialogue.answer(summary)
-        call = dialogue.expect(Call)
+        call = dialogue.expect(Send)
 
         assert sum(map(OPENAI.size, call.messages)) <= 300 * size / 1_000
 
@@ -394,7 +393,7 @@ class TestNumbers:
 
         dialogue.expect(AskSummarizer)
         dialogue.answer(summary)
-        call = dialogue.expect(Call)
+        call = dialogue.expect(Send)
 
         assert not calibration.learnt
         assert sum(map(OPENAI.size, call.messages)) <= 0.3 * size

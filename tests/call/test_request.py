@@ -8,12 +8,13 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
-from tests.call.conftest import Call, Dialogue
+from tests.call.conftest import Dialogue, Remembered, Send
 from tests.conversations import history, talk
 
 from compacter import Compacter, CompactionEvent
-from compacter.call.recover import Policy
+from compacter.call.call import Call
 from compacter.call.request import Request
+from compacter.call.smaller import plan_of
 from compacter.call.state import State
 from compacter.compaction.conversation import find_pinned
 from compacter.compaction.plan import MARGIN, Calibration
@@ -39,8 +40,8 @@ def request(**options: Any) -> Request:
     )
 
 
-def policy(calibration: Calibration | None = None, **asked: Any) -> Policy:
-    return Policy(Options(), request(**asked), calibration or Calibration())
+def policy(calibration: Calibration | None = None, **asked: Any) -> Call:
+    return Call(Options(), request(**asked), calibration or Calibration())
 
 
 class TestUsage:
@@ -130,7 +131,7 @@ class TestNumbers:
     ) -> None:
         asked = policy(overhead=overhead)
         found = TokenLimit(limit=10_000, input_tokens=12_500, kind="input")
-        job = asked.job(asked.target(found), found)
+        job = plan_of(asked, asked.target(found), found)
         assert job.target is not None
         assert job.target + overhead == pytest.approx(asked.request.size * 0.8 * MARGIN, abs=1)
 
@@ -150,17 +151,22 @@ class TestNumbers:
         self, allowed: int, requested: int, lowered: int | None
     ) -> None:
         found = TokenLimit(limit=1_000, requested=requested, kind="input_plus_output")
-        asked = policy(output_tokens=allowed)
-        assert asked.find_lower_output(asked.calibrate(found)) == lowered
+        dialogue = Dialogue(
+            policy(output_tokens=allowed).recover(Reply(token_limit=found, error=ValueError()))
+        )
+        if lowered is None:
+            dialogue.expect(Remembered)
+        else:
+            assert dialogue.expect(Send).options == {"max_tokens": lowered}
 
 
 class TestWhatIsLearntOfUsage:
     def test_what_quotes_took_is_not_expected_of_the_next_request(self) -> None:
         asked = policy(Calibration(chars_per_token=4.0), quotes="q" * 400)
         dialogue = Dialogue(asked.complete())
-        dialogue.expect(Call)
+        dialogue.expect(Send)
         dialogue.answer(Reply(raw={"usage": {"prompt_tokens": 1_000}}))
-        assert dialogue.effects == ["Remembered", "Call"]
+        assert dialogue.effects == ["Remembered", "Send"]
         size = asked.request.size
         assert asked.state.characters == size - 400
         assert asked.state.tokens == pytest.approx(1_000 * (size - 400) / size, abs=1)

@@ -10,7 +10,7 @@ import pytest
 from tests.conversations import Chat, talk
 
 from compacter import Compacter, CompactionEvent, History
-from compacter.call.reader import Reader
+from compacter.call import wrap
 from compacter.call.sizes import expected_tokens
 from compacter.compaction.plan import Calibration
 from compacter.events import SilentTruncation
@@ -44,7 +44,7 @@ def test_a_cut_prompt_is_told_without_a_trigger_and_the_reply_is_handed_out() ->
 def test_a_hook_does_not_have_each_quiet_call_read(
     monkeypatch: pytest.MonkeyPatch, tokens: int | None
 ) -> None:
-    monkeypatch.setattr(Reader, "read", never)
+    monkeypatch.setattr(wrap, "read_call", never)
     usage = {"usage": {"prompt_tokens": tokens}} if tokens else {}
     compacter, events = listening()
     reply = {"choices": [], **usage}

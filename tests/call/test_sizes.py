@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from pydantic import BaseModel
-from tests.call.conftest import Call
+from tests.call.conftest import Send
 from tests.dialects import DIALECTS, Dialect
 
-from compacter.call.recover import Policy
+from compacter.call.call import Call
 from compacter.call.request import ConversationState, Request
-from compacter.call.sizes import may_be_cut
+from compacter.call.sizes import calibrate, may_be_cut
+from compacter.call.smaller import plan_of
 from compacter.compaction.plan import Calibration
 from compacter.effects import AskSummarizer, Quote
 from compacter.events import CompactionFailed, CompactionSkipped, SilentTruncation
@@ -45,7 +46,7 @@ def messages_of(size: int, count: int = 10) -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def policy(options: Callable[..., Options]) -> Callable[..., Policy]:
+def policy(options: Callable[..., Options]) -> Callable[..., Call]:
     """The policy of a call: what was learnt of the model and of the conversation, the request, and
     the options.
     """
@@ -61,7 +62,7 @@ def policy(options: Callable[..., Options]) -> Callable[..., Policy]:
         folded: bool = False,
         learnt: bool = True,
         **settings: Any,
-    ) -> Policy:
+    ) -> Call:
         messages = messages_of(size)
         request = Request(
             format=OPENAI,
@@ -72,7 +73,7 @@ def policy(options: Callable[..., Options]) -> Callable[..., Policy]:
             pin=settings.get("pin"),
         )
         calibration = Calibration(chars_per_token=chars_per_token, window=window, learnt=learnt)
-        return Policy(options(**settings), request, calibration, known or ConversationState())
+        return Call(options(**settings), request, calibration, known or ConversationState())
 
     return make
 
@@ -133,10 +134,10 @@ class TestTheRoomForQuotes:
         dialogue = begin(made.complete())
         dialogue.expect(Quote)
         dialogue.answer("User, message 0: yes")
-        assert len(dialogue.expect(Call).messages) == 11
+        assert len(dialogue.expect(Send).messages) == 11
         dialogue.fail(ValueError("too long"))
-        assert len(dialogue.expect(Call).messages) == 10
-        assert dialogue.effects[-3:] == ["Quote", "Call", "Call"]
+        assert len(dialogue.expect(Send).messages) == 10
+        assert dialogue.effects[-3:] == ["Quote", "Send", "Send"]
 
     @pytest.mark.parametrize(("limit", "folded"), [(2_500, False), (2_499, True)])
     def test_is_all_that_is_taken_back_where_the_rest_fits(
@@ -147,10 +148,10 @@ class TestTheRoomForQuotes:
         dialogue = begin(made.complete())
         dialogue.expect(Quote)
         dialogue.answer("User, message 0: yes")
-        dialogue.expect(Call)
+        dialogue.expect(Send)
         dialogue.fail(ValueError("too long"))
-        dialogue.expect((AskSummarizer, Call))
-        assert dialogue.effects[-1] == ("AskSummarizer" if folded else "Call")
+        dialogue.expect((AskSummarizer, Send))
+        assert dialogue.effects[-1] == ("AskSummarizer" if folded else "Send")
 
     @pytest.mark.parametrize(
         ("target", "reserved"),
@@ -165,17 +166,19 @@ class TestTheRoomForQuotes:
         self, policy: Any, target: int, reserved: int
     ) -> None:
         made = policy(8_000, recall=0.15)
-        assert made.job(target, TokenLimit(limit=target // 4, kind="input")).reserved == reserved
-        assert made.job(target).reserved == 0
+        assert (
+            plan_of(made, target, TokenLimit(limit=target // 4, kind="input")).reserved == reserved
+        )
+        assert plan_of(made, target).reserved == 0
 
     def test_is_not_reserved_between_the_steps_of_an_agent(self, policy: Any) -> None:
         made = policy(8_000, recall=0.15)
         made.request = replace(made.request, messages=made.request.messages[:-1])
-        assert made.job(4_000, TokenLimit(limit=1_000, kind="input")).reserved == 0
+        assert plan_of(made, 4_000, TokenLimit(limit=1_000, kind="input")).reserved == 0
 
     def room(self, dialogue: Dialogue) -> int | None:
         """What the call asks quotes for; ``None`` where it asks for none."""
-        effect: Any = dialogue.expect((Quote, Call))  # type: ignore[arg-type]
+        effect: Any = dialogue.expect((Quote, Send))  # type: ignore[arg-type]
         return effect.room if isinstance(effect, Quote) and effect.sent else None
 
 
@@ -191,7 +194,7 @@ class TestTheTrigger:
         dialogue: Dialogue = begin(
             policy(size, overhead=overhead, trigger_tokens=1_000, **settings).complete()
         )
-        dialogue.expect((AskSummarizer, Call))  # type: ignore[arg-type]
+        dialogue.expect((AskSummarizer, Send))  # type: ignore[arg-type]
         return dialogue
 
     def fires(self, dialogue: Dialogue) -> bool:
@@ -256,7 +259,7 @@ class TestTheTrigger:
         found = TokenLimit(limit=1_000, kind="input")
         made = policy(8_000, trigger_tokens=10**6, known=known, detect=lambda error: found)
         dialogue = begin(made.complete())
-        dialogue.expect(Call)
+        dialogue.expect(Send)
         dialogue.fail(ValueError("too long"))
         dialogue.expect(AskSummarizer)
         assert (known.calls, known.tried) == (5, 5)
@@ -272,7 +275,7 @@ class TestTheTrigger:
 
         known = ConversationState(calls=4, tokens=2_000, characters=10_000)
         made = policy(8_000, overhead=2_000, trigger_tokens=1_000, known=known, strategy=watching)
-        begin(made.complete()).expect(Call)
+        begin(made.complete()).expect(Send)
         # 10,000 characters are 2,000 tokens: 900 tokens are 4,500, 2,000 of them taken.
         assert targets == [2_500]
         assert (known.tried, known.stuck, known.tokens) == (5, 0, 0)
@@ -284,7 +287,7 @@ class TestTheTrigger:
         made = policy(
             8_000, overhead=2_000, trigger_tokens=1_000, known=known, pin=lambda message: True
         )
-        begin(made.complete()).expect(Call)
+        begin(made.complete()).expect(Send)
         assert (known.tried, known.stuck) == (5, 10_000)
 
     @pytest.mark.parametrize(
@@ -297,7 +300,7 @@ class TestTheTrigger:
         dialogue = self.ahead(policy, begin, known=known, fallback=None)
         while dialogue.effects[-1] == "AskSummarizer":
             dialogue.fail(failure) if error else dialogue.answer(failure)
-            dialogue.expect((AskSummarizer, Call))  # type: ignore[arg-type]
+            dialogue.expect((AskSummarizer, Send))  # type: ignore[arg-type]
         assert (known.tried, known.stuck) == (5, 0)
         failed = dialogue.events[-1]
         assert isinstance(failed, CompactionFailed)
@@ -314,14 +317,14 @@ class TestTheTrigger:
             known=known,
             strategy=lambda task: task.keep([8, 9]),
         )
-        begin(made.complete()).expect(Call)
+        begin(made.complete()).expect(Send)
         assert known.stuck == made.request.size > 6_000
 
 
 class TestUsage:
-    def ask(self, made: Policy, begin: Any, tokens: int) -> Dialogue:
+    def ask(self, made: Call, begin: Any, tokens: int) -> Dialogue:
         dialogue: Dialogue = begin(made.complete())
-        dialogue.expect(Call)
+        dialogue.expect(Send)
         dialogue.answer(Reply(raw={"usage": {"prompt_tokens": tokens}}))
         return dialogue
 
@@ -362,7 +365,7 @@ class TestUsage:
 
         made = policy(16_000, overhead=500, trigger_tokens=10**6, strategy=watching)
         dialogue = self.ask(made, begin, 2_000)
-        assert len(dialogue.expect(Call).messages) == 2
+        assert len(dialogue.expect(Send).messages) == 2
         dialogue.answer(Reply(raw={"usage": {"prompt_tokens": 1_000}}))
         assert dialogue.end() == {"usage": {"prompt_tokens": 1_000}}
         # Nine tenths of 2,000 tokens are 7,200 characters, 500 of them taken.
@@ -383,18 +386,18 @@ class TestUsage:
         dialogue = begin(made.complete())
         dialogue.expect(Quote)
         dialogue.answer("User, message 0: yes")
-        assert len(dialogue.expect(Call).messages) == 11
+        assert len(dialogue.expect(Send).messages) == 11
         dialogue.answer(Reply(raw={"usage": {"prompt_tokens": 2_000}}))
         dialogue.expect(Quote)
         dialogue.answer("")
-        assert len(dialogue.expect(Call).messages) == 2
+        assert len(dialogue.expect(Send).messages) == 2
 
     def test_of_the_second_reply_that_was_cut_too_is_not_learnt(
         self, policy: Any, begin: Any
     ) -> None:
         made = policy(16_000, trigger_tokens=10**6, strategy=lambda task: task.keep([8, 9]))
         dialogue = self.ask(made, begin, 2_000)
-        dialogue.expect(Call)
+        dialogue.expect(Send)
         dialogue.answer(Reply(raw={"usage": {"prompt_tokens": 60}}))
         assert dialogue.end() == {"usage": {"prompt_tokens": 60}}
         assert made.state.tokens == 0
@@ -423,7 +426,7 @@ class TestARefusal:
         self, policy: Any, found: TokenLimit, used: int | None, chars_per_token: float
     ) -> None:
         made = policy(8_000, overhead=2_000, output=500, chars_per_token=3.0)
-        assert (made.calibrate(found).input_tokens or 0) == (used or 0)
+        assert (calibrate(made.request, found, made.calibration).input_tokens or 0) == (used or 0)
         assert (made.calibration.window, made.calibration.chars_per_token) == (
             1_000,
             chars_per_token,
@@ -431,7 +434,7 @@ class TestARefusal:
 
     def test_that_names_no_limit_leaves_the_known_one(self, policy: Any) -> None:
         made = policy(8_000, window=5_000)
-        made.calibrate(TokenLimit(requested=6_000, kind="input"))
+        calibrate(made.request, TokenLimit(requested=6_000, kind="input"), made.calibration)
         assert made.calibration.window == 5_000
 
     @pytest.mark.parametrize(("used", "learnt"), [(5_600, True), (5_800, False)])
@@ -442,12 +445,16 @@ class TestARefusal:
         messages: list[Any] = [
             {"role": "user", "content": [{"type": "text", "text": "What is this? " * 200}, picture]}
         ]
-        asked = Policy(
+        asked = Call(
             options(), Request(format=OPENAI, original=messages, messages=messages), Calibration()
         )
         size = asked.request.size
         assert size < 2.5 * used  # Otherwise it is believed in any case.
-        asked.calibrate(TokenLimit(limit=4_000, input_tokens=used, kind="input"))
+        calibrate(
+            asked.request,
+            TokenLimit(limit=4_000, input_tokens=used, kind="input"),
+            asked.calibration,
+        )
         assert asked.calibration.learnt is learnt
 
     @pytest.mark.parametrize(("used", "learnt"), [(2_000, True), (3_200, True), (3_201, False)])
@@ -455,10 +462,14 @@ class TestARefusal:
         self, options: Any, used: int, learnt: bool
     ) -> None:
         table: list[Any] = [{"role": "user", "content": "         |" * 800}]
-        asked = Policy(
+        asked = Call(
             options(), Request(format=OPENAI, original=table, messages=table), Calibration()
         )
-        asked.calibrate(TokenLimit(limit=1_000, input_tokens=used, kind="input"))
+        calibrate(
+            asked.request,
+            TokenLimit(limit=1_000, input_tokens=used, kind="input"),
+            asked.calibration,
+        )
         assert asked.calibration.learnt is learnt
 
     @pytest.mark.parametrize(
@@ -481,7 +492,7 @@ class TestARefusal:
         made.request = replace(
             made.request, shortened={"role": "user", "content": "x" * 300}, saved=500
         )
-        assert made.job(4_000, TokenLimit(limit=1_000, kind="input")).target == 4_500
+        assert plan_of(made, 4_000, TokenLimit(limit=1_000, kind="input")).target == 4_500
 
     @pytest.mark.parametrize(
         ("found", "target"),
@@ -500,7 +511,7 @@ class TestARefusal:
         self, policy: Any, found: TokenLimit, target: int | None
     ) -> None:
         made = policy(8_000, overhead=2_000, output=500)
-        assert made.job(8_000, found).target == target
+        assert plan_of(made, 8_000, found).target == target
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,8 @@ import pytest
 from tests.dialects import DIALECTS, Dialect
 
 from compacter import Compacter, ConfigurationError, History
-from compacter.call.request import Request, advice, shorten_message, with_less_retrieved
+from compacter.call.request import Request
+from compacter.call.shorten import advice, shorten_message, with_less_retrieved
 from compacter.compaction.plan import Calibration
 from compacter.events import CompactionEvent, Event, MessageShortened
 from compacter.messages.format import FORMATS, get_format

@@ -17,9 +17,9 @@ from rich.console import Console
 
 from compacter import Compacter
 from compacter.events import Event
+from compacter.observe import JsonLines
 from compacter.testing import ScriptedModel
 from compacter.tools.cli.events import Tail, line, picture
-from compacter.tools.observe import JsonLines
 from compacter.tools.report import page, read_lines, stories
 
 if TYPE_CHECKING:

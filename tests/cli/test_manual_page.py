@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from compacter import Compacter
-from compacter.tools.cli import doctor
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Line, Run
@@ -27,7 +26,6 @@ def test_the_commands_of_the_manual_run(
     shown = re.findall(
         r"^compacter .+$", "\n".join(re.findall(r"```sh\n(.*?)```", page, re.DOTALL)), re.MULTILINE
     )
-    monkeypatch.setattr(doctor, "_methods", lambda: iter(()))
     write("chat.json", chat)
     write(
         "error.txt",

@@ -156,47 +156,6 @@ def test_codex_is_read_as_items_of_the_responses_api(write: Write) -> None:
     assert len(read.messages) == STEPS * 4 + 1
 
 
-def codex_2025_session() -> list[Line]:
-    """A rollout from before September 2025: items without an envelope, and markers between them."""
-    lines: list[Line] = [
-        {"id": "c-25", "timestamp": "2025-08-18T01:16:13.522Z", "instructions": None, "git": {}},
-        {"record_type": "state"},
-    ]
-    for line in codex_session():
-        if line["type"] == "response_item":
-            lines.append({"id": None, **line["payload"]})
-        if line["type"] == "event_msg":
-            lines.append({"record_type": "state"})
-    return lines
-
-
-def test_codex_files_of_2025_are_read(run: Run, write: Write) -> None:
-    write("rollout.jsonl", codex_2025_session())
-    read = read_transcript("rollout.jsonl")
-    assert (read.kind, read.wire_format, read.id) == ("Codex", "responses", "c-25")
-    assert len(read.messages) == STEPS * 4 + 1
-    assert run("plan", "rollout.jsonl").err == ""
-
-
-@pytest.mark.parametrize(
-    "header",
-    [
-        {"id": "c-25", "timestamp": "2025-06-01T00:00:00Z", "instructions": "Be brief."},
-        {"id": "c-25", "timestamp": "2025-06-01T00:00:00Z", "git": {"branch": "main"}},
-    ],
-)
-def test_codex_files_of_2025_need_no_marker(write: Write, header: Line) -> None:
-    items = [line for line in codex_2025_session()[1:] if "record_type" not in line]
-    write("rollout.jsonl", [header, *items])
-    read = read_transcript("rollout.jsonl")
-    assert (read.kind, read.id, len(read.messages)) == ("Codex", "c-25", STEPS * 4 + 1)
-
-
-def test_a_codex_file_with_items_of_both_years_is_read_whole(write: Write) -> None:
-    write("rollout.jsonl", [*codex_2025_session(), *codex_session()[2:]])
-    assert len(read_transcript("rollout.jsonl").messages) == 2 * (STEPS * 4 + 1)
-
-
 @pytest.mark.parametrize("replaced", [True, False])
 def test_codex_begins_at_its_own_compaction(write: Write, replaced: bool) -> None:
     history = [spoken("user", "All buoys were checked.")]
@@ -304,31 +263,6 @@ def test_pis_first_form_is_read_in_order(write: Write, header: Line) -> None:
     assert shown(read_transcript("s.jsonl")) == shown_of("pi.jsonl", write)
 
 
-@pytest.mark.parametrize(
-    ("index", "kept"),
-    [
-        (0, 4),  # The header counts, and is no entry.
-        (1, 4),
-        (3, 2),
-        (5, 0),
-        (99, 0),
-        (-1, 0),
-        (None, 0),
-        (True, 0),
-    ],
-)
-def test_a_compaction_of_pis_first_form_keeps_from_the_index_that_it_names(
-    write: Write, index: object, kept: int
-) -> None:
-    said = [f"message {number}" for number in range(4)]
-    entries = [{"type": "message", "message": {"role": "user", "content": text}} for text in said]
-    compaction = {"type": "compaction", "summary": "A summary.", "firstKeptEntryIndex": index}
-    newest = {"type": "message", "message": {"role": "user", "content": "And now?"}}
-    write("s.jsonl", [pi_first_form()[0], *entries, compaction, newest])
-    texts = [each["content"] for each in read_transcript("s.jsonl").messages]
-    assert texts == ["A summary.", *said[len(said) - kept :], "And now?"]
-
-
 def test_a_file_of_pi_of_which_only_a_part_is_linked_is_read_whole(write: Write) -> None:
     header, *entries = pi_first_form()
     summary = entry("0badf00d", None, {"role": "user", "content": "A summary."})
@@ -409,7 +343,6 @@ def test_opencode_begins_at_its_own_compaction(write: Write) -> None:
 SESSIONS = {
     "claude.jsonl": claude_session,
     "codex.jsonl": codex_session,
-    "codex-2025.jsonl": codex_2025_session,
     "pi.jsonl": pi_session,
     "pi-first.jsonl": pi_first_form,
     "opencode.json": opencode_session,
@@ -430,7 +363,6 @@ def shown_of(name: str, write: Write) -> list[str]:
 UNKNOWN: dict[str, tuple[Any, str]] = {
     "claude.jsonl": ({"type": "hologram", "uuid": "h", "parentUuid": "q3"}, "hologram (1)"),
     "codex.jsonl": ({"type": "hologram", "payload": {"x": 1}}, "hologram (1)"),
-    "codex-2025.jsonl": ({"type": "hologram", "x": 1}, "hologram (1)"),
     "pi.jsonl": (
         {"type": "message", "id": "h", "parentId": "q3", "message": {"role": "oracle"}},
         "message of role oracle (1)",

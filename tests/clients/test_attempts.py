@@ -9,12 +9,10 @@ from typing import Any
 import pytest
 
 from compacter.call.arguments import Binding
-from compacter.call.reader import Reader
 from compacter.call.state import State
 from compacter.errors import CompactionError
 from compacter.gateway.litellm_proxy.attempts import SteppedCall
-from compacter.memory import InProcessMemory
-from compacter.memory.record import Record
+from compacter.memory import InProcessMemory, Record
 from compacter.options import validated
 from compacter.overflow import TokenLimit
 from compacter.testing import ScriptedModel, TokenLimitError, token_limit_error
@@ -150,13 +148,13 @@ async def test_a_call_is_read_for_a_compaction_ahead_only_if_its_size_can_be_com
     monkeypatch: pytest.MonkeyPatch, begin: float | None, window: int | None, is_read: bool
 ) -> None:
     reads: list[object] = []
-    read = Reader.read
+    read = SteppedCall.read
 
-    async def counted(self: Reader, *args: Any, **kwargs: Any) -> Any:
+    async def counted(self: SteppedCall, *args: Any, **kwargs: Any) -> Any:
         reads.append(self)
         return await read(self, *args, **kwargs)
 
-    monkeypatch.setattr(Reader, "read", counted)
+    monkeypatch.setattr(SteppedCall, "read", counted)
     shared = state(Writer(), prepare_tokens=begin)
     shared.calibration("m").window = window
     await SteppedCall(shared, BINDING).first({"model": "m", "messages": talk()})

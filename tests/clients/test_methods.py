@@ -16,10 +16,10 @@ import openai
 import pytest
 from google import genai
 from litellm.router import Router
+from tests.clients.sdk_methods import NAMES, methods_of
 
 from compacter import Compacter
 from compacter.clients.litellm import REFUSED
-from compacter.tools.cli.doctor import NAMES, methods_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -20,7 +20,8 @@ from compacter.frameworks.own_types import (
     options_to_save,
     separate_media,
 )
-from compacter.memory.record import Record, StoredMessage
+from compacter.memory import Record
+from compacter.memory.record import StoredMessage
 from compacter.messages.fields import Unencodable
 from compacter.messages.openai import OPENAI
 from compacter.options import validated

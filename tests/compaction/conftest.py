@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.dialects import DIALECTS
 
+from compacter.compaction.cut import plan
 from compacter.compaction.run import compact
 from compacter.effects import AskSummarizer
 from compacter.io import run
@@ -18,8 +19,7 @@ from compacter.messages.format import FORMATS, FormatName, MessageFormat, get_fo
 from compacter.messages.replies import Reply
 
 if TYPE_CHECKING:
-    from compacter.compaction.plan import Job
-    from compacter.compaction.task import CompactionPlan
+    from compacter.compaction.plan import CompactionPlan
     from compacter.options import Options
 
 Item = dict[str, Any]
@@ -70,13 +70,16 @@ def form(request: pytest.FixtureRequest) -> Form:
 
 
 def carried_out(
-    options: Options, work: Job, *answers: str | Reply | Exception, told: list[Any] | None = None
+    options: Options,
+    work: CompactionPlan,
+    *answers: str | Reply | Exception,
+    told: list[Any] | None = None,
 ) -> tuple[list[AskSummarizer], Any]:
     """What a summarizer was asked, and the compaction; the last answer is given again. Events are
     put into ``told``.
     """
     world = World(answers, told if told is not None else [])
-    made = run(compact(options, work, world))
+    made = run(compact(options, plan(options, work), world))
     if made is None:
         return world.asked, None
     world.told.append(made.event)

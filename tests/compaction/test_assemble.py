@@ -10,9 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compacter import Compacter
-from compacter.compaction.change import assemble
+from compacter.compaction.change import check
 from compacter.compaction.conversation import Conversation
+from compacter.compaction.plan import Calibration, CompactionPlan
+from compacter.compaction.task import CompactionTask
 from compacter.messages.format import FILLERS, FORMATS, FormatName, get_format
+from compacter.options import Options
 from compacter.testing import ScriptedModel, ScriptedSummarizer
 
 OPENAI = get_format("openai")
@@ -33,39 +36,53 @@ SEEN = {"role": "tool", "tool_call_id": "c", "content": "seen"}
 
 
 @pytest.mark.parametrize(
-    ("messages", "keep", "alternate", "out"),
+    ("messages", "given", "out"),
     [
-        (TALK, [0, 4, 5], False, [S, SUMMARY, A2, U3]),
-        (TALK, [0, 3, 4, 5], False, [S, SUMMARY, U2, A2, U3]),
-        (TALK, [0, 3, 4, 5], True, [S, SUMMARY, ASSISTANT, U2, A2, U3]),
-        (TALK, [0, 2, 4, 5], True, [S, SUMMARY, A1, USER, A2, U3]),
-        (TALK[1:], [4], True, [SUMMARY, ASSISTANT, U3]),
-        # after the whole prefix
-        ([S, S, U1, A1, S, U2], [0, 1, 4, 5], False, [S, S, SUMMARY, S, U2]),
-        ([U1, S, A1, U2], [1, 3], False, [SUMMARY, S, U2]),  # in the middle it stays where it was
+        (TALK, [S, SUMMARY, A2, U3], [S, SUMMARY, A2, U3]),
+        (TALK, [S, SUMMARY, U2, A2, U3], [S, SUMMARY, ASSISTANT, U2, A2, U3]),
+        (TALK, [S, SUMMARY, A1, A2, U3], [S, SUMMARY, A1, USER, A2, U3]),
+        (TALK[1:], [SUMMARY, U3], [SUMMARY, ASSISTANT, U3]),
         # what was, may be
-        ([U1, U2, A1, U3], [0, 1, 3], True, [SUMMARY, ASSISTANT, U1, U2, ASSISTANT, U3]),
+        ([U1, U2, A1, U3], [SUMMARY, U1, U2, U3], [SUMMARY, ASSISTANT, U1, U2, ASSISTANT, U3]),
         # also with instructions between
-        ([U1, A1, U2, S, U3], [2, 3, 4], True, [SUMMARY, ASSISTANT, U2, S, U3]),
+        ([U1, A1, U2, S, U3], [SUMMARY, U2, S, U3], [SUMMARY, ASSISTANT, U2, S, U3]),
         # results of calls that are lost
-        ([U1, SEEN, A1, SEEN, U3], [1, 3, 4], True, [SUMMARY, SEEN, SEEN, U3]),
+        ([U1, SEEN, A1, SEEN, U3], [SUMMARY, SEEN, SEEN, U3], [SUMMARY, SEEN, SEEN, U3]),
+        # a filler opens where the user was first
+        (TALK, [S, A1, U2, U3], [S, USER, A1, U2, ASSISTANT, U3]),
+        ([A1, U1, A2, U2], [A1, U1, U2], [A1, U1, ASSISTANT, U2]),
+        (TALK, [S, U2, A2], [S, U2, A2]),
     ],
 )
-def test_the_summary_has_its_place_and_turns_alternate(
-    messages: list[Any], keep: list[int], alternate: bool, out: list[Any]
+def test_where_roles_alternate_fillers_are_added_to_what_a_strategy_returns(
+    messages: list[Any], given: list[Any], out: list[Any]
 ) -> None:
-    assert assemble(Conversation.of(messages, OPENAI), keep, SUMMARY, alternate=alternate) == out
+    conversation = Conversation.of(messages, OPENAI)
+
+    assert list(check(conversation, given, alternate=True)[0].messages) == out
+    assert list(check(conversation, given, alternate=False)[0].messages) == given
 
 
-def test_without_a_summary_a_filler_opens_where_the_user_was_first() -> None:
-    assert assemble(Conversation.of(TALK, OPENAI), [0, 2, 3], None, alternate=True) == [
-        S,
-        USER,
-        A1,
-        U2,
-    ]
-    assert assemble(Conversation.of([A1, U1, A2], OPENAI), [0, 1], None, alternate=True) == [A1, U1]
-    assert assemble(Conversation.of(TALK, OPENAI), [0, 3, 4], None, alternate=True) == [S, U2, A2]
+@pytest.mark.parametrize(
+    ("messages", "cut", "out"),
+    [
+        (TALK, 4, [S, SUMMARY, A2, U3]),
+        # after the whole prefix
+        ([S, S, U1, A1, S, U2], 4, [S, S, SUMMARY, S, U2]),
+        ([U1, S, A1, U2], 3, [SUMMARY, S, U2]),  # in the middle it stays where it was
+    ],
+)
+def test_the_summary_has_its_place(messages: list[Any], cut: int, out: list[Any]) -> None:
+    calibration = Calibration()
+    conversation = Conversation.of(messages, OPENAI)
+    work = CompactionPlan(
+        conversation=conversation, cut=cut, trigger="manual", calibration=calibration
+    )
+    made = CompactionTask(plan=work, options=Options()).replace_head("summary")
+
+    at = out.index(SUMMARY)
+    assert [*made[:at], *made[at + 1 :]] == [*out[:at], *out[at + 1 :]]
+    assert made[at]["content"].endswith("summary")
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -112,9 +129,8 @@ def test_kept_messages_are_the_same_objects_in_order_and_turns_alternate(
     ]
     keep = sorted(data.draw(st.sets(st.integers(0, count - 1), min_size=1)))
 
-    out = assemble(
-        Conversation.of(messages, shape), keep, shape.say("user", "summary"), alternate=True
-    )
+    given = [shape.say("user", "summary"), *(messages[index] for index in keep)]
+    out = check(Conversation.of(messages, shape), given, alternate=True)[0].messages
 
     kept = [item for item in out if any(item is one for one in messages)]
     assert all(one is messages[index] for one, index in zip(kept, keep, strict=True))

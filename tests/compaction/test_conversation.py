@@ -12,7 +12,8 @@ import pytest
 
 from compacter import Chain, ClearToolResults, Compacter, Shorten, Summarize, Truncate
 from compacter.compaction.conversation import Conversation
-from compacter.compaction.plan import Calibration, Job, plan
+from compacter.compaction.cut import plan
+from compacter.compaction.plan import Calibration, CompactionPlan
 from compacter.messages.format import FORMATS, get_format
 from compacter.messages.parts import Kind
 from compacter.options import Options
@@ -145,7 +146,7 @@ def test_a_readable_block_is_folded_where_what_stays_leaves_no_room_for_a_summar
     ]
     found = Conversation.of(messages, get_format("anthropic"))
     stays = found.sizes[0] + found.sizes[-1] + summary_message.FRAME
-    work = Job(
+    work = CompactionPlan(
         conversation=found,
         trigger="token_limit",
         calibration=Calibration(),
@@ -181,7 +182,9 @@ def test_a_readable_block_is_folded_where_there_is_nothing_else() -> None:
     plans = [
         plan(
             Options(),
-            Job(conversation=found, trigger="token_limit", calibration=Calibration(), must=must),
+            CompactionPlan(
+                conversation=found, trigger="token_limit", calibration=Calibration(), must=must
+            ),
         )
         for must in (True, False)
     ]
@@ -239,10 +242,10 @@ def test_a_note_in_place_of_a_folded_block_leaves_no_result_of_its_call() -> Non
 
 def test_an_unreadable_block_is_never_folded() -> None:
     found = Conversation.of([block("sealed"), *talk("responses", 6)], get_format("responses"))
-    work = Job(
+    work = CompactionPlan(
         conversation=found, trigger="token_limit", calibration=Calibration(), must=True, target=10
     )
-    assert 0 not in plan(Options(), work).folded
+    assert 0 not in plan(Options(), work).compacted
 
     messages = [
         *talk("responses", 6),

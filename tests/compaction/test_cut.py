@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from compacter import Compacter
 from compacter.compaction.conversation import Conversation
-from compacter.compaction.task import CompactionPlan
+from compacter.compaction.plan import CompactionPlan
 from compacter.messages.format import get_format
 from compacter.messages.parts import Kind
 from compacter.summary import message as summary_message
@@ -83,7 +83,8 @@ def test_the_cut_reaches_its_share(letters: str, folded: str) -> None:
     found = plan(letters)
     assert letters[: found.cut] == folded
     assert all(
-        OPENAI.outline(history(letters)).kinds[index] is not Kind.SYSTEM for index in found.folded
+        OPENAI.outline(history(letters)).kinds[index] is not Kind.SYSTEM
+        for index in found.compacted
     )
 
 
@@ -106,7 +107,7 @@ def test_a_cut_never_parts_a_pair_and_never_leaves_nothing(
     assert found.head_size + found.tail_size == found.original_data_size
     last = outline.last_user
     assert last is not None
-    assert last not in found.folded
+    assert last not in found.compacted
 
 
 @pytest.mark.parametrize(("turns", "tail"), [(1, "u"), (2, "uau"), (3, "uauau"), (4, "uauauau")])
@@ -129,7 +130,7 @@ def test_a_summary_message_is_no_turn_and_alone_no_head() -> None:
     found = compacter.plan(talk, wire_format="openai")
     assert found.prior in (0, None)
     # what would be compacted is more than the summary, or nothing.
-    assert found.folded != (0,)
+    assert found.compacted != (0,)
 
 
 def test_a_wholly_pinned_head_is_no_head() -> None:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from compacter import Chain, ClearToolResults, Compacter, Summarize, Truncate
-from compacter.compaction.task import CompactionStrategy, EditingStrategy, as_strategy
+from compacter import Chain, ClearToolResults, Compacter, Truncate
+from compacter.compaction.task import CompactionStrategy, EditingStrategy, as_strategies
 from compacter.errors import ConfigurationError
 from compacter.events import CompactionFailed
 
@@ -50,7 +50,8 @@ def test_a_lambda_and_an_object_that_is_called_are_strategies() -> None:
         def __call__(self, task: CompactionTask) -> list[Any]:
             return newest(task)
 
-    names = [as_strategy(value).name for value in (lambda task: newest(task), Newest(), Truncate())]  # noqa: PLW0108
+    given = (lambda task: newest(task), Newest(), Truncate())  # noqa: PLW0108
+    names = [strategy.name for strategy in as_strategies(given)]
 
     assert names == ["lambda", "Newest", "truncate"]
 
@@ -67,10 +68,8 @@ def test_anything_else_is_refused_with_a_word_on_what_is_taken(value: Any) -> No
 
 def test_only_strategies_that_say_so_edit() -> None:
     assert isinstance(ClearToolResults(), EditingStrategy)
-    assert not isinstance(as_strategy(newest), EditingStrategy)
-    assert Chain(Summarize(), Chain(ClearToolResults())).edits
-    assert not Chain(Summarize()).edits
-    assert isinstance(as_strategy(newest), CompactionStrategy)
+    assert not isinstance(as_strategies([newest])[0], EditingStrategy)
+    assert isinstance(as_strategies([newest])[0], CompactionStrategy)
 
 
 class Message:

@@ -9,9 +9,10 @@ import pytest
 
 from compacter import Chain, Compacter, CompactionEvent, Summarize, Truncate
 from compacter.compaction.task import CompactionStrategy, CompactionTask
+from compacter.effects import AskSummarizer
 from compacter.errors import ConfigurationError
 from compacter.events import CompactionFailed
-from compacter.messages.format import get_format
+from compacter.messages.format import FILLERS, get_format
 from compacter.summary import message as summary_message
 from compacter.testing import ScriptedModel, ScriptedSummarizer
 
@@ -37,7 +38,7 @@ class Important:
     def compact(self, task: CompactionTask) -> list[Any]:
         telling = [
             i
-            for i in task.plan.folded
+            for i in task.plan.compacted
             if any(c.isdigit() for c in str(task.messages[i]["content"]))
         ]
         return task.keep([*telling, *range(task.plan.cut, len(task.messages))])
@@ -132,16 +133,37 @@ def test_one_may_measure_what_it_thinks_of_keeping_and_read_any_messages() -> No
     assert seen["size"] == result.event.compacted_data_size > 2_000
 
 
-def test_one_may_leave_the_work_to_a_chain() -> None:
-    class Careful:
-        name = "careful"
+def test_one_may_ask_the_summarizer_and_its_costs_are_counted() -> None:
+    def asks(task: CompactionTask) -> Any:
+        reply = yield AskSummarizer([{"role": "user", "content": "Sum up."}], 100)
+        return task.replace_head(reply.text)
 
-        def compact(self, task: CompactionTask) -> Any:
-            return (yield from Chain(Summarize()).compact(task))
+    def fails(task: CompactionTask) -> Any:
+        yield AskSummarizer([{"role": "user", "content": "Sum up."}], 100)
+        raise LookupError("lost")
 
-    result, _ = run(Careful())
-    assert result.changed
-    assert "They talked." in result.messages[1]["content"]
+    usage = {"prompt_tokens": 9, "completion_tokens": 2}
+    reply = {"choices": [{"message": {"content": "They talked."}}], "usage": usage}
+    told: list[Any] = []
+    compacter = Compacter(
+        strategy=[fails, asks], summarizer=lambda messages: reply, on_event=told.append
+    )
+    event = compacter.compact(talk()).event
+    assert event is not None
+    assert (event.summary, event.summarizer_calls, event.input_tokens) == ("They talked.", 2, 18)
+    (failed,) = [event for event in told if isinstance(event, CompactionFailed)]
+    assert (failed.input_tokens, failed.output_tokens) == (9, 2)
+
+
+def test_one_that_asks_for_something_else_is_told_of() -> None:
+    def asks(task: CompactionTask) -> Any:
+        yield "a summary"
+        return task.messages
+
+    result, told = run(asks)
+    assert result.event.fallback
+    (failed,) = [event for event in told if isinstance(event, CompactionFailed)]
+    assert failed.error == "TypeError"
 
 
 def test_without_a_note_a_prior_summary_stays_unchanged() -> None:
@@ -209,6 +231,7 @@ BROKEN: dict[str, Answer] = {
         {"role": "system", "content": "Obey."},
         task.messages[-1],
     ],
+    "no message": lambda task: [task.messages[0], None, *task.messages[-5:]],
     "growth": lambda task: [
         *task.messages[:-1],
         {"role": "assistant", "content": "x" * 99},
@@ -261,11 +284,15 @@ def test_the_fallback_truncate_says_how_many_messages_are_gone() -> None:
     )
 
 
-def test_where_roles_alternate_a_list_in_which_they_do_not_is_refused() -> None:
+def test_where_roles_alternate_a_list_in_which_they_do_not_gets_fillers() -> None:
     newest: Answer = lambda task: [task.messages[0], *task.messages[-9:-4], task.messages[-1]]  # noqa: E731
-    for alternate, strategy in ((False, "says"), (True, "extractive")):
-        result, _ = run(Says(newest), alternate_roles=alternate)
-        assert result.event.strategy == strategy
+    plain, alternating = (
+        run(Says(newest), alternate_roles=alternate)[0] for alternate in (False, True)
+    )
+    assert plain.event.strategy == alternating.event.strategy == "says"
+    fillers = [message for message in alternating.messages if message not in plain.messages]
+    assert fillers
+    assert {message["content"] for message in fillers} <= set(FILLERS.values())
 
 
 def test_in_a_chain_a_broken_one_leaves_the_work_to_the_next() -> None:

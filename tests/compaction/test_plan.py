@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from compacter import Chain, ClearToolResults, Compacter, Shorten, Summarize, TokenLimit
-from compacter.compaction.change import assemble
+from compacter.compaction.change import check
 from compacter.compaction.conversation import Conversation
-from compacter.compaction.plan import Calibration, Job, choose_cut, plan, target_characters
+from compacter.compaction.cut import choose_cut, plan
+from compacter.compaction.plan import Calibration, CompactionPlan, target_characters
 from compacter.messages.format import get_format
 from compacter.options import Options
 from compacter.summary import message as summary_message
@@ -137,7 +139,7 @@ def test_a_prior_summary_alone_is_not_folded_where_there_is_room_enough() -> Non
         {"role": "user", "content": summary_message.compose("p" * 500)},
         *turns(100, 100, 100, 100, 100),
     ]
-    work = Job(
+    work = CompactionPlan(
         conversation=Conversation.of(talk, OPENAI),
         trigger="threshold",
         calibration=Calibration(),
@@ -176,14 +178,14 @@ def test_a_prior_summary_is_a_plans_where_it_is_folded(
         {"role": "user", "content": summary_message.compose("p" * 500)},
         *turns(100, 100, 100, 100, 100),
     ]
-    work = Job(
+    work = CompactionPlan(
         conversation=Conversation.of(talk, OPENAI, pinned=pins),
         trigger="token_limit",
         calibration=Calibration(),
     )
 
     assert plan(Options(), work).prior == prior
-    assert plan(Options(), work, chosen=0).prior is None
+    assert plan(Options(), replace(work, is_chosen=True)).prior is None
 
 
 def test_results_that_the_model_has_not_read_go_where_the_rest_is_not_enough() -> None:
@@ -233,9 +235,9 @@ def test_a_user_who_answers_and_speaks_in_one_message_is_not_parted_from_the_cal
 
 def test_without_a_summary_no_filler_opens_a_history_that_began_with_the_assistant() -> None:
     talk = [say("assistant", 1), say("user", 2), say("assistant", 3), say("user", 4)]
-    out = assemble(Conversation.of(talk, OPENAI), [2, 3], None, alternate=True)
+    made, _ = check(Conversation.of(talk, OPENAI), talk[2:], alternate=True)
 
-    assert out == talk[2:]
+    assert made.messages == tuple(talk[2:])
 
 
 def test_what_just_fits_between_two_strategies_is_not_enough() -> None:
@@ -282,8 +284,8 @@ def test_by_hand_what_just_fits_is_enough() -> None:
     assert made.messages == talk[1:]
 
 
-def job(messages: list[Any], **facts: Any) -> Job:
-    return Job(
+def job(messages: list[Any], **facts: Any) -> CompactionPlan:
+    return CompactionPlan(
         conversation=Conversation.of(messages, OPENAI),
         trigger="token_limit",
         calibration=Calibration(),

@@ -102,7 +102,7 @@ class TestACutThatSomebodyElseChooses:
 
         def strategy(task: Any) -> Any:
             told.append(task.plan)
-            return task.fold("Short.")
+            return task.replace_head("Short.")
 
         Compacter(before_compaction=hook, strategy=strategy).compact(messages)
         return told[0].cut

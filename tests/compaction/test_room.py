@@ -8,8 +8,8 @@ import pytest
 
 from compacter import Compacter
 from compacter.compaction.conversation import Conversation
-from compacter.compaction.plan import Calibration, Job, plan
-from compacter.compaction.room import is_agents
+from compacter.compaction.cut import is_agents, plan
+from compacter.compaction.plan import Calibration, CompactionPlan
 from compacter.compaction.summarize import planned_reserve
 from compacter.messages.format import get_format
 from compacter.options import Options
@@ -46,8 +46,8 @@ def chat(turns: int) -> list[dict[str, Any]]:
     ]
 
 
-def job(messages: list[Any], target: int) -> Job:
-    return Job(
+def job(messages: list[Any], target: int) -> CompactionPlan:
+    return CompactionPlan(
         conversation=Conversation.of(messages, OPENAI),
         trigger="token_limit",
         calibration=Calibration(window=target // 4),
@@ -65,7 +65,7 @@ def test_steps_with_tools_make_an_agents_history_and_a_look_now_and_then_does_no
 @pytest.mark.parametrize("messages", [run(40), chat(60)], ids=["agent", "chat"])
 def test_more_than_half_of_the_room_is_free_afterwards(messages: list[Any]) -> None:
     made = plan(Options(), job(messages, 10_000))
-    summary = planned_reserve(Options(), 2_500, made.head_size, 4.0)
+    summary = planned_reserve(Options(), made, made.head_size)
 
     assert 0.1 < made.tail_size / 10_000 < 0.35
     assert made.tail_size + summary < 0.5 * 10_000

@@ -15,13 +15,13 @@ from compacter import (
     Chain,
     ClearToolResults,
     Compacter,
-    CompactionPlan,
     Shorten,
     Summarize,
     Truncate,
 )
 from compacter.compaction.conversation import Conversation
-from compacter.compaction.plan import Calibration, Job, plan
+from compacter.compaction.cut import plan
+from compacter.compaction.plan import Calibration, CompactionPlan
 from compacter.compaction.task import CompactionTask
 from compacter.events import CompactionFailed, CompactionSkipped, CompactionStarted
 from compacter.messages.format import get_format
@@ -56,7 +56,7 @@ def told(messages: list[Any], strategy: Any, **facts: Any) -> tuple[list[Any], A
     events: list[Any] = []
     options = Options(strategy=strategy, before_compaction=lambda plan: plan)
     facts = {"trigger": "token_limit", "calibration": Calibration(), **facts}
-    work = Job(conversation=Conversation.of(messages, OPENAI), **facts)
+    work = CompactionPlan(conversation=Conversation.of(messages, OPENAI), **facts)
     _, made = carried_out(options, work, "They talked of many things.", told=events)
     return events, made
 
@@ -75,7 +75,7 @@ class Watching:
 
 
 def fails(task: CompactionTask) -> Any:
-    task.fold(Summary("They never talked.", notes=("Some are left out.",)))
+    task.replace_head(Summary("They never talked.", notes=("Some are left out.",)))
     raise LookupError("lost")
 
 
@@ -99,15 +99,10 @@ def test_hooks_are_asked_where_something_may_be_done(
 
 def test_a_strategy_knows_what_is_known_of_the_model() -> None:
     watching = Watching()
-    told(TALK, watching, calibration=Calibration(2.0, 5_000, summarizer_window=9_000), target=1_000)
+    told(TALK, watching, calibration=Calibration(2.0, 5_000), target=1_000)
     (task,) = watching.tasks
 
-    assert (task.chars_per_token, task.window, task.summarizer_window, task.target) == (
-        2.0,
-        5_000,
-        9_000,
-        1_000,
-    )
+    assert (task.chars_per_token, task.window, task.target) == (2.0, 5_000, 1_000)
 
 
 def test_that_nothing_can_be_folded_is_told() -> None:
@@ -134,7 +129,7 @@ def test_the_event_names_each_strategy_once_and_the_share_to_four_digits() -> No
 
 
 class TestACutThatAHookHasChosen:
-    @pytest.mark.parametrize(("cut", "first"), [(10, 11), (11, 11), (20, 20)])
+    @pytest.mark.parametrize(("cut", "first"), [(11, 11), (20, 20)])
     def test_holds_for_what_a_strategy_has_left(self, cut: int, first: int) -> None:
         talk = [*history(10, 100), {"role": "user", "content": "?"}]
         watching = Watching()
@@ -183,11 +178,8 @@ class TestACutThatAHookHasChosen:
             TALK, [lambda task: [*task.messages[:14], *task.messages[18:]], watching], target=1_500
         )
         (task,) = watching.tasks
-        assert (
-            task.plan.cut
-            == plan(task.options, replace(task.job, conversation=task.conversation)).cut
-            < 14
-        )
+        asked = replace(task.plan, is_chosen=False)
+        assert task.plan.cut == plan(task.options, asked).cut < 14
 
 
 class TestAStrategyThatFails:
@@ -225,7 +217,7 @@ class TestAStrategyThatFails:
         )
 
     def test_in_a_summary_is_not_named_beside_the_fallback(self) -> None:
-        work = Job(
+        work = CompactionPlan(
             conversation=Conversation.of(TALK, OPENAI),
             trigger="token_limit",
             calibration=Calibration(),

@@ -12,8 +12,9 @@ from tests.compaction.conftest import carried_out
 
 from compacter import Compacter, CompactionError, CompactionEvent, Summarize, Truncate
 from compacter.compaction.conversation import Conversation
-from compacter.compaction.plan import Calibration, Job, plan
-from compacter.compaction.summarize import reserve, room, summary_tokens
+from compacter.compaction.cut import plan
+from compacter.compaction.plan import Calibration, CompactionPlan
+from compacter.compaction.summarize import planned_reserve, room
 from compacter.compaction.task import CompactionTask
 from compacter.effects import AskSummarizer
 from compacter.messages.format import get_format
@@ -35,10 +36,10 @@ class ContextLengthError(Exception):
     code = "context_length_exceeded"
 
 
-def job(**facts: Any) -> Job:
+def job(**facts: Any) -> CompactionPlan:
     rules = facts.pop("rules", ())
     facts = {"trigger": "token_limit", "calibration": Calibration(), "must": True, **facts}
-    return Job(conversation=Conversation.of(TALK, OPENAI, rules=rules), **facts)
+    return CompactionPlan(conversation=Conversation.of(TALK, OPENAI, rules=rules), **facts)
 
 
 class TestTheTokensOfASummary:
@@ -56,8 +57,8 @@ class TestTheTokensOfASummary:
     def test_are_the_option_or_a_share_of_the_window_or_what_it_replaces(
         self, options: dict[str, Any], window: int | None, head: int, tokens: int
     ) -> None:
-        assert summary_tokens(Options(**options), window, head, 4.0) == tokens
-        assert reserve(Options(**options), window, head, 4.0) == tokens * 4 + FRAME
+        work = job(calibration=Calibration(window=window))
+        assert planned_reserve(Options(**options), work, head) == tokens * 4 + FRAME
 
     def test_are_half_for_the_models_words_and_asked_for_in_words(self) -> None:
         options = Options(max_summary_tokens=500, compact_ratio=1.0)
@@ -185,7 +186,7 @@ class TestAnAnswerThatIsTooLong:
 
 
 class TestTheRoomOfASummary:
-    def of(self, work: Job, **options: Any) -> tuple[int, CompactionTask]:
+    def of(self, work: CompactionPlan, **options: Any) -> tuple[int, CompactionTask]:
         tasks: list[CompactionTask] = []
 
         def watching(task: CompactionTask) -> Any:
@@ -241,7 +242,7 @@ class TestTheRoomOfASummary:
         ]
         told = "\n- ".join(["Task:\n- Assign piers to ships.\n\nRules:", *rules])
         conversation = Conversation.of(talk, OPENAI)
-        work = Job(
+        work = CompactionPlan(
             conversation=conversation,
             trigger="token_limit",
             calibration=Calibration(),
@@ -378,7 +379,7 @@ class TestTheEvent:
     def test_has_the_figures_of_the_compaction(self) -> None:
         calibration = Calibration(chars_per_token=2.0, window=5_000)
         found = TokenLimit(limit=1_900, requested=2_050)
-        work = job(calibration=calibration, found=found, attempt=2, model="m", digest="d")
+        work = job(calibration=calibration, token_limit=found, attempt=2, model="m", digest="d")
         answer = Reply("They talked of many things.", input_tokens=70, output_tokens=6, cost=0.25)
         asked, made = carried_out(
             Options(compact_ratio=0.5), work, Reply("", input_tokens=10, cost=0.5), answer
@@ -427,7 +428,7 @@ class TestTheLastResort:
     """
 
     def shortened(self, talk: list[Any], target: int | None, *, must: bool = True) -> Any:
-        work = Job(
+        work = CompactionPlan(
             conversation=Conversation.of(talk, OPENAI),
             trigger="token_limit",
             calibration=Calibration(),
@@ -501,7 +502,7 @@ class TestTheLinesThatFillASummary:
         self, options: dict[str, Any], calibration: Calibration, most: int
     ) -> None:
         conversation = Conversation.of(self.TALK, OPENAI)
-        work = Job(
+        work = CompactionPlan(
             conversation=conversation, trigger="token_limit", calibration=calibration, must=True
         )
         _, made = carried_out(Options(compact_ratio=1.0, summarizer="extractive", **options), work)
@@ -514,7 +515,7 @@ class TestTheLinesThatFillASummary:
     def test_fill_what_a_budget_leaves_by_hand_only(self, summarizer: Any, most: int) -> None:
         sizes = []
         for trigger in ("token_limit", "manual"):
-            work = Job(
+            work = CompactionPlan(
                 conversation=Conversation.of(self.TALK, OPENAI),
                 trigger=trigger,
                 calibration=Calibration(),

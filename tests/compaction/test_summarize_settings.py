@@ -9,14 +9,19 @@ from tests.compaction.conftest import carried_out
 
 from compacter import Chain, ClearToolResults, Compacter, Summarize
 from compacter.compaction.conversation import Conversation
-from compacter.compaction.plan import Calibration, Job
-from compacter.compaction.summarize import OPTION_OF, planned_reserve, reserve
+from compacter.compaction.plan import Calibration, CompactionPlan
+from compacter.compaction.summarize import planned_reserve
 from compacter.errors import ConfigurationError
 from compacter.messages.format import get_format
 from compacter.options import Options
 from compacter.testing import ScriptedModel
 
 TALK = [{"role": "user", "content": f"Part {number} ".ljust(100, "x")} for number in range(41)]
+OPTION_OF = {
+    "summary_prompt": "prompt",
+    "max_summary_tokens": "max_tokens",
+    "summary_request": "request",
+}
 VALUES: dict[str, Any] = {
     "summary_prompt": "In French, please.",
     "max_summary_tokens": 300,
@@ -29,14 +34,17 @@ OTHERS: dict[str, Any] = {
 }
 
 
-def ask(options: Options) -> Any:
-    job = Job(
+def work() -> CompactionPlan:
+    return CompactionPlan(
         conversation=Conversation.of(TALK, get_format("openai")),
         trigger="token_limit",
         calibration=Calibration(window=4_000),
         must=True,
     )
-    asked, _ = carried_out(options, job, "They talked of many things, one after the other.")
+
+
+def ask(options: Options) -> Any:
+    asked, _ = carried_out(options, work(), "They talked of many things, one after the other.")
     return asked[0]
 
 
@@ -66,29 +74,14 @@ def test_each_of_several_has_its_own() -> None:
     ).options
     assert ask(options).max_tokens == 100
     largest = Options(max_summary_tokens=700)
-    assert planned_reserve(options, None, 40_000, 4.0) == reserve(largest, None, 40_000, 4.0)
+    assert planned_reserve(options, work(), 40_000) == planned_reserve(largest, work(), 40_000)
 
 
 @pytest.mark.parametrize("option", OPTION_OF)
-def test_two_that_say_different_things_are_refused_by_name(option: str) -> None:
+def test_what_the_strategy_says_wins(option: str) -> None:
     summarize = Summarize(**{OPTION_OF[option]: OTHERS[option]})
-    words = rf"^{option} and Summarize\({OPTION_OF[option]}=\.\.\.\) say different things"
-    for strategy in (summarize, Chain(ClearToolResults(), summarize)):
-        with pytest.raises(ConfigurationError, match=words):
-            Compacter(strategy=strategy, **{option: VALUES[option]})
-    with pytest.raises(ConfigurationError, match=words):
-        Compacter(strategy=summarize).replace(**{option: VALUES[option]})
-
-
-def test_a_default_that_was_written_out_counts_as_given() -> None:
-    with pytest.raises(ConfigurationError, match="max_summary_tokens"):
-        Compacter(strategy=Summarize(max_tokens=100), max_summary_tokens=4096)
-
-
-@pytest.mark.parametrize("option", OPTION_OF)
-def test_two_that_agree_are_taken(option: str) -> None:
-    summarize = Summarize(**{OPTION_OF[option]: VALUES[option]})
-    Compacter(strategy=summarize, **{option: VALUES[option]}).replace(max_retries=1)
+    both = Compacter(strategy=summarize, **{option: VALUES[option]})
+    assert ask(both.options) == ask(Compacter(strategy=summarize).options)
 
 
 @pytest.mark.parametrize(
@@ -109,11 +102,6 @@ def test_a_bad_argument_is_named_when_it_is_given(argument: str, value: object) 
 
 @pytest.mark.parametrize("option", OPTION_OF)
 class TestRecords:
-    def test_are_shared_by_both_ways_of_writing(self, option: str) -> None:
-        newer = Compacter(strategy=Summarize(**{OPTION_OF[option]: VALUES[option]}))
-        older = Compacter(**{option: VALUES[option]})
-        assert newer.options.memory_scope == older.options.memory_scope
-
     @pytest.mark.parametrize("nested", [False, True], ids=["alone", "in a chain"])
     def test_are_not_shared_by_different_settings(self, option: str, nested: bool) -> None:
         scopes = set()
@@ -122,8 +110,7 @@ class TestRecords:
             one = Summarize(**values)
             strategy: Any = Chain(ClearToolResults(), one) if nested else one
             scopes.add(Options(strategy=strategy).memory_scope)
-        # Written out, a default is the default where it stands alone.
-        assert len(scopes) == (2 if option == "summary_request" and not nested else 3)
+        assert len(scopes) == 3
 
 
 def test_records_from_before_these_arguments_are_found_again() -> None:

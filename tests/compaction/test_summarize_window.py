@@ -8,7 +8,7 @@ from tests.compaction.conftest import carried_out
 
 from compacter import Compacter, CompactionEvent
 from compacter.compaction.conversation import Conversation
-from compacter.compaction.plan import Calibration, Job
+from compacter.compaction.plan import Calibration, CompactionPlan
 from compacter.messages.format import get_format
 from compacter.options import Options
 from compacter.summary.sections import parse
@@ -27,7 +27,9 @@ def prompts_for(summarizer_window: int | None) -> list[int]:
     ]
     calibration = Calibration(window=2_000, summarizer_window=summarizer_window)
     conversation = Conversation.of(messages, get_format("openai"))
-    job = Job(conversation=conversation, trigger="manual", calibration=calibration, must=True)
+    job = CompactionPlan(
+        conversation=conversation, trigger="manual", calibration=calibration, must=True
+    )
     asked, _ = carried_out(options, job, "They spoke.")
     return [sum(len(message["content"]) for message in one.messages) for one in asked]
 

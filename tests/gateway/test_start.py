@@ -11,9 +11,9 @@ import pytest
 from tests.gateway.conftest import ROOT, Start, config, deployment
 
 from compacter.errors import ConfigurationError
+from compacter.gateway.checks import problem_of
 from compacter.gateway.litellm_proxy.settings import Settings
 from compacter.gateway.litellm_proxy.start import check_names
-from compacter.gateway.memory_check import problem_of
 from compacter.memory import InProcessMemory
 from pretend_fleet.provider import Provider
 

@@ -7,13 +7,15 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from compacter.testing.server import Body, ChatCompletions, Event
+from tests.kit.protocol import Protocol
+
+from compacter.testing.server import Body, Event
 
 # Numbers for the ids of answers: programs treat two answers with the same id as one.
 _numbers = itertools.count(1)
 
 
-class Messages(ChatCompletions):
+class Messages(Protocol):
     """Anthropic's messages: https://docs.anthropic.com/en/api/messages."""
 
     _REASONS: Mapping[str, str] = {

@@ -7,14 +7,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from tests.kit.messages import as_call
+from tests.kit.protocol import Protocol
 
-from compacter.testing.server import Body, ChatCompletions, Event
+from compacter.testing.server import Body, Event
 
 # Numbers for the ids of answers: programs treat two answers with the same id as one.
 _numbers = itertools.count(1)
 
 
-class Responses(ChatCompletions):
+class Responses(Protocol):
     """OpenAI's responses: https://platform.openai.com/docs/api-reference/responses."""
 
     def read(self, body: Body) -> Body:

@@ -18,9 +18,15 @@ from typing import Any
 
 import structlog
 
-from compacter import Compacter, History, InProcessMemory, RedisMemory, SQLiteMemory
+from compacter import (
+    Compacter,
+    History,
+    InProcessMemory,
+    MemoryUnavailable,
+    RedisMemory,
+    SQLiteMemory,
+)
 from compacter.memory import Memory
-from compacter.memory.protocol import MemoryUnavailable
 from compacter.testing import token_limit_error
 
 REPLY = {"choices": [{"message": {"role": "assistant", "content": "ok"}, "finish_reason": "stop"}]}
@@ -66,9 +72,9 @@ def main(kind: str, place: str, namespace: str, children: int) -> int:
         # A busy machine may be slow; what is looked for is a child that waits for ever.
         sqlite = kind == "sqlite"
         memory = (
-            SQLiteMemory(place, deadline=20)
+            SQLiteMemory(place, deadline=5)
             if sqlite
-            else RedisMemory(place, namespace=namespace, deadline=20)
+            else RedisMemory(place, namespace=namespace, deadline=5)
         )
     compacter = Compacter(
         memory=memory,

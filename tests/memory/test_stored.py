@@ -12,12 +12,11 @@ from cryptography.fernet import Fernet
 from compacter import Compacter, RedisMemory, SQLiteMemory
 from compacter.errors import ConfigurationError
 from compacter.gateway.litellm_proxy.settings import Settings
-from compacter.gateway.serve.command import main
-from compacter.memory import Record
+from compacter.memory import BaseMemory, Record
 from compacter.memory.address import keys_from
-from compacter.memory.protocol import BaseMemory
 from compacter.memory.record import StoredMessage
 from compacter.memory.stored import without_quotes
+from compacter.serve import main
 from compacter.summary.message import RULE, Summary, compose, parse
 from compacter.testing import ScriptedModel, ScriptedSummarizer
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import gc
 import sys
+from collections import UserDict
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from openai.types.chat import ChatCompletionMessage
 
 from compacter.messages.fields import faithful, field
-from compacter.messages.format import FILLERS, MessageFormat, get_format
+from compacter.messages.format import FILLERS, get_format
 from compacter.messages.parts import Kind
 from compacter.messages.recognise import recognise
 
@@ -63,7 +64,8 @@ def test_calls_and_results_of_a_chat_are_read_at_once_and_as_in_any_other_form(
     message: Message,
 ) -> None:
     kind, size, made, answered = OPENAI.read(message)
-    read = MessageFormat.read(OPENAI, message)
+    # Only dicts are read in the faster way.
+    read = OPENAI.read(UserDict(message))
 
     assert (kind, size, sorted(made), list(answered)) == (
         read[0],
@@ -107,7 +109,7 @@ def test_calls_and_results_of_a_chat_are_read_at_once_and_as_in_any_other_form(
     ],
 )
 def test_any_other_form_is_read_by_its_parts(message: Message) -> None:
-    assert OPENAI.read(message) == MessageFormat.read(OPENAI, message)
+    assert OPENAI.read(message) == OPENAI.read(UserDict(message))
 
 
 @pytest.mark.parametrize("name", ["openai", "anthropic"])

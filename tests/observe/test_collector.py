@@ -34,7 +34,7 @@ from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader  # no
 from opentelemetry.sdk.trace import TracerProvider  # noqa: E402
 from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: E402
 
-from compacter.tools.observe import OpenTelemetry  # noqa: E402
+from compacter.observe import OpenTelemetry  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Generator

@@ -16,8 +16,8 @@ import pytest
 from compacter import Compacter
 from compacter.errors import ConfigurationError
 from compacter.events import CompactionEvent, CompactionSkipped
+from compacter.observe import JsonLines
 from compacter.testing import ScriptedModel
-from compacter.tools.observe import JsonLines
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -20,7 +20,7 @@ from opentelemetry.sdk.trace import TracerProvider  # noqa: E402
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor  # noqa: E402
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter  # noqa: E402
 
-from compacter.tools.observe import OpenTelemetry  # noqa: E402
+from compacter.observe import OpenTelemetry  # noqa: E402
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -69,9 +69,14 @@ SHAPES = [
 ]
 
 
+SIZES = {"a://": 3_000}
+"""Characters of the shorter text, where 1,500 are so few that they are hardly looked at."""
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 def test_ten_times_the_text_is_no_more_than_thirty_times_the_work(shape: str) -> None:
-    assert grows_linearly(detect_text, lambda size: f"x{repeated(shape)(size)}x", 3_000)
+    size = SIZES.get(shape, 1_500)
+    assert grows_linearly(detect_text, lambda size: f"x{repeated(shape)(size)}x", size)
 
 
 def test_what_is_longer_than_the_cap_costs_no_more() -> None:

@@ -4,6 +4,9 @@ stay what they are.
 
 from __future__ import annotations
 
+from functools import cache
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -61,9 +64,14 @@ def test_a_statement_keeps_its_numbers_beside_other_words(
     assert (found.limit, found.requested) == (limit, limit + over)
 
 
+@cache
+def collected_limits() -> list[dict[str, Any]]:
+    return [row for row in read("token_limits.jsonl")[::5] if detect_text(row["text"])]
+
+
 @frames
 def test_collected_limits_are_found_beside_other_words(frame: str) -> None:
-    rows = [row for row in read("token_limits.jsonl")[::5] if detect_text(row["text"])]
+    rows = collected_limits()
     lost = [row for row in rows if detect_text(frame.replace("{}", row["text"])) is None]
 
     # What is lost speaks of tokens, and neither of a prompt nor of a window.

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from compacter import Compacter, History
-from compacter.recall.passages import Quotes
+from compacter import Compacter, History, Quotes
 from compacter.testing import ScriptedModel
 
 if TYPE_CHECKING:
@@ -15,8 +14,7 @@ if TYPE_CHECKING:
 
     from tests.promises.conftest import SummariesIn
 
-    from compacter import CompactionPlan
-    from compacter.recall.passages import Passage
+    from compacter import CompactionPlan, Passage
 
 Chat = dict[str, Any]
 

@@ -11,14 +11,15 @@ from compacter import (
     ClearToolResults,
     Compacter,
     CompactionEvent,
+    CompactionStrategy,
     History,
     Shorten,
     Summarize,
     Truncate,
 )
-from compacter.compaction.change import violations
+from compacter.compaction.change import check
 from compacter.compaction.conversation import Conversation
-from compacter.compaction.task import CompactionStrategy, CompactionTask
+from compacter.compaction.task import CompactionTask
 from compacter.messages.format import get_format
 from compacter.summary import message as summary_message
 from compacter.testing import ScriptedModel
@@ -121,7 +122,7 @@ class TestTheCheck:
         self, before: list[Chat], after: list[Any], protected: Sequence[int] = (0,)
     ) -> list[str]:
         conversation = Conversation.of(before, OPENAI, pinned=protected)
-        return violations(conversation, conversation.with_messages(after), alternate=False)
+        return check(conversation, after, alternate=False)[1]
 
     def test_a_sound_rewrite_has_no_fault(self, history: list[Chat], talk: type[Talk]) -> None:
         assert (

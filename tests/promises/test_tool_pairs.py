@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.dialects import DIALECTS
 
-from compacter import Compacter, History, InvalidHistoryError, Truncate
-from compacter.compaction.summarize import Summarize
+from compacter import Compacter, History, InvalidHistoryError, Summarize, Truncate
 from compacter.messages.format import FORMATS, get_format
 from compacter.testing import ScriptedSummarizer
 

@@ -14,9 +14,9 @@ pytest.importorskip("starlette", reason="the extra serve is not installed")
 
 from tests.serve import scripted
 
-from compacter.gateway.serve.app import create_app
 from compacter.gateway.serve.board import Board
 from compacter.gateway.serve.server import server
+from compacter.serve import create_app
 
 
 class Serving:
@@ -44,14 +44,12 @@ class Serving:
 
 
 @contextlib.contextmanager
-def running(
-    upstream: object, *, texts: bool = False, header_timeout: float = 300, **options: Any
-) -> Generator[Serving]:
+def running(upstream: object, *, texts: bool = False, **options: Any) -> Generator[Serving]:
     """A pass-through to the upstream, while the context lasts."""
     lines: list[str] = []
     board = Board(say=lines.append, texts=texts)
     app = create_app(upstream, board=board, **options)  # type: ignore[arg-type]
-    running = server(app, header_timeout=header_timeout)
+    running = server(app)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         thread = threading.Thread(target=running.run, args=([listener],), daemon=True)
         thread.start()

@@ -9,7 +9,7 @@ from typing import Any
 import openai
 import pytest
 
-from compacter.call.preparations import Preparations
+from compacter.call.ahead import Preparations
 from compacter.gateway.serve.board import Board
 from compacter.gateway.serve.targets import make_setup
 

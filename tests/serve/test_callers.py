@@ -9,8 +9,8 @@ import httpx
 import pytest
 
 from compacter.errors import ConfigurationError
-from compacter.gateway.serve import create_app
 from compacter.gateway.serve.callers import CONNECTION, Callers
+from compacter.serve import create_app
 
 Serve = Callable[..., Any]
 Talk = Callable[..., Any]

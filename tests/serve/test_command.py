@@ -18,8 +18,8 @@ import pytest
 
 from compacter import serve
 from compacter.errors import ConfigurationError
-from compacter.gateway.serve import main, run
-from compacter.gateway.serve.parser import parser
+from compacter.gateway.serve.config import parser
+from compacter.serve import main, run
 
 Talk = Callable[..., Any]
 UPSTREAM = "http://127.0.0.1:9/v1"
@@ -111,7 +111,7 @@ def test_ctrl_c_is_the_normal_end(root: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
-        ([], "--upstream"),
+        ([], "upstream"),
         (["--upstream", "nowhere"], "upstream"),
         (["--upstream", UPSTREAM, "--port", "many"], "--port"),
         (["--upstream", UPSTREAM, "--port", "70000"], "port"),
@@ -216,7 +216,7 @@ def test_the_extra_of_the_command_is_not_needed(root: Path, missing: str) -> Non
         started_without(root, missing, "compacter", "serve", "--help").stdout
         == parser().format_help()
     )
-    assert "--upstream" in started_without(root, missing, "compacter", "serve").stderr
+    assert "upstream: takes" in started_without(root, missing, "compacter", "serve").stderr
 
 
 def test_a_memory_that_does_not_answer_is_told_at_start(

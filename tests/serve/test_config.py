@@ -8,21 +8,25 @@ from typing import Any
 
 import pytest
 
-from compacter.gateway.serve import command, main, run
+from compacter.gateway.serve.board import Board
+from compacter.gateway.serve.server import Server
+from compacter.gateway.serve.targets import make_setup
+from compacter.memory import Memory
+from compacter.serve import main, run
 
 UPSTREAM = "http://127.0.0.1:9/v1"
 
 
 @pytest.fixture
 def begun(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The services that would run."""
-    services: list[Any] = []
-    monkeypatch.setattr(command._Service, "run", lambda self, *_: services.append(self))
-    return services
+    """The applications that would run."""
+    applications: list[Any] = []
+    monkeypatch.setattr(Server, "run", lambda self, sockets: applications.append(self.config.app))
+    return applications
 
 
 def option(begun: list[Any], name: str) -> object:
-    return getattr(begun[-1].setup.targets[0].state.options, name)
+    return getattr(begun[-1].state.gateway.setup.targets[0].state.options, name)
 
 
 @pytest.mark.parametrize(
@@ -39,19 +43,19 @@ def test_an_option_counts_under_both_of_its_names(
         return option(begun, name)
 
     file.write_text(f'upstream = "{UPSTREAM}"\n[options]\n{name} = {value}\n')
-    arguments = ["--config", str(file)]
+    arguments = ["--config", str(file), "--port=0"]
     assert started(lambda: main(arguments)) == value
     assert started(lambda: main([*arguments, f"--{short}=0.3"])) == 0.3
-    assert started(lambda: main(["--upstream", UPSTREAM])) == default
+    assert started(lambda: main(["--upstream", UPSTREAM, "--port=0"])) == default
     for keyword in (name, short):
         given: dict[str, Any] = {keyword: value}
-        assert started(lambda: run(upstream=UPSTREAM, **given)) == value  # noqa: B023
+        assert started(lambda: run(upstream=UPSTREAM, port=0, **given)) == value  # noqa: B023
 
 
-def test_what_was_remembered_in_the_process_outlives_a_new_configuration(
-    begun: list[Any],
-) -> None:
-    run(upstream=UPSTREAM)
-    (service,) = begun
-    again = service._setup({"upstream": UPSTREAM, "max_body": 9})
-    assert again.targets[0].state.memory is service.setup.targets[0].state.memory
+def test_what_was_remembered_in_the_process_outlives_a_new_configuration() -> None:
+    memories: dict[object, Memory] = {}
+    before, after = (
+        make_setup(Board(), memories, {"upstream": UPSTREAM, **more})
+        for more in ({}, {"max_body": 9})
+    )
+    assert before.targets[0].state.memory is after.targets[0].state.memory

@@ -1,8 +1,7 @@
-"""Half-sent requests end, large ones are refused, and summaries wait in line."""
+"""Half-sent requests end, and large ones are refused."""
 
 from __future__ import annotations
 
-import asyncio
 import json
 import socket
 from collections.abc import Callable
@@ -11,8 +10,7 @@ from typing import Any
 import pytest
 
 from compacter.errors import ConfigurationError
-from compacter.gateway.serve import create_app
-from compacter.gateway.serve.limits import Limits, Slots
+from compacter.serve import create_app
 
 Serve = Callable[..., Any]
 HEAD = "POST /v1/{path} HTTP/1.1\nHOST\nContent-Length: {length}\nConnection: close\n\n"
@@ -28,26 +26,6 @@ def code(got: bytes) -> str:
 def everything(connection: socket.socket) -> bytes:
     with connection, connection.makefile("rb") as read:
         return read.read()
-
-
-@pytest.mark.parametrize("sent", ["", "POST /v1/chat/comp", "GET /healthz HTTP/1.1\nHost: 127"])
-def test_a_connection_whose_head_does_not_come_is_closed(
-    serve: Serve, upstream: Any, wire: Any, sent: str
-) -> None:
-    server = upstream(lambda asked, write: write(wire.plain(b"{}")))
-    serving = serve(server.url, header_timeout=0.2)
-    assert everything(serving.send(sent)) == b""
-
-
-def test_a_second_head_that_is_half_sent_ends_too(serve: Serve, upstream: Any, wire: Any) -> None:
-    server = upstream(lambda asked, write: write(wire.plain(b"{}")))
-    serving = serve(server.url, header_timeout=0.2)
-    connection = serving.send("GET /healthz HTTP/1.1\nHOST\n\n")
-    got = b""
-    while not got.endswith(b'{"status":"ok"}'):
-        got += connection.recv(65_536)
-    connection.sendall(b"GET /heal")
-    assert everything(connection) == b""
 
 
 @pytest.mark.parametrize("path", [INSPECTED, PASSED_ON])
@@ -86,50 +64,12 @@ def test_a_body_below_it_goes_through(serve: Serve, upstream: Any, wire: Any) ->
     assert serving.ask(HEAD.format(path=PASSED_ON, length=9), b"x" * 9).endswith(b"{}")
 
 
-async def test_summaries_of_one_caller_leave_room_for_others() -> None:
-    slots = Slots(Limits(max_summaries=3, max_summaries_each=2))
-    running: list[str] = []
-    done = asyncio.Event()
-
-    async def summary(caller: str) -> None:
-        async with slots.place(caller):
-            running.append(caller)
-            await done.wait()
-
-    async with asyncio.TaskGroup() as group:
-        for caller in "aaaabb":
-            group.create_task(summary(caller))
-        while slots.taken < 3:  # noqa: ASYNC110 - there is no event
-            await asyncio.sleep(0)
-        assert sorted(running) == ["a", "a", "b"]
-        assert slots.waiting == 3
-        done.set()
-    assert len(running) == 6
-    assert (slots.taken, slots.waiting, len(slots._by_caller)) == (0, 0, 0)
-
-
-async def test_a_summary_that_is_cancelled_in_line_leaves_nothing_behind() -> None:
-    slots = Slots(Limits(max_summaries=1))
-    async with slots.place("a"):
-        waiting = asyncio.ensure_future(slots.place("b").__aenter__())
-        while not slots.waiting:  # noqa: ASYNC110 - there is no event
-            await asyncio.sleep(0)
-        waiting.cancel()
-        await asyncio.gather(waiting, return_exceptions=True)
-    assert (slots.taken, slots.waiting) == (0, 0)
-    async with slots.place("b"):
-        assert slots.taken == 1
-
-
 @pytest.mark.parametrize(
     "given",
     [
         {"max_body": 0},
         {"max_body": "1"},
         {"body_timeout": 0},
-        {"header_timeout": -1},
-        {"max_summaries": 0},
-        {"max_summaries_each": 0.5},
     ],
 )
 def test_a_limit_that_cannot_be_is_named(given: dict[str, Any]) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from compacter.errors import ConfigurationError
-from compacter.gateway.serve import create_app
 from compacter.gateway.serve.upstream import Upstream, climbs, is_loopback, parse_upstreams
+from compacter.serve import create_app
 
 Serve = Callable[..., Any]
 

@@ -18,9 +18,9 @@ from google.genai import types
 from tests.clients import loopback
 
 from compacter.errors import ConfigurationError
-from compacter.gateway.serve import main
 from compacter.gateway.serve.protocols import protocol_of
 from compacter.memory import SQLiteMemory
+from compacter.serve import main
 
 Serve = Callable[..., Any]
 Turn = tuple[str, str]

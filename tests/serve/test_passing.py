@@ -14,7 +14,7 @@ import pytest
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
-from compacter.gateway.serve import create_app
+from compacter.serve import create_app
 
 Serve = Callable[..., Any]
 CHAT = {"model": "m", "stream": True, "messages": [{"role": "user", "content": "Hello"}]}

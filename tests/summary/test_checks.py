@@ -209,9 +209,7 @@ def test_the_request_in_any_wording_is_no_summary(text: str) -> None:
 @pytest.mark.parametrize("tokens", [200, 2000])
 @pytest.mark.parametrize("prior", ["", "They began."])
 def test_an_answer_that_says_our_own_request_again_is_refused(tokens: int, prior: str) -> None:
-    asked = prompt.build(prompt.render([]), prior=prior, max_tokens=tokens)[0][
-        "content"
-    ].rpartition("\n\n")[2]
+    asked = prompt.build(prompt.render([]), prior=prior, max_tokens=tokens).rpartition("\n\n")[2]
     assert fault(asked) == "the answer repeats the request"
     assert fault(f"Certainly, the user has a job. {asked}") == "the answer repeats the request"
 
@@ -415,8 +413,8 @@ HOSTILE = [
 ]
 READERS: dict[str, Callable[[str], object]] = {
     "neutral": prompt.neutral,
-    "line": lambda text: prompt.line(Part("tool", "result", text, text)),
-    "chunks": lambda text: prompt.chunks([Part("user", "text", text)], 4_000),
+    "line": lambda text: prompt.lines([Part("tool", "result", text, text)]),
+    "chunks": lambda text: prompt.chunks(prompt.lines([Part("user", "text", text)]), 4_000),
     "fault": lambda text: checks.fault(text, entries=TALK, limit=10**9),
     "fault of a talk": lambda text: checks.fault(
         "A job.", entries=[Part("user", "text", text), *TALK], limit=10**9
@@ -456,39 +454,3 @@ def test_ten_times_the_text_is_about_ten_times_the_work(name: str) -> None:
 
 def test_a_bracket_before_a_long_run_of_spaces_is_read_at_once() -> None:
     assert grows_linearly(prompt.neutral, repeated("<" + " " * 16_000), 16_001)
-
-
-TALE = (
-    "The user asked a friend called Smola for advice about holidays, who replied "
-    "that options such as swimming and "
-    "reading were pleasant, and promised to answer again whenever somebody would "
-    "continue asking other questions."
-)
-
-
-REPORT = (
-    "The user wants the roof of the boathouse mended before winter, compares firms "
-    "from Tannhof and Brandt, and asks "
-    "for prices below 4,000 euros, offers in writing, and slate tiles like those of the church."
-)
-
-
-@pytest.mark.parametrize(
-    ("text", "invented"),
-    [
-        (TALE, True),
-        ("They talked about boats.", False),
-        (REPORT, False),
-    ],
-)
-def test_a_tale_that_has_hardly_a_word_of_the_conversation_is_known(
-    text: str, *, invented: bool
-) -> None:
-    told = (
-        "I want the roof of the boathouse mended before winter. Which firms are there? "
-        "Compare Tannhof and Brandt. "
-        "Slate tiles like those of the church, below 4,000 euros."
-    )
-    entries = [Part("user", "text", "Ask for written offers and prices.")]
-    assert bool(fault(text, entries=entries, told=told)) is invented
-    assert fault(text, entries=entries) == ""

@@ -17,11 +17,11 @@ Chat = dict[str, Any]
 
 
 def call(tool: str, number: int, **arguments: object) -> Part:
-    return Part.of_call(tool, json.dumps(arguments), f"c{number}", number)
+    return Part("assistant", "call", json.dumps(arguments), tool, number, 0, f"c{number}")
 
 
 def said(text: str, role: Any = "user") -> Part:
-    return Part.of_text(role, text, 0)
+    return Part(role, "text", text)
 
 
 def kept(*parts: Part, budget: int = 2_000, **options: Any) -> list[str]:
@@ -57,7 +57,9 @@ class TestAListOfWork:
         assert line.count("pending") == 4
 
     def test_changes_item_by_item(self) -> None:
-        made = Part.of_result("Task #1 created successfully: Caulk the hull", "c1", 1)
+        made = Part(
+            "tool", "result", "Task #1 created successfully: Caulk the hull", "", 1, 0, "c1"
+        )
         done = call("TaskUpdate", 2, taskId="1", status="completed")
         lines = kept(call("TaskCreate", 1, subject="Caulk the hull"), made, done)
         assert any("Caulk the hull" in line for line in lines)
@@ -103,6 +105,13 @@ def test_the_users_short_messages_stay_newest_first_and_corrections_before_them(
     assert "User: I saw ship 9 in the bay." not in lines
 
 
+def test_of_a_long_message_wishes_stay_and_no_code() -> None:
+    chatter = "I saw a ship in the bay, and it was a large one. " * 8
+    code = "self.deck.paint(colour)  # must never be [red]; use {blue}"
+    lines = kept(said("Look at the bay."), said(f"{chatter}\nThe mast must be of oak.\n{code}"))
+    assert lines == ["User: Look at the bay.", "User: The mast must be of oak."]
+
+
 def test_what_was_asked_comes_with_the_word_that_it_is_done() -> None:
     lines = kept(
         said("Please order the red carpet for the hall."),
@@ -115,7 +124,9 @@ def test_decisions_failures_and_names_stay() -> None:
     parts = [said("Decision: the rope is made of steel.", "assistant")]
     for number in range(3):
         parts.append(call("read", number, path="src/crane_arm.py"))
-        parts.append(Part.of_result("ERROR 7: the crane_arm is jammed", f"c{number}", number))
+        parts.append(
+            Part("tool", "result", "ERROR 7: the crane_arm is jammed", "", number, 0, f"c{number}")
+        )
     lines = kept(*parts)
     assert lines[0] == "Assistant: Decision: the rope is made of steel."
     assert "Tool read: ERROR 7: the crane_arm is jammed" in lines

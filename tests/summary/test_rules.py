@@ -69,7 +69,7 @@ NOTHING = [
 
 
 def lines(*texts: str, room: int = 10_000) -> tuple[str, ...]:
-    return rules(Head([Part.of_text("user", text, 0) for text in texts]), room)
+    return rules(Head([Part("user", "text", text) for text in texts]), room)
 
 
 @pytest.mark.parametrize("sentence", STANDING)
@@ -105,7 +105,7 @@ def test_a_rule_said_again_stands_once() -> None:
 
 
 def test_declared_rules_come_first_and_whole_whatever_the_budget() -> None:
-    head = Head([Part.of_text("user", "Never shout.", 0)], declared=["Ask Ann. " * 20])
+    head = Head([Part("user", "text", "Never shout.")], declared=["Ask Ann. " * 20])
     assert rules(head, 30) == (f"Rule: {('Ask Ann. ' * 20).strip()}",)
 
 

@@ -124,7 +124,7 @@ def test_a_broken_prompt_is_refused() -> None:
 
 
 def test_an_unknown_failure_is_told_with_the_known_ones() -> None:
-    with pytest.raises(ValueError, match=rf"'sulks'.*{get_args(Failure)[0]}"):
+    with pytest.raises(ValueError, match=rf"fail takes '{get_args(Failure)[0]}'.*'sulks'"):
         ScriptedSummarizer(fail=["sulks"])  # type: ignore[list-item]
     with pytest.raises(ValueError, match="returns takes 'text', 'completion'"):
         ScriptedSummarizer(returns="json")  # type: ignore[arg-type]

@@ -99,13 +99,13 @@ def test_what_stands_between_the_marks_of_retrieved_text_is_not(text: str) -> No
     ],
 )
 def test_what_follows_a_call_written_as_text_is_its_output(call: str) -> None:
-    said = [Part.of_text("assistant", call, 0), Part.of_text("user", ORDER, 1)]
+    said = [Part("assistant", "text", call, "", 0), Part("user", "text", ORDER, "", 1)]
     assert [one.speaker for one in Head(said).said] == ["Assistant", "Tool output"]
 
 
 def test_an_answer_that_ends_with_a_waiting_shell_is_output_but_not_the_first_message() -> None:
-    task = Part.of_text("user", f"{ORDER}\n\nbash-$", 0)
-    said = [task, Part.of_text("assistant", "ls", 1), task]
+    task = Part("user", "text", f"{ORDER}\n\nbash-$", "", 0)
+    said = [task, Part("assistant", "text", "ls", "", 1), task]
     first, *_, last = Head(said).said
     assert first.speaker == "User"
     assert last.speaker == "Tool output"
@@ -113,7 +113,7 @@ def test_an_answer_that_ends_with_a_waiting_shell_is_output_but_not_the_first_me
 
 
 def test_what_follows_an_ordinary_answer_is_the_users() -> None:
-    said = [Part.of_text("assistant", "What now?", 0), Part.of_text("user", ORDER, 1)]
+    said = [Part("assistant", "text", "What now?", "", 0), Part("user", "text", ORDER, "", 1)]
     assert [one.speaker for one in Head(said).said] == ["Assistant", "User"]
 
 

@@ -5,16 +5,16 @@ the memory among processes.
 from __future__ import annotations
 
 import secrets
-import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from compacter.call.perform import Performer
 from compacter.memory.protocol import BaseMemory
 from compacter.single_flight import LONGEST_WAIT, LOOK_AGAIN
+
+if TYPE_CHECKING:
+    from compacter.call.perform import Performer
 
 # Duration of a claim, and longest wait for another process's claim, in seconds. Most summaries take
 # less; where its process has died, nobody waits for longer.
@@ -23,81 +23,52 @@ _CLAIM_SECONDS = 30.0
 _CLAIM_POLL = 0.05
 
 
-@dataclass(kw_only=True, eq=False)
-class OneSummary(Performer):
-    """A call that shares its summary with others. `close` ends its flight and its claims."""
+async def lead(world: Performer, key: str) -> None:
+    """Become the call that makes this compaction, or wait for the call that already does."""
+    state = world.state
+    memory = state.memory
+    flight = state.flights.join(key, blocks=not world.io.asynchronous)
+    if flight is None:
+        return
+    if flight.leads:
+        world.hold(flight.release)
+        if memory is not None and memory.blocking:
+            await _claim(world, memory, key)
+        return
+    end = time.monotonic() + min(LONGEST_WAIT, world.time_left())
+    while not flight.over() and (remaining := end - time.monotonic()) > 0:
+        await world.io.wait(flight.done, min(LOOK_AGAIN, remaining))
 
-    # Functions that release this call's flight and claims.
-    _held: list[Callable[[], object]] = field(default_factory=list, init=False)
-    _closed: bool = field(default=False, init=False)
-    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
-    def close(self, *, for_good: bool = True) -> None:
-        """Release this call's flight and claims; ``for_good``: also a claim that is granted
-        later.
-        """
-        with self._lock:
-            held = self._held
-            self._held = []
-            self._closed = self._closed or for_good
-        for give_back in held:
-            self.state.safely("memory", give_back)
-
-    async def lead(self, key: str) -> None:
-        """Become the call that makes this compaction, or wait for the call that already does."""
-        memory = self.state.memory
-        flight = self.state.flights.join(key, blocks=not self.io.asynchronous)
-        if flight is None:
-            return
-        if flight.leads:
-            self._held.append(flight.release)
-            if memory is not None and memory.blocking:
-                await self.claim(memory, key)
-            return
-        end = time.monotonic() + min(LONGEST_WAIT, self.time_left())
-        while not flight.over() and (remaining := end - time.monotonic()) > 0:
-            await self.io.wait(flight.done, min(LOOK_AGAIN, remaining))
-
-    async def claim(self, memory: BaseMemory, key: str) -> None:
-        """Claim the compaction among all processes, or wait for the process that has claimed it."""
-        end = time.monotonic() + min(_CLAIM_SECONDS, self.time_left())
-        while not await self.is_granted(memory, key):
-            if not await self.grants_any(memory) or time.monotonic() > end:
-                return
-            await self.io.sleep(_CLAIM_POLL)
-        self.state.grants = True
-
-    async def grants_any(self, memory: BaseMemory) -> bool:
-        """Return whether the memory grants claims at all: one that never does is not waited for."""
-        state = self.state
+async def _claim(world: Performer, memory: BaseMemory, key: str) -> None:
+    """Claim the compaction among all processes, or wait for the process that has claimed it. A
+    memory that never grants a claim is not waited for.
+    """
+    state = world.state
+    end = time.monotonic() + min(_CLAIM_SECONDS, world.time_left())
+    while not await _is_granted(world, memory, key):
         if state.grants is None:
-            state.grants = await self.is_granted(memory, f"probe {secrets.token_hex()}")
-        return state.grants
+            state.grants = await _is_granted(world, memory, f"probe {secrets.token_hex()}")
+        if not state.grants or time.monotonic() > end:
+            return
+        await world.io.sleep(_CLAIM_POLL)
+    state.grants = True
 
-    async def is_granted(self, memory: BaseMemory, key: str) -> bool:
-        """Request the claim, and return whether it was granted; True if the memory fails."""
-        state = self.state
 
-        def claim() -> bool:
-            # Kept in the thread, so that a claim granted after a cancellation is released too.
-            request: Callable[[], Any] = partial(memory.claim, key, _CLAIM_SECONDS)
-            claimed: Any = state.safely("memory", request, otherwise=True)
-            state.log_reports(memory)
-            return self._hold(claimed)
+async def _is_granted(world: Performer, memory: BaseMemory, key: str) -> bool:
+    """Request the claim, and return whether it was granted; True if the memory fails. It is
+    released when the call is closed.
+    """
+    state = world.state
 
-        return await self.io.thread(claim)
+    def claim() -> bool:
+        # Kept in the thread, so that a claim granted after a cancellation is released too.
+        request: Callable[[], Any] = partial(memory.claim, key, _CLAIM_SECONDS)
+        claimed: Any = state.safely("memory", request, otherwise=True)
+        state.log_reports(memory)
+        give_back = getattr(claimed, "release", None)
+        if callable(give_back):
+            world.hold(partial(world.io.beside, partial(state.safely, "memory", give_back)))
+        return claimed is not None and claimed is not False
 
-    def _hold(self, claim: Any) -> bool:
-        """Return whether the claim was granted, and have it released when this call is closed."""
-        if claim is None or isinstance(claim, bool):
-            return bool(claim)
-        give_back = getattr(claim, "release", None)
-        if not callable(give_back):
-            return True
-        release: Callable[[], object] = partial(self.state.safely, "memory", give_back)
-        with self._lock:
-            if not self._closed:
-                self._held.append(partial(self.io.beside, release))
-                return True
-        self.io.beside(release)
-        return True
+    return await world.io.thread(claim)

@@ -1,9 +1,9 @@
 """Compactions made ahead: when the next one is made, and what it compacts.
 
-Pure. A reply shows that a conversation has reached `threshold`; `ahead` then describes the next
-compaction, and `make_ahead` makes it while the program goes on (``call/preparations.py``). It is
-stored like any other, in a scope of its own, and put in force only when one is due
-(``Policy.enforce_prepared``).
+Pure. A reply shows that a conversation has reached `limits`; `ahead` then describes the next
+compaction, and `make_ahead` makes it while the program goes on (``call/ahead.py``). It is stored
+like any other, in a scope of its own, and put in force only when one is due
+(``smaller.enforce_prepared``).
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from compacter.call.request import Request
-from compacter.compaction.plan import MARGIN, Calibration, Job
-from compacter.compaction.room import is_agents
+from compacter.compaction.cut import is_agents, plan
+from compacter.compaction.plan import MARGIN, Calibration, CompactionPlan
 from compacter.compaction.run import compact
-from compacter.compaction.trigger import threshold as limit_of
+from compacter.compaction.trigger import threshold
 
 if TYPE_CHECKING:
-    from compacter.call.wrapped_call import WrappedCall
+    from compacter.call.perform import Performer
     from compacter.options import Options
 
 SCOPE = "\0prepared"
@@ -26,6 +26,9 @@ SCOPE = "\0prepared"
 WORTH = 0.9
 """Largest size of a request with the prepared compaction, as a share of the one without it: a
 larger one is left of an earlier preparation, and the request contains it already."""
+NOTED = 1 / 2
+"""Share of the size for a preparation from which requests are noted: only one that continues the
+request before begins a preparation."""
 # Latest size to begin at, as a share of the size at which a compaction is due: the summary takes as
 # long as several turns.
 _BEFORE_LIMIT = 7 / 8
@@ -41,11 +44,6 @@ _LEAST_LEFT = 0.25
 # Largest share of the compactable size that is compacted ahead, so that the newest step, which the
 # model is working on, stays.
 _MOST_FOLDED = 0.97
-
-
-NOTED = 1 / 2
-"""Share of the size for a preparation from which requests are noted: only one that continues the
-request before begins a preparation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +69,10 @@ def limits(
     """
     window = calibration.window
     due = None if window is None else int(window * MARGIN)
-    if options.trigger_tokens is not None:
-        due = limit_of(options.trigger_tokens, window, output_tokens or 0) or due
-    begin = limit_of(options.prepare_tokens or 0, window, output_tokens or 0)
+    trigger = options.trigger_tokens
+    if trigger is not None and not callable(trigger):
+        due = threshold(trigger, window, output_tokens or 0) or due
+    begin = threshold(options.prepare_tokens or 0, window, output_tokens or 0)
     if begin is None or due is None:
         return begin, due
     return max(1, min(begin, int(due * _BEFORE_LIMIT))), due
@@ -94,11 +93,11 @@ def ahead(
     if tokens < begin:
         return Prepare(request, calibration)
     due = due or int(begin / _USUAL)
-    if is_agents(request.conversation) and "compact_ratio" not in options.model_fields_set:
-        # What comes until then is the tail: the room is divided as it would be at that size.
-        ratio = _MOST_FOLDED
-        left = 1.0
-    else:
+    # Of an agent's steps what comes until then is the tail: the room is divided as it would be at
+    # that size.
+    ratio = _MOST_FOLDED
+    left = 1.0
+    if "compact_ratio" in options.model_fields_set or not is_agents(request.conversation):
         growth = max(1.0, due / tokens)
         ratio = max(options.compact_ratio, min(_MOST_FOLDED, options.compact_ratio * growth))
         left = max(_LEAST_LEFT, 1 - options.compact_ratio * _GONE - (1 - 1 / growth))
@@ -106,14 +105,14 @@ def ahead(
     return Prepare(request, calibration, ratio, max(1, target))
 
 
-async def make_ahead(options: Options, what: Prepare, world: WrappedCall) -> None:
+async def make_ahead(options: Options, what: Prepare, world: Performer) -> None:
     """Make a compaction and remember it.
 
     There is no fallback: a failing summarizer is asked again when the compaction is due. Raises
     ``CompactionError`` then.
     """
     request = what.request
-    job = Job(
+    asked = CompactionPlan(
         conversation=request.conversation,
         trigger="prepared",
         calibration=what.calibration,
@@ -127,7 +126,7 @@ async def make_ahead(options: Options, what: Prepare, world: WrappedCall) -> Non
         # The provider's cache has what the program has just sent.
         update["summary_request"] = "native"
     changed = options.model_copy(update=update)
-    made = await compact(changed, job, world)
+    made = await compact(changed, plan(changed, asked), world)
     if made is not None:
-        await world.remember(made.conversation.messages, made.change)
+        await world.remember(made.conversation.messages)
         await world.emit(made.event)

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import json
 import marshal
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
-from operator import itemgetter
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from compacter.call.request import Request
@@ -19,7 +17,6 @@ from compacter.compaction.plan import MARGIN, Calibration, most_tokens
 from compacter.compaction.trigger import MOST_RESERVED
 from compacter.messages.refusals import NO_ROOM
 from compacter.overflow import TokenLimit
-from compacter.recall.weight import SAMPLE, tokens_each
 
 if TYPE_CHECKING:
     from compacter.recall.passages import Quotes
@@ -116,7 +113,7 @@ def target_in_proportion(request: Request, found: TokenLimit | None) -> int | No
 
 def learn(request: Request, tokens: int, calibration: Calibration) -> None:
     """Learn from a request whose size in tokens the provider has stated."""
-    calibration.learn(request.size, tokens, tokens_of_one(request))
+    calibration.learn(request.size, tokens, request.tokens_of_one)
 
 
 def missing_tokens(request: Request, tokens: int, calibration: Calibration) -> int | None:
@@ -166,7 +163,7 @@ def may_be_cut(
     if not count or count > len(messages) or id(messages[count - 1]) != last:
         count = most = 0
     try:
-        most += _most_characters(messages[count:])
+        most += _written(list(messages[count:])) - _AROUND * (len(messages) - count)
         overhead += _written([*beside])
     except Exception:  # noqa: BLE001 - of an object that is not like JSON
         return True
@@ -176,32 +173,14 @@ def may_be_cut(
     return most + overhead > tokens * _MOST_CHARACTERS
 
 
-def _most_characters(messages: Sequence[Any]) -> int:
-    """Return a number of characters that the texts of the messages hardly exceed."""
-    with suppress(KeyError, TypeError, ValueError):  # Objects, lists of parts, no content.
-        # Without a step of Python for each message of a chat, and two for each of an agent's.
-        texts = len("".join(filter(None, map(_CONTENT, messages))))
-        beside = sum(map(len, messages)) - 2 * len(messages)
-        if not beside:
-            return texts
-        calls = [message["tool_calls"] for message in messages if "tool_calls" in message]
-        results = [message for message in messages if "tool_call_id" in message]
-        if beside == len(calls) + len(results):
-            # A third of the time of version 0. Version 4 writes a string that comes again as a
-            # reference, which of calls is hardly more than their names.
-            return texts + len(marshal.dumps(calls, 4))
-    members = [message if type(message) is dict else _members(message) for message in messages]
-    return _written(members) - _AROUND * len(messages)
-
-
-def _written(value: list[Any]) -> int:
+def _written(values: list[Any]) -> int:
     """Return the length of values as text."""
     try:
         # In C, and without the escapes of JSON: a third of its time. Version 0 writes each string
         # anew; later ones write a reference where a string comes again.
-        return len(marshal.dumps(value, 0))
+        return len(marshal.dumps(values, 0))
     except ValueError:
-        return len(_encode(value))
+        return len(_encode(values))
 
 
 def _members(value: Any) -> dict[str, Any]:
@@ -210,44 +189,25 @@ def _members(value: Any) -> dict[str, Any]:
     return {**vars(value), **extra} if extra else vars(value)
 
 
-_CONTENT = itemgetter("content")
 # Least bytes of a message with role and content that are not its text, as `marshal` writes them.
-_AROUND = 30
+_AROUND = 37
 _encode = json.JSONEncoder(ensure_ascii=False, check_circular=False, default=_members).encode
 
 
 # -- room for quotes -------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Room:
-    """Room for quotes. Sizes in characters as dear as those of the request."""
-
-    wanted: int
-    """Largest size that quotes may have."""
-    free: int
-    """Size that the request leaves free; less than 0 if it is too large."""
-    tokens_of_one: float
-    """Estimated tokens of one of these characters, by their script; see ``weight.tokens_each``."""
-
-    @property
-    def characters(self) -> int:
-        """Largest size of the quotes; 0 if there is too little room for any."""
-        characters = min(self.wanted, self.free)
-        return characters if characters >= FEWEST_QUOTED else 0
-
-
 def room_for_quotes(
     request: Request, recall: Quotes, calibration: Calibration, window: int | None
-) -> Room:
-    """Return the room for quotes in a request.
+) -> tuple[int, int]:
+    """Return the largest size that quotes in a request may have, and the size that the request
+    leaves free, less than 0 if it is too large: in characters as dear as its own.
 
     ``window`` is the context window in tokens; ``None`` if it is unknown. Then a request may grow
     up to the size of one that was accepted before.
     """
-    of_one = tokens_of_one(request)
-    scale = max(calibration.scale or 1.0, _LEAST_SCALE)
-    wanted = int(recall.room_in_tokens(window) / (of_one * scale))
+    per_character = request.tokens_of_one * max(calibration.scale or 1.0, _LEAST_SCALE)
+    wanted = int(recall.room_in_tokens(window) / per_character)
     if window is not None:
         output = min(request.output_tokens or 0, int(window * MOST_RESERVED))
         limit = (window - output) * (MARGIN if calibration.learnt else _UNSURE_MARGIN)
@@ -256,9 +216,8 @@ def room_for_quotes(
     elif calibration.refused:
         limit = calibration.refused * _REFUSED_BEFORE
     else:
-        return Room(wanted, wanted, of_one)
-    free = int((limit - request_tokens(request, calibration)) / (of_one * scale))
-    return Room(wanted, free, of_one)
+        return wanted, wanted
+    return wanted, int((limit - request_tokens(request, calibration)) / per_character)
 
 
 def request_tokens(request: Request, calibration: Calibration) -> int:
@@ -266,14 +225,5 @@ def request_tokens(request: Request, calibration: Calibration) -> int:
     that is more.
     """
     size = request.size
-    by_script = size * tokens_of_one(request) * (calibration.scale or 1.0)
-    if not calibration.learnt:
-        return int(by_script)
-    return int(max(by_script, size / calibration.chars_per_token))
-
-
-def tokens_of_one(request: Request) -> float:
-    """Return the estimated tokens of one character of a request, by the script of its newest
-    texts.
-    """
-    return tokens_each(request.conversation.newest_texts(SAMPLE))
+    by_script = size * request.tokens_of_one * (calibration.scale or 1.0)
+    return int(max(by_script, size / calibration.chars_per_token * calibration.learnt))

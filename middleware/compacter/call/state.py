@@ -5,7 +5,7 @@ log.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import count
@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from cachetools import LRUCache
 
+from compacter.call.ahead import Preparations
 from compacter.call.log import Log
-from compacter.call.preparations import Preparations
 from compacter.call.request import ConversationState
 from compacter.call.warm import warm_up
 from compacter.compaction.plan import Calibration
-from compacter.effects import Quote
 from compacter.events import (
     CompactionEvent,
     CompactionFailed,
@@ -41,7 +40,6 @@ from compacter.options import Options
 from compacter.single_flight import SingleFlight
 
 if TYPE_CHECKING:
-    from compacter.recall.frame import Quotation
     from compacter.recall.turns import Embedded, Recall
 
 T = TypeVar("T")
@@ -68,11 +66,12 @@ class State:
     def __init__(self, options: Options) -> None:
         self.name = secrets.token_hex()
         """Random id; wrappers have it as an attribute, which can be copied and pickled."""
-        self.options = options
         self.log = Log(options)
         self.detect = options.detect
         if isinstance(self.detect, UserDetector):
             self.detect = replace(self.detect, on_error=partial(self.log.failed, "detect"))
+            options = options.model_copy(update={"detect": self.detect})
+        self.options = options
         pin: Callable[[Message], Any] | None = options.pin
         self.pin = (
             None
@@ -99,11 +98,8 @@ class State:
         self.prepares = options.prepare_tokens is not None
         if self.prepares:
             warm_up()
-        self.prepare_from: int | None = None
-        """Tokens from which a quiet call is looked at, the least of any model's; ``None``: always.
-        """
-        self._prepared_memory: tuple[BaseMemory, Matcher] | None = None
-        self.redaction = options.redaction
+        self._prepared: Matcher | None = None
+        self.redaction = options.redact
         self._recall: Recall | None = None
         self._with_recall: State | None = None
         """The state whose indexes and vectors are used, if it is another one."""
@@ -144,7 +140,7 @@ class State:
         if made.options.memory is self.options.memory:
             made.memory = self.memory
             made.flights = self.flights
-            made._prepared_memory = self.memory_of_prepared() if made.prepares else None
+            made._prepared = self.matcher_of(ahead=True)
         return made
 
     # -- models and conversations ------------------------------------------------------------------
@@ -173,31 +169,24 @@ class State:
             self._records[record] = True
             return is_new
 
-    def memory_of_prepared(self) -> tuple[BaseMemory, Matcher]:
-        """Return where compactions made ahead are kept: the memory; without one, a memory for them
-        alone.
+    def matcher_of(self, *, ahead: bool) -> Matcher | None:
+        """Return the memory's matcher; for compactions made ahead, without a memory, that of one
+        for them alone.
         """
+        if self.matcher is not None or not ahead:
+            return self.matcher
         with self._lock:
-            if self._prepared_memory is None:
-                memory = self.memory or InProcessMemory(_MOST_PREPARED)
-                matcher = self.matcher or Matcher(memory, alternate=self.options.alternate_roles)
-                self._prepared_memory = memory, matcher
-            return self._prepared_memory
+            if self._prepared is None:
+                alternate = self.options.alternate_roles
+                self._prepared = Matcher(InProcessMemory(_MOST_PREPARED), alternate=alternate)
+            return self._prepared
 
     # -- recall ------------------------------------------------------------------------------------
 
-    def quotation(
-        self, asked: Quote, views: Sequence[tuple[Sequence[Message], str]]
-    ) -> Quotation | None:
-        """Return the quotes for a request (see ``Recall``), or ``None``. An exception is logged
-        once, not raised.
-        """
-        # The user's ranker or redaction may raise, and SQLite.
-        recall = (self._with_recall or self).recall
-        return self.safely("recall", lambda: recall().quotes(asked, views))
-
     def recall(self) -> Recall:
         """Return the state of recall between calls."""
+        if self._with_recall is not None:
+            return self._with_recall.recall()
         with self._lock:
             if self._recall is None:
                 # Imports SQLite, which few calls need.
@@ -205,11 +194,6 @@ class State:
 
                 self._recall = Recall(self.options.recall, self.redaction, self._embeddings())
             return self._recall
-
-    def embed_compacted(self, asked: Quote, views: Sequence[tuple[Sequence[Message], str]]) -> None:
-        """Begin to embed what a compaction has removed. An exception is logged once, not raised."""
-        recall = (self._with_recall or self).recall
-        self.safely("recall", lambda: recall().add(asked, views))
 
     def _embeddings(self) -> Embedded | None:
         """Return the comparison by meaning; ``None`` without the option for it."""

@@ -102,6 +102,20 @@ def core(stream: Any) -> Any:
     return inner if inner is not None and shape(type(inner)) is not None else stream
 
 
+async def read(
+    io: IO,
+    raw: Any,
+    detect: Callable[[BaseException], TokenLimit | None],
+    quiet: Callable[[Any], bool] | None = None,
+) -> Reply:
+    """Return what a function returned as a reply, with its token limit if it is a refusal; of a
+    stream see ``opened``.
+    """
+    if type(raw) is not dict and has(type(raw), io.iterates):
+        return await opened(io, raw, detect, quiet)
+    return Reply(raw=raw, token_limit=detect_in_reply(raw))
+
+
 async def opened(
     io: IO,
     stream: Any,

@@ -9,34 +9,24 @@ from __future__ import annotations
 
 import functools
 import inspect
-import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping
+from typing import Any, NoReturn
 
 from compacter.call import streams
 from compacter.call.arguments import Binding
 from compacter.call.nested import GiveUps, gave_up_since, mark_given_up
-from compacter.call.prepare import NOTED, limits
-from compacter.call.reader import Reader
+from compacter.call.perform import Performer
+from compacter.call.reader import note_usage, read_call
 from compacter.call.sizes import may_be_cut
 from compacter.call.state import State
-from compacter.call.wrapped_call import WrappedCall
 from compacter.errors import CompactionError, ConfigurationError, FunctionError, add_note, notes_of
-from compacter.io import ASYNC, IO, SYNC, is_kind, run, weight
+from compacter.io import ASYNC, IO, SYNC, is_kind, run
 from compacter.messages.refusals import detect_in_reply
 from compacter.messages.replies import Reply
-from compacter.messages.usage import tokens_read
-
-if TYPE_CHECKING:
-    from compacter.history import History
 
 Function = Callable[..., Any]
 OWN_OPTIONS = "compacter_options"
 """Name of the argument with options for one call; it is not passed to the wrapped function."""
-# Characters per token from which a reply without usage is looked at more closely: fewer than most
-# texts have, more than Chinese.
-_LEAST_CHARACTERS = 2
 WRAPPED_BY = "__compacter__"
 """Attribute of a wrapped function or client: the name of its Compacter's state."""
 
@@ -48,7 +38,6 @@ class WrappedFunction:
         self.state = state
         self.function = function
         self.binding = binding
-        self.reader = Reader(state, function, binding)
         self.returns_awaitable = False
         """Whether the plain function has returned an awaitable; later calls are then handled as
         async ones."""
@@ -66,12 +55,10 @@ class WrappedFunction:
         binding = self.binding
         count_call = state.count_call
         idle = self.idle()
-        detect = state.detect
         messages = binding.messages
         param = self._param()
         shape_of = streams.shape
         event_hooks = state.event_hooks
-        note = self.reader.note
         prepares = state.prepares
 
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -79,7 +66,11 @@ class WrappedFunction:
                 return self._with(kwargs.pop(OWN_OPTIONS), "synchronous")(*args, **kwargs)
             count_call()
             given = kwargs[param] if param in kwargs else messages(args, kwargs)
-            if not idle() or (type(given) is not list and binding.needs_list(args, kwargs)):
+            if (
+                prepares
+                or not idle()
+                or (type(given) is not list and binding.needs_list(args, kwargs))
+            ):
                 if self.returns_awaitable:
                     return self._handle(ASYNC, args, kwargs)
                 return run(self._handle(SYNC, args, kwargs))
@@ -87,20 +78,19 @@ class WrappedFunction:
             try:
                 raw = function(*args, **kwargs)
             except Exception as error:
-                found = detect(error)
-                if found is None or gave_up_since(before, error):
+                refused = self._refusal(error, before)
+                if refused is None:
                     raise
-                refused = Reply(token_limit=found, error=error)
             else:
                 if type(raw) is not dict and (shape := shape_of(type(raw))) is not None:
                     return self._wrap_result(shape, raw, given, args, kwargs)
-                found = detect_in_reply(raw)
-                if found is None:
-                    tokens = note(raw, given)
-                    if (event_hooks or prepares) and self._matters(tokens, given, args, kwargs):
-                        run(self._look_after(SYNC, raw, tokens, args, kwargs))
+                limit = detect_in_reply(raw)
+                if limit is None:
+                    tokens = note_usage(state, raw, given)
+                    if event_hooks and self._may_be_cut(tokens, given, args, kwargs):
+                        run(self._look_after(SYNC, raw, args, kwargs))
                     return raw
-                refused = Reply(token_limit=found, raw=raw)
+                refused = Reply(token_limit=limit, raw=raw)
             return run(self._handle(SYNC, args, kwargs, refused))
 
         return call
@@ -108,9 +98,9 @@ class WrappedFunction:
     def asynchronous(self) -> Function:
         """Return the wrapper of a coroutine function."""
         function = self.function
-        state = self.state
         binding = self.binding
-        count_call = state.count_call
+        prepares = self.state.prepares
+        count_call = self.state.count_call
         idle = self.idle()
         messages = binding.messages
         param = self._param()
@@ -120,56 +110,15 @@ class WrappedFunction:
                 return await self._with(kwargs.pop(OWN_OPTIONS), "asynchronous")(*args, **kwargs)
             count_call()
             given = kwargs[param] if param in kwargs else messages(args, kwargs)
-            if not idle() or (type(given) is not list and binding.needs_list(args, kwargs)):
+            if (
+                prepares
+                or not idle()
+                or (type(given) is not list and binding.needs_list(args, kwargs))
+            ):
                 return await self._handle(ASYNC, args, kwargs)
             return await self._await_reply(function(*args, **kwargs), given, args, kwargs)
 
         return call
-
-    def _with(self, options: object, shape: str) -> Any:
-        """Return the wrapper of this shape with other options; for ``False`` the bare function."""
-        if options is False:
-            return self.binding.bare or self.function
-        if not isinstance(options, Mapping):
-            raise ConfigurationError(
-                f"{OWN_OPTIONS} takes a dict of options, or False, not {options!r}"
-            )
-        other = WrappedFunction(self.state.replaced(options), self.function, self.binding)
-        return getattr(other, shape)()
-
-    def idle(self) -> Callable[[], bool]:
-        """Return a function that is true if no work is needed before the call."""
-        proactive = self.state.proactive
-        memory = self.state.memory
-        if self.state.prepares and not proactive:
-            preparations = self.state.preparations
-            is_empty = self.state.memory_of_prepared()[0].empty
-            # A call that is due has to wait for the compaction that is being made.
-            return lambda: is_empty() and not preparations
-        return (lambda: not proactive) if proactive or memory is None else memory.empty
-
-    def _param(self) -> str:
-        """Return the keyword of the messages argument; empty if a subclass of ``Binding`` has to
-        find it.
-        """
-        plain = type(self.binding).messages is Binding.messages
-        return self.binding.messages_param if plain else ""
-
-    def _wrap_result(
-        self,
-        shape: streams.Shape,
-        raw: Any,
-        given: Any,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-    ) -> Any:
-        """Return the result for a stream or an awaitable that a plain function returned."""
-        if shape == "awaitable":
-            self.returns_awaitable = True
-            return self._await_reply(raw, given, args, kwargs)
-        if shape == "stream":
-            return run(self._open_stream(SYNC, raw, args, kwargs))
-        return _iterate_later(self._open_stream)(ASYNC, raw, args, kwargs)
 
     def generator(self) -> Function:
         """Return the wrapper of a generator function, which makes the call when its first chunk is
@@ -195,6 +144,61 @@ class WrappedFunction:
 
         return _iterate_later(WrappedFunction(self.state, begin, self.binding).asynchronous())
 
+    def _with(self, options: object, shape: str) -> Any:
+        """Return the wrapper of this shape with other options; for ``False`` the bare function."""
+        if options is False:
+            return self.binding.bare or self.function
+        if not isinstance(options, Mapping):
+            raise ConfigurationError(
+                f"{OWN_OPTIONS} takes a dict of options, or False, not {options!r}"
+            )
+        other = WrappedFunction(self.state.replaced(options), self.function, self.binding)
+        return getattr(other, shape)()
+
+    def idle(self) -> Callable[[], bool]:
+        """Return a function that is true if no work is needed before the call."""
+        state = self.state
+        matcher = state.matcher_of(ahead=state.prepares)
+        if state.proactive or matcher is None:
+            return lambda: not state.proactive
+        is_empty = matcher.memory.empty
+        if not state.prepares:
+            return is_empty
+        # A call that is due has to wait for the compaction that is being made.
+        return lambda: is_empty() and not state.preparations
+
+    def _param(self) -> str:
+        """Return the keyword of the messages argument; empty if a subclass of ``Binding`` has to
+        find it.
+        """
+        plain = type(self.binding).messages is Binding.messages
+        return self.binding.messages_param if plain else ""
+
+    def _refusal(self, error: Exception, before: int) -> Reply | None:
+        """Return the reply for a token limit; ``None`` for another error, and for a call that a
+        Compacter inside the function has given up.
+        """
+        limit = self.state.detect(error)
+        if limit is None or gave_up_since(before, error):
+            return None
+        return Reply(token_limit=limit, error=error)
+
+    def _wrap_result(
+        self,
+        shape: streams.Shape,
+        raw: Any,
+        given: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> Any:
+        """Return the result for a stream or an awaitable that a plain function returned."""
+        if shape == "awaitable":
+            self.returns_awaitable = True
+            return self._await_reply(raw, given, args, kwargs)
+        if shape == "stream":
+            return run(self._read_reply(SYNC, raw, given, args, kwargs))
+        return _iterate_later(self._read_reply)(ASYNC, raw, given, args, kwargs)
+
     # -- calls that need compaction, and async results; the same code for sync and async -----------
 
     async def _await_reply(
@@ -205,38 +209,38 @@ class WrappedFunction:
         try:
             raw = await awaitable
         except Exception as error:
-            found = self.state.detect(error)
-            if found is None or gave_up_since(before, error):
+            refused = self._refusal(error, before)
+            if refused is None:
                 raise
-            refused = Reply(token_limit=found, error=error)
         else:
-            if type(raw) is not dict and streams.has(type(raw), ASYNC.iterates):
-                return await self._open_stream(ASYNC, raw, args, kwargs)
-            found = detect_in_reply(raw)
-            if found is None:
-                tokens = self.reader.note(raw, given)
-                if self._matters(tokens, given, args, kwargs):
-                    await self._look_after(ASYNC, raw, tokens, args, kwargs)
-                return raw
-            refused = Reply(token_limit=found, raw=raw)
+            return await self._read_reply(ASYNC, raw, given, args, kwargs)
         return await self._handle(ASYNC, args, kwargs, refused)
 
-    async def _open_stream(
-        self, io: IO, stream: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    async def _read_reply(
+        self, io: IO, raw: Any, given: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        """Read the stream of a quiet call up to its first content, and return it as if unread, or
-        recover.
+        """Return the result of a quiet call, or recover. A stream is read up to its first content,
+        and returned as if unread.
         """
         before = GiveUps.count
-        reply = await streams.opened(io, stream, self.state.detect, self.binding.quiet)
-        if reply.token_limit is None:
-            given = self.binding.messages(args, kwargs)
-            if self.state.prepares and self._may_prepare(None, given):
-                await self._look_after(io, None, None, args, kwargs)
-            return reply.raw
-        if reply.error is not None and gave_up_since(before, reply.error):
-            raise reply.error
-        return await self._handle(io, args, kwargs, reply)
+        reply = await streams.read(io, raw, self.state.detect, self.binding.quiet)
+        if reply.token_limit is not None:
+            if reply.error is not None and gave_up_since(before, reply.error):
+                raise reply.error
+            return await self._handle(io, args, kwargs, reply)
+        if type(raw) is dict or not streams.has(type(raw), io.iterates):
+            tokens = note_usage(self.state, raw, given)
+            if self.state.event_hooks and self._may_be_cut(tokens, given, args, kwargs):
+                await self._look_after(io, raw, args, kwargs)
+        return reply.raw
+
+    async def read(
+        self, io: IO, args: tuple[Any, ...], kwargs: dict[str, Any], *, learns: bool = True
+    ) -> Performer | str:
+        """See ``read_call``."""
+        return await read_call(
+            self.state, self.function, self.binding, io, args, kwargs, learns=learns
+        )
 
     async def _handle(
         self, io: IO, args: tuple[Any, ...], kwargs: dict[str, Any], refused: Reply | None = None
@@ -247,20 +251,19 @@ class WrappedFunction:
         If compacter itself fails, the result is that of the unwrapped function, or the provider's
         own exception. Only ``CompactionError`` is passed on.
         """
+        state = self.state
         if refused is None:
             args, kwargs = self.binding.as_list(args, kwargs, histories=False)
-        call = await self.reader.read(io, args, kwargs)
-        if isinstance(call, str):
-            return await self._call_unchanged(io, args, kwargs, refused, call)
+        world = await self.read(io, args, kwargs)
+        if isinstance(world, str):
+            return await self._call_unchanged(io, args, kwargs, refused, world)
+        call = world.call
         if refused is not None:
-            self.state.prepare_from = None  # The window may be known from now on.
-            call.last = refused
-            call.trace = refused.error.__traceback__ if refused.error is not None else None
+            world.last = refused
+            world.trace = refused.error.__traceback__ if refused.error is not None else None
         failure: Exception
         try:
-            raw = await call.conduct(
-                call.policy.complete() if refused is None else call.policy.recover(refused)
-            )
+            raw = await world.conduct(call.complete() if refused is None else call.recover(refused))
         except CompactionError:
             raise
         except Exception as error:  # noqa: BLE001 - handled below, outside of this block
@@ -269,48 +272,47 @@ class WrappedFunction:
             shape = None if io.asynchronous else streams.shape(type(raw))
             if shape in ("awaitable", "async stream"):
                 return self._wrap_result(shape, raw, None, args, kwargs)
-            return raw if call.history is None else self._install_after(call, call.history, raw)
+            return raw if world.history is None else self._install_after(world, raw)
         finally:
-            call.close()
-        last = call.last
+            world.close()
+        last = world.last
         if last is not None and last.error is not None:
-            self._raise(last.error, call, failure)
-        self.state.log.failed("compaction", failure)
+            self._raise(last.error, world, failure)
+        state.log.failed("compaction", failure)
         if last is not None:
             return last.raw
         return await self._call_unchanged(
             io, args, kwargs, None, f"it raised {type(failure).__name__}"
         )
 
-    def _raise(self, theirs: Exception, call: WrappedCall, failure: Exception) -> NoReturn:
+    def _raise(self, theirs: Exception, world: Performer, failure: Exception) -> NoReturn:
         """Raise the wrapped function's exception, with compacter's frames removed from its
         traceback.
         """
         if failure is not theirs:
             self.state.log.failed("compaction", failure)
-            reason = (
-                failure
-                if isinstance(failure, FunctionError)
-                else (f"it raised {type(failure).__name__}")
-            )
+            reason = f"it raised {type(failure).__name__}"
+            if isinstance(failure, FunctionError):
+                reason = str(failure)
             add_note(theirs, f"compacter could not compact: {reason}")
-        elif call.gave_up:
+        elif world.gave_up:
             mark_given_up(theirs)
-        trace = call.trace
+        trace = world.trace
         while trace is not None and trace.tb_frame.f_globals.get("__package__") == __package__:
             trace = trace.tb_next
         raise theirs.with_traceback(trace)
 
-    def _install_after(self, call: WrappedCall, history: History, raw: Any) -> Any:
+    def _install_after(self, world: Performer, raw: Any) -> Any:
         """Return the reply, and install the compacted messages in the ``History`` once the reply is
         complete.
         """
-        request = call.policy.request
+        request = world.call.request
+        history: Any = world.history
         if request.messages is request.original:
             return raw
 
         def install() -> None:
-            if not history.install(call.version, request.messages, self.state.redaction):
+            if not history.install(world.version, request.messages, self.state.redaction):
                 self.state.history_changed(None)
 
         if streams.shape(type(raw)) is not None:
@@ -340,60 +342,23 @@ class WrappedFunction:
 
     # -- after a quiet call ------------------------------------------------------------------------
 
-    def _matters(
+    def _may_be_cut(
         self, tokens: int | None, given: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> bool:
-        """Return whether a quiet call is to be looked at more closely. A quick estimate."""
-        state = self.state
-        if state.prepares and self._may_prepare(tokens, given):
-            return True
-        if not state.event_hooks or not tokens or type(given) is not list:
+        """Return whether the prompt of a quiet call may have been truncated. A quick estimate."""
+        if not tokens or type(given) is not list:
             # A list without usage in its reply tells nothing.
-            return bool(state.event_hooks) and type(given) is not list
+            return type(given) is not list
         beside = [value for value in (*args, *kwargs.values()) if value is not given]
         return may_be_cut(given, tokens, beside=beside, earlier=self.measured)
 
     async def _look_after(
-        self, io: IO, raw: Any, tokens: int | None, args: tuple[Any, ...], kwargs: dict[str, Any]
+        self, io: IO, raw: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> None:
-        """Send an event if the server has silently truncated the prompt, and have the next
-        compaction made ahead if the call has reached the size for it.
-
-        ``raw`` is the reply, ``None`` for a stream; ``tokens`` are those of its usage.
-        """
-        prepares = self.state.prepares
-        call = await self.reader.read(io, args, kwargs, learns=prepares)
-        if isinstance(call, str):
-            return
-        read = tokens_read(raw)
-        if self.state.event_hooks and read:
-            await call.conduct(call.policy.cut_silently(read))
-        if prepares:
-            note = partial(self._note_size, call, tokens)
-            await call.safely("preparation", note)
-
-    def _may_prepare(self, tokens: int | None, given: Any) -> bool:
-        """Return whether a quiet call may have reached the size at which a compaction is made
-        ahead. A quick estimate.
-        """
-        least = self.state.prepare_from
-        if least is None:
-            return True
-        if tokens:
-            return tokens >= least
-        if least == sys.maxsize or not isinstance(given, Sequence) or isinstance(given, str):
-            return False
-        enough = least * _LEAST_CHARACTERS
-        return weight(list(given), enough) >= enough
-
-    async def _note_size(self, call: WrappedCall, tokens: int | None) -> None:
-        policy = call.policy
-        begin, _ = limits(policy.options, policy.calibration, policy.request.output_tokens)
-        least = sys.maxsize if begin is None else int(begin * NOTED)
-        self.state.prepare_from = min(least, self.state.prepare_from or least)
-        if tokens:
-            policy.note_usage(tokens)
-        await call.conduct(policy.prepare(tokens or 0))
+        """Send an event if the server has silently truncated the prompt."""
+        world = await self.read(io, args, kwargs, learns=False)
+        if not isinstance(world, str):
+            await world.conduct(world.call.read_usage(raw))
 
 
 def _iterate_later(opened: Callable[..., Awaitable[Any]]) -> Callable[..., AsyncIterator[Any]]:

@@ -1,24 +1,21 @@
-"""Plan one compaction: estimate sizes in tokens, compute the target size, and choose the cut."""
+"""The plan of one compaction, and what is known of the model: sizes in characters and in tokens."""
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import compress
+from operator import not_
 from string import ascii_letters
 from typing import TYPE_CHECKING, Any
 
-from compacter.compaction.conversation import Conversation
-from compacter.compaction.room import Division, prior_size
-from compacter.compaction.summarize import Summarize, planned_reserve
-from compacter.compaction.task import CompactionPlan, links_of
-from compacter.events import Trigger
-from compacter.messages.parts import Kind
-from compacter.overflow import TokenLimit
-from compacter.summary.message import FRAME, rule_lines
+from compacter.compaction.conversation import is_inserted
+from compacter.messages.format import Message
 
 if TYPE_CHECKING:
-    from compacter.options import Options
+    from compacter.compaction.conversation import Conversation
+    from compacter.events import Trigger
+    from compacter.overflow import TokenLimit
 
 DEFAULT = 4.0
 """Default characters per token: OpenAI's rule of thumb for English."""
@@ -33,18 +30,6 @@ _FEWEST_TOKENS = 50
 _LETTERS = ascii_letters.encode()
 # Tokens that a chat template may put around a message.
 _TEMPLATE = 8
-# Smallest head worth compacting, in characters: the summary message would be as large as a smaller
-# one.
-_WORTH_FOLDING = FRAME + 40
-# Share of a given size that the summary gets: passages chosen from the head are needed later more
-# often than a tail.
-#
-# On real conversations at a fifth of their size, without a model: facts .55 with half of it, .62
-# with .85, .68 with all.
-_SUMMARY_SHARE = 0.92
-# Share of the compactable size by which a head may exceed its goal so that the tail begins with a
-# turn: an answer without its question is hard to understand.
-_TURN_REST = 0.05
 MARGIN = 0.97
 """Share of the limit to aim at, as sizes in tokens are estimates."""
 
@@ -60,9 +45,6 @@ class Calibration:
     learnt: bool = False
     summarizer_window: int | None = None
     """Window in tokens of the model that summarizes; ``None``: it is the same model."""
-    text_per_token: float | None = None
-    """Characters per token of text alone, as summaries and quotes are; ``None``: those of the
-    whole."""
     scale: float | None = None
     """Tokens by the provider's count for each one by the estimate for the script
     (``recall/weight.py``); ``None``: unknown."""
@@ -83,13 +65,17 @@ class Calibration:
         if tokens >= _FEWEST_TOKENS and _LEAST <= characters / tokens <= _MOST:
             self.chars_per_token = characters / tokens
             self.learnt = True
-            self.text_per_token = DEFAULT if self.chars_per_token > _MOST_TEXT else None
             if of_one:
                 self.scale = tokens / (characters * of_one)
 
     def accept(self, tokens: int) -> None:
         """Note the estimated size of a request that was accepted."""
         self.accepted = max(self.accepted, tokens)
+
+    @property
+    def text_per_token(self) -> float:
+        """Characters per token of text alone, as summaries and quotes are."""
+        return DEFAULT if self.chars_per_token > _MOST_TEXT else self.chars_per_token
 
     def tokens(self, characters: int) -> int:
         """Return an estimate in tokens."""
@@ -109,55 +95,6 @@ def most_tokens(texts: Iterable[str]) -> int:
         letters = len(solid) - len(solid.translate(None, _LETTERS))
         most += len(solid) - letters // 4 + _TEMPLATE
     return most
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
-    """One compaction to make. Sizes are in characters."""
-
-    conversation: Conversation
-    trigger: Trigger
-    calibration: Calibration
-    model: str | None = None
-    attempt: int = 1
-    digest: str = ""
-    """Digest that identifies the conversation in events."""
-    target: int | None = None
-    """Largest size of the messages afterwards; ``None``: unknown."""
-    reserved: int = 0
-    """Part of the target to leave free for quotes; at most half of the room is."""
-    found: TokenLimit | None = None
-    summary: str | None = None
-    """Summary given by the caller, used instead of the model's."""
-    must: bool = False
-    """Whether something must be compacted, whatever ``preserve_recent_turns`` is."""
-
-    @property
-    def named(self) -> dict[str, Any]:
-        """Fields that identify the call and its conversation in events."""
-        return {"model": self.model, "attempt": self.attempt, "conversation": self.digest}
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        """``named``, and the numbers of the token limit that requires the compaction."""
-        if self.found is None:
-            return self.named
-        return self.named | {"limit": self.found.limit, "requested": self.found.requested}
-
-    def is_met_by(self, size: int) -> bool:
-        """Return whether messages of this size are within the target."""
-        return self.target is None or size <= self.target
-
-    def is_satisfied(self, size: int) -> bool:
-        """Return whether a compaction by hand has nothing to do, as the messages are within its
-        budget.
-        """
-        return (
-            self.trigger == "manual"
-            and self.summary is None
-            and self.target is not None
-            and size <= self.target
-        )
 
 
 def target_characters(
@@ -180,165 +117,166 @@ def target_characters(
     return max(0, int((limit - counted) * MARGIN * calibration.chars_per_token) - overhead)
 
 
-def plan(
-    options: Options,
-    job: Job,
-    conversation: Conversation | None = None,
-    *,
-    chosen: int | None = None,
-) -> CompactionPlan:
-    """Return the plan of what to compact; with a cut of 0 nothing can be compacted.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class CompactionPlan:
+    """The messages that a compaction would replace. Sizes are data sizes in characters.
 
-    ``conversation`` is the result of an earlier strategy, in place of the job's. ``chosen`` is a
-    cut set by a hook; it is moved to the beginning of its step, and never past an open step.
+    ``before_compaction`` may return a copy with another cut: ``dataclasses.replace(plan,
+    cut=...)``. A cut inside a step is moved to the beginning of the step. Protected messages are
+    kept wherever the cut is.
     """
-    read = conversation or job.conversation
-    if chosen is not None:
-        cut = max(0, min(chosen, len(read.messages) if read.open is None else read.open))
-        cut = read.step(cut)[0] if cut < len(read.messages) else cut
-    elif job.is_satisfied(read.size):
-        cut = 0
-    else:
-        cut = _cut(options, job, read)
-        staying = read.size - read.free + FRAME
-        if job.must and (not cut or not job.is_met_by(staying)):
-            # The messages that stay exceed the target alone: compact the provider's own compaction
-            # too, if it is readable.
-            whole = read.without_native()
-            if whole is not None:
-                read = whole
-                cut = _cut(options, job, whole)
-        prior = read.prior
-        wanted = job.must or (job.trigger == "manual" and job.target is not None)
-        if not cut and wanted and prior is not None and prior_size(read):
-            # Nothing else may go: the prior summary itself can be made shorter, if some room is
-            # left for it.
-            staying = read.size - read.free + FRAME
-            cut = read.step(prior)[1] if job.target is None or staying < job.target else 0
-    return CompactionPlan(
-        job=job,
-        conversation=read,
-        cut=cut,
-        strategy="+".join(strategy.name for strategy in options.strategy),
-    )
 
+    conversation: Conversation
+    """The messages as they were read: kinds, sizes, steps, and which must be kept verbatim
+    (``protected``)."""
+    cut: int = 0
+    """Index of the first message of the tail. The messages before it, except ``held``, are the
+    head."""
+    strategy: str = ""
+    """Name of the strategy; the names of several are joined by ``+``."""
+    trigger: Trigger
+    """``token_limit``, ``threshold``, ``quotes``, ``manual`` or ``prepared``."""
+    model: str | None = None
+    """Name of the model, if the call has one."""
+    calibration: Calibration
+    """What is known of the model: its window, and its characters per token."""
+    target: int | None = None
+    """Largest size of the messages afterwards; ``None`` if unknown."""
+    reserved: int = 0
+    """Part of the target to leave free for quotes; at most half of the room is."""
+    summary: str | None = None
+    """Summary given by the caller, used instead of the model's."""
+    must: bool = False
+    """Whether something must be compacted, whatever ``preserve_recent_turns`` is."""
+    is_chosen: bool = False
+    """Whether a hook has set the cut."""
+    attempt: int = 1
+    """Number of the round in its call."""
+    digest: str = ""
+    """Digest that identifies the conversation in events."""
+    token_limit: TokenLimit | None = None
+    """The refusal that requires the compaction."""
 
-def _cut(options: Options, job: Job, conversation: Conversation) -> int:
-    """Choose the cut by the options and the target, with enough room for the summary too."""
-    free = conversation.free
-    need = 0
-    ratio = options.compact_ratio
-    by_hand = job.trigger == "manual"
-    if job.target is not None:
-        room = job.target - (conversation.size - free)
-        room -= min(job.reserved, room // 2)
-        calibration = job.calibration
-        wanted = planned_reserve(options, calibration.window, free, calibration.chars_per_token)
-        most = int(room * _SUMMARY_SHARE)
-        if by_hand and options.summarizer == "extractive":
-            wanted = most
-        elif (
-            by_hand
-            and job.summary is None
-            and any(isinstance(link, Summarize) for link in links_of(options.strategy))
-        ):
-            wanted = min(wanted, most)
-        else:
-            declared = sum(len(line) + 1 for line in rule_lines(job.conversation.rules))
-            wanted = min(wanted + declared, max(room // 2, FRAME + declared))
-        if not by_hand and job.summary is None:
-            division = Division.of(options, conversation)
-            ratio = division.ratio
-            window = calibration.summarizer_window or calibration.window or 0
-            wanted = room - division.tail_size(
-                room, conversation, wanted, window * calibration.chars_per_token
-            )
-        need = max(0, free - room + wanted)
-    worth = min(max(need, _WORTH_FOLDING), free)
-    cut = choose_cut(
-        conversation,
-        ratio=ratio,
-        need=worth,
-        keep_turns=options.preserve_recent_turns,
-        keep_need=worth if job.must else need,
-        must=job.must,
-    )
-    if (
-        job.reserved
-        and cut
-        and conversation.kinds[-1] is Kind.RESULT
-        and cut > conversation.steps[-1]
-    ):
-        # Results that the model has not read yet are worth more than room for quotes.
-        return _cut(options, replace(job, reserved=0), conversation)
-    return cut
+    def __repr__(self) -> str:
+        return f"CompactionPlan(cut={self.cut}, strategy={self.strategy!r})"
 
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """All messages, in order."""
+        return self.conversation.messages
 
-def choose_cut(
-    conversation: Conversation,
-    *,
-    ratio: float,
-    need: int = 0,
-    keep_turns: int = 0,
-    keep_need: int = 0,
-    must: bool = False,
-) -> int:
-    """Return the cut behind the oldest steps with ``ratio`` of the compactable size, or ``need``
-    characters if more.
+    @property
+    def wire_format(self) -> str:
+        """``openai``, ``anthropic``, ``responses``, ``gemini`` or ``bedrock``."""
+        return self.conversation.format.name
 
-    The newest ``keep_turns`` turns stay as long as the head still has ``keep_need`` characters. The
-    cut is never inside a step or past an open step, and at least one message stays. Returns 0 if
-    nothing can be compacted, and if only a prior summary could be that need not (``must``) become
-    smaller.
-    """
-    steps = conversation.steps
-    heads = conversation.heads
-    kinds = conversation.kinds
-    protected = conversation.protected
-    prior = conversation.prior
-    total = conversation.free
-    count = len(kinds)
-    end = count if conversation.open is None else conversation.open
-    # A prior summary is always compacted, so its size does not count towards the ratio.
-    aged = prior_size(conversation)
-    goal = max((total - aged) * ratio + aged, need)
+    @property
+    def held(self) -> tuple[int, ...]:
+        """Indexes before the cut of messages to keep verbatim: system, pinned, and the last user
+        message.
+        """
+        return tuple(compress(range(self.cut), self.conversation.protected))
 
-    # The first step boundary at which the head is large enough, otherwise the last boundary.
-    boundaries = (0, *steps[1:], count)
-    at = min(bisect_left(boundaries, bisect_left(heads, goal)), bisect_right(boundaries, end) - 1)
-    cut = boundaries[at]
-    newest = boundaries[-2]
-    if cut > newest and ratio < 1 and heads[newest] >= max(need, 1) and kinds[-1] is Kind.RESULT:
-        # The model has not seen the newest results yet: cut before them if that is enough.
-        cut = newest
-    else:
-        # Move the cut to the end of the turn if that is near. A turn may begin inside a step: with
-        # tool results.
-        turn = cut
-        most = heads[cut] + total * _TURN_REST
-        while turn < newest and kinds[turn] is not Kind.USER and heads[turn] <= most:
-            turn += 1
-        if turn < newest and heads[turn] <= most and conversation.step(turn)[0] == turn:
-            cut = turn
+    @property
+    def compacted(self) -> tuple[int, ...]:
+        """Indexes of the head, ascending."""
+        return tuple(compress(range(self.cut), map(not_, self.conversation.protected)))
 
-    def only_prior(cut: int) -> bool:
-        return prior is not None and all(protected[index] or index == prior for index in range(cut))
+    # Its name up to 0.3, for one version.
+    folded = compacted
 
-    if keep_turns:
-        turns = [index for index, kind in enumerate(kinds) if kind is Kind.USER and index != prior]
-        limits = (conversation.step(turn)[0] for turn in turns[-keep_turns:])
-        kept = next((limit for limit in limits if heads[limit] >= keep_need), cut)
-        if kept < cut:
-            if not must and not keep_need and only_prior(kept):
-                # No size is required, and compacting only a prior summary again would gain nothing.
-                return 0
-            cut = kept
-    if cut == count and not any(protected):
-        cut = newest  # At least one message stays.
-    while prior is not None and only_prior(cut):
-        # A head with nothing but the prior summary is extended by the next step that can be
-        # compacted.
-        if cut >= end:
-            return 0
-        cut = boundaries[bisect_right(boundaries, cut)]
-    return 0 if all(protected[:cut]) else cut
+    @property
+    def prior(self) -> int | None:
+        """Index of an earlier summary message, which is compacted too; ``None`` if there is
+        none.
+        """
+        prior = self.conversation.prior
+        return prior if prior in self.compacted else None
+
+    @property
+    def original_data_size(self) -> int:
+        """Size of all messages, in characters."""
+        return self.conversation.size
+
+    @property
+    def head_size(self) -> int:
+        """Size of the messages that would be compacted, in characters."""
+        return self.conversation.heads[max(0, min(self.cut, len(self.messages)))]
+
+    @property
+    def tail_size(self) -> int:
+        """Size of the messages to keep verbatim, held ones included, in characters."""
+        return self.original_data_size - self.head_size
+
+    @property
+    def ratio(self) -> float:
+        """Share of the head in the compactable size, from 0 to 1."""
+        free = self.conversation.free
+        return round(self.head_size / free, 4) if free else 0.0
+
+    @property
+    def replaced(self) -> tuple[Message, ...]:
+        """The messages of the head, the earlier summary included."""
+        return tuple(self.messages[index] for index in self.compacted)
+
+    @property
+    def head(self) -> tuple[Message, ...]:
+        """The conversation's own messages that would be compacted, in order: without the earlier
+        summary and the fillers beside it, which compacter has written.
+        """
+        return self._own(self.compacted)
+
+    @property
+    def tail(self) -> tuple[Message, ...]:
+        """The conversation's own messages from the cut on, verbatim."""
+        return self._own(range(self.cut, len(self.messages)))
+
+    @property
+    def staying(self) -> tuple[int, ...]:
+        """Indexes of the messages to keep verbatim, ascending."""
+        return (*self.held, *range(self.cut, len(self.messages)))
+
+    @property
+    def kept(self) -> tuple[Message, ...]:
+        """The messages to keep verbatim, in order."""
+        return tuple(self.messages[index] for index in self.staying)
+
+    def _own(self, indexes: Iterable[int]) -> tuple[Message, ...]:
+        """Return the messages at these indexes that compacter has not inserted."""
+        prior = self.prior
+        form = self.conversation.format
+        messages = (self.messages[index] for index in indexes if index != prior)
+        return tuple(message for message in messages if not is_inserted(message, form))
+
+    @property
+    def named(self) -> dict[str, Any]:
+        """Fields that identify the call and its conversation in events."""
+        return {"model": self.model, "attempt": self.attempt, "conversation": self.digest}
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """``named``, and the numbers of the token limit that requires the compaction."""
+        if self.token_limit is None:
+            return self.named
+        return self.named | {
+            "limit": self.token_limit.limit,
+            "requested": self.token_limit.requested,
+        }
+
+    def is_met_by(self, size: int) -> bool:
+        """Return whether messages of this size are within the target.
+
+        Args:
+            size: Data size in characters.
+        """
+        return self.target is None or size <= self.target
+
+    @property
+    def is_satisfied(self) -> bool:
+        """Whether a compaction by hand has nothing to do, as the messages are within its budget."""
+        return (
+            self.trigger == "manual"
+            and self.summary is None
+            and self.target is not None
+            and self.is_met_by(self.original_data_size)
+        )

@@ -5,19 +5,18 @@ the chain, which tries several.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import ClassVar
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Self
 
 from compacter.compaction.summarize import Summarize
 from compacter.compaction.task import (
-    Compacting,
     CompactionStrategy,
     CompactionTask,
     StrategyLike,
-    as_strategy,
+    as_strategies,
 )
-from compacter.effects import Effect
 from compacter.errors import ConfigurationError, whole_number
 from compacter.messages.format import Message
 from compacter.summary import message as summary_message
@@ -45,7 +44,7 @@ class Truncate:
         """Return the list of ``task`` without its head, with ``summary``, the prior one, below the
         note.
         """
-        dropped = len(task.plan.folded) - (task.plan.prior is not None)
+        dropped = len(task.plan.compacted) - (task.plan.prior is not None)
         if not dropped:
             return list(task.messages)
         others: list[str] = []
@@ -56,56 +55,43 @@ class Truncate:
             else:
                 others.append(note)
         note = f"{dropped} earlier message{'s' if dropped > 1 else ''} left out without a summary."
-        return task.fold(replace(summary, notes=(*others, note)))
+        return task.replace_head(replace(summary, notes=(*others, note)))
 
 
 _RECEIPT = "[tool result cleared to save room: {size:,} characters]"
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClearToolResults:
     """Replaces each old, large tool result with a receipt of its size. Tool calls stay paired with
     their results.
 
     Results of tools that the provider runs itself are cleared too (code execution, MCP, file
     search), except what Anthropic's web search and web fetch have found: that is encrypted, or
-    cited by place, and must come back unchanged.
-
-    Args:
-        keep_recent: Number of the newest result messages to leave unchanged.
-        min_size: Smallest size of a large result, in characters.
-        exclude: Names of tools whose results are never cleared.
-
-    Raises:
-        ConfigurationError: An argument is invalid.
+    cited by place, and must come back unchanged. Raises ``ConfigurationError`` if an argument is
+    invalid.
     """
 
-    keep_recent: int
+    keep_recent: int = 3
     """Number of the newest result messages to leave unchanged."""
-    min_size: int
+    min_size: int = 400
     """Smallest size of a large result, in characters."""
-    exclude: frozenset[str]
+    exclude: Iterable[str] = ()
     """Names of tools whose results are never cleared."""
-    name: str
-    """``clear_tool_results``."""
+    name: str = field(default="clear_tool_results", init=False)
+    """Name that events carry."""
     edits: ClassVar[bool] = True
     """Its results contain changed copies of messages, one for one."""
 
-    def __init__(
-        self, *, keep_recent: int = 3, min_size: int = 400, exclude: Iterable[str] = ()
-    ) -> None:
-        kept = whole_number("keep_recent", keep_recent, least=0, of="results")
-        least = whole_number("min_size", min_size, least=0, of="characters")
-        if isinstance(exclude, str):
-            raise ConfigurationError(f'exclude takes several tool names, such as ("{exclude}",)')
-        given: object = exclude
-        names = tuple(given) if isinstance(given, Iterable) else (given,)
+    def __post_init__(self) -> None:
+        whole_number("keep_recent", self.keep_recent, least=0, of="results")
+        least = whole_number("min_size", self.min_size, least=0, of="characters")
+        given: Any = self.exclude
+        names = tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else (0,)
         if not all(isinstance(name, str) for name in names):
-            raise ConfigurationError(f"exclude takes names of tools, not {exclude!r}")
-        object.__setattr__(self, "keep_recent", kept)
+            raise ConfigurationError(f"exclude takes several names of tools, not {given!r}")
         object.__setattr__(self, "min_size", max(least, len(_RECEIPT)))
         object.__setattr__(self, "exclude", frozenset(names))
-        object.__setattr__(self, "name", "clear_tool_results")
 
     def compact(self, task: CompactionTask) -> list[Message]:
         """Return the list of ``task`` with receipts. Messages without a large result are the
@@ -121,7 +107,8 @@ class ClearToolResults:
         ]
         out = list(task.messages)
         for index in carriers[: max(0, len(carriers) - self.keep_recent)]:
-            if not task.protected[index] and self.exclude.isdisjoint(names.get(index, ())):
+            used = set(names.get(index, ()))
+            if not task.protected[index] and used.isdisjoint(self.exclude):
                 out[index] = form.rewrite(out[index], self._receipt)
         return out
 
@@ -131,32 +118,24 @@ class ClearToolResults:
         return _RECEIPT.format(size=original_size(text))
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Shorten:
     """Shortens the largest messages until the request fits. Beginning and end are kept, with a
     receipt between them.
 
     System prompts, pinned messages, the last user message and the arguments of tool calls are never
-    changed.
-
-    Args:
-        min_size: Smallest size of a shortened message, in characters; at least 100.
-
-    Raises:
-        ConfigurationError: ``min_size`` is invalid.
+    changed. Raises ``ConfigurationError`` if ``min_size`` is invalid.
     """
 
-    min_size: int
-    """Smallest size of a shortened message, in characters."""
-    name: str
-    """``shorten``."""
+    min_size: int = 400
+    """Smallest size of a shortened message, in characters; at least 100."""
+    name: str = field(default="shorten", init=False)
+    """Name that events carry."""
     edits: ClassVar[bool] = True
     """Its results contain changed copies of messages, one for one."""
 
-    def __init__(self, *, min_size: int = 400) -> None:
-        whole = whole_number("min_size", min_size, least=100, of="characters")
-        object.__setattr__(self, "min_size", whole)
-        object.__setattr__(self, "name", "shorten")
+    def __post_init__(self) -> None:
+        whole_number("min_size", self.min_size, least=100, of="characters")
 
     def compact(self, task: CompactionTask) -> list[Message]:
         """Return the list of ``task`` with the largest messages shortened, no more than needed."""
@@ -172,27 +151,19 @@ class Shorten:
             )
             for message, size, protected in zip(out, sizes, task.protected, strict=True)
         ]
-        ceiling = self._ceiling(sizes, stays, goal)
+        free = [size for size, whole in zip(sizes, stays, strict=True) if not whole]
+        # The largest size of a message with which the total is within the goal.
+        ceiling = bisect_right(
+            range(max(free, default=0) + 1),
+            goal - sum(sizes) + sum(free),
+            self.min_size + 1,
+            key=lambda most: sum(min(size, most) for size in free),
+        )
+        ceiling -= 1
         for index, size in enumerate(sizes):
             if size > ceiling and not stays[index]:
                 out[index] = self._shorten_message(task, out[index], size, ceiling)
         return out
-
-    def _ceiling(self, sizes: Sequence[int], stays: Sequence[bool], goal: int) -> int:
-        """Return the largest size of a message with which the total is within ``goal``, by
-        bisection.
-        """
-        free = [size for size, whole in zip(sizes, stays, strict=True) if not whole]
-        fixed = sum(sizes) - sum(free)
-        low = self.min_size
-        high = max(free, default=self.min_size)
-        while low < high:
-            middle = (low + high + 1) // 2
-            if fixed + sum(min(size, middle) for size in free) <= goal:
-                low = middle
-            else:
-                high = middle - 1
-        return low
 
     @staticmethod
     def _shorten_message(
@@ -215,7 +186,7 @@ class Shorten:
         def edit(kind: str, text: str, name: str) -> str:  # noqa: ARG001
             share = max(100, len(text) * room // words)
             short = shorten(text, share)
-            redact = task.options.redaction
+            redact = task.options.redact
             if redact is None or short == text or (clean := redact(text)) == text:
                 return short
             # Half of a secret would not be recognised later, in a summary or the memory.
@@ -225,17 +196,8 @@ class Shorten:
         return form.rewrite(message, edit)
 
 
-@dataclass(frozen=True, slots=True)
-class RunLinks(Effect[list[Message]]):
-    """Run these strategies on a task; the outcome is the resulting list."""
-
-    strategies: Sequence[CompactionStrategy]
-    task: CompactionTask
-
-
-@dataclass(frozen=True, slots=True, init=False)
-class Chain:
-    """Tries its strategies in order, each on the result of the one before it, and stops when the
+class Chain(tuple[CompactionStrategy, ...]):
+    """Several strategies, tried in order, each on the result of the one before it, until the
     request fits.
 
     Put the cheap ones first: ``Chain(ClearToolResults(), Summarize())``, or a list of them. If the
@@ -248,40 +210,11 @@ class Chain:
         ConfigurationError: No strategy is given, or an argument is not a strategy.
     """
 
-    strategies: tuple[CompactionStrategy, ...]
-    """The strategies, in order."""
-    name: str = "chain"
-    """Name of the chain; events have the names of its strategies instead."""
+    __slots__ = ()
 
-    def __init__(self, *strategies: StrategyLike | Sequence[StrategyLike]) -> None:
-        given: list[object] = []
-        for one in strategies:
-            given.extend(one if isinstance(one, (list, tuple)) else (one,))
-        if not given:
-            raise ConfigurationError(
-                "Chain takes at least one strategy, such as Chain(Summarize())"
-            )
-        object.__setattr__(self, "strategies", tuple(map(as_strategy, given)))
-        object.__setattr__(self, "name", "chain")
-
-    def __iter__(self) -> Iterator[CompactionStrategy]:
-        return iter(self.strategies)
-
-    @property
-    def edits(self) -> bool:
-        """Whether one of its strategies edits messages."""
-        return has_edits(self.strategies)
-
-    def compact(self, task: CompactionTask) -> Compacting:
-        """Run its strategies on ``task`` and return the messages. Each result is checked before the
-        next one runs.
-        """
-        return (yield from RunLinks(self.strategies, task))
-
-
-def has_edits(strategies: Sequence[CompactionStrategy]) -> bool:
-    """Return whether one of the strategies returns changed copies of messages."""
-    return any(getattr(strategy, "edits", False) for strategy in strategies)
+    def __new__(cls, *strategies: StrategyLike | Sequence[StrategyLike]) -> Self:
+        """Make a chain of strategies, functions of a task, and sequences of them."""
+        return super().__new__(cls, as_strategies(strategies))
 
 
 BUILT_IN: Mapping[str, Callable[[], CompactionStrategy]] = {

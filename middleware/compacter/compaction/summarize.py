@@ -6,24 +6,25 @@ does not wait for it.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from compacter.compaction.task import CompactionStrategy, CompactionTask, links_of
-from compacter.effects import AskSummarizer, Effect, Emit
+from compacter.compaction.change import with_fillers
+from compacter.compaction.task import CompactionTask
+from compacter.effects import AskSummarizer, Effect
 from compacter.errors import CompactionError, ConfigurationError
-from compacter.events import CompactionFailed
 from compacter.messages.format import Message
-from compacter.messages.parts import Part
 from compacter.messages.replies import Reply
 from compacter.summary.message import FRAME, NoSummaryError, Summary, rule_lines
 
 if TYPE_CHECKING:
+    from compacter.compaction.conversation import Conversation
+    from compacter.compaction.plan import CompactionPlan
     from compacter.options import Options
     from compacter.summary.head import Head
-    from compacter.summary.write import Answer, Question, Sizes, Written
+    from compacter.summary.write import Written
 
 # A summary may take an eighth of the window (a 2,048-token model: 256 tokens): what can be fetched
 # when it is needed is not carried everywhere.
@@ -38,214 +39,72 @@ _LEAST_LINES = 800
 _LINES_SHARE = 8
 # Least number of tokens that may be set: of fewer no sentence can be made.
 _SMALLEST_SUMMARY = 16
-OPTION_OF: Final = {
-    "summary_prompt": "prompt",
-    "max_summary_tokens": "max_tokens",
-    "summary_request": "request",
-}
-"""Arguments of ``Summarize`` by the older options of ``Compacter`` that say the same."""
-Asking = Generator[Effect[Any], Any, Summary]
 
 
 class RulesTooLongError(NoSummaryError):
     """The declared rules leave no summary that would be smaller than what it replaces. Internal."""
 
 
-def summary_tokens(
-    options: Options, window: int | None, head_size: int, chars_per_token: float
-) -> int:
-    """Tokens a summary may have: the option, capped to a fair share of a known window and to what
-    it replaces.
+# -- sizes -----------------------------------------------------------------------------------------
+
+
+def summary_tokens(most: int, asked: CompactionPlan, size: int) -> int:
+    """Return the tokens that a summary of so many characters may have: ``most``, capped to a fair
+    share of a known window and to what it replaces.
     """
-    most = options.max_summary_tokens
-    if window:
-        most = min(most, window // _WINDOW_SHARE)
-    return max(_FEWEST_TOKENS, min(most, int(head_size / chars_per_token)))
+    if asked.calibration.window:
+        most = min(most, asked.calibration.window // _WINDOW_SHARE)
+    return max(_FEWEST_TOKENS, min(most, int(size / asked.calibration.text_per_token)))
 
 
-def reserve(options: Options, window: int | None, head_size: int, chars_per_token: float) -> int:
-    """Characters to leave for a summary message."""
-    return (
-        int(summary_tokens(options, window, head_size, chars_per_token) * chars_per_token) + FRAME
+def planned_reserve(options: Options, asked: CompactionPlan, size: int) -> int:
+    """Return the characters to leave for a summary message, in place of so many characters: those
+    of the largest summary that a strategy of ``options`` may write.
+    """
+    tokens = summary_tokens(_most_tokens(options), asked, size)
+    return int(tokens * asked.calibration.text_per_token) + FRAME
+
+
+def _most_tokens(options: Options) -> int:
+    """Return the largest number of tokens that a summary may have, whichever strategy writes it."""
+    set_by = (link.max_tokens for link in options.strategy if isinstance(link, Summarize))
+    return max(
+        (most or options.max_summary_tokens for most in set_by), default=options.max_summary_tokens
     )
 
 
-def planned_reserve(
-    options: Options, window: int | None, head_size: int, chars_per_token: float
-) -> int:
-    """Characters to leave for a summary message when a cut is chosen: those of the largest summary
-    that a strategy of ``options`` may write.
-    """
-    settled = [
-        link.settle(options) for link in links_of(options.strategy) if isinstance(link, Summarize)
-    ]
-    return max(reserve(each, window, head_size, chars_per_token) for each in settled or [options])
+def summarizes(options: Options) -> bool:
+    """Return whether one of the strategies writes a summary."""
+    return any(isinstance(link, Summarize) for link in options.strategy)
+
+
+def rules_size(conversation: Conversation) -> int:
+    """Return the size of the declared rules in a summary, in characters."""
+    return sum(len(line) + 1 for line in rule_lines(conversation.rules))
 
 
 def room(task: CompactionTask) -> int:
-    """Characters the text of a summary may have: less than it replaces, and within the target where
-    there is one.
+    """Return the characters that the text of a summary may have: less than it replaces, and within
+    the target where there is one.
 
     A budget that is smaller than what must stay cannot be kept; a summary made by hand then gets
     three quarters of it, because losing everything would be worse (measured on agents' histories at
     a tenth of their size: .82 of what was needed later survived with a tenth of the head, .88 with
     this).
     """
-    smaller = task.plan.head_size - FRAME - 1
+    plan = task.plan
+    smaller = plan.head_size - FRAME - 1
     if task.target is None:
         return smaller
-    left = task.target - task.plan.tail_size - FRAME - task.size_of_fillers()
-    left -= min(task.job.reserved, max(left, 0) // 2)
-    if left < 0 and task.plan.trigger == "manual":
+    left = task.target - plan.tail_size - FRAME
+    if task.alternate and plan.held:
+        # Many fillers, if messages of one role are pinned.
+        filled = with_fillers(plan.conversation, plan.kept, plan.staying)
+        left -= task.size(filled) - task.size(plan.kept)
+    left -= min(plan.reserved, max(left, 0) // 2)
+    if left < 0 and plan.trigger == "manual":
         left = task.target * 3 // 4
     return min(smaller, left)
-
-
-def summarize_without_model(task: CompactionTask) -> Summary | None:
-    """Return the summary that the settings ask for, ``None`` if a model is to write it. Raises
-    ``NoSummaryError``.
-
-    Nothing is compacted where the declared rules do not fit: leaving one out would be worse.
-    ``CompactionError`` where they alone exceed the window, else ``RulesTooLongError``.
-    """
-    _check_rules(task)
-    if task.summary is not None:
-        return _callers_summary(task, task.summary)
-    # With nothing new to tell a model, the prior summary is only to be shorter.
-    is_only_prior = not task.entries() and task.plan.prior is not None
-    if task.options.summarizer == "extractive" or is_only_prior:
-        return extract(task)
-    return None
-
-
-def _check_rules(task: CompactionTask) -> None:
-    declared = task.conversation.rules
-    if not declared:
-        return
-    size = sum(len(line) + 1 for line in rule_lines(declared))
-    most = room(task)
-    tokens = int(size / task.chars_per_token)
-    if task.window is not None and tokens >= task.window:
-        raise CompactionError(
-            f"the option rules takes about {tokens} tokens, and the window has {task.window}"
-        )
-    if size > max(0, most):
-        raise RulesTooLongError(
-            f"rules: the declared rules take {size} characters, a summary may have {most}"
-        )
-
-
-def _callers_summary(task: CompactionTask, given: str) -> Summary:
-    """The summary that the caller passed, if it is one."""
-    from compacter.summary import checks
-
-    fault = checks.fault(given, limit=room(task), entries=())
-    if fault:
-        raise NoSummaryError(f"the summary that was passed is refused: {fault}")
-    redact = task.options.redact
-    return Summary(redact(given.strip()) if redact else given.strip())
-
-
-def _head(task: CompactionTask, parts: Sequence[Part]) -> Head:
-    """What a summary of this head is made of."""
-    from compacter.summary.head import Head
-
-    kept = task.conversation.parts_of_each(task.plan.kept)
-    stays = [part for read in kept for part in read.readable]
-    retrieved = task.options.retrieved
-    return Head(
-        parts,
-        task.prior(),
-        declared=task.conversation.rules,
-        stays=stays,
-        marks=retrieved if isinstance(retrieved, tuple) else None,
-    )
-
-
-def ask_for_summary(task: CompactionTask) -> Asking:
-    """Return the summary that the model writes. Raises ``NoSummaryError``."""
-    from compacter.summary.write import Answer, write
-
-    options = task.options
-    # By hand there is no call to take the prefix of: then litellm is asked, which takes chat
-    # messages only.
-    has_prefix = task.plan.trigger != "manual" or task.plan.wire_format == "openai"
-    is_native = options.summary_request == "native" and options.summarizer is None
-    writing = write(
-        _head(task, task.entries()),
-        _sizes(task),
-        template=options.summary_prompt,
-        redact=options.redact,
-        native=is_native and options.redact is None and has_prefix,
-    )
-    cause: Exception | None = None
-    answer: Any = None
-    while True:
-        try:
-            question = writing.send(answer)
-        except StopIteration as end:
-            written: Written = end.value
-            task.tally.add(
-                unverified=tuple(written.unsupported),
-                unsupported_lines=len(written.unsupported),
-                chunks=written.chunks,
-                chunks_without_model=written.chunks_without_model,
-            )
-            return written.summary
-        except NoSummaryError as error:
-            raise NoSummaryError(str(error), error.cause or cause) from error
-        try:
-            answer = yield from _put_question(task, question)
-        except Exception as error:  # noqa: BLE001 - the writer decides what becomes of the rest
-            cause = error
-            # Whatever a native request fails at, the transcript is another request.
-            limit = options.detect(error)
-            answer = Answer(
-                raised="" if limit else type(error).__name__,
-                is_too_long=limit is not None,
-                limit=limit.limit if limit else None,
-            )
-
-
-def _put_question(task: CompactionTask, question: Question) -> Generator[Effect[Any], Any, Answer]:
-    """The model's answer to one question; what it costs is added up."""
-    from compacter.summary.write import Answer
-
-    prefix: list[Message] | None = None
-    if question.is_native:
-        form = task.conversation.format
-        prefix = list(task.messages[: task.plan.cut])
-        if task.alternate and prefix and form.speaker(prefix[-1]) == "user":
-            prefix.append(form.filler("assistant"))  # The instruction is a message of the user.
-    tally = task.tally
-    tally.add(summarizer_calls=1)
-    reply: Reply = yield AskSummarizer(question.messages, question.max_tokens, prefix)
-    tally.add(input_tokens=reply.input_tokens, output_tokens=reply.output_tokens, cost=reply.cost)
-    return Answer(reply.text, reply.finish, reply.refused, reply.called_tool)
-
-
-def _sizes(task: CompactionTask) -> Sizes:
-    """How large the model's summary may be."""
-    from compacter.summary.write import Sizes
-
-    head = task.plan.head_size
-    most = _planned_room(task)
-    return Sizes(
-        head=head,
-        # What stays may be too large by itself: then it is shortened, not the summary.
-        room=max(most, _LEAST_ROOM),
-        lines=most
-        if _is_to_fill(task)
-        # Of a small head at most half: its data size counts more than can be read of it.
-        else max(
-            head // (_HEAD_SHARE if task.window else _LINES_SHARE), min(_LEAST_LINES, head // 2)
-        ),
-        tokens=summary_tokens(task.options, task.window, head, task.chars_per_token),
-        window=task.window,
-        summarizer_window=task.summarizer_window,
-        chars_per_token=task.chars_per_token,
-        fills=_is_to_fill(task),
-    )
 
 
 def _is_to_fill(task: CompactionTask) -> bool:
@@ -253,50 +112,61 @@ def _is_to_fill(task: CompactionTask) -> bool:
     return task.target is not None and task.plan.trigger == "manual"
 
 
-def _planned_room(task: CompactionTask) -> int:
-    """Return the characters that the text of a summary may have: the room for it, or less where
-    nobody has asked to fill it.
+def _planned_room(task: CompactionTask, most: int) -> int:
+    """Return the characters that the text of a summary of at most so many tokens may have: the room
+    for it, or less where nobody has asked to fill it.
     """
     if _is_to_fill(task):
         return room(task)
-    head = task.plan.head_size
-    return min(room(task), reserve(task.options, task.window, head, task.chars_per_token) - FRAME)
+    tokens = summary_tokens(most, task.plan, task.plan.head_size)
+    return min(room(task), int(tokens * task.chars_per_token))
 
 
-def extract(task: CompactionTask) -> Summary:
-    """A summary without any model. Raises ``NoSummaryError`` when there is no room for one."""
+# -- one summary -----------------------------------------------------------------------------------
+
+
+def read_head(task: CompactionTask) -> Head:
+    """Return what a summary of this head is made of."""
+    from compacter.summary.head import Head
+
+    kept = task.conversation.parts_of_each(task.plan.kept)
+    retrieved = task.options.retrieved
+    return Head(
+        task.entries(),
+        task.prior(),
+        declared=task.conversation.rules,
+        stays=[part for read in kept for part in read.readable],
+        marks=retrieved if isinstance(retrieved, tuple) else None,
+    )
+
+
+def extract(task: CompactionTask, head: Head, most: int) -> Summary:
+    """Return a summary without any model, of at most so many tokens. Raises ``NoSummaryError`` when
+    there is no room for one.
+    """
     from compacter.summary.write import quote
 
-    most = _planned_room(task)
+    characters = _planned_room(task, most)
     if not _is_to_fill(task):
-        most = min(most, max(task.plan.head_size // _HEAD_SHARE, _LEAST_ROOM))
-    return quote(_head(task, task.entries()), most)
+        characters = min(characters, max(task.plan.head_size // _HEAD_SHARE, _LEAST_ROOM))
+    return quote(head, characters)
 
 
-def fall_back(task: CompactionTask) -> list[Message] | None:
-    """The result of the first fallback that works, in their order; ``None`` where there is none."""
+def fall_back(task: CompactionTask, fallback: str) -> list[Message]:
+    """Return the result of the fallback ``"extractive"`` or ``"truncate"``. Raises
+    ``NoSummaryError`` where there is no room for one.
+    """
     from compacter.compaction.strategies import Truncate
+    from compacter.summary.rules import rules
 
-    for fallback in task.options.fallback:
-        if fallback == "truncate":
-            prior = task.prior() or Summary()
-            # A model that failed is no reason to lose the user's rules; what cannot be redacted is
-            # not kept.
-            with suppress(Exception):
-                from compacter.summary.rules import rules
-
-                prior = replace(prior, rules=rules(_head(task, task.entries()), room(task)))
-            result = Truncate.noted(task, prior)
-        else:
-            try:
-                summary = extract(task)
-            except Exception:  # noqa: BLE001, S112 - no room, or a redaction that raised: the next one then
-                continue
-            result = task.fold(summary)
-        task.tally.set(fallback=True)
-        task.tally.names.append(fallback)
-        return result
-    return None
+    if fallback == "extractive":
+        return task.replace_head(extract(task, read_head(task), _most_tokens(task.options)))
+    prior = task.prior() or Summary()
+    # A model that failed is no reason to lose the user's rules; what cannot be redacted is not
+    # kept.
+    with suppress(Exception):
+        prior = replace(prior, rules=rules(read_head(task), room(task)))
+    return Truncate.noted(task, prior)
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,75 +208,131 @@ class Summarize:
                 f'Summarize: request takes "transcript" or "native" (got {self.request!r})'
             )
 
-    def settle(self, options: Options) -> Options:
-        """Return the options with what this strategy sets in place of theirs.
-
-        Args:
-            options: Options of the ``Compacter``.
-        """
-        own = {
-            option: value
-            for option, argument in OPTION_OF.items()
-            if (value := getattr(self, argument)) is not None
-        }
-        return options.model_copy(update=own) if own else options
-
     def compact(self, task: CompactionTask) -> Generator[Effect[Any], Any, list[Message]]:
-        """The list of ``task`` with a summary message. Raises ``CompactionError`` where none can be
+        """The list of ``task`` with a summary message. Raises ``NoSummaryError`` where none can be
         had.
+
+        Nothing is compacted where the declared rules do not fit: leaving one out would be worse.
         """
-        if not task.plan.folded:
+        if not task.plan.compacted:
             return list(task.messages)
-        task = replace(task, options=self.settle(task.options))
-        try:
-            summary = summarize_without_model(task)
-            if summary is None:
-                summary = yield from ask_for_summary(task)
-        except NoSummaryError as failure:
-            yield Emit(
-                CompactionFailed(
-                    trigger=task.job.trigger,
-                    reason=str(failure),
-                    error=type(failure.cause).__name__ if failure.cause else "",
-                    cause=failure.cause,
-                    **task.tally.costs(),
-                    **task.job.named,
+        _check_rules(task)
+        most = self.max_tokens or task.options.max_summary_tokens
+        if task.plan.summary is not None:
+            return task.replace_head(_callers_summary(task, task.plan.summary))
+        head = read_head(task)
+        # With nothing new to tell a model, the prior summary is only to be shorter.
+        if task.options.summarizer == "extractive" or not head.parts:
+            return task.replace_head(extract(task, head, most))
+        written = yield from self._ask(task, head, most)
+        task.tally.add(
+            unverified=tuple(written.unsupported),
+            unsupported_lines=len(written.unsupported),
+            chunks=written.chunks,
+            chunks_without_model=written.chunks_without_model,
+        )
+        return task.replace_head(written.summary)
+
+    def _ask(
+        self, task: CompactionTask, head: Head, most: int
+    ) -> Generator[Effect[Any], Reply, Written]:
+        """Return the summary that the model writes. Raises ``NoSummaryError``."""
+        from compacter.summary.write import Answer, Sizes, write
+
+        plan = task.plan
+        options = task.options
+        size = plan.head_size
+        fills = _is_to_fill(task)
+        whole = _planned_room(task, most)
+        # Of a small head at most half: its data size counts more than can be read of it.
+        lines = max(
+            size // (_HEAD_SHARE if task.window else _LINES_SHARE), min(_LEAST_LINES, size // 2)
+        )
+        sizes = Sizes(
+            head=size,
+            # What stays may be too large by itself: then it is shortened, not the summary.
+            room=max(whole, _LEAST_ROOM),
+            lines=whole if fills else lines,
+            tokens=summary_tokens(most, plan, size),
+            window=plan.calibration.summarizer_window or task.window,
+            chars_per_token=task.chars_per_token,
+            fills=fills,
+        )
+        # By hand there is no call to take the prefix of: then litellm is asked, which takes chat
+        # messages only.
+        has_prefix = plan.trigger != "manual" or plan.wire_format == "openai"
+        writing = write(
+            head,
+            sizes,
+            template=self.prompt or options.summary_prompt,
+            redact=options.redact,
+            native=(self.request or options.summary_request) == "native"
+            and options.summarizer is None
+            and options.redact is None
+            and has_prefix,
+        )
+        cause: Exception | None = None
+        answer: Any = None
+        while True:
+            try:
+                question = writing.send(answer)
+            except StopIteration as end:
+                written: Written = end.value
+                return written
+            except NoSummaryError as error:
+                raise NoSummaryError(str(error), error.cause or cause) from error
+            try:
+                reply = yield AskSummarizer(
+                    question.messages,
+                    question.max_tokens,
+                    _prefix(task) if question.is_native else None,
                 )
-            )
-            if isinstance(failure, RulesTooLongError) and task.options.fallback:
-                return list(task.messages)
-            if task.summary is not None or not task.options.fallback:
-                cause = f": {failure.cause}" if failure.cause else ""
-                raise CompactionError(
-                    f"no summary could be had: {failure}{cause}"
-                ) from failure.cause
-            return fall_back(task) or list(task.messages)
-        return task.fold(summary)
+                answer = Answer(reply.text, reply.finish, reply.refused, reply.called_tool)
+            except Exception as error:  # noqa: BLE001 - the writer decides what becomes of the rest
+                cause = error
+                # Whatever a native request fails at, the transcript is another request.
+                limit = options.detect(error)
+                answer = Answer(
+                    raised="" if limit else type(error).__name__,
+                    is_too_long=limit is not None,
+                    limit=limit.limit if limit else None,
+                )
 
 
-def check_settings(options: Options) -> None:
-    """Raise ``ConfigurationError`` where an older option and ``Summarize`` say different things."""
-    for link in links_of(options.strategy):
-        if not isinstance(link, Summarize):
-            continue
-        for option, argument in OPTION_OF.items():
-            older = getattr(options, option)
-            newer = getattr(link, argument)
-            is_set = older is not None and option in options.model_fields_set
-            if not is_set or newer is None or older == newer:
-                continue
-            raise ConfigurationError(
-                f"{option} and Summarize({argument}=...) say different things; give "
-                f"Summarize({argument}=...) alone (got {older!r} and {newer!r})"
-            )
-
-
-def with_older_names(options: Options) -> Options:
-    """Return the options with what their only ``Summarize`` sets under the older names, so that
-    both ways of writing the same thing are equal.
+def _check_rules(task: CompactionTask) -> None:
+    """Raise ``RulesTooLongError`` if the declared rules have no room, ``CompactionError`` if they
+    alone exceed the window.
     """
-    if len(options.strategy) != 1 or type(options.strategy[0]) is not Summarize:
-        return options
-    link = options.strategy[0]
-    plain: tuple[CompactionStrategy, ...] = (Summarize(link.name),)
-    return link.settle(options).model_copy(update={"strategy": plain})
+    size = rules_size(task.conversation)
+    most = max(0, room(task))
+    tokens = int(size / task.chars_per_token)
+    if size and task.window is not None and tokens >= task.window:
+        raise CompactionError(
+            f"the option rules takes about {tokens} tokens, and the window has {task.window}"
+        )
+    if size > most:
+        raise RulesTooLongError(
+            f"rules: the declared rules take {size} characters, a summary may have {most}"
+        )
+
+
+def _callers_summary(task: CompactionTask, given: str) -> Summary:
+    """Return the summary that the caller passed, if it is one."""
+    from compacter.summary import checks
+
+    fault = checks.fault(given, limit=room(task), entries=())
+    if fault:
+        raise NoSummaryError(f"the summary that was passed is refused: {fault}")
+    redact = task.options.redact
+    return Summary(redact(given.strip()) if redact else given.strip())
+
+
+def _prefix(task: CompactionTask) -> list[Message]:
+    """Return the conversation's own messages to which the instruction, a message of the user, is
+    appended.
+    """
+    form = task.conversation.format
+    prefix = list(task.messages[: task.plan.cut])
+    if task.alternate and prefix and form.speaker(prefix[-1]) == "user":
+        prefix.append(form.filler("assistant"))
+    return prefix

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from compacter.call.ahead import Preparations
 from compacter.call.log import Log
-from compacter.call.preparations import Preparations
 from compacter.call.state import RunningTotals, State
 from compacter.events import Event
 from compacter.gateway.metrics import ORIGIN, Metrics

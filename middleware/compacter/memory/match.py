@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from compacter.compaction.change import Change
+from compacter.compaction.change import origins_of
 from compacter.io import IO, SYNC
 from compacter.memory.protocol import Memory, base_memory
 from compacter.memory.record import (
@@ -226,7 +226,7 @@ def _record_of(
     body = history.body
     said = [history.messages[index] for index in body]
     if origins is None:
-        origins = Change.of(history.messages, after).origins
+        origins = origins_of(history.messages, after)
     places = {index: position for position, index in enumerate(body)}
     kept = {places[origin] for origin in origins if origin in places}
     gone = [position for position in range(len(body)) if position not in kept]

@@ -6,20 +6,15 @@ from __future__ import annotations
 
 import base64
 import json
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import is_dataclass
 from enum import Enum
 from functools import lru_cache
 from itertools import chain
 from operator import methodcaller
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from pydantic import BaseModel
-
-if TYPE_CHECKING:
-    from compacter.messages.format import Message
-
 
 Json: TypeAlias = Any
 """JSON-like data: dicts, lists, strings, numbers, and bytes of SDK objects."""
@@ -33,7 +28,7 @@ class Unencodable(Exception):  # noqa: N818 - the established name in the memory
     """A message cannot be encoded such that different contents always have different encodings."""
 
 
-def field(item: Message, name: str) -> Json:
+def field(item: Json, name: str) -> Json:
     """Return the field ``name`` of ``item``, or ``None`` if it has none or reading it raises.
 
     Members of string enumerations and other subclasses of ``str`` are returned as plain strings, as
@@ -78,7 +73,7 @@ def _reader(kind: type, name: str) -> Callable[[Any], Any] | None:
     )
 
 
-def either(item: Message, name: str) -> Json:
+def either(item: Json, name: str) -> Json:
     """Return a field by its name in snake case, or by the same in camel case."""
     value = field(item, name)
     return field(item, camel(name)) if value is None and "_" in name else value
@@ -87,30 +82,38 @@ def either(item: Message, name: str) -> Json:
 @lru_cache(256)
 def camel(name: str) -> str:
     """Return a name in snake case in camel case."""
-    return re.sub("_(.)", lambda letter: letter[1].upper(), name)
+    head, *others = name.split("_")
+    return head + "".join(map(str.capitalize, others))
+
+
+def dig(thing: object, path: str) -> Json:
+    """Return what stands at a path, else ``None``.
+
+    A path is names of members with dots between, as ``either`` reads them; ``0`` is the first of a
+    list, and an empty path leads to the thing itself.
+    """
+    value: Json = thing
+    for name in path.split(".") if path else ():
+        if name == "0":
+            value = value[0] if value else None
+            continue
+        inner = field(value, name)
+        value = field(value, camel(name)) if inner is None and "_" in name else inner
+    return value
 
 
 def first(thing: object, paths: Iterable[str]) -> Json:
-    """Return what stands at the first of these paths that leads to something, else ``None``.
-
-    A path is names of members with dots between; ``0`` is the first of a list.
-    """
-    for path in paths:
-        value: Json = thing
-        for name in filter(None, path.split(".")):
-            value = (value[0] if value else None) if name == "0" else either(value, name)
-        if value:
-            return value
-    return None
+    """Return what stands at the first of these paths that leads to something, else ``None``."""
+    return next((value for path in paths if (value := dig(thing, path))), None)
 
 
-def word(item: Message, name: str) -> str | None:
+def word(item: Json, name: str) -> str | None:
     """Return the field ``name`` if it is a string, such as a role or a type, else ``None``."""
     value = field(item, name)
     return value if type(value) is str else None
 
 
-def text_field(item: Message, name: str) -> str:
+def text_field(item: Json, name: str) -> str:
     """Return the field ``name`` as a string; empty if there is none."""
     value = field(item, name)
     if type(value) is str:
@@ -118,7 +121,7 @@ def text_field(item: Message, name: str) -> str:
     return "" if value is None else str(value)
 
 
-def plain(item: Message, *, shown: bool = False) -> Json:
+def plain(item: Json, *, shown: bool = False) -> Json:
     """Return ``item`` as JSON-like data: SDK objects (such as pydantic models) become dicts, bytes
     are unchanged.
 
@@ -181,7 +184,7 @@ _SDKS = frozenset({"openai", "litellm", "anthropic", "google"})
 _EMPTY: tuple[object, ...] = (None, "", (), [], {}, frozenset())
 
 
-def faithful(item: Message, own: frozenset[str] = frozenset()) -> Json:
+def faithful(item: Json, own: frozenset[str] = frozenset()) -> Json:
     """Return ``item`` as dicts, lists, strings and integers, different for different contents.
 
     Equal data means equal content, by ``==`` and as JSON: booleans and floats become marked
@@ -294,7 +297,7 @@ def _declarations(item: object, ancestor: type) -> Iterator[tuple[str, object]]:
                 yield name, value
 
 
-def replaced(item: Message, **updates: Json) -> Message:
+def replaced(item: Json, **updates: Json) -> Json:
     """Return a copy of ``item`` with some fields changed: of the same class for a pydantic model,
     else a dict.
     """

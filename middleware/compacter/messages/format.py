@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from importlib import import_module
-from operator import is_
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 from compacter.errors import ConfigurationError
+from compacter.messages.blocks import Blocks
 from compacter.messages.fields import (
     Json,
     Unencodable,
     characters,
+    faithful,
     field,
-    listed,
-    replaced,
     text_field,
     word,
 )
@@ -26,22 +24,20 @@ from compacter.messages.parts import (
     MessageParts,
     Outline,
     Part,
+    Place,
     Speaker,
     Steps,
     Voice,
     outline,
     pair_calls,
-    spoken,
 )
+from compacter.messages.table import COMPACTION
 
 Message: TypeAlias = Any
 """A message in the provider's own form: a dict or an SDK object. It is never changed."""
 
 FormatName = Literal["openai", "anthropic", "responses", "gemini", "bedrock"]
 FORMATS: tuple[FormatName, ...] = get_args(FormatName)
-
-Edit = Callable[[Literal["text", "result"], str, str], str]
-"""``(kind, text, tool name) -> text``; returning the same text leaves it unchanged."""
 
 _SPEAKERS: dict[Kind, Speaker] = {
     Kind.SYSTEM: "system",
@@ -60,17 +56,16 @@ them."""
 _FILLER = FILLERS["user"]
 
 
-class MessageFormat:
+class MessageFormat(Blocks):
     """Base class of the message formats. Messages are never changed.
 
-    A subclass defines ``name``, ``alternates``, ``roles`` and the methods of the first section.
-    Reading never raises: an unreadable message is of ``Kind.UNKNOWN``, which is never compacted.
+    A format is a table that says what each type of block is, and a few methods for what a table
+    cannot say. Reading never raises: an unreadable message is of ``Kind.UNKNOWN``, which is never
+    compacted.
     """
 
     name: ClassVar[FormatName]
     """Value for ``wire_format=``."""
-    alternates: ClassVar[bool] = False
-    """Whether user and assistant must alternate strictly, beginning with the user."""
     roles: ClassVar[Mapping[str, Kind]] = {
         "user": Kind.USER,
         "assistant": Kind.ASSISTANT,
@@ -81,8 +76,16 @@ class MessageFormat:
     plain: ClassVar[Mapping[str, Kind]] = {}
     """Kind by role for a dict with only a role and a text; empty if the format has no such
     messages."""
+    system_option: ClassVar[str] = ""
+    """Call option for a system prompt, if that is not a message."""
+    output_option: ClassVar[str] = "max_tokens"
+    """Call option for the output limit; empty if that is nested in another."""
+    telling: ClassVar[tuple[str, ...]] = ()
+    """Types of blocks that only this format has, or members of its blocks without a type."""
+    own: ClassVar[frozenset[str]] = frozenset()
+    """Keys of data made by a tool or its caller, of which nothing is left out in a digest."""
 
-    # -- defined by each format --------------------------------------------------------------------
+    # -- what a table cannot say -------------------------------------------------------------------
 
     def kind(self, message: Message) -> Kind:
         """Return the kind of a message by its role; ``Kind.UNKNOWN`` if it is not a message of this
@@ -93,32 +96,17 @@ class MessageFormat:
             return Kind.UNKNOWN
         return self.roles.get(role, Kind.OTHER)
 
-    def _parts(self, message: Message, role: Speaker, index: int) -> Iterator[Part]:
-        """Yield the parts of a message, reasoning included. ``role`` is its speaker."""
-        raise NotImplementedError
-
     def say(self, role: Voice, text: str) -> Message:
         """Return a new message with this text, which is never blank if the provider
         refuses that.
         """
-        raise NotImplementedError
+        return {"role": "user" if role == "user" else self.assistant, self.body: self._body(text)}
 
-    def _content(self, message: Message) -> Json:
-        """Return the content of a message as ``faithful`` data, the same for all forms with the
-        same meaning.
+    def _content(self, data: Json) -> Json:
+        """Return the ``faithful`` data of a message the same for all forms with the same
+        meaning.
         """
-        raise NotImplementedError
-
-    system_option: ClassVar[str] = ""
-    """Call option for a system prompt, if that is not a message."""
-    output_option: ClassVar[str] = "max_tokens"
-    """Call option for the output limit; empty if that is nested in another."""
-    body: ClassVar[str] = "content"
-    """Member of a message with its text or blocks."""
-    text_type: ClassVar[str] = "text"
-    """Type of a text block in a user message; empty if blocks have no type."""
-    telling: ClassVar[tuple[str, ...]] = ()
-    """Types of blocks that only this format has, or members of its blocks without a type."""
+        return data
 
     def prompt(
         self, messages: Sequence[Mapping[str, str]]
@@ -142,68 +130,29 @@ class MessageFormat:
         """Return a system prompt as the call option takes it."""
         return text
 
-    def compacted(self, message: Message) -> str | None:  # noqa: ARG002 - most formats have none
+    def compacted(self, message: Message) -> str | None:
         """Return the summary of a compaction by the provider itself; empty if it is not readable.
 
         Returns ``None`` if the message contains no such compaction. Earlier messages are not in the
-        model's context.
+        model's context. A block without content is a failed compaction.
         """
-        return None
-
-    def _rewrite(self, block: Message, edit: Edit) -> Message:
-        """Return an edited copy of a block; the block itself if nothing changed."""
-        raise NotImplementedError
-
-    def _reword(self, block: Message, text: str, edit: Edit) -> Message:
-        """Edit a text block or a bare text. The result is never blank, as some providers refuse
-        that.
-        """
-        new = edit("text", text, "")
-        if new == text:
-            return block
-        return spoken(new) if isinstance(block, str) else replaced(block, text=spoken(new))
-
-    def _text_of(self, part: Message) -> str:
-        """Return the text of a part of a result; empty for a medium."""
-        return part if isinstance(part, str) else text_field(part, "text")
-
-    def _with_result(
-        self,
-        item: Message,
-        name: str,
-        edit: Edit,
-        tool: str = "",
-        made: Callable[[str], Json] = str,
-    ) -> Message:
-        """Return a copy whose text or list of texts in this field is edited as one result; the item
-        itself if nothing changed. ``made`` returns the new value of the field.
-        """
-        old = "".join(map(self._text_of, listed(field(item, name))))
-        new = edit("result", old, tool) if old else old
-        return item if new == old else replaced(item, **{name: made(new)})
-
-    @staticmethod
-    def _edit_each(
-        items: Sequence[Message], edit: Callable[[Message], Message]
-    ) -> list[Message] | None:
-        """Return the edited items; ``None`` if nothing changed."""
-        edited = list(map(edit, items))
-        return None if all(map(is_, edited, items)) else edited
-
-    @staticmethod
-    def _within(item: Message, name: str, edit: Callable[[Message], Message]) -> Message:
-        """Return a copy with one member edited; the item itself if nothing changed."""
-        old = field(item, name)
-        new = edit(old)
-        return item if new is old else replaced(item, **{name: new})
+        summaries = [
+            row.read(block) or ""
+            for row, block, _ in self._pieces(message)
+            if row is COMPACTION and row.weigh(block)
+        ]
+        return summaries[-1] if summaries else None
 
     # -- common to all formats ---------------------------------------------------------------------
 
     def read(self, message: Message) -> Outline:
         """Return kind, data size in characters, ids of calls, and ids of results."""
+        common = self._read_common(message)
+        if common is not None:
+            return common
         try:
             kind = self.kind(message)
-            summed = outline(kind, self._parts(message, _SPEAKERS.get(kind, "assistant"), 0))
+            summed = outline(kind, list(self._parts(message, kind, 0)))
             # The size first, as reading the text again for each message would cost more.
             if summed[1] == len(_FILLER) and self.plain_text(message) == _FILLER:
                 return Kind.INSERTED, *summed[1:]
@@ -213,9 +162,19 @@ class MessageFormat:
         except Exception:  # noqa: BLE001 - a foreign object may raise anything; it is not compacted
             return Kind.UNKNOWN, characters(message), (), ()
 
+    def _read_common(self, message: Message) -> Outline | None:  # noqa: ARG002
+        """Return the outline of a message of a common form, read in a faster way."""
+        return None
+
     def outline(self, messages: Sequence[Message]) -> Steps:
         """Return the kinds, sizes and steps of a whole history."""
         return pair_calls(messages, self._reader(), self.plain, _FILLER)
+
+    def _parts(self, message: Message, kind: Kind, index: int) -> Iterator[Part]:
+        """Yield the parts of a message, reasoning included."""
+        place = Place(_SPEAKERS.get(kind, "assistant"), index, text_field(message, "name"))
+        for found in self._pieces(message):
+            yield from self._show(found, place)
 
     def _reader(self) -> Callable[[Message], Outline]:
         """Return the function that reads the messages of one history in order."""
@@ -285,13 +244,11 @@ class MessageFormat:
             role = message.get("role")
             if type(text) is str and type(role) is str and role in self.plain:
                 # Fast path of the common form.
-                return (Part.of_text(_SPEAKERS[self.plain[role]], text, index),)
+                return (Place(_SPEAKERS[self.plain[role]], index).text(text),)
         try:
-            return list(self._parts(message, _SPEAKERS.get(self.kind(message), "assistant"), index))
+            return list(self._parts(message, self.kind(message), index))
         except Exception:  # noqa: BLE001 - as in ``read``
-            return [
-                Part.of_text("assistant", f"[a message of type {type(message).__name__}]", index)
-            ]
+            return [Place("assistant", index).text(f"[a message of type {type(message).__name__}]")]
 
     def plain_text(self, message: Message) -> str | None:
         """Return the text of a user message with nothing but text, such as a summary message, else
@@ -302,7 +259,7 @@ class MessageFormat:
         if self.plain and type(text := field(message, "content")) is str:
             return text
         try:
-            parts = list(self._parts(message, "user", 0))
+            parts = list(self._parts(message, Kind.USER, 0))
         except Exception:  # noqa: BLE001 - as in ``read``
             return None
         return (
@@ -321,8 +278,14 @@ class MessageFormat:
         Two messages have equal content (by ``==``, and as JSON) only if they are the same to the
         provider. Raises ``Unencodable``, and nothing else, if that cannot be determined.
         """
+        if self.plain and type(message) is dict and len(message) == 2:
+            # Fast path of the common form.
+            role = message.get("role")
+            text = message.get("content")
+            if type(role) is str and type(text) is str and role[:1] != "\0" != text[:1]:
+                return {"content": text, "role": role}
         try:
-            return self._content(message)
+            return self._content(faithful(message, self.own))
         except Unencodable:
             raise
         except Exception as error:
@@ -344,24 +307,6 @@ class MessageFormat:
                     name = part.name or called.get(part.call_id, "")
                     names[index] = (*names.get(index, ()), name)
         return names
-
-    def rewrite(self, message: Message, edit: Edit) -> Message:
-        """Return a copy with edited texts and results, but unchanged calls; the message itself if
-        nothing changed.
-
-        A list of text parts inside one result is edited as one text. Media are dropped from a
-        result whose text was edited.
-        """
-        content = field(message, "content")
-        blocks = listed(content)
-        edited = self._edit_each(blocks, partial(self._rewrite, edit=edit))
-        if edited is None:
-            return message
-        return replaced(message, content=edited if blocks is content else edited[0])
-
-    def blocks(self, message: Message) -> list[Message]:
-        """Return the blocks of a message as they are; a bare text is one."""
-        return list(listed(field(message, self.body)))
 
     def with_blocks(self, message: Message, blocks: Sequence[Message]) -> Message:
         """Return a copy of a user message with other blocks; one that is no dict becomes one."""
@@ -387,9 +332,6 @@ class MessageFormat:
             len(own),
         )
         return self.with_blocks(message, [*own[:first], self._text_block(text), *own[first:]])
-
-    def _text_block(self, text: str) -> Message:
-        return {"type": self.text_type, "text": text} if self.text_type else {"text": text}
 
     def filler(self, role: Voice) -> Message:
         """Return the filler message of this role."""

@@ -4,12 +4,12 @@ format.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from compacter.messages.fields import Json, characters, field, first, json_text, listed
+from compacter.messages.fields import Json, characters, field, first, json_text, listed, plain
 
 
 class Kind(IntEnum):
@@ -97,43 +97,51 @@ class Part:
     call_id: str | None = None
     """Id by which a call is paired with its result; ``None`` if it needs no partner."""
 
-    @classmethod
-    def of_text(cls, role: Speaker, text: str, index: int) -> Part:
-        """Return a text part."""
-        return cls(role, "text", text, "", index, len(text))
 
-    @classmethod
-    def of_data(cls, role: Speaker, data: Json, index: int) -> Part:
-        """Return a part for data of unknown structure, as JSON."""
-        return cls(role, "text", json_text(data), "", index, characters(data))
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Who speaks, and in which message: whoever reads a message makes its parts here."""
 
-    @classmethod
-    def of_reasoning(cls, role: Speaker, size: int, index: int) -> Part:
-        """Return a part for reasoning: its size only."""
-        return cls(role, "reasoning", "", "", index, size)
+    role: Speaker
+    """Speaker; ``"tool"`` inside a tool's result, where each text is a part of the result."""
+    index: int
+    name: str = ""
+    """Name of the tool, or of the speaker, for the parts made here."""
 
-    @classmethod
-    def of_call(cls, name: str, arguments: Json, call_id: str | None, index: int) -> Part:
-        """Return a part for a tool call."""
-        return cls(
-            "assistant",
-            "call",
-            json_text(arguments),
-            name,
-            index,
-            len(name) + characters(arguments),
-            call_id,
+    def text(self, text: str, size: int | None = None) -> Part:
+        """Return a part for a text, whose size is its length unless stated."""
+        kind: PartKind = "result" if self.role == "tool" else "text"
+        size = len(text) if size is None else size
+        return Part(self.role, kind, text, self.name, self.index, size)
+
+    def data(self, data: Json) -> Part:
+        """Return a part for data of unknown structure, as JSON.
+
+        What is sealed in it is not shown, and counts: the provider decrypts it for the model.
+        """
+        data = plain(data)
+        keys = (
+            [key for key in data if str(key).startswith("encrypted_")] if type(data) is dict else ()
         )
+        size = sum(weigh_sealed(data.pop(key)) for key in keys)
+        return self.text(json_text(data), size + characters(data))
 
-    @classmethod
-    def of_result(cls, output: Json, call_id: str | None, index: int, name: str = "") -> Part:
-        """Return a part for a tool's output, or one part of it."""
-        return cls("tool", "result", json_text(output), name, index, characters(output), call_id)
+    def reasoning(self, size: int) -> Part:
+        """Return a part for reasoning: its size only."""
+        return Part(self.role, "reasoning", "", "", self.index, size)
 
-    @classmethod
-    def of_medium(
-        cls, role: Speaker, kind: str, block: Json, index: int, *, name: str = ""
-    ) -> Part:
+    def call(self, name: str, arguments: Json, call_id: str | None) -> Part:
+        """Return a part for a tool call."""
+        size = len(name) + characters(arguments)
+        return Part("assistant", "call", json_text(arguments), name, self.index, size, call_id)
+
+    def answer(self, call_id: str | None) -> Part:
+        """Return the first part of a tool's result, which has its id: the output may be empty or
+        only an image.
+        """
+        return Part("tool", "result", "", self.name, self.index, 0, call_id)
+
+    def medium(self, kind: str, block: Json) -> Part:
         """Return a part for a medium of any format. ``kind`` is its type, or the member that it
         stands in.
         """
@@ -149,16 +157,7 @@ class Part:
         if size is None:
             detail = first(block, (f"{kind}.detail", "detail"))
             size = media_weight(mime, weigh_sealed(data) or None, detail=detail)
-        return cls(role, "media", text, name, index, size)
-
-
-def as_results(parts: Iterable[Part]) -> Iterator[Part]:
-    """Yield parts read inside a tool's result, with its texts as parts of the result."""
-    for part in parts:
-        if part.kind == "text":
-            yield Part("tool", "result", part.text, part.name, part.index, part.size)
-        else:
-            yield part
+        return Part(self.role, "media", text, self.name, self.index, size)
 
 
 class MessageParts(NamedTuple):
@@ -324,6 +323,7 @@ _MIME = {
     "input_file": "application/pdf",
     "container_upload": "application/octet-stream",
     "": "application/octet-stream",
+    "image_generation_call": "image/png",
     "input_audio": "audio/wav",
     "audio": "audio/*",
     "audio_url": "audio/mpeg",
@@ -335,14 +335,14 @@ _FORMATS = {"txt": "text/plain", "md": "text/markdown", "csv": "text/csv", "html
 """Bedrock's formats of documents whose MIME type is not ``application/...``."""
 _DATA = (
     *("source.data", "source.bytes", "source.text", "input_audio.data", "file.file_data"),
-    *("file.data", "image_url", "file_data", "url", "data"),
+    *("file.data", "image_url", "file_data", "url", "data", "result"),
 )
 
 
 def _read_medium(kind: str, block: Json) -> tuple[str, Json, int | None]:
     """Return MIME type and data of a medium, and its size if it is a text."""
     mime = _MIME.get(kind, "image/*")
-    form = first(block, ("format", "file.format", "input_audio.format"))
+    form = first(block, ("format", "file.format", "input_audio.format", "output_format"))
     if form:
         family = mime.partition("/")[0]
         mime = str(form) if "/" in str(form) else _FORMATS.get(form, f"{family}/{form}")
@@ -361,7 +361,7 @@ def _size_inside(part: Json) -> int:
     """Return the size of a part of a document that is made of parts."""
     kind = field(part, "type")
     if kind in ("image", "document"):
-        return Part.of_medium("user", kind, part, 0).size
+        return Place("user", 0).medium(kind, part).size
     return characters(field(part, "text") or part)
 
 

@@ -9,30 +9,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-from compacter.messages.fields import (
-    Json,
-    characters,
-    faithful,
-    field,
-    listed,
-    replaced,
-    text_field,
-    word,
-)
+from compacter.messages.blocks import Edit, Found
+from compacter.messages.fields import Json, field, listed, replaced, text_field, word
 from compacter.messages.foreign import foreign
-from compacter.messages.format import Edit, Message, MessageFormat
-from compacter.messages.parts import (
-    Broken,
-    Kind,
-    Outline,
-    Part,
-    Speaker,
-    Steps,
-    Voice,
-    as_results,
-    weigh_sealed,
-)
+from compacter.messages.format import Message, MessageFormat
+from compacter.messages.parts import Broken, Kind, Outline, Part, Place, Steps, Voice
+from compacter.messages.table import COMPACTION, MEDIUM, Row
 
 _TYPES = {
     "reasoning": Kind.OTHER,
@@ -47,17 +31,18 @@ _TYPES = {
     "mcp_approval_response": Kind.RESULT,
     "program": Kind.ASSISTANT,
 }
-_COMPACTED = ("compaction", "compaction_summary", "context_compaction")
-_TEXTS = frozenset({"input_text", "output_text", "text", "summary_text", "reasoning_text"})
-_MEDIA = frozenset({"input_image", "input_file", "input_audio", "computer_screenshot", "image"})
-_ARGUMENTS = ("arguments", "input", "action", "actions", "operation", "code", "queries")
-# Calls run by OpenAI itself with a list of results, and the field of a result with its text.
-_RESULTS = {"code_interpreter_call": ("outputs", "logs"), "file_search_call": ("results", "text")}
-_OUTPUTS = ("output", "outputs", "results", "tools", "error")
+_TEXT = Row("text", ("text",), edits=("text",))
+_TOOLS = Row("reasoning", ("tools", "id"))
+_CALL = Row(
+    "call",
+    ("arguments", "input", "action", "actions", "operation", "code", "queries"),
+    ("name",),
+    ("call_id",),
+    outputs=("output", "outputs", "results", "tools", "error"),
+    tool="_call",
+)
 # Types of items in a model's response; an unknown type counts as one.
 _MADE = (Kind.ASSISTANT, Kind.OTHER, Kind.UNKNOWN)
-# Keys of data made by a tool's caller, of which nothing is left out in a digest.
-_OWN = frozenset({"arguments"})
 
 
 class ResponsesFormat(MessageFormat):
@@ -70,6 +55,34 @@ class ResponsesFormat(MessageFormat):
     output_option = "max_output_tokens"
     system_option = "instructions"
     text_type = "input_text"
+    own = frozenset({"arguments"})
+    table = {  # noqa: RUF012 - ClassVar in the base class
+        **dict.fromkeys(
+            ("input_text", "output_text", "text", "summary_text", "reasoning_text"), _TEXT
+        ),
+        "refusal": Row("text", ("refusal",)),
+        **dict.fromkeys(
+            ("input_image", "input_file", "input_audio", "computer_screenshot", "image"), MEDIUM
+        ),
+        "reasoning": Row("reasoning", ("~encrypted_content", "content", "summary")),
+        "compaction": COMPACTION,
+        "compaction_summary": COMPACTION,
+        "context_compaction": COMPACTION,
+        "item_reference": _TOOLS,
+        "mcp_list_tools": _TOOLS,
+        "additional_tools": _TOOLS,
+        "mcp_approval_request": Row("call", ("arguments",), ("name",), ("id",)),
+        "mcp_approval_response": Row("result", (), call_id=("approval_request_id",)),
+        "program": _CALL,
+        # Calls run by OpenAI itself with a list of results.
+        "code_interpreter_call": replace(_CALL, edits=("outputs.logs",)),
+        "file_search_call": replace(_CALL, edits=("results.text",)),
+    }
+    endings = {  # noqa: RUF012
+        # The output of a local shell has the id of its call in ``id``.
+        "_output": Row("result", ("output",), ("name",), ("call_id", "id"), edits=("output",)),
+        "_call": _CALL,
+    }
     telling = ("input_text", "output_text", "input_image", "input_file")
 
     def kind(self, message: Message) -> Kind:
@@ -85,6 +98,10 @@ class ResponsesFormat(MessageFormat):
             return Kind.RESULT
         return Kind.ASSISTANT if what.endswith("_call") else Kind.UNKNOWN
 
+    def whole(self, message: Message) -> Row | None:
+        """Return the row of an item that is no message."""
+        return None if _type(message) == "message" else self.find(message)[0]
+
     def outline(self, messages: Sequence[Message]) -> Steps:
         """Return kinds, sizes and steps; a step spans from a call to its output, and from reasoning
         to its items.
@@ -95,75 +112,28 @@ class ResponsesFormat(MessageFormat):
         """Return the speaker of an item; the provider's own compaction has none."""
         return "compaction" if self.kind(message) is Kind.COMPACTED else super().speaker(message)
 
-    def _parts(self, message: Message, role: Speaker, index: int) -> Iterator[Part]:
-        what = _type(message)
-        if what == "message":
-            for part in listed(field(message, "content")):
-                yield _part(part, role, index)
-        elif what in ("reasoning", *_COMPACTED):
-            texts = (*listed(field(message, "summary")), *listed(field(message, "content")))
-            size = sum(map(len, map(_part_text, texts))) + weigh_sealed(
-                field(message, "encrypted_content")
-            )
-            yield Part.of_reasoning(role, size, index)
-        elif what == "mcp_approval_request":
-            name = text_field(message, "name")
-            arguments = field(message, "arguments")
-            yield Part.of_call(name, arguments, text_field(message, "id"), index)
+    def _show(self, found: Found, place: Place) -> Iterator[Part]:
+        yield from super()._show(found, place)
+        _, item, _ = found
+        what = word(item, "type")
+        if what == "image_generation_call" and isinstance(field(item, "result"), str):
+            yield place.medium(what, item)
         elif what == "mcp_approval_response":
-            approved = "approved" if field(message, "approve") else "refused"
-            yield Part.of_result(approved, text_field(message, "approval_request_id"), index)
-        elif what.endswith("_output"):
-            # The id has a part of its own, as the output may be empty or only an image.
-            # The output of a local shell has the id of its call in ``id``.
-            yield Part.of_result(
-                "", text_field(message, "call_id") or text_field(message, "id"), index
-            )
-            yield from _output(field(message, "output"), index)
-        elif what.endswith("_call") or what == "program":
-            yield from _call(message, what, index)
-        elif what not in ("item_reference", "mcp_list_tools", "additional_tools"):
-            yield Part.of_data(role, message, index)
-        else:
-            size = characters(field(message, "tools")) + len(text_field(message, "id"))
-            yield Part.of_reasoning(role, size, index)
+            approved = "approved" if field(item, "approve") else "refused"
+            yield Place("tool", place.index).text(approved)
 
     def say(self, role: Voice, text: str) -> Message:
         """Return a new plain text message."""
-        return {"type": "message", "role": role, "content": text}
+        return {"type": "message", **super().say(role, text)}
 
-    def rewrite(self, message: Message, edit: Edit) -> Message:
-        """Return a copy with edited texts and outputs; the item itself if nothing changed."""
-        if _type(message) == "message":
-            return super().rewrite(message, edit)
-        what = _type(message)
-        if what in _RESULTS:
-            name, text = _RESULTS[what]
-            tool = what.removesuffix("_call")
-            edited = self._edit_each(
-                listed(field(message, name)),
-                lambda result: self._with_result(result, text, edit, tool),
-            )
-            return message if edited is None else replaced(message, **{name: edited})
-        output = field(message, "output")
-        if not isinstance(output, (str, list, tuple)) or what == "shell_call_output":
-            return message
-        return self._with_result(message, "output", edit, text_field(message, "name"))
-
-    def _text_of(self, part: Message) -> str:
-        return _part_text(part)
-
-    def _rewrite(self, block: Message, edit: Edit) -> Message:
-        if not isinstance(block, str) and word(block, "type") not in _TEXTS:
-            return block
-        edited = self._reword(block, _part_text(block), edit)
+    def _edit_block(self, block: Message, edit: Edit) -> Message:
+        edited = super()._edit_block(block, edit)
         # Annotations refer to positions in the old text.
         has_some = edited is not block and field(block, "annotations")
         return replaced(edited, annotations=[]) if has_some else edited
 
-    def _content(self, message: Message) -> Json:
-        """Return the item as data without cache marks; an item without a type is a message."""
-        data = faithful(message, _OWN)
+    def _content(self, data: Json) -> Json:
+        """An item without a type is a message."""
         if field(data, "type") == "message":
             del data["type"]
         return data
@@ -172,7 +142,7 @@ class ResponsesFormat(MessageFormat):
         """Return the summary in a ``compaction`` item. Only litellm's is readable: JSON instead of
         encrypted text.
         """
-        if _type(message) not in _COMPACTED:
+        if self.kind(message) is not Kind.COMPACTED:
             return None
         try:
             found = json.loads(text_field(message, "encrypted_content"))
@@ -187,44 +157,6 @@ class ResponsesFormat(MessageFormat):
 
 def _type(item: Message) -> str:
     return text_field(item, "type") or ("message" if word(item, "role") else "")
-
-
-def _call(item: Message, what: str, index: int) -> Iterator[Part]:
-    """Yield the parts of a call; one run by OpenAI itself has no ``call_id`` and contains its
-    result.
-    """
-    found = (field(item, name) for name in _ARGUMENTS)
-    arguments = next((value for value in found if value is not None), None)
-    call_id = text_field(item, "call_id") or None
-    yield Part.of_call(
-        text_field(item, "name") or what.removesuffix("_call"), arguments, call_id, index
-    )
-    if call_id:
-        return
-    picture = field(item, "result")
-    if isinstance(picture, str) and what == "image_generation_call":
-        made = {"format": field(item, "output_format") or "png", "data": picture}
-        yield Part.of_medium("assistant", "image", made, index)
-    for output in _OUTPUTS:
-        yield from _output(field(item, output), index)
-
-
-def _output(output: Json, index: int) -> Iterator[Part]:
-    return as_results(_part(inner, "tool", index) for inner in listed(output))
-
-
-def _part(part: Message, role: Speaker, index: int) -> Part:
-    if isinstance(part, str) or word(part, "type") in _TEXTS or word(part, "type") == "refusal":
-        return Part.of_text(role, _part_text(part), index)
-    if word(part, "type") in _MEDIA:
-        return Part.of_medium(role, text_field(part, "type"), part, index)
-    return Part.of_data(role, part, index)
-
-
-def _part_text(part: Message) -> str:
-    if isinstance(part, str):
-        return part
-    return text_field(part, "refusal" if word(part, "type") == "refusal" else "text")
 
 
 def _group(items: Sequence[Message], outlines: Sequence[Outline]) -> Steps:

@@ -8,16 +8,15 @@ sentences, its words) is read when it is first asked for, and then kept.
 from __future__ import annotations
 
 import re
-from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import count, groupby
+from math import inf
 
 from compacter.messages.parts import Part
 from compacter.summary.message import Summary
 from compacter.text.own import CARRIES, Marks, separate
-from compacter.text.sentences import output_lines, split, unwrap
-from compacter.text.values import Json, parse, values
-from compacter.text.words import stem_sets
+from compacter.text.sentences import LONGEST, output_lines, split_lines
+from compacter.text.values import parse, records
+from compacter.text.words import stems
 
 SHORT = 320
 """Characters of the longest message of a user that is kept whole: about three lines."""
@@ -29,19 +28,19 @@ _LINE = re.compile(r"(?:> )?(User|Assistant|Tool [^:\n]{1,80}): (.+)")
 _NAME = re.compile(r"[^\w. /-]+")
 # Characters of a tool's name: some gateways put a whole path into it.
 _LONGEST_NAME = 60
-# Characters of a kind of text, the newest, in which kept lines are looked for: a window full.
-_READ = 40_000
-# Characters of a value that stands alone, and of values of one record that stand together.
+# Characters of a value that stands on a line with others of its record.
 _LONGEST_VALUE = 160
-_LONGEST_RUN = 200
 # An assistant's text that ends with a call written as text: the next message is its output.
 _CALL_END = re.compile(
     r"(?is)(?:</(?:tool_call|function_calls?|invoke|tool_use|execute_\w{1,20}|function|action)>|"
     r"\baction(?: input)?:[^\n]{1,400}|<\|?(?:tool_call|function_call)[^\n]{0,400}|"
     r"\{\s*\"(?:tool|tool_name|function|action|name)\":.{1,800}\})\s*(?:```)?\s*\Z"
 )
-# Characters at the end of a text in which such a call is looked for.
+# Characters at the end of a text in which such a call is looked for, or a shell that waits.
 _CALL_TAIL = 1_000
+_SHELL_TAIL = 200
+# Most sentences of one line that are told apart from those of the next.
+_MOST_PIECES = 10_000
 # A last line that is a shell waiting for the next command.
 _SHELL_END = re.compile(
     r"\n(?:(?:ba|z|c)?sh[\w.-]{0,10}[$#]|[\w.-]{1,40}@[\w.-]{1,60}[:~ ]\S{0,80}[$#%]|"
@@ -62,7 +61,15 @@ class Said:
         """Its number in time; texts of an earlier summary have negative ones."""
         self.kind = kind
         """``text``, ``call`` or ``result``."""
+        self._stems: set[str] | None = None
         self._pieces: list[tuple[int, str]] | None = None
+
+    @property
+    def stems(self) -> set[str]:
+        """Beginnings of its significant words."""
+        if self._stems is None:
+            self._stems = stems(self.text)
+        return self._stems
 
     @property
     def pieces(self) -> list[tuple[int, str]]:
@@ -70,55 +77,18 @@ class Said:
         that follow one another in one line of the text have numbers that do.
         """
         if self._pieces is None:
-            number = count()
+            if self.place < 0:
+                lines = [[piece] for piece in self.text.split(f" {ELLIPSIS} ")]
+            elif self.speaker.startswith("Tool"):
+                lines = [[line] for line in _tell(self.text) if line]
+            else:
+                lines = split_lines(self.text)
             self._pieces = [
-                (next(number), piece)
-                for line in self._lines()
-                if line and next(number) >= 0
-                for piece in line
+                (_MOST_PIECES * row + at, piece)
+                for row, line in enumerate(lines)
+                for at, piece in enumerate(line)
             ]
         return self._pieces
-
-    @property
-    def sentences(self) -> list[str]:
-        """The texts of its pieces."""
-        return [text for _, text in self.pieces]
-
-    def _lines(self) -> list[list[str]]:
-        """Return its lines, each in pieces."""
-        text = self.text
-        if self.place < 0:
-            return [[piece] for piece in text.split(f" {ELLIPSIS} ")]
-        if not self.speaker.startswith("Tool"):
-            text = unwrap(text) if "\n" in text else text
-            return list(map(split, text.splitlines()))
-        data = parse(text) if text.lstrip()[:1] in "{[" else None
-        if data is None:
-            return [[line] for line in output_lines(text)]
-        return [[line] for lines in _records(data) for line in lines]
-
-
-def _records(data: Json) -> Iterator[Iterable[str]]:
-    """Yield the lines of JSON: the short values of each record together, and long ones alone."""
-    for _, record in groupby(values(data), lambda value: value.record):
-        run: list[str] = []
-        for value in record:
-            if "\n" in value.text or len(value.text) > _LONGEST_VALUE:
-                yield output_lines(value.text)
-            elif len(value.text) > 1:
-                run.append(value.text)
-        yield _join(run)
-
-
-def _join(run: Iterable[str]) -> list[str]:
-    """Return the values of one record, some on a line."""
-    lines: list[str] = []
-    for value in run:
-        if lines and len(lines[-1]) + len(value) < _LONGEST_RUN:
-            lines[-1] += f" {ELLIPSIS} {value}"
-        else:
-            lines.append(value)
-    return lines
 
 
 class Head:
@@ -147,78 +117,88 @@ class Head:
         self.declared = declared
         self.said = [*_read_quoted(self.prior.quoted), *_read(parts, marks)]
         """All texts in order, those that the earlier summary quotes first."""
-        self._stems: list[set[str]] | None = None
-        self.view = list(_read(stays, marks))
+        self.view = _read(stays, marks)
         """The texts of messages that stay."""
         self.view_text = " ".join(" ".join(part.text for part in stays).split())
         """What the model reads anyway, on one line."""
-
-    @property
-    def stems(self) -> list[set[str]]:
-        """Beginnings of the words of each text."""
-        if self._stems is None:
-            self._stems = stem_sets([said.text for said in self.said])
-        return self._stems
+        self.reach = inf
+        """Characters of texts of one kind, the newest, that may be worth reading."""
 
     def by(self, *speakers: str, kind: str = "") -> Iterator[Said]:
         """Yield the texts of these speakers (``Tool`` for any), or of one kind, the newest first,
-        as far back as what may be worth its room.
+        as far back as ``reach``; what was kept before is never out of it.
         """
-        left = _READ
+        left = self.reach
         for said in reversed(self.said):
-            if said.speaker.partition(" ")[0] in speakers and kind in ("", said.kind):
+            is_theirs = said.speaker.partition(" ")[0] in speakers and kind in ("", said.kind)
+            if is_theirs and (left > 0 or said.place < 0):
                 yield said
                 left -= len(said.text)
-                if left < 0:
-                    return
+
+
+def _tell(text: str) -> Iterator[str]:
+    """Yield the lines of a tool's text that tell something; of JSON the short values of each record
+    on one, and those of long texts.
+    """
+    is_json = False
+    for record in records(text):
+        is_json = True
+        members = record.values() if isinstance(record, dict) else record
+        told = [str(each) for each in members if isinstance(each, (str, int, float))]
+        short = [each for each in told if len(each) <= _LONGEST_VALUE and "\n" not in each]
+        line = f" {ELLIPSIS} ".join(filter(None, short))
+        yield from [line] if len(line) <= LONGEST else short
+        for each in told:
+            if each not in short and parse(each) is None:
+                yield from output_lines(each)
+    if not is_json:
+        yield from output_lines(text)
 
 
 def _read_quoted(text: str) -> list[Said]:
     """Return the lines that an earlier summary quotes, each with its speaker."""
-    lines = [found for line in text.splitlines() if (found := _LINE.fullmatch(line.strip()))]
-    kinds = [
-        "text" if line[1] in ("User", "Assistant") else "call" if line[2][:1] in "{[" else "result"
-        for line in lines
-    ]
+    lines = [line for line in map(_LINE.fullmatch, text.splitlines()) if line]
     return [
-        Said(line[2], line[1], place, kind)
-        for place, (line, kind) in enumerate(zip(lines, kinds, strict=True), -len(lines))
+        Said(
+            line[2],
+            line[1],
+            place,
+            "text" if line[1][:4] != "Tool" else "call" if line[2][:1] in "{[" else "result",
+        )
+        for place, line in enumerate(lines, -len(lines))
     ]
 
 
-def _read(  # noqa: C901 - one kind of part a line
-    parts: Iterable[Part], marks: Marks | None
-) -> Iterator[Said]:
-    """Yield the texts of ``parts``; what a user's message only carries is a tool's."""
-    waiting: dict[str | None, deque[str]] = defaultdict(deque)
-    place = count()
+def _read(parts: Iterable[Part], marks: Marks | None) -> list[Said]:
+    """Return the texts of ``parts``; what a user's message only carries is a tool's."""
+    said: list[Said] = []
     names: dict[str | None, str] = {}
-    before = ""
     for part in parts:
-        if part.kind in ("media", "reasoning") or part.role == "system" or not part.text.strip():
+        text = part.text
+        if part.kind in ("media", "reasoning") or part.role == "system" or not text.strip():
             continue
-        if part.kind == "text" and part.role in ("user", "assistant"):
-            if part.role == "assistant":
-                yield Said(part.text, "Assistant", next(place))
-            elif _CALL_END.search(before) or (before and _SHELL_END.search(part.text[-200:])):
-                yield Said(part.text, "Tool output", next(place), "result")
-            elif marks is None and not CARRIES.search(part.text):
-                yield Said(part.text, "User", next(place))
-            else:
-                for piece in separate(part.text, marks):
-                    speaker = "User" if piece.is_own else PASTE
-                    kind = "text" if piece.is_own else "result"
-                    yield Said(piece.text, speaker, next(place), kind)
-            before = part.text[-_CALL_TAIL:] if part.role == "assistant" else "-"
-            continue
-        before = "-"
-        name = part.name
-        if part.kind == "call":
-            waiting[part.call_id].append(name)
-        elif part.kind == "result" and not name:
-            # Some formats leave the name out in results; a result of several parts has one call.
-            if waiting[part.call_id]:
-                names[part.call_id] = waiting[part.call_id].popleft()
-            name = names.get(part.call_id, "")
-        name = _NAME.sub(" ", name).strip()[:_LONGEST_NAME]
-        yield Said(part.text, f"Tool {name or part.kind}", next(place), part.kind)
+        if part.kind != "text" or part.role == "tool":
+            if part.kind == "call":
+                names[part.call_id] = part.name
+            # Some formats leave the name out in results.
+            name = _NAME.sub(" ", part.name or names.get(part.call_id, ""))
+            name = name.strip()[:_LONGEST_NAME] or part.kind
+            said.append(Said(text, f"Tool {name}", len(said), part.kind))
+        elif part.role == "assistant":
+            said.append(Said(text, "Assistant", len(said)))
+        elif said and _is_output(said[-1], text):
+            said.append(Said(text, "Tool output", len(said), "result"))
+        else:
+            is_plain = marks is None and '"""' not in text and not CARRIES.search(text)
+            for own, is_own in [(text, True)] if is_plain else separate(text, marks):
+                speaker, kind = ("User", "text") if is_own else (PASTE, "result")
+                said.append(Said(own, speaker, len(said), kind))
+    return said
+
+
+def _is_output(before: Said, text: str) -> bool:
+    """Return whether a user's message is what a call gave that was written as text."""
+    is_answer = before.speaker == "Assistant"
+    return _SHELL_END.search(text[-_SHELL_TAIL:]) is not None or (
+        is_answer and _CALL_END.search(before.text[-_CALL_TAIL:]) is not None
+    )

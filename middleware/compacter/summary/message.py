@@ -15,7 +15,6 @@ import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from hashlib import blake2b
-from typing import NamedTuple
 
 from compacter.messages.fields import flat
 
@@ -36,23 +35,11 @@ _CHECKSUM_BYTES = 4
 _FIRST_LINE = re.compile(rf"{re.escape(TAG)} ([0-9a-f]{{{2 * _CHECKSUM_BYTES}}})\n")
 _BREAK = re.compile(r"\r\n|[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 # Letters and marks of other scripts that look like those of our own beginnings.
-_LOOK_ALIKES = str.maketrans(
-    {
-        **dict.fromkeys("ʀᏒᖇꓣꭱᴦ", "r"),
-        **dict.fromkeys("υսᴜцʋꓴ", "u"),
-        **dict.fromkeys("ӏ|1ⅼʟıіΙιǀꓡ", "l"),
-        **dict.fromkeys("еєҽᴇεэꓰ", "e"),
-        **dict.fromkeys("ѕꜱꓢ", "s"),
-        **dict.fromkeys("пոɴηᴨꓠ", "n"),
-        **dict.fromkeys("оοօᴏ0σꓳ", "o"),
-        **dict.fromkeys("тτᴛꓔ", "t"),
-        **dict.fromkeys("сϲᴄ", "c"),
-        **dict.fromkeys("рρ", "p"),
-        **dict.fromkeys("аα", "a"),
-        **dict.fromkeys("мᴍ", "m"),
-        **dict.fromkeys("﹕︓꞉ː∶׃։", ":"),
-    }
-)
+_FORMS = """
+    rʀᏒᖇꓣꭱᴦ uυսᴜцʋꓴ lӏ|1ⅼʟıіΙιǀꓡ eеєҽᴇεэꓰ sѕꜱꓢ nпոɴηᴨꓠ oоοօᴏ0σꓳ tтτᴛꓔ cсϲᴄ pрρ aаα mмᴍ
+    :﹕︓꞉ː∶׃։
+"""
+_LOOK_ALIKES = {ord(form): forms[0] for forms in _FORMS.split() for form in forms[1:]}
 # Unicode categories of what is not seen by itself: format and control characters, accents.
 _INVISIBLE = frozenset(("Cf", "Cc", "Mn", "Me", "Co", "Cn"))
 # Letters of Korean that are blank.
@@ -117,23 +104,19 @@ class Summary:
         return "\n\n".join(filter(None, (head, story, quoted and f"{_QUOTED}\n{quoted}")))
 
 
-class Written(NamedTuple):
-    """A summary message, and what an event tells of it."""
-
-    text: str
-    """The full text of the message."""
-    prose: str
-    """The story, or else the quoted lines or the notes."""
-    verbatim: str
-    """Everything except the story: rules, notes and quoted lines."""
-
-
-def write_out(summary: Summary | str, declared: Iterable[str] = ()) -> Written:
+def write_out(summary: Summary | str, declared: Iterable[str] = ()) -> str:
     """Return the text of a summary message, in which the ``declared`` rules come first."""
     whole = summary if isinstance(summary, Summary) else Summary(summary)
     rules = dict.fromkeys((*rule_lines(declared), *whole.rules))
-    whole = replace(whole, rules=tuple(rules))
-    return Written(compose(whole), whole.prose, whole.verbatim)
+    return compose(replace(whole, rules=tuple(rules)))
+
+
+def read_out(text: str) -> tuple[str, str]:
+    """Return what an event tells of a summary message: its story, or else the quoted lines or the
+    notes, and everything except the story.
+    """
+    summary = parse(text) or Summary()
+    return summary.prose, summary.verbatim
 
 
 def _mark_forged(text: str) -> str:

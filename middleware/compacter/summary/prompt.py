@@ -7,8 +7,7 @@ Small models follow the end of a prompt, and continue a chat that is not fenced.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable
 
 from compacter.messages.parts import Part
 
@@ -22,10 +21,10 @@ SMALL = 240
 """Smallest summary in tokens for which the long prompt is used, as models with a small window
 repeat it."""
 
-SMALLEST_CHUNK = 256
+SMALLEST_CHUNK = 400
 """Smallest chunk in characters: room for the fence, a speaker and a part label."""
 
-_LABEL_SIZE = len("(part 9999999 of 9999999) ")
+_CONTINUED = ": (continued) "
 # Characters of the name of a tool in the transcript: OpenAI's limit for the name of a function.
 _NAME_SIZE = 64
 _BREAK = re.compile(r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
@@ -95,8 +94,8 @@ def build(
     template: str | None = None,
     max_tokens: int,
     short: bool | None = None,
-) -> list[dict[str, str]]:
-    """Return the request for a summary as OpenAI-style messages.
+) -> str:
+    """Return the request for a summary.
 
     Args:
         record: the transcript to summarise, see ``render``.
@@ -115,14 +114,12 @@ def build(
         before, _, after = (
             template.partition(mark) if mark else (f"{template.rstrip()}\n\n", "", "")
         )
-        content = before + record + after
-    elif max_tokens < SMALL if short is None else short:
+        return before + record + after
+    if max_tokens < SMALL if short is None else short:
         asked = _SHORT_UPDATE if prior else _SHORT_FIRST
-        content = f"{_SHORT_OPENING}\n\n{record}\n\n{asked}{_SHORT_LIMITS.format(words=words)}"
-    else:
-        asked = _UPDATE if prior else _FIRST
-        content = f"{_OPENING}\n\n{record}\n\n{asked}{_SECTIONS}{_LIMITS.format(words=words)}"
-    return [{"role": "user", "content": content}]
+        return f"{_SHORT_OPENING}\n\n{record}\n\n{asked}{_SHORT_LIMITS.format(words=words)}"
+    asked = _UPDATE if prior else _FIRST
+    return f"{_OPENING}\n\n{record}\n\n{asked}{_SECTIONS}{_LIMITS.format(words=words)}"
 
 
 def instruction(*, prior: bool, template: str | None = None, max_tokens: int) -> str:
@@ -138,90 +135,57 @@ def instruction(*, prior: bool, template: str | None = None, max_tokens: int) ->
     return f"{_ALOUD}\n\n{_UPDATE if prior else _FIRST}{_SECTIONS}{_LIMITS.format(words=words)}"
 
 
-def render(entries: Iterable[Part]) -> str:
-    """Return the fenced transcript of ``entries``, each after its speaker.
+def lines(entries: Iterable[Part]) -> list[str]:
+    """Return the lines of the transcript of ``entries``, each after its speaker.
 
     Every speaker line starts in column 0 and every further line of an entry is indented by one
     space, so that text of an entry cannot start a speaker line or close the fence.
     """
-    return "\n".join([OPEN, *map(line, entries), CLOSE])
+    said: list[str] = []
+    for entry in entries:
+        speaker: str = entry.role
+        if entry.kind in ("call", "result"):
+            name = _BREAK.sub(" ", entry.name.replace(":", " ")).strip()[:_NAME_SIZE]
+            speaker = f"{entry.kind} {neutral(name)}".strip()
+        said.append(f"{speaker}: {neutral(entry.text)}")
+    return said
 
 
-def line(entry: Part) -> str:
-    """Return one entry of the transcript: ``speaker: text``."""
-    if entry.kind in ("call", "result"):
-        name = _BREAK.sub(" ", entry.name.replace(":", " ")).strip()[:_NAME_SIZE]
-        speaker = f"{entry.kind} {neutral(name)}" if name else entry.kind
-    else:
-        speaker = entry.role
-    return f"{speaker}: {neutral(entry.text)}"
+def render(transcript: Iterable[str]) -> str:
+    """Return the fenced transcript of these lines."""
+    return "\n".join([OPEN, *transcript, CLOSE])
 
 
 def neutral(text: str) -> str:
     """Return ``text`` escaped, so that it cannot end the fence, start a speaker line or act as a
     control token.
     """
-    parted = _FORGED.sub(r"\g<0> ", text).splitlines()
-    return "\n ".join(parted)
+    return "\n ".join(_FORGED.sub(r"\g<0> ", text).splitlines())
 
 
-def chunks(entries: Sequence[Part], budget: int) -> tuple[tuple[Part, ...], ...]:
-    """Return all entries in chunks whose rendered transcripts have at most ``budget`` characters.
+def chunks(transcript: Iterable[str], budget: int) -> list[list[str]]:
+    """Return the lines of a transcript in chunks of at most ``budget`` characters with their fence.
 
-    An entry that is too large alone is cut into parts labelled ``(part 2 of 5)``. Calls stay with
-    their results if both fit. Raises ValueError for a budget below ``SMALLEST_CHUNK``.
+    A line that is too large alone is cut. A call stays with its result if both fit. Raises
+    ValueError for a budget below ``SMALLEST_CHUNK``.
     """
     if budget < SMALLEST_CHUNK:
         raise ValueError(f"a chunk needs at least {SMALLEST_CHUNK} characters, not {budget}")
-    room = budget - FENCE_SIZE + 1
-    done: list[tuple[Part, ...]] = []
-    chunk: list[Part] = []
-    used = 0
-    for group in _groups(entries):
-        sizes = [len(line(entry)) + 1 for entry in group]
-        fresh = used + sum(sizes) > room >= sum(sizes)
-        for entry, whole in zip(group, sizes, strict=True):
-            for part in (entry,) if whole <= room else _parts(entry, room):
-                length = len(line(part)) + 1
-                if (fresh or used + length > room) and chunk:
-                    done.append(tuple(chunk))
-                    chunk = []
-                    used = 0
-                fresh = False
-                chunk.append(part)
-                used += length
-    return (*done, tuple(chunk)) if chunk else tuple(done)
-
-
-def _groups(entries: Sequence[Part]) -> Iterator[list[Part]]:
-    """Yield calls together with the results that follow them, and other entries alone."""
-    group: list[Part] = []
-    for entry in entries:
-        joins = entry.kind == "result" or (
-            entry.kind == "call" and not (group and group[-1].kind == "result")
-        )
-        if group and not (joins and group[-1].kind in ("call", "result")):
-            yield group
-            group = []
-        group.append(entry)
-    if group:
-        yield group
-
-
-def _parts(entry: Part, room: int) -> list[Part]:
-    text = entry.text
-    pieces = list[str]()
-    start = 0
-    space = room - len(line(replace(entry, text=""))) - 1 - _LABEL_SIZE
-    while start < len(text):
-        end = min(len(text), start + space)
-        # Rendering adds characters (an indent after each line break): shrink proportionally, which
-        # is by at least one.
-        while (rendered := len(neutral(text[start:end]))) > space:
-            end = start + max(1, (end - start) * space // rendered)
-        pieces.append(text[start:end])
-        start = end
-    return [
-        replace(entry, text=f"(part {number} of {len(pieces)}) {piece}")
-        for number, piece in enumerate(pieces, 1)
-    ]
+    room = budget - FENCE_SIZE
+    done: list[list[str]] = [[]]
+    left = room
+    for line in transcript:
+        speaker = line.partition(":")[0] + _CONTINUED
+        space = room - len(speaker)
+        rest = (speaker + line[at : at + space] for at in range(room, len(line), space))
+        for piece in (line[:room], *rest):
+            while done[-1] and len(piece) > left:
+                chunk = done[-1]
+                is_answered = piece.startswith("result ") and chunk[-1].startswith("call ")
+                at = len(chunk) - (is_answered and len(chunk) > 1)
+                done.append(chunk[at:])
+                del chunk[at:]
+                left = room - sum(len(each) + 1 for each in done[-1])
+            done[-1].append(piece)
+            left -= len(piece) + 1
+    return done

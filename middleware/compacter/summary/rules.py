@@ -7,7 +7,7 @@ else a user wants stays as the user's own short messages, under their own speake
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from compacter.summary.head import SHORT, Head
 from compacter.summary.message import LATER, RULE, rule_lines
@@ -100,35 +100,26 @@ def rules(head: Head, room: int, quoted: Iterable[str] = ()) -> tuple[str, ...]:
         if said.speaker != "User" or said.place < 0:
             continue
         low = said.text.lower()
-        short = len(low) <= SHORT
-        may_change = bool(topics) and short and _CHANGES.search(low)
-        may_last = any(word in low for word in _LASTING)
-        for sentence in said.sentences if quoted or may_change or may_last else ():
+        may_change = topics and len(low) <= SHORT and _CHANGES.search(low)
+        may_last = quoted or any(word in low for word in _LASTING)
+        for _, sentence in said.pieces if may_change or may_last else ():
+            own = stems(sentence) - _EMPTY
             if sentence in quoted or is_rule(sentence):
                 lines[RULE + sentence] = None
-                topics.append(stems(sentence) - _EMPTY)
-            elif may_change and _is_later(sentence, topics):
+                topics.append(own)
+            elif (
+                may_change
+                and not sentence.endswith(("?", "？"))
+                and _CHANGES.search(sentence)
+                and any(len(own & each) > _SAME * min(len(own), len(each)) for each in topics)
+            ):
                 lines.pop(LATER + sentence, None)
                 lines[LATER + sentence] = None
-    later = [line for line in lines if line.startswith(LATER)]
-    left = max(0, room // _RULE_SHARE, min(room * 2 // 3, _RULE_SIZE))
-    left -= sum(len(line) + 1 for line in fixed)
+    later = [line for line in reversed(lines) if line.startswith(LATER)]
+    left = max(room // _RULE_SHARE, min(room * 2 // 3, _RULE_SIZE)) - sum(map(len, fixed))
     chosen = set[str]()
-    for line in (
-        *later[: -_MOST_LATER - 1 : -1],
-        *(each for each in reversed(lines) if each not in later),
-    ):
+    for line in (*later[:_MOST_LATER], *(line for line in reversed(lines) if line not in later)):
         if len(line) < left:
             left -= len(line) + 1
             chosen.add(line)
     return (*fixed, *(line for line in lines if line in chosen and line not in fixed))
-
-
-def _is_later(sentence: str, topics: Sequence[set[str]]) -> bool:
-    """Return whether a statement changes something about a rule."""
-    if sentence.endswith(("?", "？")) or not _CHANGES.search(sentence):
-        return False
-    about = stems(sentence) - _EMPTY
-    return any(
-        len(about & topic) > _SAME * min(len(about), len(topic)) for topic in topics if about
-    )

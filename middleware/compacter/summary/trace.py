@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple
 
@@ -25,10 +25,9 @@ from compacter.messages.fields import flat
 from compacter.summary import sections
 from compacter.summary.head import Head, Said
 from compacter.summary.sections import Sections
-from compacter.summary.sources import find_records, is_closed, text_of
+from compacter.summary.sources import read_items
 from compacter.text.sentences import has_code, sentences
-from compacter.text.values import parse
-from compacter.text.words import is_about, stem_sets, stems
+from compacter.text.words import is_about, stems
 
 _ORDER = re.compile(
     r"(?i)\b(?:always|never|must(?:n't)?|shall|may|should(?:n't)?|ought|ha(?:s|ve|d) to|need\w*|"
@@ -91,6 +90,12 @@ _CLAIMED = frozenset(("task", "decisions", "done", "pending", "cancelled", "ques
 """Sections whose items are somebody's, whatever their form."""
 _WANTED = frozenset(("task", "decisions", "pending", "questions"))
 """Sections in which what only a tool said has no place."""
+_FINISHED = ("done", "cancelled")
+"""Sections of what is not open any more."""
+_SHORTEST_RULE = 4
+"""Longest text that is no quotation of a rule: "it"."""
+_EARLIER = -1_000_000
+"""Place of what the earlier summary tells, before all that it quotes."""
 _MOST = 300
 """Texts that are remembered for a word, the newest: all would make a talk about one thing
 quadratic."""
@@ -100,8 +105,8 @@ _MOST_CLOSED = 12
 """Finished items that are kept though a model left them out."""
 # Digits of a number that a model must not invent.
 _LONG_NUMBER = 3
-_NAME = re.compile(r"[^\s()]*\w[/_@]\w[^\s()]*|\w+\.\w{2,}[\w./]*")
-"""A path, an address, an identifier, which a model must not invent."""
+_NAMED = re.compile(r"\w[/_@]\w|\w\.\w\w")
+"""Part of a path, an address, an identifier, which a model must not invent."""
 _MARKS = " \t\"'`*_“”„«»‘’()[]"
 _LABEL = re.compile(r"(Assistant|Tool(?: [^:\n]{1,80})?): ")
 
@@ -122,180 +127,156 @@ def check(head: Head, text: str, story: str, known_rules: Sequence[str] = ()) ->
     ``known_rules`` are the lines of rules that are there already.
     """
     answer = sections.parse(text)
-    before = sections.parse(story)
-    if answer is None and before is None:
-        lines = list(map(sentences, text.splitlines()))
-        evidence = _Evidence(head, list(chain(*lines)), {"": tuple(sentences(story))})
-        told = [" ".join(evidence.sift(line)) for line in lines]
+    before = sections.parse(story) or {"": sentences(story)}
+    evidence = _Evidence(head, before)
+    if answer is None and "" in before:
+        lines = (map(evidence.judge, sentences(line)) for line in text.splitlines())
+        told = [" ".join(filter(None, line)) for line in lines]
         return Checked("\n".join(filter(None, told)), frozenset(), tuple(evidence.dropped))
-    items = answer or {"facts": tuple(text.splitlines())}
-    earlier = before or {"task": tuple(sentences(story))}
-    evidence = _Evidence(head, [each for key in items for each in items[key]], earlier)
-    checked: dict[str, list[str]] = defaultdict(list)
+    items = dict(answer or {"facts": text.splitlines()})
     quoted = set[str]()
     rules = flat("\n".join(known_rules))
-    for item in items.get("rules", ()):
-        said = evidence.sentences_of_user(item)
-        quoted.update(said)
-        if not said and flat(item).strip(_MARKS) not in rules:
+    for item in items.pop("rules", ()):
+        sources = _sentences_of_user(head, item)
+        quoted.update(sources)
+        if not sources and flat(item).strip(_MARKS) not in rules:
             evidence.dropped.append(f"rules: {item}")
-    for key in items.keys() - {"rules"}:
-        for item in evidence.sift(items[key], key):
-            is_tools = key in _WANTED and item.startswith("Tool ")
-            checked["facts" if is_tools else key].append(item)
-    for key in ("done", "cancelled"):
-        lost = [item for item in earlier.get(key, ()) if not any(map(_alike(item), checked[key]))]
+    checked: dict[str, list[str]] = defaultdict(list)
+    for key, each in items.items():
+        for said in filter(None, (evidence.judge(item, key) for item in each)):
+            # What only a tool said is no task, whatever it orders.
+            is_tools = key in _WANTED and said.startswith("Tool ")
+            checked["facts" if is_tools else key].append(said)
+    for key in _FINISHED:
+        own = list(map(_telling, checked[key]))
+        lost = [
+            item
+            for item in before.get(key, ())
+            if not any(is_about(_telling(item), each) for each in own)
+        ]
         checked[key] = [*lost, *checked[key]][-_MOST_CLOSED:]
-    done = {key: tuple(dict.fromkeys(each)) for key, each in checked.items() if each}
-    return Checked(sections.render(done), frozenset(quoted), tuple(evidence.dropped))
+    return Checked(sections.render(checked), frozenset(quoted), tuple(evidence.dropped))
 
 
 def _telling(item: str) -> set[str]:
     return stems(_LABEL.sub("", item)) - _FRAME
 
 
-def _alike(item: str) -> Callable[[str], bool]:
-    own = _telling(item)
-    return lambda other: is_about(own, _telling(other))
+def _sentences_of_user(head: Head, quote: str) -> list[str]:
+    """Return the whole sentences of the user that contain ``quote``; empty if there are none.
 
-
-def _speaker_of(item: str, section: str) -> str:
-    """Return who stands for an item of the earlier summary: as it was checked, the user for
-    orders.
+    Whole, as a part may mean the opposite: "delete the backups" of "Never delete the backups".
     """
-    label = _LABEL.match(item)
-    if label:
-        return label[1]
-    return "User" if section in _CLAIMED or _ORDER.search(item) else "Summary"
-
-
-def _says(said: Said, item: str, own: set[str]) -> bool:
-    """Return whether the sentence with most of the words of an item is as negative as it."""
-    closest = max(said.sentences, key=lambda sentence: len(own & stems(sentence)), default="")
-    return (_NOT.search(item) is None) == (_NOT.search(closest) is None)
+    wanted = flat(quote).strip(_MARKS).rstrip(".。!")
+    return [
+        piece
+        for said in (head.said if len(wanted) > _SHORTEST_RULE else ())
+        if said.speaker == "User" and wanted in flat(said.text)
+        for _, piece in said.pieces
+        if (wanted in piece or piece.rstrip(".。!") in wanted) and not piece.endswith(tuple("?？؟"))
+    ]
 
 
 class _Evidence:
     """Who said the words of some items, and what is finished."""
 
-    def __init__(self, head: Head, items: Sequence[str], before: Sections) -> None:
+    def __init__(self, head: Head, before: Sections) -> None:
         self.dropped: list[str] = []
-        self._head = head
-        self._earlier = {item for key in before for item in before[key]}
-        earlier = [Said(item, _speaker_of(item, key), -1) for key in before for item in before[key]]
-        self._said = [*earlier, *head.said]
-        self._wanted = set[str]().union(*map(_telling, items))
-        self._holding: dict[str, list[int]] = defaultdict(list)
-        texts = stem_sets([item.text for item in earlier])
-        for place, held in enumerate((*texts, *head.stems)):
-            for word in held & self._wanted:
-                self._holding[word].append(place)
         self._before = before
-        self._begin = len(earlier)
-        self._states: list[tuple[set[str], bool, int]] | None = None
+        self._earlier = dict.fromkeys(chain(*before.values()))
+        # As it was checked: what nobody else stands for is the user's.
+        speakers = (label[1] if (label := _LABEL.match(item)) else "User" for item in self._earlier)
+        self._said = [
+            *(
+                Said(item, each, _EARLIER)
+                for item, each in zip(self._earlier, speakers, strict=True)
+            ),
+            *head.said,
+        ]
+        self._holding: dict[str, list[Said]] = {}
+        self._states: list[tuple[set[str], bool, int]] = []
 
-    def _read_states(self) -> Iterator[tuple[set[str], bool, int]]:
-        """Yield the telling words of items, whether they are finished, and where that was said."""
-        for key in ("done", "cancelled"):
-            yield from ((_telling(item), True, 0) for item in self._before.get(key, ()))
-        for place, said in enumerate(self._said[self._begin :], self._begin):
-            if said.kind == "call" and "stat" in said.text:
-                for record in find_records(parse(said.text)):
-                    yield _telling(text_of(record)), is_closed(record), place
-            elif said.speaker in ("User", "Assistant") and _CLOSED.search(said.text):
-                for sentence in said.sentences:
-                    if _CLOSED.search(sentence) and not _OPEN.search(sentence):
-                        yield _telling(sentence), True, place
-
-    def sift(self, items: Iterable[str], section: str = "") -> list[str]:
-        """Return the items that somebody has said, marked where only an assistant or a tool did."""
-        kept: list[str] = []
-        for item in items:
-            said = self._judge(item, section)
-            if said:
-                kept.append(said)
-            else:
-                self.dropped.append(f"{section}: {item}" if section else item)
-        return kept
+    def judge(self, item: str, section: str = "") -> str:
+        """Return an item that somebody has said, marked where only an assistant or a tool did; an
+        empty text for another.
+        """
+        verdict = self._judge(item, section)
+        if not verdict:
+            self.dropped.append(f"{section}: {item}" if section else item)
+        return verdict
 
     def _judge(self, item: str, section: str) -> str:
-        """Return an item, or an empty text where nobody said it."""
         own = _telling(item)
         is_claimed = section in _CLAIMED or _ORDER.search(item) is not None
         if self._is_outdated(item, section, own):
             return ""
-        if item in self._earlier:
-            return item
         exact = {word for word in own if len(word) >= _LONG_NUMBER and not word.isalpha()}
-        exact = exact.union(*map(stems, _NAME.findall(item)))
-        if not self._holding.keys() >= exact:
-            return ""
-        if not is_claimed and (_REPORT.match(item) or len(own) < 2):
+        exact.update(*(stems(word) for word in item.split() if _NAMED.search(word)))
+        is_report = not is_claimed and (_REPORT.match(item) is not None or len(own) < 2)
+        if item in self._earlier or (is_report and not exact):
             return item
-        return self._with_speaker(item, own, is_claimed=is_claimed)
-
-    def _with_speaker(self, item: str, own: set[str], *, is_claimed: bool) -> str:
-        hits = Counter(place for word in own for place in self._holding[word][-_MOST:])
-        least = len(own) - len(own) // _PART_MISSING if is_claimed else len(own) // 2 + 1
-        places = [place for place, count in hits.items() if count >= max(1, least)]
-        speakers = {self._said[place].speaker for place in places}
+        holding = self._holding or self._read_words()
+        if is_report or not holding.keys() >= exact:
+            return item if holding.keys() >= exact else ""
+        # The telling words stand in one text of somebody.
+        hits = Counter(chain(*(holding.get(word, ())[-_MOST:] for word in own)))
+        least = max(1, len(own) - len(own) // _PART_MISSING if is_claimed else len(own) // 2 + 1)
+        speakers = {
+            "Assistant" if said.kind == "call" else said.speaker
+            for said, count in hits.items()
+            if count >= least
+            and (said.speaker != "User" or not is_claimed or _is_as_negative(said, item, own))
+        }
         if "User" in speakers:
-            theirs = (self._said[place] for place in places if self._said[place].speaker == "User")
-            if not is_claimed or any(_says(said, item, own) for said in theirs):
-                return item
-            speakers.remove("User")
-        if not speakers or (is_claimed and _OF_USER.search(item)):
-            return ""
-        if "Summary" in speakers:
-            return "" if is_claimed else item
-        label = "Assistant" if "Assistant" in speakers else max(speakers)
-        if has_code(item) or _LABEL.match(item) or (label == "Assistant" and not is_claimed):
             return item
-        return f"{label}: {item}"
+        label = min(speakers, default="")
+        if not label or (is_claimed and _OF_USER.search(item)):
+            return ""
+        is_plain = label == "Assistant" and not is_claimed
+        return item if is_plain or has_code(item) or _LABEL.match(item) else f"{label}: {item}"
+
+    def _read_words(self) -> dict[str, list[Said]]:
+        """Return the texts that have each word, in order."""
+        self._holding = defaultdict(list)
+        for said in self._said:
+            for word in said.stems:
+                self._holding[word].append(said)
+        return self._holding
 
     def _is_outdated(self, item: str, section: str, own: set[str]) -> bool:
         """Return whether an item is told as open though it is finished, or the other way round."""
-        is_open = section in ("pending", "questions") or (
-            section not in ("done", "cancelled") and _OPEN.search(item) is not None
+        is_done = section in _FINISHED
+        is_open = not is_done and (
+            section in ("pending", "questions") or _OPEN.search(item) is not None
         )
-        is_done = section in ("done", "cancelled") or (
-            not is_open and _CLOSED.search(item) is not None
-        )
-        if not own or not (is_open or is_done):
+        if not own or not (is_open or is_done or _CLOSED.search(item)):
             return False
-        if self._states is None:  # Read when an item is first told as open or done.
-            self._states = list(self._read_states())
-        closed, place = next(
-            (
-                (closed, place)
-                for words, closed, place in reversed(self._states)
-                if is_about(own, words)
-            ),
-            (is_done, 0),
-        )
-        if is_done:
-            return not closed
+        self._states = self._states or list(self._read_states())
+        about = [(closed, at) for words, closed, at in self._states if is_about(own, words)]
+        closed, last = about[-1] if about else (not is_open, 0)
         # The user may ask for it again.
-        asked = Counter(
-            at
-            for word in own
-            for at in self._holding[word]
-            if at > place and self._said[at].speaker == "User"
+        return closed == is_open and not any(
+            2 * len(own & said.stems) > len(own)
+            for said in (self._said if is_open else ())
+            if said.speaker == "User" and said.place > last
         )
-        return closed and not any(2 * count > len(own) for count in asked.values())
 
-    def sentences_of_user(self, quote: str) -> list[str]:
-        """Return the whole sentences of the user that contain ``quote``; empty if there are none.
+    def _read_states(self) -> Iterator[tuple[set[str], bool, int]]:
+        """Yield the telling words of items, whether they are finished, and where that was said."""
+        for key in _FINISHED:
+            yield from ((_telling(item), True, _EARLIER) for item in self._before.get(key, ()))
+        for said in self._said:
+            if said.kind == "call" and "stat" in said.text:
+                for item in read_items(said.text):
+                    yield _telling(item.name), item.is_closed, said.place
+            elif said.place > _EARLIER and said.kind == "text" and _CLOSED.search(said.text):
+                for _, text in said.pieces:
+                    if _CLOSED.search(text) and not _OPEN.search(text):
+                        yield _telling(text), True, said.place
 
-        Whole, as a part may mean the opposite: "delete the backups" of "Never delete the backups".
-        """
-        wanted = flat(quote).strip(_MARKS).rstrip(".。!")
-        for said in self._head.by("User"):
-            if len(wanted) > 4 and wanted in flat(said.text):
-                return [
-                    each
-                    for each in said.sentences
-                    if (wanted in each or each.rstrip(".。!") in wanted)
-                    and not each.endswith(("?", "？", "؟"))
-                ]
-        return []
+
+def _is_as_negative(said: Said, item: str, own: set[str]) -> bool:
+    """Return whether the sentence with most of the words of an item is as negative as it."""
+    pieces = [text for _, text in said.pieces]
+    closest = max(pieces, key=lambda text: len(own & stems(text)), default="")
+    return (_NOT.search(item) is None) == (_NOT.search(closest) is None)

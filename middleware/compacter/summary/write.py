@@ -6,33 +6,31 @@ as a conversation, and asks nobody itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
-from compacter.messages.parts import Part
 from compacter.summary import checks, kept, prompt, sections, trace
 from compacter.summary import rules as standing
 from compacter.summary.head import Head
 from compacter.summary.message import FRAME, NoSummaryError, Summary
-from compacter.summary.sources import SOURCES, recent_story, story
+from compacter.summary.sources import SOURCES, Source, story
 from compacter.text.sentences import sentences
 from compacter.text.words import clip
 
-SMALLEST_CHUNK = 400
-"""Characters below which a chunk that is still too long for the summarizer is not cut again."""
 # Share of the summarizer's window that a prompt may fill: the size in tokens is an estimate.
 _PROMPT_MARGIN = 0.92
 # A prompt that leaves less than this part of the window for the answer is split: of 4,096 tokens
 # 170, enough for 100 of the 150 words that are asked for otherwise. With a second request people
 # wait twice as long.
 _LEAST_ANSWER = 24
-# Tokens of the window of a small model, which may invent all of its story.
-_SMALL_WINDOWS = range(1, 4_097)
 # Part of a summary that the model's words get; kept lines have the rest, and each what the other
 # leaves.
 _STORY_PART = 2
 # Part of the room that kept lines get where the model says its earlier words again.
 _COPY_PART = 4
+# Characters that the heading of a section takes.
+_HEADING = 16
 # Part of a chunk that is tried after one was too long, where the refusal has no numbers.
 _CUT = 4
 # Characters from which on an earlier story is too long to be replaced by a sentence or two.
@@ -42,7 +40,6 @@ _LOSABLE = 400
 _SHRINKS = 4
 # Answers in a row that are no summary, after which a model is asked no more in this compaction.
 _MOST_FAULTS = 2
-_COPIED = "summary: the earlier one again"
 _TOO_LONG = "the request for a summary is too long for the summarizer"
 
 
@@ -59,8 +56,6 @@ class Sizes:
     tokens: int
     """Tokens that the model's answer may have."""
     window: int | None
-    """Context window of the model of the conversation, in tokens."""
-    summarizer_window: int | None
     """Context window of the model that summarizes, in tokens."""
     chars_per_token: float
     fills: bool = False
@@ -141,52 +136,47 @@ def quote(head: Head, room: int) -> Summary:
     """Return a summary without a model, in at most ``room`` characters. Raises ``NoSummaryError``
     where there is no room for one.
     """
-    prior = head.prior
-    lines = standing.rules(head, room)
-    left = room - sum(len(line) + 1 for line in lines)
-    # A model's earlier words stay as they are where they leave room for what came since.
-    before = shortened(prior.story, left // _STORY_PART)
-    quoted = kept.keep(head, left - len(before), lines, sources=(*SOURCES, story))
-    if not (quoted or before):
+    summary = _compose(
+        head, head.prior.story, standing.rules(head, room), room, room, (*SOURCES, story)
+    )
+    if not summary.prose:
         raise NoSummaryError(
             "there is no room for a summary" if room < FRAME else "nothing can be read in the head"
         )
-    return Summary(before, lines, (), quoted)
+    return summary
 
 
-def shortened(story: str, size: int) -> str:
+def _compose(
+    head: Head, text: str, rules: tuple[str, ...], room: int, most: int, sources: Sequence[Source]
+) -> Summary:
+    """Return a model's story with kept lines beside it, in one budget of ``room`` characters, of
+    which the lines have at most ``most``.
+    """
+    left = room - sum(len(line) + 1 for line in rules)
+    # A model's words stay as they are where they leave room for what came since.
+    most = min(most, left - min(len(text), left // _STORY_PART))
+    quoted = kept.keep(head, most, rules, sources=sources)
+    return Summary(shortened(text, left - len(quoted)), rules, (), quoted)
+
+
+def shortened(text: str, size: int) -> str:
     """Return a story in at most ``size`` characters: of each section the newest items, of prose its
     beginning and its end. What is not empty stays so while there is any room.
     """
-    if len(story) <= size:
-        return story
-    if size <= 0:
-        return ""
-    items = {key: list(each) for key, each in (sections.parse(story) or {}).items()}
-    while (
-        items
-        and len(text := sections.render({key: tuple(each) for key, each in items.items()})) > size
-    ):
-        longest = max(items, key=lambda key: sum(map(len, items[key])))
-        if len(items[longest]) == 1:
+    if len(text) <= max(0, size):
+        return text
+    parsed = sections.parse(text) or {"": sentences(text)}
+    items = {key: list(each) for key, each in parsed.items()}
+    left = size - sum(len(item) + 3 for each in items.values() for item in each)
+    left -= _HEADING * len(items)
+    while left < 0 and items:
+        longest = max(items, key=lambda key: len(items[key]))
+        each = items[longest]
+        left += len(each.pop(0 if longest else len(each) // 2)) + 3
+        if not each:
             del items[longest]
-        else:
-            del items[longest][0]
-    if items:
-        return text  # pyright: ignore[reportPossiblyUnboundVariable]
-    said = sentences(story)
-    order = [
-        place
-        for pair in zip(range(len(said)), reversed(range(len(said))), strict=True)
-        for place in pair
-    ]
-    chosen = set[int]()
-    left = size
-    for place in order:
-        if place not in chosen and len(said[place]) < left:
-            chosen.add(place)
-            left -= len(said[place]) + 1
-    return "\n".join(said[place] for place in sorted(chosen)) or clip(story, size)
+            left += _HEADING
+    return "\n".join(items.get("", ())) or sections.render(items) or clip(text, size)
 
 
 class _Writer:
@@ -208,71 +198,67 @@ class _Writer:
         self._quoted_rules = set[str]()
         self._written = Written()
         self._is_copy = False
-        self._is_small = sizes.window in _SMALL_WINDOWS
 
     def write(self, *, native: bool) -> Writing:
         """Update the summary so far with all of the head.
 
         A chunk of which the model makes nothing is left to quoted lines, unless it is the only one.
         """
-        parts = self._head.parts
-        transcript = prompt.render(parts)
-        budget, tokens = self._measure(len(transcript) - prompt.FENCE_SIZE)
-        if native and budget is None and (yield from self._ask_natively(tokens)):
-            return self._finish()
-        pending = [tuple(parts)] if budget is None else list(prompt.chunks(parts, budget))
         written = self._written
+        transcript = prompt.lines(self._head.parts)
+        most, tokens = self._measure(sum(len(line) + 1 for line in transcript))
+        pending = [transcript] if most is None else prompt.chunks(transcript, most)
+        native = native and most is None
         has_story = False
         faults = 0
         fault = ""
         while pending:
             chunk = pending.pop(0)
-            text = transcript if len(chunk) == len(parts) else prompt.render(chunk)
             if faults < _MOST_FAULTS:
                 # The second time few words are asked for: the first answer may have been cut off.
-                question = self._question(text, tokens, short=bool(faults and not has_story))
-                answer = yield question
-                fault = self._judge(answer, chunk)
-                faults = faults + 1 if fault else 0
-                if fault == _TOO_LONG and faults < _MOST_FAULTS:
-                    size = self._smaller(len(text), answer.limit)
-                    if size >= SMALLEST_CHUNK:
-                        rest = [part for each in (chunk, *pending) for part in each]
-                        pending = list(prompt.chunks(rest, size))
-                        continue
-                elif fault and not (
-                    answer.raised or has_story or faults == _MOST_FAULTS or fault == _COPIED
-                ):
-                    pending.insert(0, chunk)
+                short = bool(faults) and not has_story
+                answer = yield self._question(chunk, tokens, short=short, native=native)
+                fault = self._judge(answer)
+                if fault and native:
+                    native = False
+                    pending = [chunk]
                     continue
+                faults = faults + 1 if fault else 0
                 if answer.raised and not has_story:
                     raise NoSummaryError(f"the summarizer raised {answer.raised}")
-                # A copy of the earlier summary is one, though it tells nothing of this chunk.
-                has_story = has_story or fault in ("", _COPIED)
+                if fault and faults < _MOST_FAULTS and not answer.raised:
+                    size = sum(map(len, chunk))
+                    limit = answer.limit
+                    size = min(self._room(limit), size // 2) if limit else size // _CUT
+                    if fault == _TOO_LONG and size >= prompt.SMALLEST_CHUNK:
+                        pending = prompt.chunks(chain(chunk, *pending), size)
+                        continue
+                    if not has_story:
+                        pending.insert(0, chunk)
+                        continue
+                has_story = has_story or not fault
             written.chunks += 1
-            if fault:
-                written.chunks_without_model += 1
+            # A copy of the earlier summary is one, though it tells nothing of this chunk.
+            written.chunks_without_model += bool(fault) or self._is_copy
         if not has_story:
             raise NoSummaryError(f"the summary was refused: {fault}")
         return self._finish()
 
     def _finish(self) -> Written:
-        """Return the model's summary with kept lines beside it, in one budget."""
+        """Return the model's summary with kept lines beside it."""
+        written = self._written
         sizes = self._sizes
-        rules = standing.rules(self._head, sizes.room, self._quoted_rules)
-        room = sizes.room - sum(len(line) + 1 for line in rules)
-        most = min(sizes.lines, room - min(len(self._story), room // _STORY_PART))
-        sources = list(SOURCES)
-        if sizes.fills or self._written.chunks_without_model or not self._story:
-            sources.append(story if sizes.fills else recent_story)
-        if self._is_copy and not sizes.fills:
-            most = min(most, room // _COPY_PART)
-        quoted = kept.keep(self._head, most, rules, sources=sources)
-        text = shortened(self._story, room - len(quoted))
-        if not (text or quoted):
+        rules = self._rules
+        if self._quoted_rules:
+            rules = standing.rules(self._head, sizes.room, self._quoted_rules)
+        most = sizes.room // _COPY_PART if self._is_copy and not sizes.fills else sizes.lines
+        is_lacking = sizes.fills or written.chunks_without_model or not self._story
+        sources = (*SOURCES, story) if is_lacking else SOURCES
+        summary = _compose(self._head, self._story, rules, sizes.room, most, sources)
+        if not summary.prose:
             raise NoSummaryError("the summary says nothing that somebody has said")
-        self._written.summary = Summary(text, rules, (), quoted)
-        return self._written
+        written.summary = summary
+        return written
 
     def _measure(self, whole: int) -> tuple[int | None, int]:
         """Return the characters of transcript that one prompt may hold (``None``: all of it), and
@@ -281,60 +267,46 @@ class _Writer:
         One prompt for all of it where that leaves the answer enough of the window; all of it
         where no window is known.
         """
-        sizes = self._sizes
-        tokens = sizes.tokens
-        window = sizes.summarizer_window or sizes.window
+        tokens = self._sizes.tokens
+        window = self._sizes.window
         if window is None:
             return None, tokens
-        left = int(window * _PROMPT_MARGIN) - int((whole + self._frame()) / sizes.chars_per_token)
+        most = self._room(window)
+        left = tokens + int((most - whole) / self._sizes.chars_per_token)
         if left >= min(tokens // _STORY_PART, window // _LEAST_ANSWER):
             return None, min(tokens, left)
-        most = self._chunk_for(window)
-        parts = -(-whole // most)
         # Chunks of one size: a tiny last one would cost a request of its own for next to nothing.
-        return min(most, whole // parts + most // 8), tokens
+        return min(most, whole // -(-whole // most) + most // 8), tokens
 
-    def _frame(self) -> int:
-        """Return the size of a request without a transcript, in characters."""
-        return len(self._question("", self._sizes.tokens).messages[0]["content"])
+    def _room(self, window: int) -> int:
+        """Return the characters of transcript in a request that leaves the answer its tokens."""
+        tokens = self._sizes.tokens
+        frame = len(self._question((), tokens).messages[0]["content"]) - prompt.FENCE_SIZE
+        left = (int(window * _PROMPT_MARGIN) - tokens) * self._sizes.chars_per_token
+        return max(prompt.SMALLEST_CHUNK, int(left) - frame)
 
-    def _chunk_for(self, window: int) -> int:
-        sizes = self._sizes
-        room = int((int(window * _PROMPT_MARGIN) - sizes.tokens) * sizes.chars_per_token)
-        return max(SMALLEST_CHUNK, room - self._frame())
+    def _question(
+        self, chunk: Iterable[str], tokens: int, *, short: bool = False, native: bool = False
+    ) -> Question:
+        # Kept lines have the other part of the room.
+        most = min(tokens, self._sizes.tokens // (2 * _STORY_PART if short else _STORY_PART))
+        if native:
+            text = prompt.instruction(
+                prior=bool(self._story), template=self._template, max_tokens=most
+            )
+        else:
+            # What a model reads of the summary so far: quoted lines only without a story.
+            known = "\n".join([*self._rules, self._story or self._head.prior.quoted])
+            text = prompt.build(
+                prompt.render(chunk),
+                prior=known,
+                template=self._template,
+                max_tokens=most,
+                short=short or None,
+            )
+        return Question([{"role": "user", "content": text}], tokens, is_native=native)
 
-    def _smaller(self, size: int, limit: int | None) -> int:
-        """Return the size of a chunk after one of this size was too long."""
-        if limit:
-            return min(self._chunk_for(limit), size // 2)
-        return size // _CUT
-
-    def _question(self, transcript: str, tokens: int, *, short: bool = False) -> Question:
-        # What a model gets to read of the summary so far: quoted lines only without a story.
-        known = "\n".join([*self._rules, self._story or self._head.prior.quoted])
-        messages = prompt.build(
-            transcript,
-            prior=known,
-            template=self._template,
-            # Kept lines have the other part of the room.
-            max_tokens=min(
-                tokens, self._sizes.tokens // (2 * _STORY_PART if short else _STORY_PART)
-            ),
-            short=short or None,
-        )
-        return Question(messages, tokens)
-
-    def _ask_natively(self, tokens: int) -> Generator[Question, Answer, bool]:
-        """Ask at the end of the conversation, and return whether that gave a summary."""
-        asked = prompt.instruction(
-            prior=bool(self._story), template=self._template, max_tokens=tokens // _STORY_PART
-        )
-        question = Question([{"role": "user", "content": asked}], tokens, is_native=True)
-        answer = yield question
-        self._written.chunks = 1
-        return not self._judge(answer, self._head.parts)
-
-    def _judge(self, answer: Answer, chunk: Sequence[Part]) -> str:
+    def _judge(self, answer: Answer) -> str:
         """Make an answer the story so far, as far as the conversation bears it out. Return what is
         wrong with it; an empty text if nothing is.
         """
@@ -345,25 +317,24 @@ class _Writer:
         text = checks.clean(answer.text)
         fault = checks.fault(
             text,
-            entries=chunk,
+            entries=self._head.parts,
             limit=self._sizes.head - FRAME - sum(map(len, self._rules)),
             finish=answer.finish,
             refused=answer.refused,
             called_tool=answer.called_tool,
-            told=self._head.prior.text if self._is_small else None,
         )
         if fault:
             return fault
         if self._redact is not None:
             text = self._redact(text)
-        is_copy = checks.copies(text, self._story, chunk)
-        if not is_copy and len(self._story) >= _LOSABLE and len(text) * _SHRINKS < len(self._story):
+        story = self._story
+        self._is_copy = checks.copies(text, story, self._head.parts)
+        if self._is_copy:
+            text = story
+        elif len(story) >= _LOSABLE and len(text) * _SHRINKS < len(story):
             return "the summary lost the earlier one"
-        checked = trace.check(
-            self._head, self._story if is_copy else text, self._story, self._rules
-        )
+        checked = trace.check(self._head, text, story, self._rules)
         self._quoted_rules |= checked.quoted
         self._written.unsupported += checked.unsupported
         self._story = checked.story
-        self._is_copy = is_copy
-        return _COPIED if is_copy else ""
+        return ""

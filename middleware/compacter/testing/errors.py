@@ -180,10 +180,9 @@ def style_of(style: str | Style) -> Style:
     """Return the named style. Raises `ValueError`, listing the names, for an unknown one."""
     if isinstance(style, Style):
         return style
-    try:
-        return STYLES[style]
-    except KeyError:
-        raise ValueError(f"unknown style {style!r}; known: {', '.join(STYLES)}") from None
+    if style not in STYLES:
+        raise ValueError(f"unknown style {style!r}; known: {', '.join(STYLES)}")
+    return STYLES[style]
 
 
 def token_limit_error(
@@ -200,19 +199,14 @@ def token_limit_error(
     """
     row = style_of(style)
     requested = input_tokens + (output_tokens or 0)
-    numbers = {
-        "limit": limit,
-        "requested": requested,
-        "input": input_tokens,
-        "output": output_tokens,
-    }
-    if output_tokens is None:
-        message = row.text.format(**numbers)
-    else:
-        # A provider without a text for the two parts states their sum.
-        message = row.with_output.format(**numbers) or row.text.format(
-            **{**numbers, "input": requested}
-        )
+    # A provider without a text for the two parts states their sum.
+    has_parts = output_tokens is not None and row.with_output
+    message = (row.with_output if has_parts else row.text).format(
+        limit=limit,
+        requested=requested,
+        input=input_tokens if has_parts else requested,
+        output=output_tokens,
+    )
     counts = (
         {"n_prompt_tokens": input_tokens, "n_ctx": limit} if row.envelope == "llama.cpp" else {}
     )

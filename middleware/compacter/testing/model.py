@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import bisect
 import copy
 import inspect
 import itertools
+import operator
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -282,10 +284,8 @@ class ScriptedModel:
     def _same_start(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
         """Return the first messages, as far as they are the same as in the last request."""
         previous = self._requests[-1].messages if self._requests else ()
-        pairs = zip(previous, messages, strict=False)
-        return messages[
-            : sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
-        ]
+        same = itertools.takewhile(bool, map(operator.eq, previous, messages))
+        return messages[: len(list(same))]
 
     def _deliver(
         self, turn: _Turn, reply: Reply | None, kind: type[ScriptedStream | AsyncScriptedStream]
@@ -310,7 +310,7 @@ class ScriptedModel:
         if self._overflow_at == "first_event":
             raise refusal
         if self._overflow_at == "error_chunk":
-            yield frame.error_chunk(error_body(refusal))
+            yield {**frame.housekeeping(), "error": error_body(refusal)}
             return
         yield frame.chunk({"role": "assistant", "content": ""})
         raise refusal
@@ -325,16 +325,12 @@ class ScriptedModel:
         if request.max_tokens is not None:
             room = min(room, request.max_tokens)
         if answer.content and self._output(answer.content) > room:
-            low = 0
-            high = len(answer.content)
-            while low < high:
-                middle = (low + high + 1) // 2
-                if self._output(answer.content[:middle]) <= room:
-                    low = middle
-                else:
-                    high = middle - 1
+            lengths = range(len(answer.content) + 1)
+            fitting = bisect.bisect(
+                lengths, room, key=lambda length: self._output(str(answer.content)[:length])
+            )
             return replace(
-                answer, content=answer.content[:low], tool_calls=(), finish_reason="length"
+                answer, content=answer.content[: fitting - 1], tool_calls=(), finish_reason="length"
             )
         return replace(answer, finish_reason="tool_calls" if answer.tool_calls else "stop")
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any, Literal, Self, TypeAlias, cast
 
@@ -86,17 +86,13 @@ def script(replies: Replies) -> ReplyFunction:
             f"replies must be a reply, an iterable of them or a callable, got {replies!r}"
         )
     left = enumerate(replies, 1)
-    given = 0
+    count = 0
 
     def following(_: tuple[Message, ...]) -> Reply:
-        nonlocal given
-        try:
-            given, reply = next(left)
-        except StopIteration:
-            raise ScriptExhaustedError(
-                f"the script has {given} replies, and one more was requested"
-            ) from None
-        return reply
+        nonlocal count
+        for count, reply in left:  # noqa: B007 - told below
+            return reply
+        raise ScriptExhaustedError(f"the script has {count} replies, and one more was requested")
 
     return following
 
@@ -161,7 +157,7 @@ class Frame:
 
     number: int
     model: str
-    usage: Mapping[str, Any] | None = field(default=None)
+    usage: Mapping[str, Any] | None = None
 
     def completion(self, answer: ParsedReply) -> dict[str, Any]:
         """Return the whole answer as one dict."""
@@ -207,10 +203,6 @@ class Frame:
     def housekeeping(self) -> dict[str, Any]:
         """Return a chunk without choices, as some providers send at the beginning."""
         return {**self._head("chat.completion.chunk"), "choices": []}
-
-    def error_chunk(self, error: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a chunk that reports an error, inside HTTP 200."""
-        return {**self.housekeeping(), "error": dict(error)}
 
     def _head(self, kind: str) -> dict[str, Any]:
         return {

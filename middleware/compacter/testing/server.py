@@ -1,12 +1,10 @@
 """A scripted model as an HTTP server on a loopback port, for programs that use OpenAI's SDK."""
 
-# ruff: noqa: ARG002 - protocols of other shapes read the body
-
 from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast
@@ -18,36 +16,8 @@ if TYPE_CHECKING:
     from openai import AsyncOpenAI, OpenAI
 
 Body: TypeAlias = dict[str, Any]
-Event: TypeAlias = tuple[str | None, Body]
+Event: TypeAlias = tuple[str | None, Body | str]
 """Name and data of a server-sent event."""
-
-
-class ChatCompletions:
-    """The protocol of OpenAI's chat completions: how a request is read, and an answer written.
-
-    https://platform.openai.com/docs/api-reference/chat. Base class of other protocols, which
-    convert a request to chat completions, and the model's answer to their own JSON or events.
-    """
-
-    def read(self, body: Body) -> Body:
-        """Return the arguments of ``ScriptedModel.completion`` for a request."""
-        return body
-
-    def whole(self, body: Body, completion: Body) -> Body:
-        """Return the answer to a request without ``stream``."""
-        return completion
-
-    def events(self, body: Body, chunks: Iterable[Body]) -> Iterator[Event]:
-        """Return the answer as a stream of events."""
-        return ((None, chunk) for chunk in chunks)
-
-    def error(self, message: str, kind: str | None, code: object) -> Body:
-        """Return the body of an error with an HTTP status."""
-        return {"error": {"message": message, "type": kind, "param": None, "code": code}}
-
-    def failed(self, body: Body, error: Body) -> Iterator[Event]:
-        """Yield an error inside a stream that has begun with HTTP 200."""
-        yield None, error
 
 
 class ScriptedServer:
@@ -57,9 +27,6 @@ class ScriptedServer:
     too long or invalid, answers, and records each request. Use it as a context manager, or call
     ``close()`` at the end.
     """
-
-    protocols: Mapping[str, ChatCompletions] = {"/chat/completions": ChatCompletions()}
-    """End of a path -> its protocol; ``/v1`` before it may be left out."""
 
     def __init__(self, model: ScriptedModel | None = None, **options: Any) -> None:
         """Start the server.
@@ -87,6 +54,21 @@ class ScriptedServer:
         it.
         """
         return f"http://127.0.0.1:{self._http.server_port}"
+
+    def answer(self, path: str, text: bytes) -> tuple[int, Body | Iterable[Event]]:
+        """Return the status of an answer, and its body or the events of its stream."""
+        if path != "/chat/completions":
+            return 404, _error(f"There is nothing at {path}.", "invalid_request_error")
+        try:
+            reply = self.model.completion(**json.loads(text))
+        except ProviderError as error:
+            return error.status_code, _error(error.message, error.type, error.code)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            message = f"The request cannot be read: {error!r}"
+            return 400, _error(message, "invalid_request_error")
+        except Exception as error:  # noqa: BLE001 - whatever the script raises is shown to the test
+            return 500, _error(repr(error), "server_error")
+        return 200, reply if isinstance(reply, dict) else _events(reply)
 
     def openai(self, **options: Any) -> OpenAI:
         """Return a client of OpenAI's SDK for this server; ``options`` are those of
@@ -135,70 +117,41 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         text = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        owner = cast("_Server", self.server).owner
         path = self.path.partition("?")[0].removeprefix("/v1")
-        protocol = owner.protocols.get(path)
-        if protocol is None:
-            self._json(
-                ChatCompletions().error(
-                    f"There is nothing at {path}.", "invalid_request_error", None
-                ),
-                404,
-            )
+        status, answer = cast("_Server", self.server).owner.answer(path, text)
+        if isinstance(answer, dict):
+            data = json.dumps(answer).encode()
+            self._begin(status, "application/json", "Content-Length", str(len(data)))
+            self.wfile.write(data)
             return
-        try:
-            body = json.loads(text)
-            reply = owner.model.completion(**protocol.read(body))
-        except ProviderError as error:
-            self._json(protocol.error(error.message, error.type, error.code), error.status_code)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            self._json(
-                protocol.error(
-                    f"The request cannot be read: {error!r}", "invalid_request_error", None
-                ),
-                400,
-            )
-        except Exception as error:  # noqa: BLE001 - whatever the script raises is shown to the test
-            self._json(protocol.error(repr(error), "server_error", None), 500)
-        else:
-            if body.get("stream"):
-                self._stream(protocol, body, reply)
-            else:
-                self._json(reply if "error" in reply else protocol.whole(body, reply), 200)
+        self._begin(status, "text/event-stream", "Connection", "close")
+        with suppress(ConnectionError):  # The client has closed the stream.
+            for name, body in answer:
+                line = f"event: {name}\n" if name else ""
+                content = body if isinstance(body, str) else json.dumps(body)
+                self.wfile.write(f"{line}data: {content}\n\n".encode())
 
     def do_GET(self) -> None:
         self.do_POST()
 
-    def _json(self, body: object, status: int) -> None:
-        data = json.dumps(body).encode()
+    def _begin(self, status: int, kind: str, *header: str) -> None:
         self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(data)))
+        self.send_header("Content-Type", kind)
+        self.send_header(*header)
         self.end_headers()
-        self.wfile.write(data)
-
-    def _stream(self, protocol: ChatCompletions, body: Body, chunks: Iterator[Body]) -> None:
-        self.send_response(200)
-        self.send_header("Content-Type", "text/event-stream")
-        self.send_header("Connection", "close")
-        self.end_headers()
-        with suppress(ConnectionError):  # The client has closed the stream.
-            for event in self._events(protocol, body, chunks):
-                self._event(*event)
-            if type(protocol) is ChatCompletions:
-                self.wfile.write(b"data: [DONE]\n\n")
-
-    def _events(
-        self, protocol: ChatCompletions, body: Body, chunks: Iterator[Body]
-    ) -> Iterator[Event]:
-        try:
-            yield from protocol.events(body, chunks)
-        except ProviderError as error:
-            yield from protocol.failed(body, protocol.error(error.message, error.type, error.code))
-
-    def _event(self, name: str | None, data: Body) -> None:
-        line = f"event: {name}\n" if name else ""
-        self.wfile.write(f"{line}data: {json.dumps(data)}\n\n".encode())
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class calls it so
         """Log nothing: the model records every request."""
+
+
+def _error(message: str, kind: str | None, code: object = None) -> Body:
+    return {"error": {"message": message, "type": kind, "param": None, "code": code}}
+
+
+def _events(chunks: Iterable[Body]) -> Iterator[Event]:
+    try:
+        for chunk in chunks:
+            yield None, chunk
+    except ProviderError as error:
+        yield None, _error(error.message, error.type, error.code)
+    yield None, "[DONE]"

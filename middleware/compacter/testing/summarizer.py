@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import threading
+import itertools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, TypeAlias, cast, get_args
+from typing import Any, Literal, TypeAlias, cast
 
 from compacter.messages.format import Message
 from compacter.testing.errors import (
@@ -92,22 +92,14 @@ class ScriptedSummarizer:
             ValueError: A failure, a style or another word is unknown.
         """
         self._text = text
-        each = not (fail is None or isinstance(fail, (str, BaseException)))
-        self._failures: tuple[Failure | BaseException | None, ...] = (
-            tuple(cast("Sequence[Failure | BaseException | None]", fail)) if each else ()
-        )
-        self._ever: Failure | BaseException | None = (
-            None if each else cast(("Failure | BaseException | None"), fail)
-        )
-        for failure in (*self._failures, self._ever):
-            if isinstance(failure, str) and failure not in get_args(Failure):
-                raise ValueError(
-                    f"unknown failure {failure!r}; known: {', '.join(get_args(Failure))}"
-                )
+        is_one = fail is None or isinstance(fail, (str, BaseException))
+        failures = cast("Sequence[Failure | BaseException | None]", (fail,) if is_one else fail)
+        for failure in failures:
+            if isinstance(failure, str):
+                check_word("fail", failure, Failure)
+        self._failures = itertools.repeat(failures[0]) if is_one else iter(failures)
         check_word("returns", returns, Returns)
         self._returns = returns
-        self._calls = 0
-        self._lock = threading.Lock()
         self._style = style
         self._model = ScriptedModel(
             window=_BOUNDLESS if window is None else window,
@@ -141,14 +133,8 @@ class ScriptedSummarizer:
         model = str(options.pop("model", None) or "summarizer")
         return self._return_text(await self._model.acompletion(model, messages, **options))
 
-    def _failure(self) -> Failure | BaseException | None:
-        with self._lock:
-            index = self._calls
-            self._calls = self._calls + 1
-        return self._failures[index] if index < len(self._failures) else self._ever
-
     def _reply(self, messages: tuple[Message, ...]) -> Reply:
-        failure = self._failure()
+        failure = next(self._failures, None)
         if failure is None:
             text = self._text if isinstance(self._text, str) else self._text(messages)
             return {"content": text, "finish_reason": "stop"}

@@ -10,9 +10,8 @@ in the text.
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from typing import NamedTuple
 
 from compacter.text.sentences import has_code
@@ -36,9 +35,12 @@ class Piece(NamedTuple):
 _TYPED_ENDS = 8_000
 CARRIES = re.compile(
     r"(?i)\A\W{0,4}(?:observ|tool|function|command|execut|shell|terminal|console|script|code|api|"
-    r"search|action|step|result|output|response|std|exit)|[\n<`\[{>#]|\"\"\"|'''"
+    r"search|action|step|result|output|response|std|exit)|[\n<`\[{>#]"
 )
-"""A text without any of these is the user's own, unless the program declares marks."""
+"""A text without any of these, and without threefold quotes, is the user's own, unless the program
+declares marks."""
+_RUN = re.compile(rb"\x00+|\x01+")
+"""What is the user's own, and what is carried."""
 _TAG = re.compile(r"<(/?)([A-Za-z][\w.:-]{0,60})(?:\s[^<>]{0,300})?>")
 # Tags for emphasis, and elements in which programs put what the user wants.
 _OWN_TAGS = re.compile(
@@ -49,7 +51,7 @@ _OWN_TAGS = re.compile(
 # Fenced and threefold quoted texts; a fence without an end goes to the end.
 _ENCLOSED = re.compile(
     r"(?ms)^[ \t]{0,12}(`{3,}|~{3,})[^\n]*\n.*?(?:^[ \t]{0,12}\1[`~]*[ \t]*$|\Z)|"
-    r"\"\"\".*?(?:\"\"\"|\Z)|'''.*?(?:'''|\Z)"
+    r"\"\"\".*?(?:\"\"\"|\Z)"
 )
 _MAIL = re.compile(
     r"(?i)\W{0,12}(?:(?:original|forwarded|ursprüngliche|weitergeleitete) (?:message|nachricht)|"
@@ -129,113 +131,79 @@ def separate(text: str, marks: Marks | None = None) -> list[Piece]:
     """
     if _OUTPUT_HEAD.match(text) or parse(text) is not None:
         return [Piece(text, is_own=False)]
-    spans = [*_between(text, marks), *_elements(text)]
-    spans += [found.span() for found in _ENCLOSED.finditer(text)]
-    if len(text) > 2 * _TYPED_ENDS:
-        spans.append((_TYPED_ENDS, len(text) - _TYPED_ENDS))
-    spans = _merge(spans)
-    spans = _merge([*spans, *_pasted(text, spans)])
-    pieces: list[Piece] = []
+    enclosing = [_ENCLOSED]
+    if marks:  # One without a second mark goes to the end.
+        before, after = map(re.escape, marks)
+        enclosing.append(re.compile(rf"(?s){before}.*?(?:{after}|\Z)"))
+    enclosed = [found.span() for each in enclosing for found in each.finditer(text)]
+    middle = (_TYPED_ENDS, len(text) - _TYPED_ENDS)
+    mask = bytearray(len(text))
+    _carry(mask, [*enclosed, *_elements(text), middle])
+    _carry(mask, _pasted(text, mask))
+    runs = [run.span() for run in _RUN.finditer(mask)]
+    return [
+        Piece(text[start:end], not mask[start]) for start, end in runs if text[start:end].strip()
+    ]
+
+
+def _carry(mask: bytearray, spans: Iterable[Span]) -> None:
+    """Mark what is carried: each character once, so that spans within others cost nothing."""
     at = 0
-    for start, end in (*spans, (len(text), len(text))):
-        for piece, is_own in ((text[at:start], True), (text[start:end], False)):
-            if piece.strip():
-                pieces.append(Piece(piece, is_own))
-        at = end
-    return pieces
-
-
-def _merge(spans: Iterable[Span]) -> list[Span]:
-    merged: list[Span] = []
     for start, end in sorted(spans):
-        if merged and start <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
-        elif start < end:
-            merged.append((start, end))
-    return merged
-
-
-def _between(text: str, marks: Marks | None) -> Iterator[Span]:
-    """Yield each text between the marks; one without a second mark goes to the end."""
-    at = 0
-    while marks is not None and (start := text.find(marks[0], at)) >= 0:
-        end = text.find(marks[1], start + len(marks[0]))
-        at = len(text) if end < 0 else end + len(marks[1])
-        yield start, at
+        at = max(at, start)
+        mask[at:end] = b"\1" * (end - at)
+        at = max(at, end)
 
 
 def _elements(text: str) -> Iterator[Span]:
     """Yield each element with tags around it, unless its name says that it is the user's."""
-    tags = list(_TAG.finditer(text))
-    closings: dict[str, list[int]] = defaultdict(list)
-    for place, tag in enumerate(tags):
+    ends: dict[str, int] = {}
+    starts: dict[int, int] = {}
+    for tag in reversed(list(_TAG.finditer(text))):
         if tag[1]:
-            closings[tag[2]].append(place)
-    done = 0
-    for place, tag in enumerate(tags):
-        if place < done or tag[1] or _OWN_TAGS.match(tag[2]):
-            continue
-        ends = closings.get(tag[2], ())
-        first = bisect_left(ends, place)
-        if first < len(ends):
-            done = ends[first]
-            yield tag.start(), tags[done].end()
+            ends[tag[2]] = tag.end()
+        elif tag[2] in ends and not _OWN_TAGS.match(tag[2]):
+            starts[ends[tag[2]]] = tag.start()
+    return ((start, end) for end, start in starts.items())
 
 
-def _pasted(text: str, carried: Sequence[Span]) -> Iterator[Span]:
-    """Yield quoted lines, blocks of output, and pastes without an end, beside what is ``carried``
-    in other ways.
+def _pasted(text: str, mask: bytearray) -> Iterator[Span]:
+    """Yield quoted lines, blocks of output, and pastes without an end, beside what is carried in
+    other ways, which counts as an empty line.
     """
-    starts = [start for start, _ in carried]
-    blocks = list(_blocks(text, carried))
+    plain = "".join(
+        ("\n" + " " * (end - start - 2) + "\n")[start - end :] if mask[start] else text[start:end]
+        for start, end in (run.span() for run in _RUN.finditer(mask))
+    )
+    is_asked = plain.rstrip(" \n\r\t\"'”’)")[-1:] in "?？؟"
+    last = len(plain.rstrip())
+    at = 0
     announced = -1
     is_open = is_section = False
-    for block in blocks:
-        at, lines = block
+    for is_empty, block in groupby(plain.splitlines(keepends=True), lambda line: not line.strip()):
+        lines = list(block)
         end = at + sum(map(len, lines))
         if is_open and is_section and _HEADING.match(lines[0]):
             is_open = False
-        if not is_open and _looks_like_output(lines):
+        if not (is_empty or is_open) and _looks_like_output(lines):
             announced = -1
             yield at, end
-            continue
-        for place, line in enumerate(lines):
+            lines = []
+        elif is_empty and mask.find(1, at, end) >= 0:
+            announced = -1  # What was announced is carried in another way.
+        for place, line in enumerate(lines if not is_empty else ()):
             bare = line.strip()
             if _OUTPUT_LABEL.match(line):
                 yield at, end
                 break
-            follows = bisect_left(starts, announced)
-            if follows < len(starts) and starts[follows] < at:
-                announced = -1  # What was announced is carried in another way.
-            if not is_open and not bare.startswith(">"):
-                begins = _MAIL.match("".join(lines[place : place + 2])) is not None
+            is_quoted = bare.startswith(">")
+            if not is_open and not is_quoted:
                 is_section = announced >= 0 and _HEADING.match(bare) is not None
-                is_open = begins or (announced >= 0)
+                is_open = announced >= 0 or bool(_MAIL.match("".join(lines[place : place + 2])))
                 announced = at if _introduces(bare) else -1
-            is_question = block is blocks[-1] and lines[-1].rstrip(" \n\r\t\"'”’)")[-1:] in "?？؟"
-            if bare.startswith(">") or (is_open and not is_question):
+            if is_quoted or (is_open and not (is_asked and end >= last)):
                 yield at, at + len(line)
             at += len(line)
-
-
-def _blocks(text: str, carried: Sequence[Span]) -> Iterator[tuple[int, list[str]]]:
-    """Yield runs of lines without an empty one between them, each with its start; what is
-    ``carried`` counts as empty.
-    """
-    at = 0
-    for start, end in (*carried, (len(text), len(text))):
-        lines: list[str] = []
-        begin = at
-        for line in text[at:start].splitlines(keepends=True):
-            if line.strip():
-                lines.append(line)
-            else:
-                if lines:
-                    yield begin, lines
-                begin += sum(map(len, lines)) + len(line)
-                lines = []
-        if lines:
-            yield begin, lines
         at = end
 
 
@@ -250,15 +218,10 @@ def _introduces(line: str) -> bool:
 
 def _looks_like_output(lines: Sequence[str]) -> bool:
     """Return whether nobody types such lines: a terminal, a log, a stack trace, code."""
-    typed = [line for line in lines if not _is_own_tag(line)]
-    shaped = sum(
-        _OUTPUT_LINE.match(line) is not None or _TAG.match(line.lstrip()) is not None
-        for line in typed
-    )
-    code = sum(_LISTED.match(line) is not None or has_code(line.strip()) for line in typed)
+    shaped = code = 0
+    for line in lines:
+        tag = _TAG.match(line.lstrip())
+        if tag is None or not _OWN_TAGS.match(tag[2]):
+            shaped += tag is not None or _OUTPUT_LINE.match(line) is not None
+            code += _LISTED.match(line) is not None or has_code(line.strip())
     return 2 * shaped >= len(lines) or (len(lines) >= _FEWEST_CODE and 2 * code >= len(lines))
-
-
-def _is_own_tag(line: str) -> bool:
-    tag = _TAG.match(line.lstrip())
-    return tag is not None and _OWN_TAGS.match(tag[2]) is not None

@@ -54,20 +54,19 @@ def sentences(text: str) -> list[str]:
     return [" ".join(sentence.split()) for sentence in _whole(text)]
 
 
-def unwrap(text: str) -> str:
-    """Return ``text`` with the lines joined that a program has broken at a column."""
-    return _BROKEN.sub(r"\1 ", text) if "\n" in text else text
-
-
-def split(text: str) -> list[str]:
-    """Return the sentences of ``text``; a very long one in pieces that start with a clause."""
-    pieces: list[str] = []
-    for sentence in _whole(text):
-        if len(sentence) > LONGEST:
-            pieces += clauses(sentence)
-        elif _ALNUM.search(sentence):
-            pieces.append(sentence)
-    return pieces
+def split_lines(text: str) -> list[list[str]]:
+    """Return the sentences of each line of ``text``; a very long one in pieces that start with a
+    clause. Lines that a program has broken at a column are joined.
+    """
+    lines: list[list[str]] = []
+    for line in _BROKEN.sub(r"\1 ", text).splitlines() if "\n" in text else [text]:
+        lines.append([])
+        for sentence in _whole(line):
+            if len(sentence) > LONGEST:
+                lines[-1] += clauses(sentence)
+            elif _ALNUM.search(sentence):
+                lines[-1].append(sentence)
+    return lines
 
 
 def _whole(text: str) -> list[str]:

@@ -99,11 +99,6 @@ def stem(word: str) -> str:
     return word.rstrip("s")[:_STEM] if word.isalpha() else word
 
 
-def stem_sets(texts: Iterable[str]) -> list[set[str]]:
-    """Return the beginnings of all words of each text."""
-    return [set(map(stem, set(words(text)))) for text in texts]
-
-
 def stems(text: str) -> set[str]:
     """Return the beginnings of the significant words of ``text``: not the most common ones, and
     none of two letters or less.
@@ -114,6 +109,11 @@ def stems(text: str) -> set[str]:
         if word not in FUNCTION_WORDS
         and (len(word) > _SHORTEST_WORD or not word.isascii() or not word.isalpha())
     }
+
+
+def stem_sets(texts: Iterable[str]) -> list[set[str]]:
+    """Return the beginnings of the significant words of each text."""
+    return list(map(stems, texts))
 
 
 def is_about(some: set[str], others: set[str]) -> bool:
@@ -130,4 +130,4 @@ def clip(text: str, size: int) -> str:
     if len(text) <= size:
         return text
     at = text.rfind(" ", size // 2, size - 1)
-    return text[: at if at > 0 else max(0, size - 1)] + "…"
+    return text[: at if at > 0 else max(0, size - 1)] + "…"[: max(0, size)]

@@ -11,11 +11,12 @@ from typing import Any
 
 from compacter.call.apart import APART, Step, drive
 from compacter.call.arguments import Binding
+from compacter.call.call import Call
+from compacter.call.sizes import calibrate
+from compacter.call.smaller import plan_of
 from compacter.call.state import State
 from compacter.call.wrap import WrappedFunction
-from compacter.call.wrapped_call import WrappedCall
-from compacter.compaction.plan import plan
-from compacter.compaction.task import CompactionPlan
+from compacter.compaction.plan import CompactionPlan
 from compacter.errors import CompactionError, add_note
 from compacter.io import ASYNC, weight
 from compacter.messages.replies import Reply
@@ -45,7 +46,7 @@ class SteppedCall(WrappedFunction):
         """Characters of the messages that were sent last."""
         self._given_up: Exception | None = None
         self._flow: Any = None
-        self._call: WrappedCall | None = None
+        self._world: Any = None  # a `Performer`, made with the flow
         # Messages of the last attempt, and options in place of the caller's.
         self._effect: Any = None
 
@@ -57,9 +58,10 @@ class SteppedCall(WrappedFunction):
     @property
     def tokens_saved(self) -> int:
         """Estimated number of tokens by which the request became smaller."""
-        if self._call is None or not self.changed:
+        if not self.changed:
             return 0
-        return self._call.policy.calibration.tokens(self.original_size - self.sent_size)
+        tokens: int = self._world.call.calibration.tokens(self.original_size - self.sent_size)
+        return tokens
 
     async def first(self, kwargs: dict[str, Any]) -> dict[str, Any]:
         """Return the arguments to send first: with a remembered view, or compacted because of
@@ -75,7 +77,7 @@ class SteppedCall(WrappedFunction):
         call = await self._begin(kwargs)
         if call is None:
             return kwargs
-        self._flow = call.policy.complete()
+        self._flow = call.complete()
         return await self._send_next(kwargs, None)
 
     def same(self, kwargs: dict[str, Any]) -> dict[str, Any]:
@@ -107,7 +109,7 @@ class SteppedCall(WrappedFunction):
             if call is None:
                 self._given_up = error
                 raise error
-            self._flow = call.policy.recover(Reply(token_limit=found, error=error))
+            self._flow = call.recover(Reply(token_limit=found, error=error))
             sent = await self._send_next(kwargs, None, error)
         else:
             sent = await self._send_next(kwargs, Reply(token_limit=found, error=error), error)
@@ -132,8 +134,8 @@ class SteppedCall(WrappedFunction):
         call = await self._begin(kwargs)
         if call is None:
             return None
-        found = call.policy.calibrate(found)
-        return plan(self.state.options, call.policy.job(call.policy.target(found), found))
+        found = calibrate(call.request, found, call.calibration)
+        return plan_of(call, call.target(found), found)
 
     def close(self) -> None:
         """End the flow, and release leases that other calls may wait for."""
@@ -141,8 +143,8 @@ class SteppedCall(WrappedFunction):
         self._flow = None
         if flow is not None:
             flow.close()
-        if self._call is not None:
-            self._call.close()
+        if self._world is not None:
+            self._world.close()
 
     def _may_begin_one(self, kwargs: dict[str, Any]) -> bool:
         """Return whether the reply may begin a compaction ahead. Nothing is read for it before the
@@ -175,15 +177,15 @@ class SteppedCall(WrappedFunction):
 
     # -- inside ------------------------------------------------------------------------------------
 
-    async def _begin(self, kwargs: dict[str, Any]) -> WrappedCall | None:
+    async def _begin(self, kwargs: dict[str, Any]) -> Call | None:
         """Read the call; return ``None`` if it cannot be compacted."""
-        call = await self.reader.read(ASYNC, (), kwargs)
-        if isinstance(call, str):
+        world = await self.read(ASYNC, (), kwargs)
+        if isinstance(world, str):
             return None
         self.close()
-        call.policy.world = APART  # Its calls are made by the router.
-        self._call = call
-        return call
+        world.call.world = APART  # Its calls are made by the router.
+        self._world = world
+        return world.call
 
     async def _send_next(
         self, kwargs: dict[str, Any], outcome: Reply | None, refused: Exception | None = None
@@ -192,9 +194,9 @@ class SteppedCall(WrappedFunction):
         flow has ended.
         """
         self._effect = effect = await self._advance(outcome, refused)
-        if effect is None or self._call is None:
+        if effect is None:
             return kwargs
-        request = self._call.policy.request
+        request = self._world.call.request
         if effect[0] is not request.original:
             size = request.format.size
             self.original_size = self.original_size or sum(map(size, request.original))
@@ -207,10 +209,9 @@ class SteppedCall(WrappedFunction):
         ``refused`` is the provider's last exception; a flow that ends with it has not failed.
         """
         flow = self._flow
-        call = self._call
-        assert call is not None  # noqa: S101 - made with the flow
+        world = self._world
         try:
-            found = await drive(call, flow, outcome, "send")
+            found = await drive(world, flow, outcome, "send")
         except Exception as error:  # noqa: BLE001 - what compacter does for itself must not raise into a call
             self._flow = None
             if error is not refused:
@@ -224,7 +225,7 @@ class SteppedCall(WrappedFunction):
         finally:
             # The lease is released as soon as the record is saved, as the attempt itself may take
             # long.
-            call.close(for_good=False)
+            world.close(for_good=False)
         return found.given if isinstance(found, Step) else None
 
     def _replace_call(self, kwargs: dict[str, Any], effect: Any) -> dict[str, Any]:

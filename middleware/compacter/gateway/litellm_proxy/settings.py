@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from compacter.call.preparations import Preparations
+from compacter.call.ahead import Preparations
 from compacter.call.state import State
 from compacter.errors import ConfigurationError
 from compacter.gateway import AHEAD

@@ -12,8 +12,8 @@ from importlib.metadata import version
 from typing import Any
 
 from compacter.errors import ConfigurationError
+from compacter.gateway.checks import problem_of
 from compacter.gateway.litellm_proxy.settings import Settings
-from compacter.gateway.memory_check import problem_of
 
 log = logging.getLogger("compacter")
 

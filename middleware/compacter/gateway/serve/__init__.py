@@ -8,8 +8,7 @@ page is ``docs/serve.md``.
 The way of a request: ``server`` and ``guard`` take it in, ``gateway`` decides what becomes of it,
 ``sender`` reads its body, ``protocols`` recognises it, ``callers`` tells whose it is, ``exchange``
 sends it as a wrapped call, ``answers`` inspects what comes back. Beside it: ``app`` has the own
-pages (``board``, ``metrics``, ``readiness``); ``command``, ``parser``, ``config``, ``targets`` and
-``limits`` say how the server runs.
+pages (``board``, ``metrics``); ``command``, ``config`` and ``targets`` say how the server runs.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import httpx
 
 from compacter.gateway.serve.bodies import read
 from compacter.gateway.serve.upstream import end_to_end
-from compacter.messages.bodies import EventWatch
+from compacter.messages.bodies import DocumentWatch, EventWatch
 
 # Longest JSON response that is read, in bytes; a longer one is passed on unread.
 _LONGEST_DOCUMENT = 16 << 20
@@ -79,10 +79,8 @@ class Refused(Exception):  # noqa: N818 - the upstream's response, not an error 
         )
 
 
-class Opening(EventWatch):
-    """Reads a stream of server-sent events up to its first content, and keeps the event that
-    refuses the request.
-    """
+class Opening(DocumentWatch):
+    """Reads a stream up to its first content, and keeps the event that refuses the request."""
 
     refusing: object = None
 
@@ -94,6 +92,10 @@ class Opening(EventWatch):
         return enough
 
 
+class EventOpening(Opening, EventWatch):
+    """Reads server-sent events."""
+
+
 Watches = Callable[[str, str], Opening | None]
 """Function of a content type and a content encoding that returns the reader for a stream's
 beginning; ``None`` if it is no stream."""
@@ -101,7 +103,7 @@ beginning; ``None`` if it is no stream."""
 
 def watch_events(kind: str, packed: str) -> Opening | None:
     """Return the reader for server-sent events."""
-    return Opening(packed) if "event-stream" in kind else None
+    return EventOpening(packed) if "event-stream" in kind else None
 
 
 async def look_into(answer: Answer, watches: Watches = watch_events) -> None:

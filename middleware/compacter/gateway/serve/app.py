@@ -1,4 +1,4 @@
-"""The application with its own pages: the report, health, readiness and metrics."""
+"""The application with its own pages: the report, health and metrics."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Callable, Iterable
 from functools import partial
-from typing import Any, Unpack
+from typing import Unpack
 
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, CollectorRegistry, generate_latest
 from starlette.applications import Starlette
@@ -22,8 +22,6 @@ from compacter.gateway.serve.board import Board
 from compacter.gateway.serve.config import ServeOptions
 from compacter.gateway.serve.gateway import Gateway
 from compacter.gateway.serve.guard import Guard
-from compacter.gateway.serve.limits import Slots
-from compacter.gateway.serve.readiness import Readiness
 from compacter.gateway.serve.targets import Setup, make_setup
 from compacter.gateway.serve.upstream import is_loopback
 
@@ -32,16 +30,7 @@ GAUGES: dict[str, tuple[str, Callable[[Gateway], float]]] = {
         MEMORY_OPEN_TEXT,
         lambda gateway: any(is_open(target.state) for target in gateway.setup.targets),
     ),
-    "summaries_running": (
-        "Summaries that are being requested",
-        lambda gateway: gateway.slots.taken,
-    ),
-    "summaries_waiting": (
-        "Summaries that wait for their turn",
-        lambda gateway: gateway.slots.waiting,
-    ),
     "requests_open": ("Requests that are being handled", lambda gateway: gateway.open),
-    "draining": ("1 while new requests are refused, else 0", lambda gateway: gateway.draining),
 }
 """Gauge name -> description, and function that reads it when the page is asked for."""
 # Headers of the server's own pages; the report itself contains the policy for what it may load.
@@ -86,49 +75,34 @@ def app_of(setup: Setup, board: Board, hosts: Callable[[str], bool]) -> Starlett
     """Return the application with this configuration; ``app.state.gateway`` takes another one."""
     gateway = Gateway(setup, board)
     pages = _pages(gateway, board)
-    app = Starlette(
-        routes=[*pages, Mount("", app=gateway)],
-        middleware=[
-            Middleware(
-                Guard,
-                hosts=hosts,
-                origins=lambda: gateway.setup.origins,
-                pages=[page.path for page in pages],
-            )
-        ],
-        lifespan=_lifespan(gateway),
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncGenerator[None]:
+        gateway.begin(gateway.setup)  # The application may have run before, on another event loop.
+        try:
+            yield
+        finally:
+            await gateway.aclose()
+
+    guard = Middleware(
+        Guard,
+        hosts=hosts,
+        origins=lambda: gateway.setup.settings.origins,
+        pages=[page.path for page in pages],
     )
+    app = Starlette(routes=[*pages, Mount("", app=gateway)], middleware=[guard], lifespan=lifespan)
     app.state.gateway = gateway
     return app
 
 
-def _lifespan(gateway: Gateway) -> Callable[[Starlette], Any]:
-    @contextlib.asynccontextmanager
-    async def lifespan(_: Starlette) -> AsyncGenerator[None]:
-        gateway.setup.reopen()  # The application may have run before, on another event loop.
-        gateway.slots = Slots(gateway.setup.limits)
-        gateway.draining = False
-        try:
-            yield
-        finally:
-            await gateway.setup.aclose()
-
-    return lifespan
-
-
 def _pages(gateway: Gateway, board: Board) -> list[Route]:
     """Return the routes of the server's own pages."""
-    readiness = Readiness(gateway)
     gauges = CollectorRegistry()
     for name, (text, read) in GAUGES.items():
         show(name, text, partial(read, gateway), gauges)
 
     async def health(_: Request) -> Response:
         return JSONResponse({"status": "ok"})
-
-    async def ready(request: Request) -> Response:
-        found = await readiness.check(request.query_params.get("ignore", ""))
-        return JSONResponse(found, 200 if found["status"] == "ready" else 503, headers=_PRIVATE)
 
     async def metrics(_: Request) -> Response:
         page = generate_latest(board.registry) + generate_latest(gauges)
@@ -146,7 +120,7 @@ def _pages(gateway: Gateway, board: Board) -> list[Route]:
 
     return [
         Route("/healthz", health),
-        Route("/readyz", ready),
+        Route("/readyz", health),
         Route("/metrics", metrics),
         Route("/compacter", page),
         Route("/compacter.json", counts),

@@ -23,7 +23,7 @@ from compacter.tools.report.figures import plural
 
 if TYPE_CHECKING:
     from compacter.call.state import RunningTotals
-    from compacter.compaction.task import CompactionPlan
+    from compacter.compaction.plan import CompactionPlan
 
 # Number of events in the report, the last ones.
 _EVENTS = 1_000
@@ -97,7 +97,7 @@ class Board:
         """Report what would be compacted, and return False to prevent it; a hook for
         ``before_compaction``.
         """
-        compacted = f"{len(plan.folded):,} of {len(plan.messages):,}"
+        compacted = f"{len(plan.compacted):,} of {len(plan.messages):,}"
         size = plan.original_data_size
         name = f", {shown_name(plan.model)}" if plan.model else ""
         self.say(

@@ -12,7 +12,6 @@ import asyncio
 import contextlib
 from collections.abc import AsyncGenerator
 from dataclasses import replace
-from typing import Any
 
 import httpx
 from starlette.datastructures import Headers
@@ -22,23 +21,21 @@ from starlette.types import Receive, Scope, Send
 from compacter.call.wrap import OWN_OPTIONS
 from compacter.errors import CompacterError
 from compacter.gateway.metrics import ORIGIN, Origin
-from compacter.gateway.serve.answers import Answer, Refused
+from compacter.gateway.serve.answers import Answer
 from compacter.gateway.serve.aws import is_signed
 from compacter.gateway.serve.board import Board
 from compacter.gateway.serve.bodies import read
-from compacter.gateway.serve.exchange import Exchange, wrapped
+from compacter.gateway.serve.exchange import Exchange
 from compacter.gateway.serve.guard import error_response, raw_path
-from compacter.gateway.serve.limits import Slots
-from compacter.gateway.serve.protocols import Protocol, protocol_of
+from compacter.gateway.serve.protocols import protocol_of
 from compacter.gateway.serve.sender import Gone, Sender, Stalled, TooLarge
-from compacter.gateway.serve.targets import Setup, Target
+from compacter.gateway.serve.targets import Setup, Target, make_client
 from compacter.gateway.serve.upstream import end_to_end
 
 # Largest request that is inspected, in bytes; a larger one is passed on. The largest window of
 # today, two million tokens, is a tenth of that.
 _LARGEST_BODY = 64 << 20
-# Seconds after which a program should try again while the server drains, when another one has taken
-# its place, or while the upstream is away.
+# Seconds after which a program should try again while the upstream is away.
 _RETRY = {"retry-after": "5"}
 _CLOSING = {"connection": "close"}
 
@@ -48,22 +45,24 @@ class Gateway:
 
     def __init__(self, setup: Setup, board: Board) -> None:
         self.board = board
-        self._begin(setup)
-        self.draining = False
-        """Whether new requests are refused, because the server is about to end."""
         self.open = 0
         """Number of requests that are being handled."""
+        self._clients: dict[str, httpx.AsyncClient] = {}
+        self.begin(setup)
 
-    def _begin(self, setup: Setup) -> None:
+    def begin(self, setup: Setup) -> None:
+        """Handle new requests with a configuration; those in progress keep theirs."""
+        for target in setup.targets:
+            url = target.upstream.base_url
+            if url not in self._clients or self._clients[url].is_closed:
+                self._clients[url] = make_client(target.upstream)
+            target.client = self._clients[url]
         self.setup = setup
-        self.slots = Slots(setup.limits)
-        self.board.totals.extend(target.state.totals for target in setup.targets)
 
-    async def replace(self, setup: Setup) -> None:
-        """Handle new requests with another configuration; those in progress keep theirs."""
-        before = self.setup
-        self._begin(setup)
-        await before.retire()
+    async def aclose(self) -> None:
+        """Close the connections to the upstreams."""
+        for client in self._clients.values():
+            await client.aclose()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
@@ -71,99 +70,41 @@ class Gateway:
             reason = "compacter serve has no WebSockets"
             await send({"type": "websocket.close", "code": 1003, "reason": reason})
             return
-        tenant_class = Headers(scope=scope).get(self.setup.class_header, "other")
+        settings = self.setup.settings
+        tenant_class = Headers(scope=scope).get(settings.class_header, "other")
         ORIGIN.set(Origin(tenant_class=tenant_class))
         self.board.count("requests")
-        refusal = self._refusal(scope)
-        if refusal is not None:
-            if self.draining:
-                await self._drop_body(receive)
-            await refusal(scope, receive, send)
-            return
+        sender = Sender(receive, settings.max_body, settings.body_timeout)
+        request = _Request(self.board, self.setup, sender, scope)
         self.open += 1
         try:
-            async with self.setup.used() as setup:
-                limits = setup.limits
-                sender = Sender(receive, limits.max_body, limits.body_timeout)
-                await self._handle(_Request(self, setup, sender, scope), receive, send)
+            answer = await request.answer()
+            if isinstance(answer, Response):
+                await answer(scope, receive, send)
+            else:
+                await request.relay(answer, send)
         except Gone:
             pass
         finally:
             self.open -= 1
 
-    async def _drop_body(self, receive: Receive) -> None:
-        """Read a body that is not wanted: a connection that is closed before its body was read is
-        reset, and the caller may lose the answer that says when to come again.
-        """
-        limits = self.setup.limits
-        sender = Sender(receive, limits.max_body, limits.body_timeout)
-        with contextlib.suppress(Gone, Stalled, TooLarge):
-            async for _ in sender.body():
-                pass
-
-    def _refusal(self, scope: Scope) -> Response | None:
-        """Return the answer to a request that is not handled at all."""
-        if self.draining:
-            message = "this server is about to end; try again"
-            headers = {**_RETRY, **_CLOSING}
-            return error_response(503, "draining", message, headers)
-        most = self.setup.limits.max_body
-        length = Headers(scope=scope).get("content-length", "")
-        if most is not None and length.isdigit() and int(length) > most:
-            return _too_large(most)
-        return None
-
-    async def _handle(self, request: _Request, receive: Receive, send: Send) -> None:
-        found = await request.answer()
-        if isinstance(found, Response):
-            await found(request.scope, receive, send)
-        else:
-            await self._relay(request, found, send)
-
-    async def _relay(self, request: _Request, answer: Answer, send: Send) -> None:
-        """Send a response to the caller. If it breaks off, it is left incomplete so that the caller
-        can see it.
-        """
-
-        async def work() -> None:
-            await send(
-                {"type": "http.response.start", "status": answer.status, "headers": answer.headers}
-            )
-            async with contextlib.aclosing(answer.chunks()) as chunks:
-                async for chunk in chunks:
-                    await send({"type": "http.response.body", "body": chunk, "more_body": True})
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
-
-        try:
-            await request.sender.waits_for(work())
-        except httpx.HTTPError as error:
-            request.note_away("broke off its response", error)
-        finally:
-            await answer.aclose()
-
 
 class _Request:
     """One request, on its way to an upstream."""
 
-    def __init__(self, gateway: Gateway, setup: Setup, sender: Sender, scope: Scope) -> None:
-        self.scope = scope
-        self.sender = sender
+    def __init__(self, board: Board, setup: Setup, sender: Sender, scope: Scope) -> None:
+        self._board = board
         self._setup = setup
-        self._slots = gateway.slots
-        self._board = gateway.board
+        self._sender = sender
+        self._scope = scope
         self._headers = scope["headers"]
         self._given = Headers(scope=scope)
         self._query = scope["query_string"].decode("latin-1")
         self._upstream = ""
 
-    def note_away(self, what: str, error: Exception) -> None:
-        """Count that the upstream is away, and say it once until it answers."""
-        self._board.count("unreachable")
-        self._board.say_state(self._upstream, f"{what}: {type(error).__name__}")
-
     async def answer(self) -> Answer | Response:
         """Return the upstream's response, or an error of this server if there is none."""
-        target, tail = self._target(raw_path(self.scope))
+        target, tail = self._target(raw_path(self._scope))
         if target is None:
             names = ", ".join(f"/{one.upstream.name}" for one in self._setup.targets)
             message = f"the path must begin with one of {names}"
@@ -178,16 +119,44 @@ class _Request:
             message = "the body of the request did not come in time"
             return error_response(408, "request_timeout", message, _CLOSING)
         except TooLarge:
-            return _too_large(self._setup.limits.max_body)
+            most = self._setup.settings.max_body
+            message = f"the body is larger than this server takes: {most:,} bytes"
+            return error_response(413, "body_too_large", message, _CLOSING)
         except (httpx.InvalidURL, UnicodeError):
             return error_response(400, "invalid_path", "the path is not valid in a URL")
         except (httpx.HTTPError, OSError) as error:
-            self.note_away("cannot be reached", error)
+            self._note_away("cannot be reached", error)
             message = f"compacter serve could not reach the upstream: {type(error).__name__}"
             return error_response(502, "upstream_unreachable", message, _RETRY)
         except CompacterError as error:
             message = f"compacter could not compact: {type(error).__name__}"
             return error_response(500, "compaction_failed", message)
+
+    async def relay(self, answer: Answer, send: Send) -> None:
+        """Send a response to the caller. If it breaks off, it is left incomplete so that the caller
+        can see it.
+        """
+
+        async def work() -> None:
+            await send(
+                {"type": "http.response.start", "status": answer.status, "headers": answer.headers}
+            )
+            async with contextlib.aclosing(answer.chunks()) as chunks:
+                async for chunk in chunks:
+                    await send({"type": "http.response.body", "body": chunk, "more_body": True})
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+        try:
+            await self._sender.waits_for(work())
+        except httpx.HTTPError as error:
+            self._note_away("broke off its response", error)
+        finally:
+            await answer.aclose()
+
+    def _note_away(self, what: str, error: Exception) -> None:
+        """Count that the upstream is away, and say it once until it answers."""
+        self._board.count("unreachable")
+        self._board.say_state(self._upstream, f"{what}: {type(error).__name__}")
 
     def _target(self, path: str) -> tuple[Target | None, str]:
         for target in self._setup.targets:
@@ -200,7 +169,7 @@ class _Request:
 
     async def _from(self, target: Target, tail: str) -> Answer:
         url = target.upstream.url(tail, self._query)
-        protocol = protocol_of(self.scope["method"], tail)
+        protocol = protocol_of(self._scope["method"], tail)
         if protocol is None or self._given.get("content-encoding"):
             return await self._pass_on(target, url, b"")
         if protocol.aws and target.signer is None and is_signed(self._headers):
@@ -211,56 +180,22 @@ class _Request:
             return await self._pass_on(target, url, b"")
         held = bytearray()
         try:
-            async with asyncio.timeout(self._setup.limits.body_timeout):
-                async for chunk in self.sender.body():
+            async with asyncio.timeout(self._setup.settings.body_timeout):
+                async for chunk in self._sender.body():
                     held += chunk
                     if len(held) > _LARGEST_BODY:
                         break
         except TimeoutError:
             raise Stalled from None
         raw = bytes(held)
-        body = await _arguments(raw, protocol) if len(raw) <= _LARGEST_BODY else None
-        if body is None:
+        body = await read(raw) if len(raw) <= _LARGEST_BODY else None
+        if body is None or OWN_OPTIONS in body or not protocol.fits(body):
             return await self._pass_on(target, url, raw)
-        return await self.sender.waits_for(
-            self._call_upstream(target, protocol, tail, url, raw, body)
-        )
-
-    async def _call_upstream(
-        self,
-        target: Target,
-        protocol: Protocol,
-        tail: str,
-        url: httpx.URL,
-        raw: bytes,
-        body: dict[str, Any],
-    ) -> Answer:
-        """Return the response to a wrapped call; the upstream's own refusal if it is given up."""
-        caller = self._setup.callers.tell(self._headers, self._query, body, self.scope)
+        caller = self._setup.callers.tell(self._headers, self._query, body, self._scope)
         model = protocol.model_of(tail) or str(body.get("model") or "")
         ORIGIN.set(replace(ORIGIN.get(), caller=caller, model=model))
-        exchange = Exchange(target, protocol, url, self._headers, raw, body)
-        call = wrapped(target, exchange, protocol, model, caller, self._slots)
-        metrics = self._board.metrics
-        try:
-            answer: Answer = await call(**body)
-        except Refused as refused:
-            return refused.answer
-        finally:
-            if exchange.refusals:
-                metrics.add("refusals", exchange.refusals)
-            if exchange.refusals and target.dry_run:
-                self._board.count("dry_runs")
-            if exchange.attempts > 1:
-                metrics.observe("wait_seconds", exchange.waited)
-        saved = await exchange.tokens_saved()
-        if saved is not None:
-            metrics.add("tokens_saved", saved)
-            answer.headers += (
-                (b"x-compacter-rounds", b"%d" % (exchange.attempts - 1)),
-                (b"x-compacter-tokens-saved", b"%d" % saved),
-            )
-        return answer
+        exchange = Exchange(target, protocol, url, self._headers, raw, body, model)
+        return await self._sender.waits_for(exchange.call(self._board, caller))
 
     async def _pass_on(self, target: Target, url: httpx.URL, held: bytes) -> Answer:
         """Return the response to a request that is not inspected; ``held`` is the part of its body
@@ -270,34 +205,19 @@ class _Request:
 
         async def content() -> AsyncGenerator[bytes]:
             yield held
-            async for chunk in self.sender.body():
+            async for chunk in self._sender.body():
                 yield chunk
 
         length = self._given.get("content-length")
         has_body = bool(length or self._given.get("transfer-encoding"))
         if not has_body:
-            async for _ in self.sender.body():
+            async for _ in self._sender.body():
                 pass
         request = httpx.Request(
-            self.scope["method"],
+            self._scope["method"],
             url,
             headers=end_to_end(self._headers, b"host", b"expect"),
             content=content() if has_body else None,
         )
         sent = target.client.send(request, stream=True, follow_redirects=False)
-        return Answer(await self.sender.waits_for(sent))
-
-
-def _too_large(most: int | None) -> Response:
-    message = f"the body is larger than this server takes: {most:,} bytes"
-    return error_response(413, "body_too_large", message, _CLOSING)
-
-
-async def _arguments(raw: bytes, protocol: Protocol) -> dict[str, Any] | None:
-    """Return the members of a request's body; ``None`` if it does not fit the protocol, or sets
-    compacter's options.
-    """
-    body = await read(raw)
-    if body is None or OWN_OPTIONS in body or not protocol.fits(body):
-        return None
-    return body
+        return Answer(await self._sender.waits_for(sent))

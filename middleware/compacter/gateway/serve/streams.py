@@ -7,9 +7,9 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import re
 import struct
-from json.decoder import WHITESPACE, JSONDecoder  # type: ignore[attr-defined]
-from typing import Any
+from json.decoder import JSONDecoder
 
 from compacter.gateway.serve.answers import Opening, watch_events
 
@@ -20,6 +20,7 @@ _LARGEST_FRAME = 16 << 20
 # Type of a header whose value is a text; those that matter are of this type.
 _STRING = 7
 _DECODER = JSONDecoder()
+_BETWEEN = re.compile(r"[\s,]*")
 
 
 def watch_gemini(kind: str, packed: str) -> Opening | None:
@@ -42,35 +43,17 @@ class ArrayOpening(Opening):
 
     def _take(self, chunk: bytes) -> bool:
         self._text += chunk
-        text = self._text.decode("utf-8", "ignore")
-        at = WHITESPACE.match(text, 0).end()
-        if text[at : at + 1] == "{":
-            return self._object(text, at)
-        if text[at : at + 1] not in ("[", ""):
-            return True
-        at += 1
+        text = self._text.decode("utf-8", "ignore").lstrip()
+        is_array = text.startswith("[")
+        at = int(is_array)
         while True:
-            at = WHITESPACE.match(text, at).end()
-            if text[at : at + 1] == ",":
-                at = WHITESPACE.match(text, at + 1).end()
+            between = _BETWEEN.match(text, at)
             try:
-                element, at = _DECODER.raw_decode(text, at)
+                element, at = _DECODER.raw_decode(text, between.end() if between else at)
             except ValueError:  # It has not come completely.
                 return False
-            if self.judge(element):
+            if self.judge(element) or not is_array:
                 return True
-
-    def _object(self, text: str, at: int) -> bool:
-        """Judge an object in place of the array, as an error is written."""
-        try:
-            element, _ = _DECODER.raw_decode(text, at)
-        except ValueError:  # It has not come completely.
-            return False
-        self.judge(element)
-        return True
-
-    def end(self) -> None:
-        """End reading; every complete element was judged."""
 
 
 class LinesOpening(Opening):
@@ -80,25 +63,7 @@ class LinesOpening(Opening):
         self._text += chunk
         *lines, rest = bytes(self._text).split(b"\n")
         self._text = bytearray(rest)
-        return any(self._line_of_json(line) for line in lines)
-
-    def _line_of_json(self, line: bytes) -> bool:
-        try:
-            data = json.loads(line) if line.strip() else {}
-        except ValueError:
-            return True
-        return bool(data) and (self.judge(data) if "error" in data else _says(data))
-
-    def end(self) -> None:
-        """End reading; the last line may lack its end."""
-        if not self._settled:
-            self._line_of_json(bytes(self._text))
-
-
-def _says(line: dict[str, Any]) -> bool:
-    message = line.get("message") or {}
-    said = any(message.get(name) for name in ("content", "thinking", "tool_calls", "images"))
-    return said or bool(line.get("done"))
+        return any(self._judge(line) for line in lines if line.strip())
 
 
 class FramesOpening(Opening):
@@ -130,9 +95,6 @@ class FramesOpening(Opening):
         except (ValueError, TypeError, binascii.Error):
             return True
         return self.judge({headers.get(":event-type", ""): data})
-
-    def end(self) -> None:
-        """End reading; every complete frame was judged."""
 
 
 def _headers(data: bytes) -> dict[str, str]:

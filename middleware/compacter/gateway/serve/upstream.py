@@ -12,11 +12,13 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
+from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes, urlsplit
 
-import httpx
-
 from compacter.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    import httpx
 
 Headers = Sequence[tuple[bytes, bytes]]
 """Pairs of a header's lower-case name and its value."""
@@ -55,6 +57,8 @@ class Upstream:
             raise ConfigurationError(
                 f"upstream takes a URL such as https://api.openai.com/v1, not {text!r}"
             )
+        import httpx  # It is part of the extra.
+
         named = _NAMED.match(text)
         given = (text[named.end() :] if named else text).rstrip("/")
         # The error does not repeat a URL that may contain a password.
@@ -83,6 +87,8 @@ class Upstream:
 
     def url(self, tail: str, query: str = "") -> httpx.URL:
         """Return the URL of a tail. Its host and port are always the upstream's."""
+        import httpx
+
         base = httpx.URL(self.base_url)
         path = f"{urlsplit(self.base_url).path}{tail}" or "/"
         return base.copy_with(raw_path=(f"{path}?{query}" if query else path).encode("ascii"))

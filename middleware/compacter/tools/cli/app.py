@@ -6,11 +6,11 @@ The functions called there take the options as arguments, and return the exit co
 
 from __future__ import annotations
 
-from typing import Annotated
+import re
+from typing import Annotated, Any
 
 import typer
-
-from compacter.tools.cli.help import Command
+from typer.core import TyperCommand
 
 app = typer.Typer(
     help=(
@@ -22,6 +22,18 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode=None,
 )
+
+
+class Command(TyperCommand):
+    """A command whose help names no type of Python's, and its ranges in words."""
+
+    def get_help(self, ctx: Any) -> str:
+        """Return the help."""
+        text = re.sub(r" <\w+>", "", super().get_help(ctx))
+        text = re.sub(r"(default:\s+)\(([^()]+)\)", r"\1\2", text)
+        text = re.sub(r"([\d.]+)<=x<=([\d.]+)", r"\1 to \2", text)
+        return re.sub(r"x>=([\d.]+)", r"at least \1", text)
+
 
 Which = Annotated[
     int | None,

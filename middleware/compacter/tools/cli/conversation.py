@@ -22,8 +22,8 @@ from compacter import models
 from compacter.call.log import remedy
 from compacter.compacter import Compacter, CompactionResult
 from compacter.compaction.conversation import Conversation
-from compacter.compaction.plan import Calibration, Job, plan, target_characters
-from compacter.compaction.task import CompactionPlan
+from compacter.compaction.cut import plan
+from compacter.compaction.plan import Calibration, CompactionPlan, target_characters
 from compacter.errors import CompactionError, ConfigurationError
 from compacter.events import CompactionFailed, Event
 from compacter.messages.format import get_format
@@ -105,7 +105,7 @@ def planned(file: Transcript, *, window: int | None, ratio: float | None) -> Com
     conversation = Conversation.of(file.messages, get_format(file.format))
     return plan(
         compacter.options,
-        Job(
+        CompactionPlan(
             conversation=conversation, trigger="token_limit", calibration=calibration, target=target
         ),
     )
@@ -115,7 +115,7 @@ def rows(made: CompactionPlan) -> dict[str, Row]:
     """Return the messages by role, in the order in which roles first appear."""
     conversation = made.conversation
     found = defaultdict[str, Row](Row)
-    head = set(made.folded)
+    head = set(made.compacted)
     for index, (kind, size) in enumerate(zip(conversation.kinds, conversation.sizes, strict=True)):
         name = "summary" if index == made.prior else _NAMES.get(kind, "other")
         row = found[name]
@@ -162,7 +162,7 @@ def _as_data(file: Transcript, made: CompactionPlan, window: int | None) -> dict
         "tokens": tokens(made.original_data_size),
         "cut": made.cut,
         "ratio": round(made.ratio, 4),
-        "compacted": list(made.folded),
+        "compacted": list(made.compacted),
         "compacted_characters": made.head_size,
         "kept_characters": made.tail_size,
         "roles": {
@@ -192,7 +192,7 @@ def _show(console: Console, file: Transcript, made: CompactionPlan, window: int 
             else "does not fit."
         )
         console.print(f"A window of {window:,} tokens: the conversation {words}")
-    if not made.folded:
+    if not made.compacted:
         console.print(
             "Nothing can be compacted: the system prompt, pins and the last user message always "
             "stay."
@@ -215,9 +215,9 @@ def _show(console: Console, file: Transcript, made: CompactionPlan, window: int 
     ]
     print_table(console, ("role", "messages", "characters", "compacted", "kept"), cells)
     console.print(_bars(made, window, max(10, min(60, console.width - 19))))
-    last = max(made.folded)
+    last = max(made.compacted)
     console.print(
-        f"Compacted: {plural(len(made.folded), 'message')} up to number {last + 1} (index "
+        f"Compacted: {plural(len(made.compacted), 'message')} up to number {last + 1} (index "
         f"{last}), {made.head_size:,} "
         f"characters ({made.ratio:.0%} of what may be compacted). Kept verbatim: "
         f"{made.tail_size:,}, and a summary."

@@ -4,17 +4,13 @@ would use.
 
 from __future__ import annotations
 
-import inspect
 import os
 import platform
 import re
-import sqlite3
 import sys
 import time
 import uuid
-import warnings
-from collections.abc import Callable, Iterator, Sequence
-from importlib import import_module
+from collections.abc import Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -59,67 +55,10 @@ _ADDRESSES = (
     "LITELLM_PROXY_API_BASE",
 )
 
-NAMES = frozenset({"messages", "input", "contents", "items", "requests"})
-"""Names of parameters that may contain a conversation."""
-KNOWN: dict[str, frozenset[str]] = {
-    "openai": frozenset(
-        (
-            *(
-                f"{at}chat.completions.{name}"
-                for at in ("", "beta.")
-                for name in ("create", "parse", "stream")
-            ),
-            *(
-                f"{at}responses.{name}"
-                for at in ("", "beta.")
-                for name in ("create", "parse", "stream", "compact")
-            ),
-            *(f"{at}responses.input_tokens.count" for at in ("", "beta.")),
-            *("conversations.create", "conversations.items.create", "beta.threads.create"),
-            *("beta.agents.sessions.create", "beta.agents.sessions.stream", "decisions.create"),
-            *("embeddings.create", "moderations.create", "audio.speech.create"),
-        )
-    ),
-    "anthropic": frozenset(
-        f"{at}messages.{name}"
-        for at in ("", "beta.")
-        for name in (
-            "create",
-            "parse",
-            "stream",
-            "thread",
-            "tool_runner",
-            "batches.create",
-            "count_tokens",
-        )
-    ),
-    "google-genai": frozenset(
-        f"{at}{name}"
-        for at in ("", "aio.")
-        for name in (
-            *("models.generate_content", "models.generate_content_stream", "models.compute_tokens"),
-            *(
-                "models.count_tokens",
-                "models.embed_content",
-                "decisions.create",
-                "interactions.create",
-            ),
-        )
-    ),
-}
-"""Methods of each SDK with such a parameter, as ``docs/clients.md`` lists them."""
-
 
 def run(asked: Sequence[str], memories: Sequence[str], *, as_json: bool) -> int:
     """Print all findings, and return the exit code: 1 if something is wrong."""
-    found = [
-        *_versions(),
-        *_tables(asked),
-        *_search(),
-        *_memories(memories),
-        *_network(),
-        *_methods(),
-    ]
+    found = [*_versions(), *_tables(asked), *_memories(memories), *_network()]
     bad = any(finding.state == "bad" for finding in found)
     if as_json:
         print_json([finding._asdict() for finding in found])
@@ -191,22 +130,6 @@ def _tables(asked: Sequence[str]) -> Iterator[Finding]:
         yield Finding(model, "ok", words)
 
 
-def _search() -> Iterator[Finding]:
-    connection = sqlite3.connect(":memory:")
-    try:
-        connection.execute("CREATE VIRTUAL TABLE t USING fts5(x)")
-    except sqlite3.OperationalError:
-        text = (
-            f"SQLite {sqlite3.sqlite_version} lacks FTS5, which recall needs; pass "
-            f"recall=None or use another Python"
-        )
-        yield Finding("recall", "bad", text)
-    else:
-        yield Finding("recall", "ok", f"SQLite {sqlite3.sqlite_version} with FTS5")
-    finally:
-        connection.close()
-
-
 def _memories(named: Sequence[str]) -> Iterator[Finding]:
     for address in named:
         shown = _without_password(address)
@@ -267,55 +190,3 @@ def _network() -> Iterator[Finding]:
     if os.environ.get("LITELLM_LOCAL_MODEL_COST_MAP", "").lower() != "true":
         text = "is not set: importing litellm fetches a price list over the network"
         yield Finding("LITELLM_LOCAL_MODEL_COST_MAP", "note", text)
-
-
-def _methods() -> Iterator[Finding]:
-    makers: dict[str, tuple[str, Callable[[Any], Any], str]] = {
-        "openai": ("openai", lambda sdk: sdk.OpenAI(api_key="none"), "openai.resources"),
-        "anthropic": (
-            "anthropic",
-            lambda sdk: sdk.Anthropic(api_key="none"),
-            "anthropic.resources",
-        ),
-        "google-genai": ("google.genai", lambda sdk: sdk.Client(api_key="none"), "google.genai"),
-    }
-    for package, (module, make, below) in makers.items():
-        if not _version_of(package):
-            continue
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # Reading an SDK's attributes may issue warnings.
-                there = set(methods_of(make(import_module(module)), below))
-        except Exception as error:  # noqa: BLE001 - an unusable SDK is reported
-            yield Finding(f"{package} methods", "bad", f"{type(error).__name__}: {error}")
-            continue
-        new = sorted(there - KNOWN[package])
-        if new:
-            text = f"unknown to this version, passed through unchanged: {', '.join(new)}"
-            yield Finding(f"{package} methods", "note", text)
-        else:
-            yield Finding(
-                f"{package} methods", "ok", (f"all {len(there)} that may send messages are known")
-            )
-
-
-def methods_of(resource: object, below: str, path: tuple[str, ...] = ()) -> Iterator[str]:
-    """Yield the public methods of a client with a parameter that may contain a conversation.
-
-    Args:
-        resource: The client, or one of its resources.
-        below: Package of the resources' classes.
-        path: Attributes that lead from the client to ``resource``.
-    """
-    for name in dir(resource):
-        if name.startswith(("_", "with_")) or name in ("parent_ref", "sdk_configuration"):
-            continue
-        try:
-            member = getattr(resource, name)
-        except Exception:  # noqa: BLE001, S112 - a property may need configuration
-            continue
-        if inspect.ismethod(member):
-            if NAMES & set(inspect.signature(member).parameters):
-                yield ".".join((*path, name))
-        elif type(member).__module__.startswith(below) and len(path) < 4:
-            yield from methods_of(member, below, (*path, name))

@@ -78,23 +78,17 @@ def read_transcripts(path: str) -> list[Transcript]:
     Raises:
         MistakeError: The file cannot be read, or contains no messages in a known format.
     """
-    return from_text("standard input" if path == STDIN else path, read_text(path))
-
-
-def from_text(name: str, text: str) -> list[Transcript]:
-    """Return all conversations in the text of a file.
-
-    Raises:
-        MistakeError: The text contains no messages in a known format.
-    """
+    name = "standard input" if path == STDIN else path
+    text = read_text(path)
     if not text.strip():
         raise MistakeError(f"{name} is empty")
-    data, lines, broken = _parse(name, text)
-    found = (
-        _from_lines(name, data, broken)
-        if lines
-        else _from_document(name, data, indent=2 if "\n" in text.strip() else None)
-    )
+    data, are_lines, broken = _parse(name, text)
+    indent = 2 if "\n" in text.strip() and not are_lines else None
+
+    def dump(value: Any) -> str:
+        return json_text(value, indent) + "\n"
+
+    found = _conversations(name, data, are_lines=are_lines, broken=broken, dump=dump)
     if not found:
         raise MistakeError(f"{name} contains no conversation; supported are {READABLE}")
     return found
@@ -166,86 +160,71 @@ def _parse(name: str, text: str) -> tuple[Any, bool, list[str]]:
     return values, True, broken
 
 
-def _from_document(name: str, data: Any, indent: int | None) -> list[Transcript]:
+def _conversations(
+    name: str, data: Any, *, are_lines: bool, broken: list[str], dump: Callable[[Any], str]
+) -> list[Transcript]:
+    """Return the conversations in a document, or in its lines: requests or lists of messages, a
+    session, or messages.
+    """
     session = sessions.from_export(data)
     if session is not None:
-        return [_session(name, session)]
-    if isinstance(data, dict):
-        one = _from_request(name, data, _dumper(indent))
-        if one is not None:
-            return [one]
-        # One message: a file of a message a line, of which a compaction left one.
-        return _from_lines(name, [data], []) if _is_history([data]) else []
-    if not isinstance(data, list):
-        return []
-    if any(_messages_of(each) for each in data if isinstance(each, dict)):
-        return _several(name, data, _dumper(indent))
-    session = sessions.from_lines(data)
+        return [_session(name, session, 0)]
+    values = data if isinstance(data, list) else [data]
+    places = [name] * len(values)
+    if len(values) > 1:
+        places = [f"{name}, conversation {number}" for number in range(1, len(values) + 1)]
+    each = [_conversation(place, value, dump) for place, value in zip(places, values, strict=True)]
+    if are_lines or not any(each):
+        session = sessions.from_lines(values)
     if session is not None:
-        return [_session(name, session)]
-    if _is_history(data):
-        return [Transcript(name, data, None, lambda messages: _dumper(indent)(list(messages)))]
-    return []
-
-
-def _from_lines(name: str, values: list[Any], broken: list[str]) -> list[Transcript]:
-    session = sessions.from_lines(values)
-    if session is not None:
-        # Agents skip such lines too: one was cut when the disk was full, or the agent was killed.
         return [_session(name, session, len(broken))]
+    # Agents skip such lines too: one was cut when the disk was full, or the agent was killed.
     if broken:
         raise MistakeError(f"{name}, {broken[0]}")
-    if any(isinstance(each, list) and _is_history(each) for each in values) or any(
-        _messages_of(each) for each in values if isinstance(each, dict)
-    ):
-        return _several(name, values, _dumper(None))
-    if _is_history(values):
-        return [
-            Transcript(name, values, None, lambda messages: "".join(map(_dumper(None), messages)))
-        ]
-    return []
-
-
-def _several(name: str, values: list[Any], dump: Callable[[Any], str]) -> list[Transcript]:
-    found: list[Transcript] = []
-    for number, value in enumerate(values, 1):
-        place = name if len(values) == 1 else f"{name}, conversation {number}"
-        if isinstance(value, dict):
-            one = _from_request(place, value, dump)
-        else:
-            listed = isinstance(value, list) and _is_history(value)
-            one = (
-                Transcript(place, value, None, lambda messages: dump(list(messages)))
-                if listed
-                else None
-            )
-        if one is None:
+    if any(each):
+        found = [one for one in each if one is not None]
+        if len(found) < len(each):
+            place = places[each.index(None)]
             raise MistakeError(f"{place} is not a conversation; supported are {READABLE}")
-        found.append(one)
-    return found
+        return found
+    if not _is_history(values):
+        return []
+    if isinstance(data, list) and not are_lines:
+        return [Transcript(name, values, None, lambda messages: dump(list(messages)))]
+    return [Transcript(name, values, None, lambda messages: "".join(map(dump, messages)))]
+
+
+def _conversation(name: str, value: Any, dump: Callable[[Any], str]) -> Transcript | None:
+    """Return the conversation in a list of messages, in a request to a provider's API, or in a
+    record that contains such a request.
+    """
+    if isinstance(value, list):
+        listed = _is_history(value)
+        return (
+            Transcript(name, value, None, lambda messages: dump(list(messages))) if listed else None
+        )
+    return _from_request(name, value, dump) if isinstance(value, dict) else None
 
 
 def _from_request(
     name: str, record: dict[str, Any], dump: Callable[[Any], str]
 ) -> Transcript | None:
-    """Return the conversation in a request to a provider's API, or in a record that contains such a
-    request.
-    """
     found = _messages_of(record)
     if found is None:
         return None
     path, messages = found
-    param = path[-1]
     stated = record.get("format") or record.get("wire_format")
-    known = stated if stated in FORMATS else None
-
-    def write(new: Sequence[Message]) -> str:
-        return dump(_replace_messages(record, path, list(new)))
-
+    known = stated if stated in FORMATS else recognise(messages, param=path[-1])
     identity = next(
         (str(record[key]) for key in ("id", "name") if isinstance(record.get(key), (str, int))), ""
     )
-    return Transcript(name, messages, known or recognise(messages, param=param), write, id=identity)
+    return Transcript(
+        name,
+        messages,
+        known,
+        lambda new: dump(_replace_messages(record, path, list(new))),
+        id=identity,
+    )
 
 
 def _messages_of(record: dict[str, Any]) -> tuple[tuple[str, ...], list[Any]] | None:
@@ -279,11 +258,7 @@ def _is_history(values: list[Any]) -> bool:
     )
 
 
-def _dumper(indent: int | None) -> Callable[[Any], str]:
-    return lambda value: json_text(value, indent) + "\n"
-
-
-def _session(name: str, session: sessions.Session, broken: int = 0) -> Transcript:
+def _session(name: str, session: sessions.Session, broken: int) -> Transcript:
     skipped = Counter(session.skipped)
     if broken:
         skipped["not JSON"] += broken
@@ -292,7 +267,7 @@ def _session(name: str, session: sessions.Session, broken: int = 0) -> Transcrip
         name,
         session.messages,
         session.wire_format,
-        lambda messages: _dumper(2)({**stated, "messages": list(messages)}),
+        lambda messages: json_text({**stated, "messages": list(messages)}, 2) + "\n",
         kind=session.agent,
         id=session.id,
         skipped=skipped,

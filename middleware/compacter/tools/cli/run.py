@@ -49,7 +49,7 @@ def main(words: Sequence[str]) -> int:
     try:
         from compacter.gateway.serve import create_app
         from compacter.gateway.serve.board import Board
-        from compacter.gateway.serve.parser import parser
+        from compacter.gateway.serve.config import parser
         from compacter.gateway.serve.server import server
 
         options = vars(parser().parse_args(words[:at]))

@@ -169,20 +169,12 @@ _NO_MESSAGES = frozenset({"ghost_snapshot", "other"})
 
 
 def _is_codex(line: Line) -> bool:
-    return ("payload" in line and _kind(line) in _CODEX_LINES) or _is_of_2025(line)
-
-
-def _is_of_2025(line: Line) -> bool:
-    """Return whether this is a line of no message from before September 2025: the header, or a
-    state.
-    """
-    is_header = "timestamp" in line and ("instructions" in line or "git" in line)
-    return "type" not in line and ("record_type" in line or (is_header and "role" not in line))
+    return "payload" in line and _kind(line) in _CODEX_LINES
 
 
 def _codex(lines: list[Line]) -> Session:
     """JSONL ("rollout"), items of the Responses API: https://github.com/openai/codex
-    (``codex-rs/protocol``). Since September 2025 each item is the ``payload`` of a line.
+    (``codex-rs/protocol``), each the ``payload`` of a line.
     """
     messages: list[Message] = []
     unknown: list[object] = []
@@ -193,17 +185,11 @@ def _codex(lines: list[Line]) -> Session:
             messages = _history_after(messages, payload)
         elif kind == "response_item" and isinstance(payload, dict) and _kind(payload):
             messages.append(payload)
-        elif "payload" not in line and _is_item(kind):
-            messages.append(line)
-        elif kind not in _CODEX_LINES and not _is_of_2025(line):
+        elif kind not in _CODEX_LINES:
             unknown.append(line.get("type"))
     sent = [each for each in messages if _kind(each) not in _NO_MESSAGES]
-    header = _dict(lines[0].get("payload", lines[0]))
+    header = _dict(lines[0].get("payload"))
     return Session("Codex", "responses", sent, str(header.get("id", "")), _skipped(unknown))
-
-
-def _is_item(kind: str) -> bool:
-    return kind in {"message", "reasoning", *_NO_MESSAGES} or kind.endswith(("_call", "_output"))
 
 
 def _history_after(messages: list[Message], compaction: Line) -> list[Message]:
@@ -229,16 +215,17 @@ def _is_pi(line: Line) -> bool:
 
 
 def _pi(lines: list[Line]) -> Session:
-    """JSONL, linked by ``id`` and ``parentId`` (in its first form: in order, without links):
+    """JSONL, linked by ``id`` and ``parentId``:
     https://github.com/badlogic/pi-mono/blob/main/packages/coding-agent/docs/session.md.
     """
     path = _pi_path([line for line in lines if _kind(line) != "session"])
     newest = max((at for at, line in enumerate(path) if _kind(line) == "compaction"), default=None)
     if newest is not None:
-        kept = _first_kept(lines, path[: newest + 1])
+        first = path[newest].get("firstKeptEntryId")
+        named = (at for at, line in enumerate(path[:newest]) if first and line.get("id") == first)
         # Summaries of older compactions are part of the newest one.
-        others = (line for line in path[kept:] if _kind(line) != "compaction")
-        path = [path[newest], *others]
+        kept = path[next(named, newest) :]
+        path = [path[newest], *(line for line in kept if _kind(line) != "compaction")]
     messages = [message for line in path for message in _pi_message(line)]
     unknown = [line.get("type") for line in lines if _kind(line) not in _PI_SILENT]
     unknown += [
@@ -262,19 +249,6 @@ def _pi_path(entries: list[Line]) -> list[Line]:
         before = places.get(str(entries[at]["parentId"]))
         at = before if before is not None and before < at else None
     return path[::-1]
-
-
-def _first_kept(lines: list[Line], path: list[Line]) -> int:
-    """Return the place in ``path`` from which on its last line, a compaction, keeps messages."""
-    compaction = path[-1]
-    index = compaction.get("firstKeptEntryIndex")
-    first = compaction.get("firstKeptEntryId")
-    if isinstance(index, int) and not isinstance(index, bool) and index >= 0:
-        # It counts all lines, also the header, which is none of the path.
-        kept = {id(line) for line in lines[index:]}
-        return next((at for at, line in enumerate(path) if id(line) in kept), len(path))
-    named = (at for at, line in enumerate(path) if first and line.get("id") == first)
-    return next(named, len(path))
 
 
 _PI_ROLES = _words(

@@ -1,4 +1,4 @@
-"""Compactions made ahead: one background task a conversation, and what is known of it.
+"""Compactions made ahead: the background task of each conversation, and what is known of it.
 
 A sync program gets daemon threads, an asyncio program tasks of its own loop, and a trio program
 tasks of a nursery that it hands over. At most eight run at once for each ``Compacter``; a
@@ -10,25 +10,36 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import copy
 import math
 import sys
 import threading
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from cachetools import LRUCache
 
+from compacter.call.apart import APART
+from compacter.call.prepare import SCOPE, WORTH, Prepare, make_ahead
+from compacter.call.request import Request, facts_of
+from compacter.compaction.conversation import Conversation
+from compacter.errors import CompactionError, FunctionError
+from compacter.events import PreparationFailed
 from compacter.io import IO, run
 from compacter.locks import ForkAware, Lock
 from compacter.memory.record import prefix_digest
+from compacter.messages.fields import Unencodable
 from compacter.messages.format import Message, MessageFormat
+from compacter.single_flight import LONGEST_WAIT
 
 if TYPE_CHECKING:
     import asyncio
+
+    from compacter.call.perform import Performer
 
 MOST_AT_ONCE = 8
 """Most preparations that run at once. Each is a request to a model: more would take the share of
@@ -44,6 +55,85 @@ _LOOK_AGAIN = 1.0
 _WITHIN: contextvars.ContextVar[tuple[Preparation, ...]] = contextvars.ContextVar(
     "compacter_preparations", default=()
 )
+
+
+# -- one call's part -------------------------------------------------------------------------------
+
+
+async def prepare(world: Performer, what: Prepare) -> None:
+    """Have this compaction made in the background, unless that is done or under way, or the request
+    does not continue the one before.
+    """
+    preparation, continues = await _find(world, what.request)
+    if not what.ratio or not continues or preparation.done is not None:
+        return
+    request = await world.compute(partial(_copy, what.request))
+    maker = replace(
+        world,
+        call=replace(world.call, request=request, calibration=what.calibration, world=APART),
+        scope=world.scope + SCOPE,
+        history=None,
+        is_ahead=True,
+        # One that hangs would keep its place for ever.
+        most_seconds=LONGEST_WAIT,
+    )
+    make = partial(_make, maker, replace(what, request=request))
+    world.state.preparations.begin(preparation, world.io, make)
+
+
+async def wait_for(world: Performer) -> None:
+    """Wait for the compaction that is being made for the conversation of this call, if any."""
+    if world.state.preparations:
+        preparation, continues = await _find(world, world.call.request)
+        if continues:
+            await preparation.wait(world.io, min(LONGEST_WAIT, world.time_left()))
+
+
+async def _find(world: Performer, request: Request) -> tuple[Preparation, bool]:
+    """Return the preparation of this conversation, and whether the request continues the one
+    before. One that cannot be encoded continues none.
+    """
+    form = request.format
+    original = request.original
+    # What the next request is to contain too: without system messages and the last one, which may
+    # hold the time of day, or text retrieved for this call alone.
+    body = [message for message in original if form.speaker(message) != "system"][:-1]
+    shorter = len(original) - len(request.messages)
+    try:
+        return await world.compute(
+            partial(world.state.preparations.of, world.scope, form, body, shorter)
+        )
+    except Unencodable:
+        return Preparation(), False
+
+
+def _copy(request: Request) -> Request:
+    """Return a copy of the request, which the program cannot change."""
+    # Together: the messages of the one are those of the other.
+    original, messages = copy.deepcopy((list(request.original), list(request.messages)))
+    read = request.conversation
+    made = Conversation.of(messages, request.format, pinned=read.pinned, rules=read.rules)
+    return replace(request, original=original, messages=messages, read=made)
+
+
+async def _make(world: Performer, what: Prepare) -> None:
+    """Make a compaction ahead, unless another process has stored one that fits. Raises no
+    ``Exception``.
+    """
+    request = what.request
+    try:
+        view = await world.view()
+        size = request.conversation.size
+        if view is None or sum(map(request.format.size, view)) >= size * WORTH:
+            await world.conduct(make_ahead(world.call.options, what, world.world))
+    except Exception as error:  # noqa: BLE001 - the call that is due takes the normal way
+        cause = error.__cause__ if isinstance(error, CompactionError) else error
+        reason = str(error) if isinstance(error, FunctionError) else "no summary could be had"
+        facts = {**facts_of(cause), **request.named}
+        await world.emit(PreparationFailed(reason=reason, **facts))
+
+
+# -- the tasks -------------------------------------------------------------------------------------
 
 
 @dataclass(eq=False, slots=True)
@@ -121,13 +211,16 @@ class Preparations(ForkAware):
         dropped or edited is not taken for another one. ``body`` are the caller's messages that the
         next request is to contain too. Raises ``Unencodable``.
         """
-        kept = None
-        at = len(body)
-        while kept is None and at > max(0, len(body) - _MOST_NEW):
-            with self._lock:
-                kept = self._kept.pop(_key(scope, form, body[:at]), None)
-            at -= 1
-        kept = kept or Preparation()
+
+        def key(at: int) -> str:
+            # Fewer are the same in many conversations: "Done." and "Thanks!".
+            return prefix_digest(form, body[max(0, at - 4) : at], scope)
+
+        with self._lock:
+            ends = range(len(body), max(0, len(body) - _MOST_NEW), -1)
+            kept = next(filter(None, (self._kept.pop(key(at), None) for at in ends)), None)
+            kept = kept or Preparation()
+            self._kept[key(len(body))] = kept
         continues = kept.continues(form, body)
         if kept.shorter != shorter:
             kept.done = None  # The conversation was compacted since.
@@ -135,8 +228,6 @@ class Preparations(ForkAware):
             kept.count = len(body)
             kept.digest = prefix_digest(form, body)
             kept.shorter = shorter
-        with self._lock:
-            self._kept[_key(scope, form, body)] = kept
         return kept, continues
 
     def begin(
@@ -193,11 +284,6 @@ class Preparations(ForkAware):
         for item in list(self._running):
             await item.wait(io, end - time.monotonic())
         return not self
-
-
-def _key(scope: str, form: MessageFormat, body: Sequence[Message]) -> str:
-    # Fewer are the same in many conversations: "Done." and "Thanks!".
-    return prefix_digest(form, body[-4:], scope)
 
 
 def running_loop() -> asyncio.AbstractEventLoop | None:

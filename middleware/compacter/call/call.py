@@ -1,0 +1,450 @@
+"""One call of a wrapped function: what it does, in the order in which it happens.
+
+A `Call` begins with what is remembered, compacts if it is due, and sends its request, with quotes.
+A refusal makes the request smaller (``smaller.py``) and sends it again, until it is answered or
+given up; of a reply it learns. It is pure: it awaits what its world does, a `Performer`.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from tenacity import RetryCallState, Retrying, stop_after_attempt
+
+from compacter.call.apart import APART
+from compacter.call.prepare import ahead
+from compacter.call.request import ConversationState, Request, facts_of
+from compacter.call.shorten import advice
+from compacter.call.sizes import (
+    FEWEST_QUOTED,
+    LEAST_CUT,
+    calibrate,
+    fills_window,
+    learn,
+    may_be_cut,
+    missing_tokens,
+    request_tokens,
+    room_for_quotes,
+)
+from compacter.call.smaller import compact_to, enforce_prepared, make_room, make_smaller
+from compacter.compaction.plan import MARGIN, Calibration, target_characters
+from compacter.compaction.trigger import TARGET_SHARE, due, threshold
+from compacter.effects import Quote
+from compacter.errors import CompactionError, FunctionError, add_note
+from compacter.events import (
+    CompactionFailed,
+    CompactionSkipped,
+    RetriesExhausted,
+    SilentTruncation,
+    Trigger,
+)
+from compacter.messages.replies import Reply
+from compacter.messages.usage import tokens_read
+from compacter.options import Options, TriggerFacts
+from compacter.overflow import TokenLimit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from compacter.call.perform import Performer
+
+_FAR_OVER = 1.5
+"""Multiple of the threshold from which the cool-down is ignored."""
+_ENOUGH = 1_000
+"""Room in characters in which the best passage and its answer fit, with their frame; with more,
+no quotes means that there are none."""
+
+
+@dataclass(eq=False)
+class Call:
+    """One call, and the request that it sends next."""
+
+    options: Options
+    """Options of the Compacter."""
+    request: Request
+    """Request that is sent next; at first the caller's own."""
+    calibration: Calibration
+    """Calibration of the model; updated by this call."""
+    state: ConversationState = field(default_factory=ConversationState)
+    """The conversation's state between calls."""
+    learns: bool = True
+    """Whether the size of every request is learnt, for the trigger."""
+    watched: bool = True
+    """Whether someone listens to events, such as that of a prompt that the server has truncated."""
+    world: Performer = APART
+    """Does what the call asks for; by default each step is left to who drives it."""
+    quotes: bool = True
+    """Whether quotes may be sent; not after a request with quotes was refused."""
+    tried: list[str] = field(default_factory=list)
+    """Descriptions of the steps that made the request smaller."""
+    sought: bool = False
+    """Whether this call has looked for quotes without room for them: once is enough."""
+
+    async def complete(self) -> object:
+        """Return the reply to the call. Raises the exceptions of the call and those of
+        ``recover``.
+        """
+        self.state.calls += 1
+        if self.options.memory is not None:
+            view = await self.world.look_up()
+            self.request = self.request.with_view(view) or self.request
+        await self._compact_if_due()
+        reply = await self._send()
+        if reply.token_limit is None:
+            return await self._accept(reply)
+        self.state.tried = self.state.calls
+        return await self.recover(reply)
+
+    async def recover(self, refused: Reply) -> object:
+        """Make the request smaller and call again, until there is a reply, another error, or
+        nothing left to try.
+
+        ``refused`` is the reply with the token limit. Raises the provider's own last exception,
+        with a note that lists the rounds, if the call is given up; ``CompactionError`` if there is
+        neither a summary nor a fallback.
+        """
+        if refused.token_limit is None or not self.is_confirmed(refused.token_limit):
+            return refused.raw
+        limit = self.options.max_retries
+        stop = stop_after_attempt(1 + limit) if isinstance(limit, int) else limit
+        rounds = RetryCallState(Retrying(stop=stop), fn=None, args=(), kwargs={})
+        while refused.token_limit is not None:
+            found = calibrate(self.request, refused.token_limit, self.calibration)
+            error = refused.error or RuntimeError("the reply says that the request is too long")
+            rounds.set_exception((type(error), error, error.__traceback__))
+            if stop(rounds):
+                reason = "no rounds are left" if self.tried else "max_retries=0"
+                return await self._give_up(refused, reason)
+            rounds.prepare_for_next_attempt()
+            try:
+                done = await make_smaller(self, found)
+            except CompactionError as failure:
+                # If it has no cause of its own, the provider's error, for which the summary was
+                # needed.
+                raise failure from failure.__cause__ or refused.error
+            if not done:
+                return await self._give_up(refused, "nothing more can be reduced")
+            self.tried.append(done)
+            refused = await self._send()
+        return refused.raw
+
+    async def _send(self) -> Reply:
+        """Send the request, with quotes for its question if messages were compacted, and return the
+        reply.
+
+        A token limit is in the reply; any other error is raised.
+        """
+        await self._add_quotes()
+        request = self.request
+        try:
+            reply = await self.world.send(request.sent, request.options)
+        except Exception as error:
+            limit = self.options.detect(error)
+            if limit is None:
+                raise
+            return Reply(token_limit=limit, error=error)
+        if reply.token_limit is None and reply.error is not None:
+            raise reply.error
+        if reply.token_limit is not None and not self.is_confirmed(reply.token_limit):
+            return replace(reply, token_limit=None)
+        return reply
+
+    async def _give_up(self, refused: Reply, reason: str) -> object:
+        """Raise the provider's own exception, with a note; return the reply if the refusal
+        was one.
+        """
+        limit = refused.token_limit or TokenLimit()
+        rounds = len(self.tried)
+        if self.tried and not self.may_fit(self.target(limit)):
+            self.state.helpless = self.staying
+        await self.world.emit(
+            RetriesExhausted(
+                rounds=rounds,
+                reason=reason,
+                attempt=rounds,
+                limit=limit.limit,
+                requested=limit.requested,
+                **self.request.named,
+            )
+        )
+        if refused.error is None:
+            return refused.raw
+        steps = "; ".join(f"round {number}: {step}" for number, step in enumerate(self.tried, 1))
+        helps = advice(self.request, self.calibration, limit.limit)
+        add_note(
+            refused.error, f"compacter gave up: {reason} ({steps or 'nothing was tried'}).{helps}"
+        )
+        raise refused.error
+
+    # -- before the request ------------------------------------------------------------------------
+
+    async def _compact_if_due(self) -> None:
+        """Compact if the request has reached the threshold. What was made ahead is also put in
+        force if the request would exceed the window.
+        """
+        prepares = self.options.prepare_tokens is not None
+        trigger = self.options.trigger_tokens
+        if trigger is None and not prepares:
+            return
+        state = self.state
+        window = self.calibration.window
+        limit = self.threshold()
+        if isinstance(trigger, float) and limit is None:
+            await self._skip_once("threshold")
+        if state.calls == 1 or (limit is None and window is None and not callable(trigger)):
+            return
+        tokens = await self._estimate_tokens()
+        if callable(trigger) and await self._decides(trigger, tokens):
+            limit = tokens
+        is_over = window is not None and tokens > window * MARGIN
+        is_due = limit is not None and tokens >= limit
+        if prepares and (is_over or is_due) and await enforce_prepared(self):
+            tokens = await self._estimate_tokens()
+        if limit is None:
+            return
+        target = due(size=self.request.size, tokens=tokens, limit=limit, stuck=state.stuck)
+        if target is None:
+            return
+        if self.is_held_back and tokens < limit * _FAR_OVER:
+            await self.skip("threshold", "cool_down")
+        elif await compact_to(self, max(1, target - self.request.overhead)):
+            left = await self._estimate_tokens()
+            state.stuck = self.request.size if left >= limit else 0
+
+    def threshold(self) -> int | None:
+        """Return the input tokens from which the trigger compacts, with room for the output.
+
+        ``None`` without the option ``trigger_tokens``, if it is a share of an unknown window, and
+        for a function, which is asked at each call.
+        """
+        trigger = self.options.trigger_tokens
+        if trigger is None or callable(trigger):
+            return None
+        return threshold(trigger, self.calibration.window, self.request.output_tokens or 0)
+
+    async def _decides(self, trigger: Callable[[TriggerFacts], bool], tokens: int) -> bool:
+        """Return whether the user's function wants a compaction; False if it fails."""
+        state = self.state
+        facts = TriggerFacts(
+            tokens=tokens,
+            window=self.calibration.window,
+            messages=len(self.request.messages),
+            calls=state.calls - (state.tried or 0),
+        )
+        try:
+            return trigger(facts)
+        except FunctionError as error:
+            await self.report_failure("threshold", str(error), error)
+            return False
+
+    async def _estimate_tokens(self) -> int:
+        """Return the estimated input tokens of the request, tools and other options included.
+
+        The count of ``token_counter``; else the last usage, plus an estimate of the messages added
+        since.
+        """
+        request = self.request
+        state = self.state
+        tokens = self.calibration.tokens
+        if self.options.token_counter is not None:
+            try:
+                return self.options.token_counter(list(request.messages)) + tokens(request.overhead)
+            except FunctionError as error:
+                await self.report_failure("threshold", str(error), error)
+        size = request.size
+        if state.tokens and size >= state.characters:
+            return state.tokens + tokens(size - state.characters)
+        return tokens(size)
+
+    # -- quotes ------------------------------------------------------------------------------------
+
+    async def _add_quotes(self) -> None:
+        """Add quotes for the question of the request, if messages were compacted.
+
+        They only take room that is free. A question or an agent's step, for which there are quotes
+        and no room, has the next compaction made now: it is due soon, as the request fills the
+        window.
+        """
+        recall = self.options.recall
+        request = self.request
+        if recall is None or not self.quotes:
+            return
+        if request.messages is request.original and not request.archive:
+            return  # Nothing was compacted.
+        window = self.calibration.window or self.threshold()
+        last_round = len(self.tried) == self.options.max_retries
+        if window is None and self.tried and last_round:
+            # They may be refused, and then the request could not be sent without them.
+            return
+        if request.conversation.last_user is None:
+            return
+        wanted, free = room_for_quotes(request, recall, self.calibration, window)
+        text = await self.quote(min(wanted, free))
+        if not text and window is not None and min(wanted, free) < min(wanted, _ENOUGH):
+            await make_room(self, recall, window, wanted, free)
+
+    async def quote(self, room: int, *, sent: bool = True) -> str:
+        """Return quotes of up to so many characters, and add them to the request if ``sent``."""
+        if room < FEWEST_QUOTED:
+            return ""
+        request = self.request
+        text = await self.world.quote(
+            Quote(
+                request.original,
+                request.conversation,
+                room,
+                request.archive,
+                request.digest,
+                request.tokens_of_one,
+                sent,
+            )
+        )
+        if text and sent:
+            self.request = replace(request, quotes=text)
+        return text
+
+    # -- the reply ---------------------------------------------------------------------------------
+
+    async def _accept(self, reply: Reply) -> object:
+        """Learn from the reply's usage, and return the reply.
+
+        With a trigger, a prompt that the server has truncated is compacted and sent once more, if a
+        round is allowed.
+        """
+        whole = self.request
+        calibration = self.calibration
+        # What is learnt never depends on a hook, as it decides what is sent. To read a whole
+        # history for its size alone would take too long once the model is known.
+        is_read = whole.read is not None
+        learns = self.learns or not calibration.learnt or is_read
+        tokens = 0
+        is_cut = False
+        if learns or self.watched:
+            tokens, is_cut = await self.read_usage(reply.raw)
+        if is_read:
+            calibration.accept(request_tokens(whole, calibration))
+        if not is_cut:
+            if tokens and learns:
+                self.note_usage(tokens)
+            if self.options.prepare_tokens is not None:
+                await self.prepare(tokens)
+            return reply.raw
+        if self.options.trigger_tokens is None or self.options.max_retries == 0:
+            return reply.raw
+        target = int(tokens * TARGET_SHARE * calibration.chars_per_token) - whole.overhead
+        self.request = replace(whole, quotes="")
+        if await compact_to(self, max(1, target)):
+            with suppress(Exception):  # The first call has succeeded; its reply is returned.
+                again = await self._send()
+                if again.token_limit is None:
+                    read = tokens_read(again.raw)
+                    if read and missing_tokens(self.request, read, calibration) is None:
+                        self.note_usage(read)
+                    return again.raw
+        self.request = whole
+        return reply.raw
+
+    async def read_usage(self, raw: object) -> tuple[int, bool]:
+        """Return the tokens that the server has read, and whether it has silently truncated the
+        prompt, of which it sends an event. The tokens are 0 if what a reply states is no number of
+        them.
+        """
+        request = self.request
+        tokens = tokens_read(raw)
+        is_unread = request.read is None
+        if not tokens or (
+            is_unread and not may_be_cut(request.sent, tokens, overhead=request.overhead)
+        ):
+            return tokens, False
+        expected = missing_tokens(request, tokens, self.calibration)
+        if expected is None:
+            return tokens, False
+        if tokens < LEAST_CUT:
+            return 0, False
+        await self.world.emit(
+            SilentTruncation(expected_tokens=expected, prompt_tokens=tokens, **request.named)
+        )
+        return tokens, True
+
+    def note_usage(self, tokens: int) -> None:
+        """Learn from the usage of a reply to the request."""
+        request = self.request
+        learn(request, tokens, self.calibration)
+        # Without the quotes: the next request may have others, or none.
+        quotes = len(request.quotes)
+        self.state.tokens = tokens - self.calibration.tokens(quotes)
+        self.state.characters = request.size - quotes
+
+    async def prepare(self, tokens: int) -> None:
+        """Have the next compaction made ahead if the request, which had so many input tokens, has
+        reached the size for it.
+        """
+        calibration = self.calibration
+        tokens = (tokens or calibration.tokens(self.request.size)) - calibration.tokens(
+            len(self.request.quotes)
+        )
+        if isinstance(self.options.prepare_tokens, float) and calibration.window is None:
+            await self._skip_once("prepared")
+            return
+        what = ahead(self.options, replace(self.request, quotes=""), calibration, tokens)
+        if what is not None:
+            await self.world.prepare(what)
+
+    # -- what these go by --------------------------------------------------------------------------
+
+    @property
+    def staying(self) -> int:
+        """Size of what no compaction removes, in characters."""
+        read = self.request.conversation
+        return read.size - read.free - self.request.saved
+
+    def may_fit(self, target: int | None) -> bool:
+        """Return whether the messages may become as small as a target; True if none is known."""
+        return target is None or self.staying <= target
+
+    @property
+    def is_held_back(self) -> bool:
+        """Whether the last compaction of this conversation is so near that the next one waits."""
+        state = self.state
+        return (
+            state.tried is not None and state.calls - state.tried <= self.options.min_calls_between
+        )
+
+    def target(self, limit: TokenLimit) -> int | None:
+        """Return the largest size of the messages, in characters; ``None`` if no limit is known."""
+        request = self.request
+        return target_characters(
+            limit,
+            self.calibration,
+            overhead=request.overhead,
+            output_tokens=request.output_tokens,
+        )
+
+    def is_confirmed(self, limit: TokenLimit) -> bool:
+        """See ``sizes.fills_window``."""
+        return fills_window(limit, self.request.output_tokens, self.calibration.window)
+
+    async def skip(
+        self, trigger: Trigger, reason: Literal["cool_down", "unknown_window", "no_progress"]
+    ) -> None:
+        """Send the event that a compaction was due and does not take place."""
+        await self.world.emit(
+            CompactionSkipped(trigger=trigger, reason=reason, **self.request.named)
+        )
+
+    async def _skip_once(self, trigger: Trigger) -> None:
+        """Send the event that the option is a share of an unknown window, once for a model."""
+        if not self.calibration.warned:
+            self.calibration.warned = True
+            await self.skip(trigger, "unknown_window")
+
+    async def report_failure(
+        self, trigger: Trigger, reason: str, cause: BaseException | None
+    ) -> None:
+        """Send the event that the request could not be made smaller; of a ``FunctionError`` the
+        cause is named.
+        """
+        facts: dict[str, Any] = {**facts_of(cause), **self.request.named}
+        await self.world.emit(CompactionFailed(trigger=trigger, reason=reason, **facts))

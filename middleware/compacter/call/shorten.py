@@ -1,0 +1,159 @@
+"""What helps where nothing can be compacted: a shorter last user message, or advice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+
+from compacter.call.request import Request
+from compacter.compaction.plan import Calibration
+from compacter.messages.format import Message, MessageFormat
+from compacter.messages.parts import Kind
+from compacter.options import Retrieved
+from compacter.summary.message import FRAME, rule_lines
+from compacter.text.shorten import shorten
+
+# Least size of a shortened text between marks, in characters with its receipt.
+_LEAST = 100
+_RECEIPT = "\n[shortened from {before:,} to {after:,} characters]"
+
+
+def with_less_retrieved(
+    request: Request, how: Retrieved | None, target: int | None
+) -> Request | None:
+    """Return the request with less retrieved text; ``None`` if its last user message is not too
+    long.
+
+    Without ``how``, what is shortened are the results of tools that stand in that message beside
+    the user's own text, as in Anthropic's and Gemini's formats; never those of a pinned message.
+    ``target`` is the largest size of all messages, in characters. The last user message may have
+    what the others leave of it, and at least half; if no limit is known, half of its present size.
+    """
+    read = request.conversation
+    at = read.last_user
+    if at is None or (how is None and at in read.pinned):
+        return None
+    size = read.sizes[at]
+    now = size - request.saved
+    allowed = now // 2 if target is None else max(target - (read.size - size), target // 2)
+    if now <= allowed or (target is None and 2 * now < read.size - request.saved):
+        return None
+    message = read.messages[at]
+    excess = size - allowed
+    if how is None and request.shortened is not None:
+        message = request.shortened
+        excess = now - allowed
+    message = shorten_message(read.format, message, how, excess)
+    less = size - read.format.size(message)
+    return replace(request, shortened=message, saved=less) if less > request.saved else None
+
+
+def shorten_message(
+    form: MessageFormat, message: Message, how: Retrieved | None, excess: int
+) -> Message:
+    """Return a copy of a user message, shorter by up to ``excess`` characters; itself if it cannot
+    be shortened.
+
+    With a pair of marks, each text between them keeps its beginning and end, with a receipt in its
+    middle. A function is called with each text and its largest size, in characters; a receipt is
+    added to the result. ``None`` shortens the results of tools, and no text.
+    """
+    edited = "result" if how is None else "text"
+    cut = partial(_cut_by, how) if callable(how) else shorten
+    total = 0
+
+    def measure(kind: str, text: str, name: str) -> str:  # noqa: ARG001 - as every edit
+        nonlocal total
+        if kind == edited:
+            total += sum(end - begin for begin, end in _spans(text, how))
+        return text
+
+    def edit(kind: str, text: str, name: str) -> str:  # noqa: ARG001
+        if kind != edited:
+            return text
+        pieces = list[str]()
+        at = 0
+        for begin, end in _spans(text, how):
+            most = max(_LEAST, (end - begin) * (total - excess) // total) if total else 0
+            pieces += text[at:begin], cut(text[begin:end], most)
+            at = end
+        short = "".join((*pieces, text[at:]))
+        return short if len(short) < len(text) else text
+
+    form.rewrite(message, measure)
+    return form.rewrite(message, edit)
+
+
+def _cut_by(function: object, text: str, size: int) -> str:
+    if size >= len(text) or not callable(function):
+        return text
+    short: str = function(text, size - len(_RECEIPT) - 20)
+    return short + _RECEIPT.format(before=len(text), after=len(short))
+
+
+def _spans(text: str, how: Retrieved | None) -> Iterator[tuple[int, int]]:
+    """Yield start and end of each text between a pair of marks; of all without one."""
+    if not isinstance(how, tuple):
+        yield 0, len(text)
+        return
+    end = 0
+    while (begin := text.find(how[0], end)) >= 0:
+        begin += len(how[0])
+        end = text.find(how[1], begin)
+        if end < 0:
+            return
+        yield begin, end
+        end += len(how[1])
+
+
+def advice(request: Request, calibration: Calibration, limit: int | None) -> str:
+    """Return a sentence on the largest part of a request that is given up, or on rules without
+    room, and the remedy.
+    """
+    read = request.conversation
+    if not read.messages:
+        return ""
+    declared = sum(len(line) + 1 for line in rule_lines(read.rules))
+    allowed = int((limit or 0) * calibration.chars_per_token)
+    left = allowed - request.overhead - (read.size - read.free) - FRAME
+    if declared and 0 < left < declared:
+        return (
+            f" The declared rules take {declared:,} characters, and beside what must stay there "
+            f"is room for {left:,}. What helps: declare fewer rules (option rules), or shorter "
+            "ones; or a larger window."
+        )
+    index = max(range(len(read.messages)), key=read.sizes.__getitem__)
+    size = read.sizes[index] - (request.saved if index == read.last_user else 0)
+    kind, remedy = _kind(request, index)
+    what = f"message {index + 1} of {len(read.messages)}, {kind}"
+    if request.overhead > size:
+        size = request.overhead
+        what = "tools and other options beside the messages"
+        remedy = "send fewer tools"
+    window = f" of {limit:,} allowed" if limit else ""
+    return (
+        f" The largest part is {what}: {size:,} characters, about {calibration.tokens(size):,} "
+        f"tokens{window}. What helps: {remedy}; or a larger window."
+    )
+
+
+def _kind(request: Request, index: int) -> tuple[str, str]:
+    read = request.conversation
+    if index == read.last_user:
+        remedy = "send less of it"
+        marks = 'set retrieved=("<context>", "</context>"), so that'
+        if any(part.kind == "result" for part in read.parts(index)):
+            marks = f"{marks} the results of tools in it may be shortened"
+        else:
+            marks = f"mark what is retrieved and {marks} it may be shortened"
+        return "the last user message", remedy if request.saved else f"{remedy}, or {marks}"
+    if read.kinds[index] is Kind.SYSTEM:
+        return "a system prompt", "make it shorter"
+    if index in read.pinned:
+        return "a pinned one", "remove its pin"
+    if read.kinds[index] is Kind.RESULT:
+        remedy = "have the tool return less, or strategy=[ClearToolResults(), Summarize()]"
+        return "a tool result", remedy
+    remedy = "a larger max_retries or compact_ratio, or a smaller preserve_recent_turns"
+    return "which may be compacted", remedy

@@ -1,0 +1,71 @@
+"""What is checked once, at start: settings, and whether the memory answers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from traceback import format_exception_only
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ValidationError
+
+from compacter.errors import ConfigurationError
+from compacter.memory import Memory
+
+M = TypeVar("M", bound=BaseModel)
+# Key of a record that is never there.
+_NO_KEY = "compacter-start"
+_REFUSES_PASSWORD = re.compile(
+    "AuthenticationError|NoPermissionError|NOAUTH|WRONGPASS|invalid password|Authentication req"
+)
+
+
+def checked(model: type[M], given: Mapping[str, Any], path: str = "") -> M:
+    """Return settings. Raises ``ConfigurationError`` with the place of each that is invalid; none
+    is repeated, as it may be a password.
+    """
+    try:
+        return model(**given)
+    except ValidationError as error:
+        problems = []
+        for problem in error.errors():
+            name = ".".join(map(str, problem["loc"]))
+            text = problem["msg"].removeprefix("Value error, ").removeprefix(f"{name} ")
+            problems.append(f"{path}{name}: {text}")
+        raise ConfigurationError("; ".join(problems)) from None
+
+
+def problem_of(memory: Memory | None, address: str) -> str | None:
+    """Return a sentence if the memory does not answer; ``None`` if it does. A warning at start is
+    worth more than one a call at night.
+
+    Args:
+        memory: The memory; ``None`` for none.
+        address: Where it is, as in the settings; the sentence leaves its password out.
+
+    Raises:
+        ConfigurationError: The server refuses for want of a password, which time does not mend.
+    """
+    if memory is None:
+        return None
+    try:
+        memory.find((_NO_KEY,))
+    except Exception as error:  # noqa: BLE001 - a memory may raise anything
+        parts = urlsplit(address)
+        place = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+        if _REFUSES_PASSWORD.search("".join(format_exception_only(_first(error)))):
+            raise ConfigurationError(
+                f"memory: the server at {place} refuses the password, or wants one: "
+                "redis://:PASSWORD@HOST:PORT/DB"
+            ) from None
+        return (
+            f"the memory at {place} does not answer ({type(error).__name__}); until it does, "
+            "each process remembers nothing, and summaries are made twice"
+        )
+    return None
+
+
+def _first(error: BaseException) -> BaseException:
+    earlier = error.__cause__ or error.__context__
+    return error if earlier is None else _first(earlier)

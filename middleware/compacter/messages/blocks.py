@@ -1,0 +1,186 @@
+"""The blocks of messages, read and edited by the table of their format."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from operator import is_
+from typing import ClassVar, Literal, TypeAlias
+
+from compacter.messages.fields import Json, dig, field, listed, replaced, text_field
+from compacter.messages.parts import Part, Place, spoken
+from compacter.messages.table import DATA, TEXT, Paths, Row, dig_first, edit_at
+
+Edit = Callable[[Literal["text", "result"], str, str], str]
+"""``(kind, text, tool name) -> text``; returning the same text leaves it unchanged."""
+
+Found: TypeAlias = tuple[Row, Json, str]
+"""The row of a block, what it describes (the block, or one member of it), and that member's name or
+an empty string."""
+
+
+class Blocks:
+    """Blocks of one format: what its table says, and a few methods for what a table cannot say."""
+
+    alternates: ClassVar[bool] = False
+    """Whether user and assistant must alternate strictly, beginning with the user, and blank texts
+    are refused."""
+    assistant: ClassVar[str] = "assistant"
+    """Role of the model."""
+    body: ClassVar[str] = "content"
+    """Member of a message with its text or blocks."""
+    text_type: ClassVar[str] = "text"
+    """Type of a text block in a user message; empty if the one member of a block says what it
+    is."""
+    table: ClassVar[Mapping[str, Row]] = {}
+    """What the blocks are, by type or by member."""
+    endings: ClassVar[Mapping[str, Row]] = {}
+    """What the blocks are whose type is not in the table, by the ending of their type."""
+    other: ClassVar[Row] = DATA
+    """What all other blocks are."""
+
+    beside: ClassVar[tuple[tuple[str, Row], ...]] = ()
+    """What a message has beside its blocks, by its path."""
+
+    def whole(self, message: Json) -> Row | None:  # noqa: ARG002 - most formats have none
+        """Return the row of a message that is one block itself, such as a tool's result."""
+        return None
+
+    def blocks(self, message: Json) -> list[Json]:
+        """Return the blocks of a message as they are; a bare text is one."""
+        return list(listed(field(message, self.body)))
+
+    def find(self, block: Json) -> Found:
+        """Return the row of a block, what it describes, and the member in which that stands."""
+        if isinstance(block, str):
+            return TEXT, block, ""
+        if self.text_type:
+            kind = text_field(block, "type")
+            if kind in self.table:
+                return self.table[kind], block, ""
+            ending = next(filter(kind.endswith, self.endings), None)
+            return self.endings[ending] if ending else self.other, block, ""
+        for key in block if isinstance(block, Mapping) else self.table:
+            if key in self.table and (value := field(block, key)) is not None:
+                return self.table[key], value, key
+        return self.other, block, ""
+
+    def _pieces(self, message: Json) -> list[Found]:
+        """Return what ``find`` returns for all that a message has."""
+        row = self.whole(message)
+        if row is not None:
+            return [(row, message, "")]
+        found = list(map(self.find, self.blocks(message)))
+        for path, row in self.beside:
+            found.extend((row, each, "") for each in listed(dig(message, path)))
+        return found
+
+    def _show(self, found: Found, place: Place) -> Iterator[Part]:
+        """Yield the parts of a block."""
+        row, block, key = found
+        if row.kind == "text":
+            text = row.read(block)
+            yield place.data(block) if text is None else place.text(text)
+        elif row.kind == "reasoning":
+            if size := row.weigh(block):
+                yield place.reasoning(size)
+        elif row.kind == "media":
+            yield place.medium(key or text_field(block, "type"), block)
+        elif row.kind == "call":
+            called = self._call_id(row, block)
+            yield place.call(row.tool_of(block), dig_first(block, row.paths), called)
+            if called is None:
+                yield from self._show_inner(
+                    row.outputs, block, Place("tool", place.index, place.name)
+                )
+        else:
+            if row.kind == "result":
+                place = Place("tool", place.index, row.tool_of(block) or place.name)
+                yield place.answer(self._call_id(row, block))
+            yield from self._show_inner(row.paths, block, place)
+
+    def _show_inner(self, paths: Paths, block: Json, place: Place) -> Iterator[Part]:
+        for inner in listed(dig_first(block, paths)):
+            yield from self._show(self.find(inner), place)
+
+    def _call_id(self, row: Row, block: Json) -> str | None:
+        """Return the id of a call or a result; ``None`` if it needs no partner."""
+        called = dig_first(block, row.call_id)
+        if not row.call_id or (row.outputs and not called):
+            return None
+        return "" if called is None else str(called)
+
+    def _body(self, text: str) -> Json:
+        """Return a text as the body of a message, not blank if the provider refuses that."""
+        if not self.text_type:
+            return [{"text": spoken(text)}]
+        return spoken(text) if self.alternates else text
+
+    # -- editing -----------------------------------------------------------------------------------
+
+    def rewrite(self, message: Json, edit: Edit) -> Json:
+        """Return a copy with edited texts and results, but unchanged calls; the message itself if
+        nothing changed.
+
+        A list of text parts inside one result is edited as one text. Media are dropped from a
+        result whose text was edited.
+        """
+        row = self.whole(message)
+        if row is not None:
+            return self._edit(row, message, edit)
+        return self._with_each(
+            message, [self._edit_block(block, edit) for block in self.blocks(message)]
+        )
+
+    def _with_each(self, message: Json, blocks: list[Json]) -> Json:
+        """Return a copy with these blocks, as many as there were; the message itself if they are
+        the same.
+        """
+        if all(map(is_, blocks, self.blocks(message))):
+            return message
+        is_list = isinstance(field(message, self.body), (list, tuple))
+        return replaced(message, **{self.body: blocks if is_list else blocks[0]})
+
+    def _edit_block(self, block: Json, edit: Edit) -> Json:
+        row, value, key = self.find(block)
+        edited = self._edit(row, value, edit)
+        if edited is value:
+            return block
+        return replaced(block, **{key: edited}) if key else edited
+
+    def _edit(self, row: Row, block: Json, edit: Edit) -> Json:
+        """Return an edited copy of what ``find`` has found; itself if nothing changed."""
+        work = (
+            partial(self._reword, edit)
+            if row.kind == "text"
+            else partial(self._edit_result, edit, row.tool_of(block))
+        )
+        for path in row.edits:
+            block = edit_at(block, path, work)
+        return block
+
+    @staticmethod
+    def _reword(edit: Edit, text: Json) -> Json:
+        """Edit a text. The result is never blank, as some providers refuse that."""
+        new = edit("text", text, "") if text and isinstance(text, str) else text
+        return text if new == text else spoken(new)
+
+    def _edit_result(self, edit: Edit, tool: str, output: Json) -> Json:
+        """Edit a text or a list of texts as one result."""
+        if not isinstance(output, (str, list, tuple)):
+            return output
+        place = Place("tool", 0)
+        texts = [
+            part.text
+            for found in map(self.find, listed(output))
+            if found[0].edits
+            for part in self._show(found, place)
+        ]
+        old = "".join(texts)
+        new = edit("result", old, tool) if old else old
+        if new == old:
+            return output
+        return spoken(new) if isinstance(output, str) else self._body(new)
+
+    def _text_block(self, text: str) -> Json:
+        return {"type": self.text_type, "text": text} if self.text_type else {"text": text}
