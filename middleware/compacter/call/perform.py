@@ -396,7 +396,7 @@ class Performer:
         # may be slow.
         slow = self.large or question.archive or (recall and (recall.rank or recall.embed))
 
-        find = partial(self._use_recall, "quotation", question)
+        find = partial(self._use_recall, "quotes", question)
         quotation = await self.io.thread(find) if slow else find()
         if quotation is None:
             return ""
