@@ -171,7 +171,7 @@ CEILINGS = {
     "memory/": 9_492,
     "messages/": 18_230,
     "overflow/": 9_119,
-    "recall/": 10_815,
+    "recall/": 10_620,
     "summary/": 11_861,
     "testing/": 9_987,
     "text/": 3_678,

@@ -161,9 +161,7 @@ class Index:
         for at, term in enumerate(wanted):
             phrase = list(map(self._spelt, words(term.text)))
             runs = self.runs_with(phrase)
-            # A pair of words that never stand together says nothing against a passage with both.
-            says = bool(runs) or term.weight == 1
-            weights.append(says * term.weight * rarity(len(runs), self.count))
+            weights.append(term.weight * rarity(len(runs), self.count))
             for run in runs:
                 masks[run] = masks.get(run, 0) | 1 << at
         return Found(weights, masks, ranked(weights, masks, self.count, _MOST_HITS))

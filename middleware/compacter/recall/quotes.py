@@ -130,16 +130,9 @@ class Quoter:
         shares: dict[Sentence, dict[int, float]] = {}
         for sentence in asked.sentences:
             strong[sentence], shares[sentence] = self._search(sentence)
-        told = next(
-            filter(
-                None,
-                (
-                    [each for each in strong if is_wanted(each) and strong[each] >= least]
-                    for is_wanted, least in _KINDS
-                ),
-            ),
-            [],
-        )
+        told: list[Sentence] = []
+        for is_wanted, least in _KINDS:
+            told = told or [each for each in strong if is_wanted(each) and strong[each] >= least]
         strongest = max((strong[each] for each in told), default=0.0)
         scores: dict[int, float] = {}
         for sentence in told:

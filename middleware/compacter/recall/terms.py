@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from functools import lru_cache
-from itertools import pairwise, starmap
+from itertools import starmap
 from typing import NamedTuple
 
 from compacter.text.words import DENSE, FUNCTION_WORDS, TALK_WORDS
@@ -14,8 +14,7 @@ from compacter.text.words import DENSE, FUNCTION_WORDS, TALK_WORDS
 _MOST_WORDS = 64
 # Most digits of a number that means little without the word beside it.
 _SHORT_NUMBER = 3
-# Weight of such a number, of a word of talk about anything, and of two words beside each other,
-# whose own weights count as well.
+# Weight of such a number, and of a word of talk about anything.
 _LESS = 0.3
 # Most characters read of a question; of a longer one the beginning and the end, where the request
 # mostly is.
@@ -32,7 +31,7 @@ _LAST = re.compile(r"(?<=[a-z]{2})(?:[eiy]|(?<=([bdgmnprt]))\1)$")
 
 
 class Term(NamedTuple):
-    """Search term: a word, a pair of characters, or two words beside each other."""
+    """Search term: a word, a pair of characters, or a number with the word beside it."""
 
     text: str
     weight: float = 1.0
@@ -64,8 +63,8 @@ def stem(word: str) -> str:
 
 
 def terms(text: str) -> tuple[Term, ...]:
-    """Return the terms of a question: its words except the commonest, and each two that stand
-    beside each other, as names and paths consist of several.
+    """Return the terms of a question: its words except the commonest, and short numbers with the
+    word beside them.
     """
     half = _LONGEST_QUESTION // 2
     said = words(text if len(text) <= _LONGEST_QUESTION else f"{text[:half]} {text[-half:]}")
@@ -76,8 +75,6 @@ def terms(text: str) -> tuple[Term, ...]:
         word for word in told if word.isdigit() and len(word) <= _SHORT_NUMBER
     )
     weights = {word: _LESS if word in little else 1.0 for word in told}
-    pairs = (" ".join(pair) for pair in pairwise(told) if little.isdisjoint(pair))
-    weights |= dict.fromkeys(pairs, _LESS)
     for before, word, after in zip(("", *said), said, (*said[1:], ""), strict=False):
         if word in little and word.isdigit():
             # A short number counts with the word before it (town 12), or after it (on 12 June).
