@@ -52,11 +52,12 @@ Are you still there?
 Could you make it sound more cheerful?
 """.strip().splitlines()
 # Each of these nouns stands in the chat once: rare there, and nothing that was asked for.
-NOUNS = """
+_NOUNS = """
 garden boss coffee river walk paragraph tone bus minutes water picture dinner neighbour birthday
 sentence points phone guests language morning rain ground keyboard version meeting paper letter
 home bed instrument canal wine carpet
-""".split()
+"""
+NOUNS = _NOUNS.split()
 
 
 def chat() -> list[Part]:
