@@ -172,7 +172,7 @@ CEILINGS = {
     "messages/": 18_230,
     "overflow/": 9_119,
     "recall/": 10_815,
-    "summary/": 11_861,
+    "summary/": 11_856,
     "testing/": 9_987,
     "text/": 3_678,
     "tools/": 20_070,
