@@ -270,7 +270,8 @@ async def compact_by_hand(
     if made is None:
         return CompactionResult(list(messages), fits=planned.is_met_by(planned.original_data_size))
     event = await performer.emit(made.event)
-    return CompactionResult(list(made.conversation.messages), event.discarded, event, made.fits)
+    fits = planned.is_met_by(made.conversation.size)
+    return CompactionResult(list(made.conversation.messages), event.discarded, event, fits)
 
 
 def read_plan(

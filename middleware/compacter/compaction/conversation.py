@@ -134,15 +134,10 @@ class Conversation:
         messages = self.messages
         while index < len(kinds) and kinds[index] is Kind.SYSTEM:
             index += 1
-        at = index + (index < len(kinds) and messages[index] == self.format.filler("assistant"))
-        text = (
-            self.format.plain_text(messages[at])
-            if at < len(kinds) and kinds[at] is Kind.USER
-            else None
-        )
-        if text is None or at == len(kinds) - 1:
-            return index, None  # Something of the conversation always follows a summary.
-        return index, None if summary_message.parse(text) is None else at
+        last = len(kinds) - 1  # Something of the conversation always follows a summary.
+        at = index + (index < last and messages[index] == self.format.filler("assistant"))
+        text = self.format.plain_text(messages[at]) if at < last else None
+        return index, at if text and summary_message.parse(text) else None
 
     def _settle(self, prior: int | None, native: int, lead: int) -> Conversation:
         """Return a copy with the fields that depend on the prior summary, and on the place of the
@@ -230,9 +225,7 @@ class Conversation:
 
         Everything before it is compacted too, as it must not return to the model's context.
         """
-        if not self.kinds or self.kinds[self.start] is not Kind.COMPACTED:
-            return None
-        if not self.format.compacted(self.messages[self.start]):
+        if not self.messages or not self.format.compacted(self.messages[self.start]):
             return None
         lead = next(index for index, kind in enumerate(self.kinds) if kind is not Kind.SYSTEM)
         return self._settle(self.start, -1, lead)

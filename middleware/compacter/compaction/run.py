@@ -8,8 +8,7 @@ import copy
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
-from operator import is_
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from compacter.compaction.change import check, origins_of
 from compacter.compaction.conversation import Conversation
@@ -44,7 +43,6 @@ class Compaction:
     conversation: Conversation
     event: CompactionEvent
     """Not sent yet: a hook that repeats the call is to find the compaction in the memory."""
-    fits: bool
 
 
 async def compact(options: Options, planned: CompactionPlan, world: World) -> Compaction | None:
@@ -59,7 +57,8 @@ async def compact(options: Options, planned: CompactionPlan, world: World) -> Co
     if options.before_compaction is not None and (planned.cut or planned.must or edits):
         answer = await world.approve(planned)
         if answer is None:
-            await _skip(planned, world, "vetoed")
+            skipped = CompactionSkipped(trigger=planned.trigger, reason="vetoed", **planned.named)
+            await world.emit(skipped)
             return None
         # A hook may change the cut; everything else is derived from it.
         cut: object = answer.cut
@@ -99,9 +98,12 @@ async def compact(options: Options, planned: CompactionPlan, world: World) -> Co
     if planned.must and after is before and not summarizes(options):
         after = _fall_back(task) or after
     if after is before:
-        await _skip(planned, world, "nothing_to_compact")
+        nothing = "nothing_to_compact"
+        await world.emit(
+            CompactionSkipped(trigger=planned.trigger, reason=nothing, **planned.named)
+        )
         return None
-    return Compaction(after, _describe(task, after), planned.is_met_by(after.size))
+    return Compaction(after, _describe(task, after))
 
 
 def _describe(task: CompactionTask, after: Conversation) -> CompactionEvent:
@@ -133,14 +135,6 @@ def _describe(task: CompactionTask, after: Conversation) -> CompactionEvent:
         **task.tally.facts,
         **planned.facts,
     )
-
-
-async def _skip(
-    planned: CompactionPlan,
-    world: World,
-    reason: Literal["nothing_to_compact", "vetoed"],
-) -> None:
-    await world.emit(CompactionSkipped(trigger=planned.trigger, reason=reason, **planned.named))
 
 
 def _onward(task: CompactionTask, made: Conversation) -> CompactionTask:
@@ -175,7 +169,7 @@ async def _attempt(
             if isinstance(answer, Generator):
                 answer = await _carry_out(answer, task.tally, world)
             messages = list(answer)
-        if len(messages) == len(before.messages) and all(map(is_, messages, before.messages)):
+        if list(map(id, messages)) == list(map(id, before.messages)):
             return None
         edits = getattr(strategy, "edits", False)
         after, faults = check(before, messages, alternate=task.alternate, edits=edits)
