@@ -165,7 +165,7 @@ DENSITY = {
 CEILINGS = {
     "call/": 26_557,
     "clients/": 10_369,
-    "compaction/": 12_170,
+    "compaction/": 11_585,
     "frameworks/": 8_633,
     "gateway/": 25_370,
     "memory/": 9_496,

@@ -8,6 +8,7 @@ import copy
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from compacter.compaction.change import check, origins_of
@@ -53,12 +54,12 @@ async def compact(options: Options, planned: CompactionPlan, world: World) -> Co
     """
     if planned.is_satisfied:
         return None
+    skipped = partial(CompactionSkipped, trigger=planned.trigger, **planned.named)
     edits = any(getattr(link, "edits", False) for link in options.strategy)
     if options.before_compaction is not None and (planned.cut or planned.must or edits):
         answer = await world.approve(planned)
         if answer is None:
-            skipped = CompactionSkipped(trigger=planned.trigger, reason="vetoed", **planned.named)
-            await world.emit(skipped)
+            await world.emit(skipped(reason="vetoed"))
             return None
         # A hook may change the cut; everything else is derived from it.
         cut: object = answer.cut
@@ -98,10 +99,7 @@ async def compact(options: Options, planned: CompactionPlan, world: World) -> Co
     if planned.must and after is before and not summarizes(options):
         after = _fall_back(task) or after
     if after is before:
-        nothing = "nothing_to_compact"
-        await world.emit(
-            CompactionSkipped(trigger=planned.trigger, reason=nothing, **planned.named)
-        )
+        await world.emit(skipped(reason="nothing_to_compact"))
         return None
     return Compaction(after, _describe(task, after))
 
