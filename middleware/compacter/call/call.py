@@ -42,14 +42,13 @@ from compacter.events import (
 )
 from compacter.messages.replies import Reply
 from compacter.messages.usage import tokens_read
-from compacter.options import Options
+from compacter.options import Options, TriggerFacts
 from compacter.overflow import TokenLimit
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable
 
     from compacter.call.perform import Performer
-    from compacter.messages.format import Message
 
 _FAR_OVER = 1.5
 """Multiple of the threshold from which the cool-down is ignored."""
@@ -75,8 +74,7 @@ class Call:
     watched: bool = True
     """Whether someone listens to events, such as that of a prompt that the server has truncated."""
     world: Performer = APART
-    """Does what the call asks for. By default each step is left to who drives it, see ``apart.py``.
-    """
+    """Does what the call asks for; by default each step is left to who drives it."""
     quotes: bool = True
     """Whether quotes may be sent; not after a request with quotes was refused."""
     tried: list[str] = field(default_factory=list)
@@ -91,7 +89,7 @@ class Call:
         self.state.calls += 1
         if self.options.memory is not None:
             view = await self.world.look_up()
-            self.request = self.with_view(view) or self.request
+            self.request = self.request.with_view(view) or self.request
         await self._compact_if_due()
         reply = await self._send()
         if reply.token_limit is None:
@@ -182,35 +180,24 @@ class Call:
 
     # -- before the request ------------------------------------------------------------------------
 
-    def with_view(self, view: Sequence[Message] | None) -> Request | None:
-        """Return the request with a remembered view; ``None`` without one, or if a message was
-        pinned since that it does not contain.
-        """
-        if view is None:
-            return None
-        request = self.request
-        pinned = request.find_pinned(request.original)
-        present = set(map(id, view)) if pinned else ()
-        if any(id(request.original[index]) not in present for index in pinned):
-            return None
-        return replace(request, messages=tuple(view), read=None, quotes="")
-
     async def _compact_if_due(self) -> None:
         """Compact if the request has reached the threshold. What was made ahead is also put in
-        force if the request would exceed the window: it is sure to be refused.
+        force if the request would exceed the window.
         """
         prepares = self.options.prepare_tokens is not None
-        has_trigger = self.options.trigger_tokens is not None
-        if not has_trigger and not prepares:
+        trigger = self.options.trigger_tokens
+        if trigger is None and not prepares:
             return
         state = self.state
         window = self.calibration.window
         limit = self.threshold()
-        if has_trigger and limit is None:
+        if isinstance(trigger, float) and limit is None:
             await self._skip_once("threshold")
-        if state.calls == 1 or (limit is None and window is None):
+        if state.calls == 1 or (limit is None and window is None and not callable(trigger)):
             return
         tokens = await self._estimate_tokens()
+        if callable(trigger) and await self._decides(trigger, tokens):
+            limit = tokens
         is_over = window is not None and tokens > window * MARGIN
         is_due = limit is not None and tokens >= limit
         if prepares and (is_over or is_due) and await enforce_prepared(self):
@@ -229,12 +216,28 @@ class Call:
     def threshold(self) -> int | None:
         """Return the input tokens from which the trigger compacts, with room for the output.
 
-        ``None`` without the option ``trigger_tokens``, or if it is a share of an unknown window.
+        ``None`` without the option ``trigger_tokens``, if it is a share of an unknown window, and
+        for a function, which is asked at each call.
         """
         trigger = self.options.trigger_tokens
-        if trigger is None:
+        if trigger is None or callable(trigger):
             return None
         return threshold(trigger, self.calibration.window, self.request.output_tokens or 0)
+
+    async def _decides(self, trigger: Callable[[TriggerFacts], bool], tokens: int) -> bool:
+        """Return whether the user's function wants a compaction; False if it fails."""
+        state = self.state
+        facts = TriggerFacts(
+            tokens=tokens,
+            window=self.calibration.window,
+            messages=len(self.request.messages),
+            calls=state.calls - (state.tried or 0),
+        )
+        try:
+            return trigger(facts)
+        except FunctionError as error:
+            await self.report_failure("threshold", str(error), error)
+            return False
 
     async def _estimate_tokens(self) -> int:
         """Return the estimated input tokens of the request, tools and other options included.

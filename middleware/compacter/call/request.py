@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from dataclasses import field as member
 from typing import TYPE_CHECKING, Any
 
@@ -73,6 +73,18 @@ class Request:
     def find_pinned(self, messages: Sequence[Message]) -> tuple[int, ...]:
         """Return the indexes of the pinned ones among ``messages``."""
         return find_pinned(self.pin, messages, self.format, self.pinned_by_history)
+
+    def with_view(self, view: Sequence[Message] | None) -> Request | None:
+        """Return the request with a remembered view; ``None`` without one, or if a message was
+        pinned since that it does not contain.
+        """
+        if view is None:
+            return None
+        pinned = self.find_pinned(self.original)
+        present = set(map(id, view)) if pinned else ()
+        if any(id(self.original[index]) not in present for index in pinned):
+            return None
+        return replace(self, messages=tuple(view), read=None, quotes="")
 
     @property
     def size(self) -> int:

@@ -127,7 +127,7 @@ async def compact_history(
     planned = plan_of(call, target, limit, quotes)
     request = call.request
     if options.memory is not None and planned.cut:
-        smaller = call.with_view(await world.look_up(planned.replaced))
+        smaller = request.with_view(await world.look_up(planned.replaced))
         if smaller is not None and smaller.size < request.size:
             call.request = smaller
             await _report_reused(call, request, attempt=planned.attempt)
@@ -240,7 +240,7 @@ async def enforce_prepared(call: Call) -> bool:
     one.
     """
     request = call.request
-    smaller = call.with_view(await call.world.find_prepared())
+    smaller = request.with_view(await call.world.find_prepared())
     if smaller is None or smaller.size >= request.size * WORTH:
         return False
     call.request = smaller

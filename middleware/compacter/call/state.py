@@ -98,9 +98,6 @@ class State:
         self.prepares = options.prepare_tokens is not None
         if self.prepares:
             warm_up()
-        self.prepare_from: int | None = None
-        """Tokens from which a quiet call is looked at, the least of any model's; ``None``: always.
-        """
         self._prepared: Matcher | None = None
         self.redaction = options.redact
         self._recall: Recall | None = None

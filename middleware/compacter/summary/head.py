@@ -126,11 +126,12 @@ class Head:
 
     def by(self, *speakers: str, kind: str = "") -> Iterator[Said]:
         """Yield the texts of these speakers (``Tool`` for any), or of one kind, the newest first,
-        as far back as ``reach``.
+        as far back as ``reach``; what was kept before is never out of it.
         """
         left = self.reach
         for said in reversed(self.said):
-            if left > 0 and said.speaker.partition(" ")[0] in speakers and kind in ("", said.kind):
+            is_theirs = said.speaker.partition(" ")[0] in speakers and kind in ("", said.kind)
+            if is_theirs and (left > 0 or said.place < 0):
                 yield said
                 left -= len(said.text)
 

@@ -11,7 +11,6 @@ import asyncio
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Any
 from urllib.parse import quote
@@ -47,6 +46,7 @@ class Exchange:
         headers: Those of the caller's request.
         raw: Its body.
         body: The members of that.
+        model: Name of the model, in the path or in the body.
     """
 
     def __init__(
@@ -57,6 +57,7 @@ class Exchange:
         headers: Headers,
         raw: bytes,
         body: Mapping[str, Any],
+        model: str,
     ) -> None:
         self._target = target
         self._signer = target.signer if protocol.aws and is_signed(headers) else None
@@ -67,6 +68,7 @@ class Exchange:
         self._headers = [*end_to_end(headers, *gone), (b"accept-encoding", b"identity")]
         self._raw = raw
         self._body = body
+        self._arguments = protocol.arguments(body, model)
         # Messages of the last request, if they are not the caller's.
         self._sent: object = None
         self._attempts = 0
@@ -75,7 +77,7 @@ class Exchange:
         self._waited = 0.0
         self._answered = time.monotonic()
 
-    async def call(self, board: Board, caller: str, model: str) -> Answer:
+    async def call(self, board: Board, caller: str) -> Answer:
         """Return the response to a wrapped call; the upstream's own refusal if it is given up. The
         same upstream writes summaries, with the caller's key.
         """
@@ -93,9 +95,6 @@ class Exchange:
             summary_function=self.summary,
             server=lambda: server,
         )
-        if protocol.plain_verb:  # The path names the model.
-            changes: dict[str, Any] = {"model": model}
-            binding = replace(binding, **changes)
         create: Any = Exchange.create
         if protocol.binding is Responses:
             create = compacting(target.state, create)
@@ -104,7 +103,7 @@ class Exchange:
         function.__dict__["__qualname__"] = self._url.path
         call = wrap_function(target.state, function, binding, asynchronous=True)
         try:
-            answer: Answer = await call(**self._body)
+            answer: Answer = await call(**self._arguments)
         except Refused as refused:
             return refused.answer
         finally:
@@ -115,7 +114,7 @@ class Exchange:
             if self._attempts > 1:
                 board.metrics.observe("wait_seconds", self._waited)
         if self._sent is not None:
-            sizes = [self._body.get(protocol.param), self._sent]
+            sizes = [self._arguments.get(protocol.param), self._sent]
             before, after = await asyncio.to_thread(list, map(_characters, sizes))
             saved = int(max(0, before - after) / DEFAULT)
             board.metrics.add("tokens_saved", saved)
@@ -125,16 +124,17 @@ class Exchange:
             )
         return answer
 
-    async def create(self, /, **body: Any) -> Answer:
-        """Send a body and return the response. Raises ``Refused``, or ``httpx.HTTPError`` if the
+    async def create(self, /, **arguments: Any) -> Answer:
+        """Send a request and return the response. Raises ``Refused``, or ``httpx.HTTPError`` if the
         connection fails.
         """
         self._attempts += 1
         self._sent = None
         headers = self._headers
         content = self._raw
-        if not self._is_original(body):
-            self._sent = body.get(self._protocol.param)
+        if not self._is_original(arguments):
+            self._sent = arguments.get(self._protocol.param)
+            body = self._protocol.body(arguments, self._body)
             headers = self._change_headers(body)
             content = await write(body, len(self._raw))
         self._waited += time.monotonic() - self._answered
@@ -148,14 +148,15 @@ class Exchange:
         self._refusals += detect_in_reply(answer) is not None
         return answer
 
-    async def summary(self, /, **body: Any) -> Mapping[str, Any]:
-        """Send a body that asks for a summary, and return the reply."""
+    async def summary(self, /, **arguments: Any) -> Mapping[str, Any]:
+        """Ask for a summary, and return the reply."""
         model = self._target.summarizer
-        url = self._protocol.summary_url(self._url, model)
-        if model is not None and url == self._url:
-            body["model"] = model
-        reply = await self._send(body, url, watch_events)
-        return self._protocol.reply(reply)
+        protocol = self._protocol
+        if model is not None and not protocol.plain_verb:
+            arguments["model"] = model
+        body = protocol.plain(protocol.body(arguments, self._body))
+        url = protocol.summary_url(self._url, model)
+        return protocol.reply(await self._send(body, url, watch_events))
 
     async def compact(
         self,
@@ -189,17 +190,17 @@ class Exchange:
             raw_path=f"{path}/{name}{'?' * bool(query)}{query}".encode("ascii")
         )
 
-    def _is_original(self, body: Mapping[str, Any]) -> bool:
-        """Return whether this is the caller's body. Each attempt has a new list, but of the same
+    def _is_original(self, arguments: Mapping[str, Any]) -> bool:
+        """Return whether these are the caller's. Each attempt has a new list, but of the same
         messages, so that no text is compared.
         """
         param = self._protocol.param
-        came = self._body.get(param)
-        sent = body.get(param)
+        came = self._arguments.get(param)
+        sent = arguments.get(param)
         # A string stands for one message of the user.
         forms = [came, [{"role": "user", "content": came}]] if isinstance(came, str) else [came]
         same = (list(sent) if isinstance(sent, tuple) else sent) in forms
-        return same and {**body, param: came} == self._body
+        return same and {**arguments, param: came} == self._arguments
 
     def _change_headers(self, body: Mapping[str, Any]) -> list[tuple[bytes, bytes]]:
         is_plain = not body.get("stream")

@@ -194,8 +194,8 @@ class _Request:
         caller = self._setup.callers.tell(self._headers, self._query, body, self._scope)
         model = protocol.model_of(tail) or str(body.get("model") or "")
         ORIGIN.set(replace(ORIGIN.get(), caller=caller, model=model))
-        exchange = Exchange(target, protocol, url, self._headers, raw, body)
-        return await self._sender.waits_for(exchange.call(self._board, caller, model))
+        exchange = Exchange(target, protocol, url, self._headers, raw, body, model)
+        return await self._sender.waits_for(exchange.call(self._board, caller))
 
     async def _pass_on(self, target: Target, url: httpx.URL, held: bytes) -> Answer:
         """Return the response to a request that is not inspected; ``held`` is the part of its body

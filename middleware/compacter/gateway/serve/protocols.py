@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from urllib.parse import quote, unquote
 
 import httpx
 
 from compacter.call.arguments import Binding
 from compacter.clients.anthropic import Messages
+from compacter.clients.bedrock import Converse
+from compacter.clients.google import Contents
 from compacter.clients.openai import Responses
+from compacter.gateway.serve import wires
 from compacter.gateway.serve.answers import Watches, watch_events
 from compacter.gateway.serve.streams import watch_bedrock, watch_gemini, watch_ollama
-from compacter.gateway.serve.wires import (
-    BedrockConverse,
-    BedrockInvoke,
-    Gemini,
-    Ollama,
-    completion_of,
-)
+from compacter.gateway.serve.wires import Body
 from compacter.messages.format import FormatName
 
 
@@ -42,8 +38,16 @@ class Protocol:
     """Readers of its streams."""
     plain_verb: str = ""
     """Verb of the path without streaming, for summaries."""
-    reply: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda reply: reply
+    arguments: Callable[[Body, str], Body] = wires.unchanged
+    """Returns what ``binding`` reads, for a body and the model that the path names."""
+    body: Callable[[Body, Body], Body] = wires.unchanged
+    """Returns the body for such arguments, and for the original one."""
+    plain: Callable[[Body], Body] = lambda body: body
+    """Returns a body that asks for a plain text."""
+    reply: Callable[[Body], Body] = lambda reply: reply
     """Returns a reply in a form that a summary is read from."""
+    needs: str = ""
+    """Member that its bodies have beside the messages."""
     aws: bool = False
     """Whether its requests may be signed."""
 
@@ -68,70 +72,70 @@ class Protocol:
         again = f"{before}{name}{between}{self.plain_verb}{'?' * bool(kept)}{kept}"
         return url.copy_with(raw_path=again.encode("ascii"))
 
-    def fits(self, body: Mapping[str, Any]) -> bool:
+    def fits(self, body: Body) -> bool:
         """Return whether a body has messages where this protocol has them."""
-        if self.binding is BedrockInvoke and "anthropic_version" not in body:
-            return False
-        return isinstance(body.get(self.param), (list, str))
+        return isinstance(body.get(self.param), (list, str)) and (self.needs or self.param) in body
 
 
 def _ends_with(suffix: str) -> re.Pattern[str]:
     return re.compile(rf"{re.escape(suffix)}\Z")
 
 
-_GEMINI = re.compile(r"/models/(?P<model>[^/:]+):(?P<verb>generateContent)\Z")
-_GEMINI_STREAM = re.compile(r"/models/(?P<model>[^/:]+):(?P<verb>streamGenerateContent)\Z")
-_CONVERSE = re.compile(r"/model/(?P<model>[^/]+)/(?P<verb>converse(?:-stream)?)\Z")
-_INVOKE = re.compile(r"/model/(?P<model>[^/]+)/(?P<verb>invoke(?:-with-response-stream)?)\Z")
-
+_MODEL = r"(?P<model>[^/]+)"
+_GEMINI = Protocol(
+    re.compile(r"/models/(?P<model>[^/:]+):(?P<verb>generateContent)\Z"),
+    "contents",
+    "gemini",
+    Contents,
+    "max_output_tokens",
+    arguments=wires.from_gemini,
+    body=wires.to_gemini,
+    plain_verb="generateContent",
+)
 PROTOCOLS = (
     Protocol(_ends_with("/chat/completions"), "messages", "openai"),
     Protocol(_ends_with("/responses"), "input", "responses", Responses, "max_output_tokens"),
     Protocol(_ends_with("/messages"), "messages", "anthropic", Messages, "max_tokens"),
-    Protocol(
+    _GEMINI,
+    replace(
         _GEMINI,
-        "contents",
-        "gemini",
-        Gemini,
-        "max_output_tokens",
-        plain_verb="generateContent",
-    ),
-    Protocol(
-        _GEMINI_STREAM,
-        "contents",
-        "gemini",
-        Gemini,
-        "max_output_tokens",
-        watch_gemini,
-        plain_verb="generateContent",
+        path=re.compile(r"/models/(?P<model>[^/:]+):(?P<verb>streamGenerateContent)\Z"),
+        watches=watch_gemini,
     ),
     Protocol(
         _ends_with("/api/chat"),
         "messages",
         "openai",
-        Ollama,
-        "num_predict",
-        watch_ollama,
-        reply=completion_of,
+        output_param="num_predict",
+        watches=watch_ollama,
+        arguments=wires.from_ollama,
+        body=wires.to_ollama,
+        plain=wires.plain_ollama,
+        reply=wires.completion_of,
     ),
     Protocol(
-        _CONVERSE,
+        re.compile(rf"/model/{_MODEL}/(?P<verb>converse(?:-stream)?)\Z"),
         "messages",
         "bedrock",
-        BedrockConverse,
+        Converse,
         "maxTokens",
         watch_bedrock,
         plain_verb="converse",
+        arguments=wires.from_converse,
+        body=wires.to_converse,
         aws=True,
     ),
     Protocol(
-        _INVOKE,
+        re.compile(rf"/model/{_MODEL}/(?P<verb>invoke(?:-with-response-stream)?)\Z"),
         "messages",
         "anthropic",
-        BedrockInvoke,
+        Messages,
         "max_tokens",
         watch_bedrock,
         plain_verb="invoke",
+        arguments=wires.from_invoke,
+        body=wires.to_invoke,
+        needs="anthropic_version",
         aws=True,
     ),
 )

@@ -1,131 +1,46 @@
-"""Bodies whose options are nested: Gemini's, Ollama's and Bedrock's, as their servers take them.
+"""Bodies that differ from the arguments of a vendor's SDK: Gemini's, Ollama's and Bedrock's.
 
-The SDKs' arguments of the same names are read in `compacter.clients`; a body has no ``config``, and
-Bedrock's and Gemini's name the model in the path.
+What reads the SDK's arguments is in `compacter.clients`; here a body becomes such arguments, and
+they become a body again. Gemini's options are in a member ``generationConfig`` and not in
+``config``, Ollama's are in ``options``, and Bedrock's and Gemini's paths name the model.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
 from typing import Any
 
-from compacter.call.arguments import Args, Arguments, Binding, CallFacts, Options, Prompt
-from compacter.clients.anthropic import Messages
-from compacter.clients.bedrock import Converse
-from compacter.messages.format import Message, MessageFormat
-
-_OUTPUT = "max_output_tokens"
-_SAMPLING = ("temperature", "topP", "topK", "seed", "top_p", "top_k")
-# Members of `generationConfig` that a summary request leaves out, as it asks for plain text.
-_NOT_FOR_TEXT = frozenset(
-    {
-        "responseMimeType",
-        "responseSchema",
-        "responseJsonSchema",
-        "responseModalities",
-        "stopSequences",
-        "candidateCount",
-        "responseLogprobs",
-        "logprobs",
-        "speechConfig",
-        "imageConfig",
-    }
-)
+Body = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class InPath(Binding):
-    """Binding of a body whose model is in the path."""
-
-    model: str | None = None
-
-    def read(self, args: Args, kwargs: Options) -> CallFacts:
-        """Read the body, with the path's model."""
-        facts = Binding.read(self, args, kwargs)
-        return facts if self.model is None else replace(facts, model=self.model)
+def unchanged(body: Body, _: object) -> Body:
+    """Return a body as it is, or arguments that are one."""
+    return body
 
 
-@dataclass(frozen=True, slots=True)
-class Gemini(InPath):
-    """Body of ``generateContent``: https://ai.google.dev/api/generate-content."""
-
-    def options(self, kwargs: Options) -> Options:
-        """Return the options that are read, by the names that the SDK has for them."""
-        found: dict[str, Any] = {
-            "tools": kwargs.get("tools"),
-            "system_instruction": _either(kwargs, "systemInstruction"),
-        }
-        limit = _either(_generation(kwargs), "maxOutputTokens")
-        return found if limit is None else {**found, _OUTPUT: limit}
-
-    def replace(
-        self, args: Args, kwargs: Options, messages: Sequence[Message], options: Options
-    ) -> Arguments:
-        """Return the body with other contents, and another output limit."""
-        changed = {**kwargs, "contents": messages}
-        if _OUTPUT in options:
-            changed = _with_generation(
-                changed, {**_generation(kwargs), "maxOutputTokens": options[_OUTPUT]}
-            )
-        return args, changed
-
-    def summary_call(
-        self, args: Args, kwargs: Options, wire: MessageFormat, prompt: Prompt, limit: int
-    ) -> Arguments:
-        """Return a body with the call's sampling and safety settings alone."""
-        messages, extra = wire.prompt(prompt)
-        given = _generation(kwargs)
-        generation = {name: given[name] for name in _SAMPLING if name in given}
-        thinking = given.get("thinkingConfig") or {}
-        if thinking.get("thinkingBudget") == 0:
-            generation["thinkingConfig"] = thinking
-        body: dict[str, Any] = {"contents": messages}
-        instruction = extra.get("system_instruction")
-        if instruction is not None:
-            parts = [{"text": instruction}] if isinstance(instruction, str) else instruction
-            body["systemInstruction"] = {"parts": parts} if isinstance(parts, list) else parts
-        if "safetySettings" in kwargs:
-            body["safetySettings"] = kwargs["safetySettings"]
-        return args, _with_generation(body, {**generation, "maxOutputTokens": limit})
-
-    def native_call(
-        self,
-        args: Args,
-        kwargs: Options,
-        wire: MessageFormat,
-        prefix: Sequence[Message],
-        instruction: str,
-        limit: int,
-    ) -> Arguments:
-        """Return the body with another end, plain text output, and no forced function call."""
-        given = _generation(kwargs)
-        generation = {name: value for name, value in given.items() if name not in _NOT_FOR_TEXT}
-        budget = (given.get("thinkingConfig") or {}).get("thinkingBudget")
-        more = budget if isinstance(budget, int) and budget > 0 else 0
-        contents = [*prefix, wire.say("user", instruction)]
-        body = _with_generation(
-            {**kwargs, "contents": contents}, {**generation, "maxOutputTokens": limit + more}
-        )
-        choice = _either(_either(body, "toolConfig") or {}, "functionCallingConfig") or {}
-        if choice.get("mode") == "ANY":
-            body = {name: value for name, value in body.items() if _camel(name) != "toolConfig"}
-        return args, body
+def from_gemini(body: Body, model: str) -> Body:
+    """Return the arguments of ``generate_content``: https://ai.google.dev/api/generate-content."""
+    config: dict[str, Any] = {}
+    for name, value in body.items():
+        if _camel(name) == "generationConfig":
+            config |= value or {}
+        elif name != "contents":
+            config[name] = value
+    return {"model": model, "contents": body["contents"], "config": config}
 
 
-def _generation(body: Mapping[str, Any]) -> dict[str, Any]:
-    found = _either(body, "generationConfig")
-    return {_camel(name): value for name, value in (found or {}).items()}
-
-
-def _with_generation(body: Mapping[str, Any], generation: dict[str, Any]) -> dict[str, Any]:
-    kept = {name: value for name, value in body.items() if _camel(name) != "generationConfig"}
-    return {**kept, "generationConfig": generation}
-
-
-def _either(body: Mapping[str, Any], name: str) -> Any:
-    """Return a member that may be spelt in snake case."""
-    return next((value for key, value in body.items() if _camel(key) == name), None)
+def to_gemini(arguments: Body, original: Body) -> Body:
+    """Return the body of a request; what the original one has beside ``generationConfig`` stays
+    there.
+    """
+    given = {_camel(name): value for name, value in arguments["config"].items()}
+    beside = {"systemInstruction", *map(_camel, original)}
+    body = {name: given.pop(name) for name in list(given) if name in beside}
+    system = body.get("systemInstruction")
+    if isinstance(system, (str, list)):
+        parts = [{"text": system}] if isinstance(system, str) else system
+        body["systemInstruction"] = {"parts": parts}
+    return {"contents": arguments["contents"], **body, "generationConfig": given}
 
 
 def _camel(name: str) -> str:
@@ -133,65 +48,36 @@ def _camel(name: str) -> str:
     return head + "".join(map(str.capitalize, rest))
 
 
-@dataclass(frozen=True, slots=True)
-class Ollama(Binding):
-    """Body of ``/api/chat``: https://docs.ollama.com/api/chat. The output limit and the window are
-    in ``options``.
+def from_ollama(body: Body, _: str) -> Body:
+    """Return the members of ``/api/chat`` and of its ``options`` as arguments of one function:
+    https://docs.ollama.com/api/chat.
     """
-
-    def options(self, kwargs: Options) -> Options:
-        """Return the body's members together with those of ``options``."""
-        inner = kwargs.get("options")
-        return {**kwargs, **inner} if isinstance(inner, dict) else kwargs
-
-    def replace(
-        self, args: Args, kwargs: Options, messages: Sequence[Message], options: Options
-    ) -> Arguments:
-        """Return the body with other messages, and other members in ``options``."""
-        changed = {**kwargs, "messages": messages}
-        if options:
-            changed["options"] = {**(kwargs.get("options") or {}), **options}
-        return args, changed
-
-    def summary_call(
-        self, args: Args, kwargs: Options, wire: MessageFormat, prompt: Prompt, limit: int
-    ) -> Arguments:
-        """Return a body with the call's window, sampling and life time of the model alone."""
-        messages, _ = wire.prompt(prompt)
-        return args, self._asking(kwargs, messages, limit, ("model", "keep_alive", "truncate"))
-
-    def native_call(
-        self,
-        args: Args,
-        kwargs: Options,
-        wire: MessageFormat,
-        prefix: Sequence[Message],
-        instruction: str,
-        limit: int,
-    ) -> Arguments:
-        """Return the body with another end, and plain text output."""
-        messages = [*prefix, wire.say("user", instruction)]
-        return args, self._asking(
-            kwargs, messages, limit, ("model", "keep_alive", "truncate", "tools", "think")
-        )
-
-    @staticmethod
-    def _asking(
-        kwargs: Options, messages: Sequence[Message], limit: int, kept: Sequence[str]
-    ) -> dict[str, Any]:
-        body = {name: kwargs[name] for name in kept if name in kwargs}
-        inner = dict(kwargs.get("options") or {})
-        inner.pop("stop", None)
-        # A body without ``stream`` asks for a stream.
-        return {
-            **body,
-            "messages": messages,
-            "stream": False,
-            "options": {**inner, "num_predict": limit},
-        }
+    return {**{name: body[name] for name in body if name != "options"}, **_options(body)}
 
 
-def completion_of(reply: Mapping[str, Any]) -> Mapping[str, Any]:
+def to_ollama(arguments: Body, original: Body) -> Body:
+    """Return the body of a request, with the window and the life time of the original one: with
+    others the model would be loaded anew.
+    """
+    options = _options(original)
+    inner = {*options, "num_predict"}
+    kept = {name: original[name] for name in ("keep_alive", "truncate") if name in original}
+    body = {**kept, **{name: arguments[name] for name in arguments if name not in inner}}
+    options.pop("stop", None)
+    options |= {name: arguments[name] for name in arguments if name in inner}
+    return {**body, "options": options} if options else body
+
+
+def plain_ollama(body: Body) -> Body:
+    """Return a body that asks for a plain text: without ``stream`` it asks for a stream."""
+    return {**{name: body[name] for name in body if name != "format"}, "stream": False}
+
+
+def _options(body: Body) -> dict[str, Any]:
+    return dict(body.get("options") or {})
+
+
+def completion_of(reply: Body) -> Body:
     """Return Ollama's reply as a chat completion."""
     usage = {
         "prompt_tokens": reply.get("prompt_eval_count", 0),
@@ -201,31 +87,23 @@ def completion_of(reply: Mapping[str, Any]) -> Mapping[str, Any]:
     return {"choices": [choice], "usage": usage} if "message" in reply else reply
 
 
-@dataclass(frozen=True, slots=True)
-class BedrockConverse(Converse):
-    """Body of ``converse``: its arguments without the model."""
-
-    model: str | None = None
-
-    def read(self, args: Args, kwargs: Options) -> CallFacts:
-        """Read the body, with the path's model."""
-        return replace(Converse.read(self, args, kwargs), model=self.model)
+def from_converse(body: Body, model: str) -> Body:
+    """Return the arguments of ``converse``."""
+    return {"modelId": model, **body}
 
 
-@dataclass(frozen=True, slots=True)
-class BedrockInvoke(Messages):
-    """Body of ``invoke`` for Anthropic's models: that of their own API, with a version."""
+def to_converse(arguments: Body, _: Body) -> Body:
+    """Return the body of a request."""
+    return {name: arguments[name] for name in arguments if name != "modelId"}
 
-    model: str | None = None
 
-    def read(self, args: Args, kwargs: Options) -> CallFacts:
-        """Read the body, with the path's model."""
-        return replace(Messages.read(self, args, kwargs), model=self.model)
+def from_invoke(body: Body, model: str) -> Body:
+    """Return the arguments of Anthropic's own method, whose body ``invoke`` takes too."""
+    return {"model": model, **body}
 
-    def summary_call(
-        self, args: Args, kwargs: Options, wire: MessageFormat, prompt: Prompt, limit: int
-    ) -> Arguments:
-        """Return a body that has the version too."""
-        args, body = Messages.summary_call(self, args, kwargs, wire, prompt, limit)
-        kept = ("anthropic_version", "anthropic_beta")
-        return args, {**body, **{name: kwargs[name] for name in kept if name in kwargs}}
+
+def to_invoke(arguments: Body, original: Body) -> Body:
+    """Return the body of a request, which has a version."""
+    names = ("anthropic_version", "anthropic_beta")
+    kept = {name: original[name] for name in names if name in original}
+    return {**kept, **{name: arguments[name] for name in arguments if name != "model"}}
