@@ -623,7 +623,8 @@ class TestEventsAsText:
     def test_every_kind_of_event_has_a_sentence(self) -> None:
         kinds = Event.__subclasses__()
         assert len(kinds) >= 9
-        assert [kind.__name__ for kind in kinds if "sentence" not in vars(kind)] == []
+        own = {"sentence", "_words"}
+        assert [kind.__name__ for kind in kinds if not own & vars(kind).keys()] == []
 
     def test_repr_leaves_out_what_is_as_usual_and_cuts_texts(self) -> None:
         event = next(event for event in self.every() if isinstance(event, CompactionEvent))

@@ -172,11 +172,11 @@ CEILINGS = {
     "messages/": 18_230,
     "overflow/": 9_119,
     "recall/": 10_815,
-    "summary/": 11_861,
+    "summary/": 11_856,
     "testing/": 9_987,
     "text/": 3_678,
     "tools/": 20_070,
-    "top": 20_002,
+    "top": 19_941,
     "core": 130_388,
     "whole": 209_600,
 }
@@ -243,7 +243,7 @@ PUBLIC_MODULES = {
     "compacter.testing",
     "compacter.testing.memory_conformance",
 }
-INTERNAL_NAMES = 276
+INTERNAL_NAMES = 260
 """Most names that tests import from elsewhere, and neither the manual nor an example does: each is
 one that a change of the code has to keep, or tests have to follow. It only goes down."""
 

@@ -26,14 +26,17 @@ Text = Annotated[str, PlainSerializer(_encodable, when_used="json")]
 """In JSON a lone surrogate, which cannot be encoded, is ``U+FFFD``."""
 
 
+# Not with ``defer_build``: pydantic builds under a lock, which a fork may copy locked.
+_CONFIG = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+
+
 class Event(BaseModel):
     """Base of every event."""
 
     # Template of its sentence, with fields of the event.
     _words: ClassVar[str] = ""
 
-    # Not with ``defer_build``: pydantic builds under a lock, which a fork may copy locked.
-    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+    model_config = _CONFIG
 
     model: Text | None = None
     """Name of the model that was called, if known."""
@@ -56,14 +59,9 @@ class Event(BaseModel):
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
         """Yield the fields that differ from their defaults; long texts are cut."""
         for name, value in super().__repr_args__():
-            field = type(self).model_fields.get(str(name))
-            if field is None or value != field.default:
-                yield (
-                    name,
-                    f"{value[:_SHOWN]}..."
-                    if isinstance(value, str) and len(value) > _SHOWN
-                    else value,
-                )
+            if value != type(self).model_fields[str(name)].default:
+                is_long = isinstance(value, str) and len(value) > _SHOWN
+                yield name, f"{value[:_SHOWN]}..." if is_long else value
 
 
 def _list(*parts: str | None) -> str:
@@ -180,8 +178,10 @@ class CompactionStarted(Event):
         return _list(what, self.model, _numbers(self.limit, self.requested))
 
 
-class _Failure(Event):
-    """Base of the events that tell of one."""
+class _Failure(BaseModel):
+    """What the events have that tell of one."""
+
+    model_config = _CONFIG
 
     reason: Text
     """Reason as a phrase, without text of messages."""
@@ -196,7 +196,7 @@ class _Failure(Event):
         return {**state, "__dict__": {**state["__dict__"], "cause": None}}
 
 
-class CompactionFailed(_Failure):
+class CompactionFailed(_Failure, Event):
     """Sent when a summary was refused or the summarizer failed, or a strategy failed."""
 
     trigger: Trigger
@@ -244,7 +244,7 @@ class CompactionSkipped(Event):
         return f"{what}: {self.reason.replace('_', ' ')}"
 
 
-class PreparationFailed(_Failure):
+class PreparationFailed(_Failure, Event):
     """Sent when no compaction could be made ahead; the call that is due makes one itself."""
 
     @property

@@ -50,7 +50,7 @@ def identify(value: Any) -> str:  # noqa: ANN401 - of any option
         return f"{identify(type(value))}({', '.join(members)})"
     with contextlib.suppress(Exception):  # Of a value without an importable name.
         module = value.__module__
-        name = value.__qualname__
+        name: str = getattr(value, "__qualname__", "")
         if attrgetter(name)(sys.modules[module]) is value:
             return f"{module}.{name}"
     return _token(value)

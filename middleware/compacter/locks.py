@@ -22,8 +22,9 @@ are held for microseconds, but a memory may wait its ``deadline`` of one second 
 
 T = TypeVar("T")
 
-_registered: dict[int, weakref.ref[ForkAware]] = {}
-_locks: dict[int, weakref.ref[threading.RLock]] = {}
+# Both by ``id``, as two locks or objects may be equal.
+_registered: weakref.WeakValueDictionary[int, ForkAware] = weakref.WeakValueDictionary()
+_locks: weakref.WeakValueDictionary[int, threading.RLock] = weakref.WeakValueDictionary()
 # Modules and packages to import before the next fork.
 _late: set[str] = set()
 # Locks acquired for a fork in progress, and those that were not free in time, by its thread.
@@ -36,8 +37,7 @@ class ForkAware:
     """Base of classes with methods to call before and after a fork. Keeps no objects alive."""
 
     def __init__(self) -> None:
-        name = id(self)
-        _registered[name] = weakref.ref(self, lambda _: _registered.pop(name, None))
+        _registered[id(self)] = self
 
     def before_fork(self) -> None:
         """Called in the thread that is about to fork."""
@@ -62,13 +62,13 @@ def Lock() -> threading.RLock:  # noqa: N802 - as ``threading.RLock``
     consistent.
     """
     lock = threading.RLock()
-    name = id(lock)
-    _locks[name] = weakref.ref(lock, lambda _: _locks.pop(name, None))
+    _locks[id(lock)] = lock
     return lock
 
 
-def _all(references: dict[int, weakref.ref[T]]) -> list[T]:
-    return [item for reference in list(references.values()) if (item := reference()) is not None]
+def _all(items: weakref.WeakValueDictionary[int, T]) -> list[T]:
+    # A copy made at once, whatever other threads add meanwhile.
+    return [item for reference in items.valuerefs() if (item := reference()) is not None]
 
 
 def import_before_fork(*names: str) -> None:

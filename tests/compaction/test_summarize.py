@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from tests.compaction.conftest import carried_out
 
-from compacter import Compacter, CompactionError, Truncate
+from compacter import Compacter, CompactionError, CompactionPlan, Truncate
 from compacter.compaction.conversation import Conversation
-from compacter.compaction.plan import Calibration, CompactionPlan
+from compacter.compaction.plan import Calibration
 from compacter.errors import ConfigurationError
 from compacter.events import CompactionFailed
 from compacter.messages.format import FILLERS, FormatName, get_format

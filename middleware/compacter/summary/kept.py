@@ -23,8 +23,6 @@ _FIRST_OF_REPLY = 3
 _LONGEST_REPLY = 300
 # Each further line of one weight is worth so much of the one before.
 _FADES = 0.95
-# Times the budget of what is read of texts of one kind: no more of them can be kept.
-_REACH = 10
 
 
 def _answer(head: Head, said: Said) -> list[Line]:
@@ -54,7 +52,7 @@ def keep(
 
     What stands in the lines ``in_rules`` or in messages that stay is not kept again.
     """
-    head.reach = _REACH * budget
+    head.budget = budget
     lines: list[tuple[float, Line]] = []
     before = Counter[float]()
     for source in sources:
