@@ -165,7 +165,7 @@ DENSITY = {
 CEILINGS = {
     "call/": 25_986,
     "clients/": 10_369,
-    "compaction/": 11_578,
+    "compaction/": 11_584,
     "frameworks/": 8_633,
     "gateway/": 24_640,
     "memory/": 9_492,

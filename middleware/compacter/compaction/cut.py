@@ -66,8 +66,9 @@ def plan(options: Options, asked: CompactionPlan) -> CompactionPlan:
         staying = read.size - read.free + FRAME
         # The messages that stay exceed the target alone: compact the provider's own compaction too,
         # if it is readable.
-        whole = read.without_native() if asked.must else None
-        if whole is not None and not (cut and asked.is_met_by(staying)):
+        is_helpless = asked.must and not (cut and asked.is_met_by(staying))
+        whole = read.without_native() if is_helpless else None
+        if whole is not None:
             read = whole
             cut = _cut(options, replace(asked, conversation=whole))
         is_wanted = asked.must or (asked.trigger == "manual" and asked.target is not None)

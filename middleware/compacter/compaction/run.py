@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 # Share of the target that counts as fitting between two strategies, so that the next message still
 # fits too.
 _ROOM = 0.9
+# Where no strategy made the request small enough.
+_LAST_RESORT = Shorten()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +85,7 @@ async def compact(options: Options, planned: CompactionPlan, world: World) -> Co
     before = after = planned.conversation
     task = CompactionTask(plan=planned, options=options, target=goal)
     here = task
-    for left, strategy in enumerate([*options.strategy, Shorten()], -len(options.strategy)):
-        # The last resort if no strategy made the request small enough.
+    for left, strategy in enumerate([*options.strategy, _LAST_RESORT], -len(options.strategy)):
         if not left:
             enough = planned.target
             if not planned.must:
