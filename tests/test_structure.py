@@ -163,20 +163,20 @@ DENSITY = {
 }
 """Limits for how the package is written."""
 CEILINGS = {
-    "call/": 25_986,
+    "call/": 26_264,
     "clients/": 10_369,
     "compaction/": 11_584,
     "frameworks/": 8_633,
     "gateway/": 24_640,
     "memory/": 9_492,
-    "messages/": 18_230,
-    "overflow/": 9_119,
+    "messages/": 18_197,
+    "overflow/": 9_186,
     "recall/": 10_815,
     "summary/": 11_856,
     "testing/": 9_987,
     "text/": 3_678,
-    "tools/": 20_070,
-    "top": 19_941,
+    "tools/": 20_078,
+    "top": 19_994,
     "core": 130_388,
     "whole": 209_600,
 }
