@@ -129,7 +129,7 @@ class Recall:
         conversation = asked.conversation
         if conversation.kinds[-1] is not Kind.RESULT:
             return None
-        first = conversation.steps[-1]
+        first = conversation.steps[-2]
         if first and conversation.kinds[first - 1] is Kind.ASSISTANT:
             first -= 1  # Some formats have a text and its calls in two messages.
         reads = conversation.parts_of_each(conversation.messages[first:])
