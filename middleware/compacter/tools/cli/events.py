@@ -7,10 +7,10 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.panel import Panel
 from rich.text import Text
@@ -110,35 +110,23 @@ def watch(path: str, *, window: int | None, once: bool) -> int:
         return 0
     if not Path(path).parent.is_dir():
         raise MistakeError(f"{path}: there is no such folder")
+    waiting = Text(f"waiting for events in {path}", "dim")
+    live = Live(waiting, console=console, refresh_per_second=4) if console.is_terminal else None
     tail = Tail(Path(path))
-    with suppress(KeyboardInterrupt):  # The normal end of the command.
-        if console.is_terminal:
-            _draw(console, tail, window, path)
-        else:
-            remarks().print(f"waiting for events in {path}", markup=False)
-            _print(console, tail)
-    return 0
-
-
-def _print(console: Console, tail: Tail) -> None:
-    while True:
-        for record in read_lines(tail.lines())[0]:
-            console.print(Text(line(record)), soft_wrap=True)
-        time.sleep(_EVERY)
-
-
-def _draw(console: Console, tail: Tail, window: int | None, path: str) -> None:
-    records: list[Record] = []
-    with Live(console=console, refresh_per_second=4, screen=False) as live:
-        live.update(Text(f"waiting for events in {path}", "dim"))
+    seen: list[Record] = []
+    with suppress(KeyboardInterrupt), live or nullcontext():  # The normal end of the command.
+        if live is None:
+            remarks().print(waiting)
         while True:
             added, _ = read_lines(tail.lines())
-            if added:
-                records += added
-                live.update(
-                    picture(stories(records), window, min(console.width, 120)), refresh=True
-                )
+            if live is None:
+                for record in added:
+                    console.print(Text(line(record)), soft_wrap=True)
+            elif added:
+                seen += added
+                live.update(picture(stories(seen), window, min(console.width, 120)), refresh=True)
             time.sleep(_EVERY)
+    return 0
 
 
 def line(record: Record) -> str:
