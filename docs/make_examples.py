@@ -17,7 +17,7 @@ ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "examples.md"
 NOT_SHOWN = ("embedded_model",)
 """A model's words depend on the machine."""
-MOST_LINES = 14
+MOST_LINES = 10
 """A longer output is shown without its middle."""
 _HEAD = """\
 # Examples

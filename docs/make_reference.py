@@ -43,7 +43,12 @@ TITLES = {
     "serve": "The pass-through",
     "testing": "Testing",
 }
-_PLACES = {"decorator": "compacter", "compaction": "strategies", "overflow": "detector"}
+_PLACES = {
+    "decorator": "compacter",
+    "options": "compacter",
+    "compaction": "strategies",
+    "overflow": "detector",
+}
 """Rooms of the package whose page has another name."""
 _SECTIONS = ("Args:", "Raises:", "Returns:", "Yields:")
 _TABLE = ["| | |", "|---|---|"]

@@ -92,10 +92,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 LONGEST = [
     "tests/live",
     "tests/test_examples.py",
+    "tests/serve/test_rolling.py",
+    "tests/serve/test_open_streams.py",
+    "tests/memory/test_busy_loop.py",
+    "tests/sdk_suites/test_wrap_clients.py",
     "tests/properties/test_promises.py",
     "tests/memory/test_fork.py",
     "tests/serve/test_live_page.py",
+    "tests/report/test_browser.py",
     "tests/test_growth.py",
+    "tests/test_peers.py",
+    "tests/cli/test_run.py",
+    "tests/compaction/test_summarize_window.py",
+    "tests/memory/test_one_summary.py",
+    "docs/clients/litellm.md",
+    "README.md",
+    "tests/test_readme.py",
 ]
 """Files of few tests that take long: begun first, or the other workers would wait for the last of
 them."""

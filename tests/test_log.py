@@ -86,7 +86,7 @@ class TestLinesForPeople:
         assert " characters, gpt-4o, 0." in record.getMessage()
         assert record.__dict__["messages_before"] == 61
 
-    def test_structlog_is_loaded_by_the_first_line_that_is_logged(self) -> None:
+    def test_a_program_without_structlog_does_not_load_it(self) -> None:
         program = """
 import logging, sys
 from compacter import Compacter
@@ -96,11 +96,9 @@ def talk(text):
     return [{"role": "user", "content": f"{text} {n} has harbours and ships."} for n in range(61)]
 
 call = Compacter(summarizer="extractive").wrap(ScriptedModel(window=300).completion)
-call("gpt-4o", talk("One"))
-assert "structlog" not in sys.modules
 logging.basicConfig(level=logging.INFO, format="%(filename)s %(message)s %(model)s")
 call("gpt-4o", talk("Two"))
-assert "structlog" in sys.modules
+assert "structlog" not in sys.modules
 """
         done = subprocess.run(
             [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
@@ -625,7 +623,8 @@ class TestEventsAsText:
     def test_every_kind_of_event_has_a_sentence(self) -> None:
         kinds = Event.__subclasses__()
         assert len(kinds) >= 9
-        assert [kind.__name__ for kind in kinds if "sentence" not in vars(kind)] == []
+        own = {"sentence", "_words"}
+        assert [kind.__name__ for kind in kinds if not own & vars(kind).keys()] == []
 
     def test_repr_leaves_out_what_is_as_usual_and_cuts_texts(self) -> None:
         event = next(event for event in self.every() if isinstance(event, CompactionEvent))

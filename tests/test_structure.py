@@ -163,20 +163,20 @@ DENSITY = {
 }
 """Limits for how the package is written."""
 CEILINGS = {
-    "call/": 26_557,
+    "call/": 26_264,
     "clients/": 10_369,
     "compaction/": 12_170,
     "frameworks/": 8_633,
     "gateway/": 24_000,
-    "memory/": 9_496,
-    "messages/": 18_230,
-    "overflow/": 9_119,
+    "memory/": 9_492,
+    "messages/": 18_197,
+    "overflow/": 9_186,
     "recall/": 10_815,
-    "summary/": 12_714,
+    "summary/": 11_856,
     "testing/": 9_987,
-    "text/": 3_875,
+    "text/": 3_678,
     "tools/": 19_910,
-    "top": 20_994,
+    "top": 20_173,
     "core": 130_388,
     "whole": 209_600,
 }
@@ -243,7 +243,7 @@ PUBLIC_MODULES = {
     "compacter.testing",
     "compacter.testing.memory_conformance",
 }
-INTERNAL_NAMES = 276
+INTERNAL_NAMES = 260
 """Most names that tests import from elsewhere, and neither the manual nor an example does: each is
 one that a change of the code has to keep, or tests have to follow. It only goes down."""
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from compacter.memory.redis import RedisMemory
     from compacter.memory.sqlite import SQLiteMemory
     from compacter.messages.recognise import UnknownFormatError
+    from compacter.options import TriggerFacts
     from compacter.overflow import TokenLimit, detect_token_limit
     from compacter.recall.passages import Passage, Quotes
 
@@ -60,6 +61,7 @@ __all__ = [
     "Shorten",
     "Summarize",
     "TokenLimit",
+    "TriggerFacts",
     "Truncate",
     "UnknownFormatError",
     "compacted",
@@ -87,6 +89,7 @@ _HOMES = {
     "Passage": "compacter.recall.passages",
     "Quotes": "compacter.recall.passages",
     "CompactionResult": "compacter.by_hand",
+    "TriggerFacts": "compacter.options",
     "CompactionStrategy": "compacter.compaction.task",
     "Summarize": "compacter.compaction.summarize",
     "Truncate": "compacter.compaction.strategies",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from inspect import Parameter, Signature
-from typing import Any, Never, Self, TypeVar, Unpack, overload
+from typing import Any, Never, Self, TypeVar, Unpack
 
 from compacter import models
 from compacter.by_hand import ByHand, CompactionResult, check_wire_format
@@ -43,7 +43,8 @@ class Compacter(ByHand):
         ``None`` raises.
         preserve_recent_turns: Number of newest turns to keep verbatim as long as the result fits.
         pin: Function of a message that returns whether to keep it verbatim.
-        trigger_tokens: Size at which to compact before the call: tokens, or a share of the window
+        trigger_tokens: Size at which to compact before the call: tokens, or a share of the window;
+            or a function of ``TriggerFacts``
         such as ``0.8``.
         prepare_tokens: Size at which the next compaction is made in the background: tokens, or a
         share of the window.
@@ -153,8 +154,7 @@ class Compacter(ByHand):
             ConfigurationError: A variable is invalid, or looks like a misspelt option. For any
                 other unknown variable with this prefix, a ``UserWarning`` is issued.
         """
-        names = frozenset(Options.model_fields)
-        read = from_environment(os.environ if environment is None else environment, names, prefix)
+        read = from_environment(os.environ if environment is None else environment, prefix)
         return cls._make({**read, **options})
 
     def replace(self, **options: Unpack[CompacterOptions]) -> Self:
@@ -184,13 +184,7 @@ class Compacter(ByHand):
         """Pickle the options. An in-process memory starts empty; SQLite and Redis use the same file
         or server.
         """
-        usual = validated({})
-        changed = {
-            name: value
-            for name, value in self._arguments_given().items()
-            if name == "memory" or value != getattr(usual, name)
-        }
-        return self._make, (changed,)
+        return self._make, (self._arguments_given(),)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._state.options.changed})"
@@ -209,12 +203,6 @@ class Compacter(ByHand):
 
     # -- wrapping ----------------------------------------------------------------------------------
 
-    @overload
-    def wrap(self, target: F) -> F: ...
-    @overload
-    def wrap(
-        self, target: F, *, messages_param: str | None = ..., wire_format: str | None = ...
-    ) -> F: ...
     def wrap(
         self, target: F, *, messages_param: str | None = None, wire_format: str | None = None
     ) -> F:
@@ -345,16 +333,22 @@ class Compacter(ByHand):
         self._state.history_changed(event)
 
 
-def _signature() -> Signature:
-    """Return the signature of ``Compacter`` with every option and its default, for ``help()`` and
-    notebooks.
-    """
-    parameters = [Parameter("self", Parameter.POSITIONAL_ONLY)]
-    for name, option in Options.model_fields.items():
-        default = option.get_default(call_default_factory=True)
-        parameters.append(Parameter(name, Parameter.KEYWORD_ONLY, default=default))
-    return Signature(parameters)
-
-
-# Functions do not declare it, so type checkers refuse an assignment.
-setattr(Compacter.__init__, "__signature__", _signature())  # noqa: B010
+# Every option with its default, for ``help()`` and notebooks. Functions do not declare it, so type
+# checkers refuse an assignment.
+setattr(  # noqa: B010
+    Compacter.__init__,
+    "__signature__",
+    Signature(
+        [
+            Parameter("self", Parameter.POSITIONAL_ONLY),
+            *(
+                Parameter(
+                    name,
+                    Parameter.KEYWORD_ONLY,
+                    default=option.get_default(call_default_factory=True),
+                )
+                for name, option in Options.model_fields.items()
+            ),
+        ]
+    ),
+)

@@ -49,13 +49,6 @@ class AskSummarizer(Effect[Reply]):
     instruction is appended."""
 
 
-@dataclass(frozen=True, slots=True)
-class Emit(Effect[T]):
-    """Send an event to totals, log and hooks; the outcome is the event with its ``duration``."""
-
-    what: T
-
-
 class World(Protocol):
     """What a compaction asks for."""
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
 
 Trigger = Literal["token_limit", "threshold", "quotes", "manual", "prepared"]
 TEXTS = frozenset({"summary", "ledger", "unverified"})
@@ -17,24 +17,41 @@ UNTOLD = TEXTS | {"discarded", "cause"}
 _SHOWN = 80
 
 
+def _encodable(text: str) -> str:
+    """Return a text without lone surrogates, with which a reply that was cut off may end."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+Text = Annotated[str, PlainSerializer(_encodable, when_used="json")]
+"""In JSON a lone surrogate, which cannot be encoded, is ``U+FFFD``."""
+
+
+# Not with ``defer_build``: pydantic builds under a lock, which a fork may copy locked.
+_CONFIG = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+
+
 class Event(BaseModel):
     """Base of every event."""
 
-    # Not with ``defer_build``: pydantic builds under a lock, which a fork may copy locked.
-    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+    # Template of its sentence, with fields of the event.
+    _words: ClassVar[str] = ""
 
-    model: str | None = None
+    model_config = _CONFIG
+
+    model: Text | None = None
     """Name of the model that was called, if known."""
     attempt: int = 0
     """Number of the round in this call, from 1; 0 outside a round."""
-    conversation: str = ""
+    conversation: Text = ""
     """Name of the conversation: the option ``conversation``, that of a ``History``, or a digest of
     the first three messages, which is the same for every call of one conversation."""
 
     @property
     def sentence(self) -> str:
-        """One line that describes the event, without the text of messages."""
-        return ""
+        """One line that describes the event, without the text of messages, such as "lowered the
+        output limit from 1,000 to 380 tokens, gpt-4o".
+        """
+        return _list(self._words.format_map(self.__dict__), self.model)
 
     def __str__(self) -> str:
         return f"{type(self).__name__}: {self.sentence}"
@@ -42,27 +59,9 @@ class Event(BaseModel):
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
         """Yield the fields that differ from their defaults; long texts are cut."""
         for name, value in super().__repr_args__():
-            field = type(self).model_fields.get(str(name))
-            if field is None or value != field.default:
-                yield (
-                    name,
-                    f"{value[:_SHOWN]}..."
-                    if isinstance(value, str) and len(value) > _SHOWN
-                    else value,
-                )
-
-    def model_dump_json(self, **options: Any) -> str:
-        """Return the event as JSON; ``options`` are those of pydantic's method.
-
-        A lone surrogate, with which a reply that was cut off may end, cannot be encoded and becomes
-        ``U+FFFD``.
-        """
-        try:
-            return super().model_dump_json(**options)
-        except ValueError:
-            return BaseModel.model_dump_json(
-                self.model_copy(update=_encodable(self.__dict__)), **options
-            )
+            if value != type(self).model_fields[str(name)].default:
+                is_long = isinstance(value, str) and len(value) > _SHOWN
+                yield name, f"{value[:_SHOWN]}..." if is_long else value
 
 
 def _list(*parts: str | None) -> str:
@@ -76,14 +75,6 @@ def _numbers(limit: int | None, requested: int | None) -> str:
     return _list(allowed, f"{requested:,} requested" if requested else "")
 
 
-def _encodable(value: Any) -> Any:  # noqa: ANN401 - of any field
-    if isinstance(value, str):
-        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    if isinstance(value, dict):
-        return {key: _encodable(one) for key, one in value.items()}
-    return tuple(map(_encodable, value)) if isinstance(value, tuple) else value
-
-
 class CompactionEvent(Event):
     """Sent after a compaction. Sizes are data sizes in characters."""
 
@@ -95,16 +86,16 @@ class CompactionEvent(Event):
     """Input tokens of the summarizer, by the usage of its replies."""
     output_tokens: int = 0
     """Output tokens of the summarizer, by the usage of its replies."""
-    summary: str = ""
+    summary: Text = ""
     """Text that replaces the head: a model's summary, or lines quoted from the head; empty if the
     strategy makes none."""
-    ledger: str = ""
+    ledger: Text = ""
     """Rest of the summary message: rules of the user, notes and quoted lines."""
     trigger: Trigger
     """``token_limit`` (the provider refused), ``threshold`` (``trigger_tokens``), ``quotes`` (a
     question had passages and no room for them), ``manual``, or ``prepared``
     (``prepare_tokens``)."""
-    strategy: str
+    strategy: Text
     """Name of the strategy whose result is used; several are joined by ``+``."""
     fallback: bool = False
     """Whether the result is the fallback's, as there was no summary."""
@@ -131,7 +122,7 @@ class CompactionEvent(Event):
     state it."""
     duration: float = 0.0
     """Seconds from the decision to compact until the compacted list was ready."""
-    unverified: tuple[str, ...] = ()
+    unverified: tuple[Text, ...] = ()
     """Lines that were removed from the summarizer's reply because the conversation does not contain
     their facts."""
     unsupported_lines: int = 0
@@ -187,21 +178,15 @@ class CompactionStarted(Event):
         return _list(what, self.model, _numbers(self.limit, self.requested))
 
 
-class CompactionFailed(Event):
-    """Sent when a summary was refused or the summarizer failed, or a strategy failed."""
+class _Failure(BaseModel):
+    """What the events have that tell of one."""
 
-    trigger: Trigger
-    """``token_limit``, ``threshold``, ``quotes``, ``manual`` or ``prepared``."""
-    reason: str
+    model_config = _CONFIG
+
+    reason: Text
     """Reason as a phrase, without text of messages."""
-    error: str = ""
+    error: Text = ""
     """Type name of the exception, if one was raised."""
-    input_tokens: int = 0
-    """Input tokens of the summarizer so far."""
-    output_tokens: int = 0
-    """Output tokens of the summarizer so far."""
-    cost: float | None = None
-    """Their cost in USD; ``None`` if the price is unknown."""
     cause: Exception | None = Field(default=None, exclude=True, repr=False)
     """The exception itself, which may quote messages; not serialised."""
 
@@ -210,11 +195,26 @@ class CompactionFailed(Event):
         state = super().__getstate__()
         return {**state, "__dict__": {**state["__dict__"], "cause": None}}
 
+
+class CompactionFailed(_Failure, Event):
+    """Sent when a summary was refused or the summarizer failed, or a strategy failed."""
+
+    trigger: Trigger
+    """``token_limit``, ``threshold``, ``quotes``, ``manual`` or ``prepared``."""
+    input_tokens: int = 0
+    """Input tokens of the summarizer so far."""
+    output_tokens: int = 0
+    """Output tokens of the summarizer so far."""
+    cost: float | None = None
+    """Their cost in USD; ``None`` if the price is unknown."""
+
     @property
     def sentence(self) -> str:
         """Such as "no summary: the summarizer raised AuthenticationError"."""
         raised = f" {self.error}" if self.error and self.error not in self.reason else ""
-        named = self.reason.startswith(("strategy ", "token_counter ", "retrieved "))
+        named = self.reason.startswith(
+            ("strategy ", "token_counter ", "trigger_tokens ", "retrieved ")
+        )
         return f"{'' if named else 'no summary: '}{self.reason}{raised}"
 
 
@@ -244,20 +244,8 @@ class CompactionSkipped(Event):
         return f"{what}: {self.reason.replace('_', ' ')}"
 
 
-class PreparationFailed(Event):
+class PreparationFailed(_Failure, Event):
     """Sent when no compaction could be made ahead; the call that is due makes one itself."""
-
-    reason: str
-    """Reason as a phrase, without text of messages."""
-    error: str = ""
-    """Type name of the exception, if one was raised."""
-    cause: Exception | None = Field(default=None, exclude=True, repr=False)
-    """The exception itself, which may quote messages; not serialised."""
-
-    def __getstate__(self) -> dict[Any, Any]:
-        # As above.
-        state = super().__getstate__()
-        return {**state, "__dict__": {**state["__dict__"], "cause": None}}
 
     @property
     def sentence(self) -> str:
@@ -308,6 +296,8 @@ class PassagesRecalled(Event):
 class MaxTokensAdjusted(Event):
     """Sent when the output limit was lowered, in place of a compaction."""
 
+    _words = "lowered the output limit from {before:,} to {after:,} tokens"
+
     before: int
     """The caller's output limit, in tokens."""
     after: int
@@ -315,18 +305,13 @@ class MaxTokensAdjusted(Event):
     limit: int | None = None
     """Limit in tokens, as the provider's error stated it."""
 
-    @property
-    def sentence(self) -> str:
-        """Such as "lowered the output limit from 1,000 to 380 tokens"."""
-        return _list(
-            f"lowered the output limit from {self.before:,} to {self.after:,} tokens", self.model
-        )
-
 
 class MessageShortened(Event):
     """Sent when retrieved text in the last user message was shortened, as the option ``retrieved``
     allows.
     """
+
+    _words = "shortened the last user message from {before:,} to {after:,} characters"
 
     before: int
     """Size of the message, in characters."""
@@ -335,13 +320,24 @@ class MessageShortened(Event):
     limit: int | None = None
     """Limit in tokens, as the provider's error stated it."""
 
+
+class SealedContentRemoved(Event):
+    """Sent when a request is sent again without what only the model that made it can read, such as
+    encrypted reasoning or signed thinking, as the provider refused it.
+    """
+
+    removed: int
+    """Number of blocks or items that were left out."""
+    kinds: tuple[str, ...]
+    """Their types, such as ``thinking``, ``reasoning`` or ``thought_signature``."""
+    error: str
+    """Type name of the provider's exception."""
+
     @property
     def sentence(self) -> str:
-        """Such as "shortened the last user message from 120,000 to 30,000 characters"."""
-        return _list(
-            (f"shortened the last user message from {self.before:,} to {self.after:,} characters"),
-            self.model,
-        )
+        """Such as "left out 12 blocks that another model has sealed: thinking"."""
+        what = f"left out {self.removed:,} blocks that another model has sealed"
+        return _list(f"{what}: {', '.join(self.kinds)}", self.model)
 
 
 class SilentTruncation(Event):
@@ -349,18 +345,15 @@ class SilentTruncation(Event):
     truncated the prompt.
     """
 
+    _words = (
+        "the server has cut the prompt: about {expected_tokens:,} tokens sent, "
+        "{prompt_tokens:,} read"
+    )
+
     expected_tokens: int
     """Estimated tokens of the request."""
     prompt_tokens: int
     """Prompt tokens in the usage of the reply."""
-
-    @property
-    def sentence(self) -> str:
-        """Such as "the server has cut the prompt: about 5,000 tokens sent, 2,048 read"."""
-        sent = f"about {self.expected_tokens:,} tokens sent"
-        return _list(
-            f"the server has cut the prompt: {sent}", f"{self.prompt_tokens:,} read", self.model
-        )
 
 
 class RetriesExhausted(Event):
@@ -368,7 +361,7 @@ class RetriesExhausted(Event):
 
     rounds: int
     """Number of rounds in this call."""
-    reason: str
+    reason: Text
     """Reason why there is not another round, as a phrase."""
     limit: int | None = None
     """Limit in tokens, as the provider's last error stated it."""
@@ -411,6 +404,8 @@ class Totals:
     """Number of calls that raised the provider's own exception after a token limit."""
     adjusted: int = 0
     """Number of times that an output limit was lowered."""
+    unsealed: int = 0
+    """Number of calls that left out what only another model can read."""
     summarizer_calls: int = 0
     """Number of requests for a summary."""
     input_tokens: int = 0

@@ -358,7 +358,7 @@ class History(PinnedList):
     def _threshold(self) -> int | None:
         own = self._own()
         trigger = self._max_tokens if self._max_tokens is not None else own.options.trigger_tokens
-        if trigger is None:
+        if trigger is None or callable(trigger):  # It decides on calls.
             trigger = _WINDOW_SHARE
         share = isinstance(trigger, float)
         limit = threshold(trigger, own.window(self._model) if share else None)

@@ -10,6 +10,7 @@ import sys
 import weakref
 from dataclasses import fields, is_dataclass
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 from compacter.locks import Lock
@@ -23,7 +24,7 @@ _TOKENS: dict[int, tuple[weakref.ref[Any], str]] = {}
 _LOCK = Lock()
 
 
-def identify(value: object) -> str:
+def identify(value: Any) -> str:  # noqa: ANN401 - of any option
     """Return a text that identifies a setting: the content of a plain value, the name of a
     function.
     """
@@ -37,25 +38,22 @@ def identify(value: object) -> str:
         return f"{{{', '.join(sorted(map(identify, value)))}}}"
     parameters = getattr(type(value), "__dataclass_params__", None)
     if is_dataclass(value) and not isinstance(value, type) and parameters and parameters.frozen:
-        members = [
-            identify(getattr(value, member.name)) for member in fields(value) if not member.kw_only
-        ]
+        members = []
         # By name, and only if set: an argument that a later version adds changes nothing for those
         # who leave it out, and records from before it are found again.
-        members += [
-            f"{member.name}={identify(getattr(value, member.name))}"
-            for member in fields(value)
-            if member.kw_only and identify(getattr(value, member.name)) != identify(member.default)
-        ]
+        for member in sorted(fields(value), key=lambda member: bool(member.kw_only)):
+            text = identify(getattr(value, member.name))
+            if not member.kw_only:
+                members.append(text)
+            elif text != identify(member.default):
+                members.append(f"{member.name}={text}")
         return f"{identify(type(value))}({', '.join(members)})"
-    module = getattr(value, "__module__", None)
-    name = getattr(value, "__qualname__", None)
-    found: object = (
-        sys.modules.get(module) if isinstance(module, str) and isinstance(name, str) else None
-    )
-    for part in name.split(".") if found is not None and isinstance(name, str) else ():
-        found = getattr(found, part, None)
-    return f"{module}.{name}" if found is value else _token(value)
+    with contextlib.suppress(Exception):  # Of a value without an importable name.
+        module = value.__module__
+        name: str = getattr(value, "__qualname__", "")
+        if attrgetter(name)(sys.modules[module]) is value:
+            return f"{module}.{name}"
+    return _token(value)
 
 
 def _token(value: object) -> str:

@@ -35,10 +35,6 @@ class Stopped(Exception):  # noqa: N818 - it is no error of its own
     up to ``run``.
     """
 
-    def __init__(self, error: StopIteration) -> None:
-        super().__init__(error)
-        self.error = error
-
 
 class SyncIO:
     """For sync programs: everything blocks, and nothing suspends."""
@@ -105,9 +101,7 @@ class AsyncIO:
         outcome = function(*args, **kwargs)
         return await outcome if inspect.isawaitable(outcome) else outcome
 
-    async def hook(self, function: Callable[..., Any], *args: Any) -> Any:
-        """As ``call``."""
-        return await self.call(function, *args)
+    hook = call
 
     async def ask(self, action: Callable[[], Any], seconds: float | None, *, blocks: bool) -> Any:
         """As above. With ``blocks``, the action runs in a thread: it is a plain function, which may
@@ -195,7 +189,7 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
         result: T = stop.value
         return result
     except Stopped as stopped:
-        theirs = stopped.error
+        theirs: StopIteration = stopped.args[0]
     else:
         coroutine.close()
         raise RuntimeError("a coroutine that uses SyncIO waited for an event loop")

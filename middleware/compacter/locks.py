@@ -1,8 +1,8 @@
 """Locks and state that survive ``os.fork`` (gunicorn, celery and multiprocessing on Linux).
 
 A child gets a copy of every lock in its present state: one that another thread of the parent held
-would stay locked for ever. So a fork of the process waits a moment for the locks made here, and for
-the threads that are inside a library with locks of its own. See
+would stay locked for ever. So a fork of the process waits a moment for the locks made here. If one
+does not get free, what its thread was using may be locked in the child (``was_forked_busy``). See
 https://docs.python.org/3/library/os.html#os.register_at_fork.
 """
 
@@ -17,44 +17,42 @@ from pkgutil import iter_modules
 from typing import TypeVar
 
 PATIENCE = 1.5
-"""Longest wait before a fork, in seconds: for all locks together, and again for the libraries. It
-avoids a deadlock. Most locks are held for microseconds, but a memory may wait its ``deadline`` of
-one second for a file."""
+"""Longest wait before a fork for all locks together, in seconds. It avoids a deadlock. Most locks
+are held for microseconds, but a memory may wait its ``deadline`` of one second for a file."""
 
 T = TypeVar("T")
 
-_registered: dict[int, weakref.ref[ForkAware]] = {}
-_locks: dict[int, weakref.ref[threading.RLock]] = {}
-# Objects to call after all others before a fork, and before all others after it.
-_last: list[ForkAware] = []
+# Both by ``id``, as two locks or objects may be equal.
+_registered: weakref.WeakValueDictionary[int, ForkAware] = weakref.WeakValueDictionary()
+_locks: weakref.WeakValueDictionary[int, threading.RLock] = weakref.WeakValueDictionary()
 # Modules and packages to import before the next fork.
 _late: set[str] = set()
-# Locks acquired for a fork in progress, by its thread.
-_held: dict[int, list[threading.RLock]] = {}
+# Locks acquired for a fork in progress, and those that were not free in time, by its thread.
+_forks: dict[int, tuple[list[threading.RLock], list[threading.RLock]]] = {}
+# In a child, those that were not free.
+_missed: list[threading.RLock] = []
 
 
 class ForkAware:
     """Base of classes with methods to call before and after a fork. Keeps no objects alive."""
 
     def __init__(self) -> None:
-        name = id(self)
-        _registered[name] = weakref.ref(self, lambda _: _registered.pop(name, None))
+        _registered[id(self)] = self
 
     def before_fork(self) -> None:
         """Called in the thread that is about to fork."""
-
-    def after_fork_in_parent(self) -> None:
-        """Called in the same thread after the fork."""
 
     def after_fork_in_child(self) -> None:
         """Called in the child, which has one thread, to replace locks and connections."""
 
 
-def fork_last(item: ForkAware) -> None:
-    """Have an object called after all others before each fork: a C library with locks of its own,
-    which a thread may need before it releases one of ours. It is kept alive.
+def was_forked_busy() -> bool:
+    """Return whether this process was forked while another thread held one of the locks for long.
+
+    A C library that the thread was using, with locks of its own such as SQLite, may be locked here
+    for ever.
     """
-    _last.append(item)
+    return bool(_missed)
 
 
 def Lock() -> threading.RLock:  # noqa: N802 - as ``threading.RLock``
@@ -64,13 +62,13 @@ def Lock() -> threading.RLock:  # noqa: N802 - as ``threading.RLock``
     consistent.
     """
     lock = threading.RLock()
-    name = id(lock)
-    _locks[name] = weakref.ref(lock, lambda _: _locks.pop(name, None))
+    _locks[id(lock)] = lock
     return lock
 
 
-def _all(references: dict[int, weakref.ref[T]]) -> list[T]:
-    return [item for reference in list(references.values()) if (item := reference()) is not None]
+def _all(items: weakref.WeakValueDictionary[int, T]) -> list[T]:
+    # A copy made at once, whatever other threads add meanwhile.
+    return [item for reference in items.valuerefs() if (item := reference()) is not None]
 
 
 def import_before_fork(*names: str) -> None:
@@ -93,29 +91,25 @@ def _finish_imports() -> None:
 def _before() -> None:
     _finish_imports()
     end = time.monotonic() + PATIENCE
-    _held[threading.get_ident()] = [
-        lock for lock in _all(_locks) if lock.acquire(timeout=max(0.0, end - time.monotonic()))
-    ]
+    free: list[threading.RLock] = []
+    busy: list[threading.RLock] = []
+    for lock in _all(_locks):
+        is_free = lock.acquire(timeout=max(0.0, end - time.monotonic()))
+        (free if is_free else busy).append(lock)
+    _forks[threading.get_ident()] = free, busy
     for item in _all(_registered):
-        item.before_fork()
-    # A thread that has one of the locks above may need a library before it releases it.
-    for item in _last:
         item.before_fork()
 
 
 def _after_in_parent() -> None:
-    for item in _last:
-        item.after_fork_in_parent()
-    for item in _all(_registered):
-        item.after_fork_in_parent()
-    for lock in _held.pop(threading.get_ident(), ()):
+    free, _ = _forks.pop(threading.get_ident(), ((), ()))
+    for lock in free:
         lock.release()
 
 
 def _after_in_child() -> None:
-    _held.clear()
-    for item in _last:
-        item.after_fork_in_child()
+    _missed.extend(_forks.get(threading.get_ident(), ((), ()))[1])
+    _forks.clear()
     for lock in _all(_locks):
         # As ``threading`` and ``logging`` do with their locks.
         lock._at_fork_reinit()  # type: ignore[attr-defined]  # noqa: SLF001

@@ -114,12 +114,8 @@ def cost(
     stated = hidden.get("response_cost") if isinstance(hidden, dict) else None
     if isinstance(stated, (int, float)):
         return float(stated)
-    known = _facts(model)
-    read = known.get("input_cost_per_token")
-    written = known.get("output_cost_per_token")
-    if not isinstance(read, (int, float)) or not isinstance(written, (int, float)):
-        return None
-    return float(read * input_tokens + written * output_tokens)
+    rates = _rates(model)
+    return None if rates is None else rates[0] * input_tokens + rates[2] * output_tokens
 
 
 def known() -> int:
@@ -134,18 +130,18 @@ def prices(model: str | None) -> tuple[float, float | None, float] | None:
 
     By litellm's table; ``None`` for a model without prices in it.
     """
-    known = _facts(model)
+    rates = _rates(model)
+    return rates if rates and rates[0] else None
+
+
+def _rates(model: str | None) -> tuple[float, float | None, float] | None:
+    facts = _facts(model)
+    names = ("input_cost_per_token", "cache_read_input_token_cost", "output_cost_per_token")
     read, cached, written = (
-        known.get(name)
-        for name in ("input_cost_per_token", "cache_read_input_token_cost", "output_cost_per_token")
+        float(price) if isinstance(price := facts.get(name), (int, float)) else None
+        for name in names
     )
-    if not isinstance(read, (int, float)) or not isinstance(written, (int, float)) or not read:
-        return None
-    return (
-        float(read),
-        float(cached) if isinstance(cached, (int, float)) and cached else None,
-        float(written),
-    )
+    return None if read is None or written is None else (read, cached or None, written)
 
 
 def _facts(model: str | None) -> dict[str, Any]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import difflib
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Real
 from types import NoneType
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from pydantic import ValidationError, ValidationInfo
 from tenacity.stop import stop_base
@@ -64,14 +64,12 @@ def as_answer(result: object) -> bool:
     return bool(result)
 
 
+_LEAVE_OUT = "leave summarizer out to have summaries written by the wrapped call"
 _NOT_MODELS = {
     "truncate": "is a strategy; use strategy=Truncate(), which needs no summarizer",
     "shorten": "is a strategy; use strategy=Shorten(), which needs no summarizer",
-    "summarize": (
-        "is the default strategy; leave summarizer out to have summaries written by "
-        "the wrapped call"
-    ),
-    "none": "is a text; leave summarizer out to have summaries written by the wrapped call",
+    "summarize": f"is the default strategy; {_LEAVE_OUT}",
+    "none": f"is a text; {_LEAVE_OUT}",
 }
 _AS_SUMMARIZER = (
     'lambda messages, **options: client.chat.completions.create(model="...", messages=messages)'
@@ -87,19 +85,15 @@ def summarizer(value: object) -> object:
         if name != "extractive" and difflib.get_close_matches(name, ["extractive"], 1, 0.8):
             raise ValueError(f"{value!r} is not a model; did you mean 'extractive'?")
         return "extractive" if name == "extractive" else value
-    if value is None or (callable(value) and not isinstance(value, type)):
-        if value is not None:
-            _check_call(
-                value,
-                "summarizer(messages, **options)",
-                (f"Pass a model's name, or {_AS_SUMMARIZER}"),
-                ASKED,
-            )
+    if value is None:
+        return value
+    if callable(value) and not isinstance(value, type):
+        remedy = f"Pass a model's name, or {_AS_SUMMARIZER}"
+        _check_call(value, "summarizer(messages, **options)", remedy, ASKED)
         return value
     raise ValueError(
-        f'takes None, a litellm model name, "extractive", or a function of (messages, '
-        f"**options) such as "
-        f"{_AS_SUMMARIZER}"
+        f'takes None, a litellm model name, "extractive", or a function of (messages, **options) '
+        f"such as {_AS_SUMMARIZER}"
     )
 
 
@@ -125,17 +119,16 @@ def _check_call(
     shown: str,
     remedy: str,
     options: Iterable[str] = (),
-    *,
-    count: int = 1,
 ) -> None:
-    """Raise ``ConfigurationError`` if a function cannot be called with ``count`` arguments and
-    these options.
+    """Raise ``ConfigurationError`` if a function cannot be called as ``shown``, and with these
+    options.
     """
     try:
         signature = inspect.signature(function)
     except (ValueError, TypeError):
         return
     try:
+        count = len(shown.partition(", **")[0].split(","))
         signature.bind(*[[]] * count, **dict.fromkeys(taken(function, options)))
     except TypeError as error:
         name = getattr(function, "__qualname__", type(function).__qualname__)
@@ -148,7 +141,6 @@ def function(
     returns: str = "",
     read: Callable[[Any], object] | None = None,
     *,
-    count: int = 1,
     awaited: bool = False,
 ) -> Callable[[object], object]:
     """Return a validator of functions, called as ``shown``; ``awaited`` if they may be async.
@@ -161,7 +153,7 @@ def function(
             return value
         if not callable(value):
             raise ValueError(f"takes {takes}, or None")  # noqa: TRY004 - pydantic reads it
-        _check_call(value, shown, f"It takes {takes}", count=count)
+        _check_call(value, shown, f"It takes {takes}")
         if not awaited and is_async(value):
             raise ValueError(
                 f"is called as {shown} and not awaited; it takes {takes} that is not async"
@@ -180,17 +172,13 @@ def share(value: object) -> object:
     return value
 
 
-_stopping = function(
-    "max_retries(retry_state)", "a whole number or a tenacity stop", "True or False", as_answer
-)
-
-
 def retries(value: object) -> object:
     """Check a whole number or a tenacity stop."""
     if isinstance(value, stop_base):
         return value
     if callable(value) and not isinstance(value, type):
-        return _stopping(value)
+        takes = "a whole number or a tenacity stop"
+        return function("max_retries(retry_state)", takes, "True or False", as_answer)(value)
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise ValueError(
             "takes a whole number of at least 0, or a tenacity stop such as stop_after_delay(30)"
@@ -212,33 +200,37 @@ def _several(value: object) -> tuple[object, ...]:
 
 def fallback(value: object) -> object:
     """Return a tuple of fallbacks; of ``"extractive"``, with the one after it."""
-    if value is None:
-        return ()
-    parts = _several(value)
+    parts = () if value is None else _several(value)
     if not all(part in ("extractive", "truncate") for part in parts):
         raise ValueError('takes "truncate", "extractive", a sequence of these, or None')
     return ("extractive", "truncate") if parts == ("extractive",) else parts
 
 
-_redacting = function(
-    "redact(text)", 'a function of a text that returns it redacted, "secrets"', "a text", _as_text
-)
-
-
 def redact(value: object) -> object:
     """Return the function of redaction."""
-    if value is None:
+    if value is None or isinstance(value, Redaction):
         return value
-    if isinstance(value, Redaction):
-        return value
-    return Redaction(cast("Any", _redacting(redact_secrets if value == "secrets" else value)))
+    takes = 'a function of a text that returns it redacted, "secrets"'
+    check = function("redact(text)", takes, "a text", _as_text)
+    return Redaction(cast("Any", check(redact_secrets if value == "secrets" else value)))
 
 
 _PER_CENT = 100  # A trigger of fewer tokens was meant as a share.
+_deciding = function(
+    "trigger_tokens(facts)", "a size, or a function of TriggerFacts", "True or False", as_answer
+)
+_ranking = function("rank(question, passages)", "a function of a question and a list of passages")
+_embedding = function(
+    "embed(texts)", "the name of an embedding model or a function of a list of texts", awaited=True
+)
 
 
 def trigger(value: object) -> object:
-    """Check a number of tokens, or a share of the window."""
+    """Check a number of tokens, a share of the window, or a function."""
+    return _deciding(value) if callable(value) else _size(value)
+
+
+def _size(value: object) -> object:
     if value is None:
         return value
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
@@ -248,16 +240,13 @@ def trigger(value: object) -> object:
     if isinstance(value, float) and value > 1:
         if value.is_integer():
             return check_tokens(int(value))
-        raise ValueError(
-            "is a share of the window if a float, so between 0 and 1; pass an int "
-            "for a number of tokens"
-        )
+        raise ValueError("is a share of the window if a float; pass an int for tokens")
     return value
 
 
 def prepare(value: object, info: ValidationInfo) -> object:
     """Check the same, which must be below the trigger."""
-    begin: Any = trigger(value)
+    begin: Any = _size(value)
     limit: Any = info.data.get("trigger_tokens")
     # A share cannot be compared with a number of tokens before the window is known.
     if begin is not None and type(begin) is type(limit) and begin >= limit:
@@ -266,16 +255,6 @@ def prepare(value: object, info: ValidationInfo) -> object:
             "takes some calls; seven eighths of it leaves room for them"
         )
     return begin
-
-
-_ranking = function(
-    "rank(question, passages)", "a function of a question and a list of passages", count=2
-)
-
-
-_embedding = function(
-    "embed(texts)", "the name of an embedding model or a function of a list of texts", awaited=True
-)
 
 
 def recall(value: object) -> object:
@@ -302,19 +281,11 @@ def recall(value: object) -> object:
     return quotes
 
 
-_shortening = function(
-    "retrieved(text, characters)",
-    "two marks or a function of a text and a size",
-    "a text",
-    _as_text,
-    count=2,
-)
-
-
 def retrieved(value: object) -> object:
     """Check two marks, or a function."""
     if value is None or (callable(value) and not isinstance(value, type)):
-        return _shortening(value)
+        takes = "two marks or a function of a text and a size"
+        return function("retrieved(text, characters)", takes, "a text", _as_text)(value)
     if (
         isinstance(value, (tuple, list))
         and len(value) == 2
@@ -373,7 +344,7 @@ class UserDetector:
     """
 
     function: Callable[[BaseException], TokenLimit | bool | None]
-    on_error: Callable[[BaseException], None] | None = None
+    on_error: Callable[[BaseException], None] | None = field(default=None, compare=False)
     """Called with the ``FunctionError`` if the function fails, which counts as ``None``."""
 
     def __call__(self, error: BaseException) -> TokenLimit | None:
@@ -389,48 +360,41 @@ class UserDetector:
         if answer is False:
             return None
         found = detect_token_limit(error)
-        return (
-            TokenLimit(limit=None, requested=None, kind="input")
-            if found is None and answer is True
-            else found
-        )
+        if found is None and answer:
+            return TokenLimit(limit=None, requested=None, kind="input")
+        return found
 
 
 def _as_limit(result: object) -> TokenLimit | bool | None:
     if isinstance(result, TokenLimit):
-        # Neither is 0; the parts may be.
-        wholes: tuple[object, ...] = (result.limit or None, result.requested or None)
-        if (result.limit, result.requested) != wholes:
+        totals = (result.limit, result.requested)
+        numbers = (*totals, result.input_tokens, result.output_tokens)
+        # The parts may be 0.
+        if 0 in totals or any(each is not None and as_count(each) != each for each in numbers):
             raise ValueError(result)
-        for number in (*wholes, result.input_tokens, result.output_tokens):
-            if number is not None and as_count(number) != number:
-                raise ValueError(result)
     elif not isinstance(result, (bool, NoneType)):
         raise TypeError
     return result
 
 
 _LIMIT = "a TokenLimit with whole numbers or None, True, False or None"
-_detector = function(
-    "detect(error)", f"a function of an exception that returns {_LIMIT}", _LIMIT, _as_limit
-)
 
 
 def detect(value: object) -> object:
     """Return the detector."""
     if value is None or value is detect_token_limit or isinstance(value, UserDetector):
         return value or detect_token_limit
-    return UserDetector(cast("Detector", _detector(value)))
+    takes = f"a function of an exception that returns {_LIMIT}"
+    check = function("detect(error)", takes, _LIMIT, _as_limit)
+    return UserDetector(cast("Detector", check(value)))
 
 
 def functions(value: object) -> object:
     """Return a tuple of hooks."""
-    if value is None:
-        return ()
-    several = _several(value)
-    for one in several:
-        check_hook(one)
-    return several
+    hooks = () if value is None else _several(value)
+    for hook in hooks:
+        check_hook(hook)
+    return hooks
 
 
 def check_hook(hook: object) -> None:
@@ -443,3 +407,31 @@ def check_hook(hook: object) -> None:
     if not callable(hook):
         raise ConfigurationError(f"a hook is a function of the event, not {hook!r}")
     _check_call(hook, "hook(event)", "A hook takes the event and nothing else")
+
+
+CHECKS: Final[Mapping[str, Callable[[Any], object]]] = {
+    "max_retries": retries,
+    "summarizer": summarizer,
+    "strategy": strategy,
+    "fallback": fallback,
+    "pin": function("pin(message)", "a function of a message", "True or False", as_answer),
+    "trigger_tokens": trigger,
+    "memory": memory,
+    "detect": detect,
+    "on_compaction": functions,
+    "on_event": functions,
+    "before_compaction": function("before_compaction(plan)", "a function of a plan", awaited=True),
+    "redact": redact,
+    "recall": recall,
+    "rules": rules,
+    "retrieved": retrieved,
+    "logger": logger,
+    "token_counter": function(
+        "token_counter(messages)",
+        "a function of a list of messages",
+        "a number of tokens",
+        as_count,
+    ),
+}
+"""The check of each option whose type pydantic cannot say: it returns the value to use, or raises
+``ValueError``."""

@@ -6,6 +6,7 @@ import difflib
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, Final, Literal, TypedDict
 
@@ -15,8 +16,9 @@ from pydantic import (
     ConfigDict,
     Field,
     PlainValidator,
-    Strict,
     ValidationError,
+    ValidationInfo,
+    field_validator,
 )
 from tenacity import RetryCallState
 from tenacity.stop import stop_base
@@ -39,6 +41,24 @@ PlanHook = Callable[
     [CompactionPlan], CompactionPlan | bool | Awaitable[CompactionPlan | bool | None] | None
 ]
 Hook = Callable[..., object]
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerFacts:
+    """What a function given as ``trigger_tokens`` decides by."""
+
+    tokens: int
+    """Estimated input tokens of the request, tools included."""
+    window: int | None
+    """The model's context window in tokens; ``None`` if it is unknown."""
+    messages: int
+    """Number of messages that would be sent, a summary among them."""
+    calls: int
+    """Calls of this conversation since its last compaction, this one included; all of them if there
+    was none."""
+
+
+Trigger = int | float | Callable[[TriggerFacts], bool]
 Stop = stop_base | Callable[[RetryCallState], bool]
 Fallback = Literal["extractive", "truncate"]
 Retrieved = tuple[str, str] | Callable[[str, int], str]
@@ -58,7 +78,7 @@ class CompacterOptions(TypedDict, total=False):
     fallback: Fallback | Sequence[Fallback] | None
     preserve_recent_turns: int
     pin: Callable[[Message], object] | None
-    trigger_tokens: int | float | None
+    trigger_tokens: Trigger | None
     prepare_tokens: int | float | None
     min_calls_between: int
     alternate_roles: bool | None
@@ -81,9 +101,27 @@ class CompacterOptions(TypedDict, total=False):
     token_counter: Callable[[Sequence[Message]], int] | None
 
 
-BESIDE_SUMMARIES: Final = "beside summaries"
-"""Mark of an option that does not matter to what a summary says. ``Options`` that differ in any
-other share no summary."""
+BESIDE_SUMMARIES: Final = frozenset(
+    {
+        "max_retries",
+        "trigger_tokens",
+        "prepare_tokens",
+        "min_calls_between",
+        "adjust_max_tokens",
+        "memory",
+        "timeout",
+        "detect",
+        "on_compaction",
+        "on_event",
+        "recall",
+        "retrieved",
+        "conversation",
+        "logger",
+        "token_counter",
+    }
+)
+"""Options that do not matter to what a summary says. ``Options`` that differ in any other share no
+summary."""
 
 
 class Options(BaseModel):
@@ -99,131 +137,99 @@ class Options(BaseModel):
         validate_default=True,
     )
 
-    compact_ratio: Annotated[float, Strict(), BeforeValidator(check.share)] = Field(
-        default=0.7, gt=0, le=1
+    compact_ratio: Annotated[float, BeforeValidator(check.share)] = Field(
+        default=0.7, strict=True, gt=0, le=1
     )
     """Share of the size of all messages that may be compacted, oldest first: more than 0, at most
-    1.
-    More is compacted if the provider stated its numbers and that is needed to fit in one round."""
-    max_retries: Annotated[int | Stop, PlainValidator(check.retries), BESIDE_SUMMARIES] = 3
+    1. More is compacted if the provider stated its numbers and that is needed to fit in one
+    round."""
+    max_retries: int | Stop = 3
     """Compactions per call, so at most ``1 + max_retries`` requests; 0 to send events only. Or a
     tenacity stop such as ``stop_after_delay(30)`` (seconds)."""
-    summarizer: Annotated[Summarizer, PlainValidator(check.summarizer)] = None
+    summarizer: Summarizer = None
     """Writer of summaries: ``None`` for the wrapped call itself, the name of a litellm model, a
-    function ``(messages,
-    **options)`` that returns text or a completion (sync or async), or ``"extractive"`` for no
-    model."""
+    function ``(messages, **options)`` that returns text or a completion (sync or async), or
+    ``"extractive"`` for no model."""
     summary_prompt: str | None = Field(default=None, min_length=1)
     """Older name of ``Summarize(prompt=...)``."""
     max_summary_tokens: int = Field(default=4096, ge=16)
     """Older name of ``Summarize(max_tokens=...)``."""
-    strategy: Annotated[tuple[CompactionStrategy, ...], PlainValidator(check.strategy)] = Field(
-        default_factory=lambda: (Summarize(),)
-    )
+    strategy: tuple[CompactionStrategy, ...] = Field(default_factory=lambda: (Summarize(),))
     """One strategy, or several that are tried in order until the request fits."""
-    fallback: Annotated[tuple[Fallback, ...], PlainValidator(check.fallback)] = (
-        "extractive",
-        "truncate",
-    )
+    fallback: tuple[Fallback, ...] = ("extractive", "truncate")
     """Replacement for a summary that fails: ``"extractive"``, ``"truncate"``, or both in order;
     ``None`` to raise ``CompactionError``."""
-    preserve_recent_turns: Annotated[int, Strict()] = Field(default=0, ge=0)
+    preserve_recent_turns: int = Field(default=0, strict=True, ge=0)
     """Number of newest turns to keep verbatim as long as the result fits."""
-    pin: Annotated[
-        Callable[[Message], object] | None,
-        PlainValidator(
-            check.function(
-                "pin(message)", "a function of a message", "True or False", check.as_answer
-            )
-        ),
-    ] = None
+    pin: Callable[[Message], object] | None = None
     """Predicate that returns whether to keep a message verbatim, in its order, with its tool call
     or results."""
-    trigger_tokens: Annotated[
-        int | float | None, PlainValidator(check.trigger), BESIDE_SUMMARIES
-    ] = None
+    trigger_tokens: Trigger | None = None
     """Size at which to compact before the call: an int for tokens, or a share of the model's window
-    such as ``0.8``."""
-    prepare_tokens: Annotated[
-        int | float | None, PlainValidator(check.prepare), BESIDE_SUMMARIES
-    ] = None
+    such as ``0.8``; or a function of ``TriggerFacts`` that returns whether to."""
+    prepare_tokens: Annotated[int | float | None, PlainValidator(check.prepare)] = None
     """Size at which the next compaction is made ahead, in the background: an int for tokens, or a
     share of the window such as ``0.7``; below ``trigger_tokens``. ``None`` to make none ahead."""
-    min_calls_between: Annotated[int, Strict(), BESIDE_SUMMARIES] = Field(default=3, ge=0)
+    min_calls_between: int = Field(default=3, strict=True, ge=0)
     """Number of calls of a conversation to wait before that trigger compacts, or tries to, again. A
     token limit is handled at once."""
     alternate_roles: bool | None = None
     """Whether user and assistant must alternate strictly; ``None`` for what the message format
     needs."""
-    adjust_max_tokens: Annotated[bool, BESIDE_SUMMARIES] = True
+    adjust_max_tokens: bool = True
     """Whether to lower a too large output limit, in place of compacting, if the input alone
     fits."""
-    memory: Annotated[Memory | None, PlainValidator(check.memory), BESIDE_SUMMARIES] = Field(
-        default_factory=InProcessMemory
-    )
+    memory: Memory | None = Field(default_factory=InProcessMemory)
     """Store of compactions, for later calls, or its address; ``None`` to turn it off."""
-    timeout: Annotated[float | None, Strict(), BESIDE_SUMMARIES] = Field(default=None, gt=0)
+    timeout: float | None = Field(default=None, strict=True, gt=0)
     """Limit for the summaries of one call, in seconds; after it, ``fallback`` is used. ``None`` for
     no limit."""
-    detect: Annotated[
-        Callable[[BaseException], TokenLimit | None], PlainValidator(check.detect), BESIDE_SUMMARIES
-    ] = Field(default=None, validate_default=True)
+    detect: Callable[[BaseException], TokenLimit | None] = Field(
+        default=None, validate_default=True
+    )
     """Detector that is called before the built-in one: ``exception -> TokenLimit``, True, False, or
     ``None`` to leave the decision to that one."""
-    on_compaction: Annotated[
-        tuple[Hook, ...], PlainValidator(check.functions), BESIDE_SUMMARIES
-    ] = ()
+    on_compaction: tuple[Hook, ...] = ()
     """Function or functions, sync or async, called with each ``CompactionEvent``."""
-    on_event: Annotated[tuple[Hook, ...], PlainValidator(check.functions), BESIDE_SUMMARIES] = ()
+    on_event: tuple[Hook, ...] = ()
     """Function or functions, sync or async, called with every event."""
-    before_compaction: Annotated[
-        PlanHook | None,
-        PlainValidator(
-            check.function("before_compaction(plan)", "a function of a plan", awaited=True)
-        ),
-    ] = None
+    before_compaction: PlanHook | None = None
     """Called with each ``CompactionPlan``: returns a changed plan, False to veto the compaction, or
     anything else to allow it."""
-    redact: Annotated[Callable[[str], str] | None, PlainValidator(check.redact)] = None
+    redact: Callable[[str], str] | None = None
     """Function from text to text, applied to all text for summarizers, events, memory and quotes;
     ``"secrets"`` for the built-in patterns."""
-    recall: Annotated[Quotes | None, PlainValidator(check.recall), BESIDE_SUMMARIES] = Quotes()
+    recall: Quotes | None = Quotes()
     """Room for quotes of compacted messages: a share of a known window (default: 0.15, up to 4,000
     tokens), or an int for tokens; ``Quotes(...)`` for more settings; ``None`` or 0 for no quotes.
     """
-    rules: Annotated[tuple[str, ...], PlainValidator(check.rules)] = ()
+    rules: tuple[str, ...] = ()
     """Standing rules that every summary contains verbatim; a compaction without room for them is
     refused."""
-    retrieved: Annotated[Retrieved | None, PlainValidator(check.retrieved), BESIDE_SUMMARIES] = None
+    retrieved: Retrieved | None = None
     """Retrieved text in the last user message that may be shortened if that message is too long:
     the text between two marks such as ``("<context>", "</context>")``, or a function ``(text,
     characters) -> text``. Where that is not enough, results of tools that stand beside the user's
     text. A receipt states how much was left out. ``None`` never to change that message."""
-    conversation: Annotated[str | None, BESIDE_SUMMARIES] = Field(default=None, min_length=1)
+    conversation: str | None = Field(default=None, min_length=1)
     """Name of the conversation in events, for one call or for a copy:
     ``compacter_options={"conversation": "..."}``, ``replace(conversation="...")``. ``None`` for
     that of the ``History``, else a digest of the first three messages."""
     # Of any class: structlog's is configured by the program.
-    logger: Annotated[Any, PlainValidator(check.logger), BESIDE_SUMMARIES] = None
+    logger: Any = None
     """Logger of the standard library or of structlog; gets sizes and counts, never a message's
     text. ``None`` for structlog if the program has configured it, else the standard library's
     logger ``compacter``."""
     summary_request: Literal["transcript", "native"] = "transcript"
     """Older name of ``Summarize(request=...)``."""
-    token_counter: Annotated[
-        Callable[[Sequence[Message]], int] | None,
-        PlainValidator(
-            check.function(
-                "token_counter(messages)",
-                "a function of a list of messages",
-                "a number of tokens",
-                check.as_count,
-            )
-        ),
-        BESIDE_SUMMARIES,
-    ] = None
+    token_counter: Callable[[Sequence[Message]], int] | None = None
     """Token count for the trigger and for ``History``: ``messages -> tokens``. ``None`` for the
     usage of replies, and estimates."""
+
+    @field_validator(*check.CHECKS, mode="plain")
+    @classmethod
+    def _check(cls, value: object, info: ValidationInfo) -> object:
+        return check.CHECKS[str(info.field_name)](value)
 
     def __repr__(self) -> str:
         return f"Options({self.changed})"
@@ -275,11 +281,7 @@ class Options(BaseModel):
         themselves, in this process. A summarizer object is identified by its class, whichever
         object wrote the summary.
         """
-        known = {
-            name: identify(value)
-            for name, value in self
-            if BESIDE_SUMMARIES not in type(self).model_fields[name].metadata
-        }
+        known = {name: identify(value) for name, value in self if name not in BESIDE_SUMMARIES}
         by_class = callable(self.summarizer) and not hasattr(self.summarizer, "__name__")
         if by_class and not isinstance(self.summarizer, partial):
             known["summarizer"] = identify(type(self.summarizer))
@@ -313,24 +315,21 @@ _TAKES: Final = {
 """What an option takes, by the type of pydantic's error."""
 
 
-def _say_fault(name: str, problem: Any) -> str:  # noqa: ANN401 - pydantic's ``ErrorDetails``
-    words = _TAKES.get(problem["type"])
-    if words is not None:
-        return words.format(**problem.get("ctx", {}))
-    # A check of ours may begin with the name too, as it is called elsewhere without an option.
-    text: str = problem["msg"]
-    return text.removeprefix("Value error, ").removeprefix(f"{name} ")
-
-
-def _say_value(name: str, problem: Any) -> str:  # noqa: ANN401 - as above
+def _say_fault(problem: Any) -> str:  # noqa: ANN401 - pydantic's ``ErrorDetails``
+    """Return the name of an option, what it takes, and what it got."""
+    name = problem["loc"][0]
     value = problem["input"]
-    # An address may contain a password, and the text of a function says nothing to a reader.
-    if (name == "memory" and isinstance(value, str)) or inspect.isroutine(value):
-        return ""
-    # Several checks name the value, or the one of many; a number may be another one.
     says = problem["msg"]
+    if problem["type"] == "extra_forbidden":
+        return f"unknown option {name!r}; {_suggest(name)}"
+    takes = _TAKES.get(problem["type"], "").format(**problem.get("ctx", {}))
+    # A check of ours may begin with the name too, as it is called elsewhere without an option.
+    takes = takes or says.removeprefix("Value error, ").removeprefix(f"{name} ")
+    # An address may contain a password, and the text of a function says nothing to a reader.
+    is_hidden = (name == "memory" and isinstance(value, str)) or inspect.isroutine(value)
+    # Several checks name the value, or the one of many; a number may be another one.
     is_said = not isinstance(value, (int, float)) and (repr(value) in says or ", not " in says)
-    return "" if is_said else f" (got {value!r})"
+    return f"{name}: {takes}" if is_hidden or is_said else f"{name}: {takes} (got {value!r})"
 
 
 _CALLED_ELSEWHERE = {
@@ -384,14 +383,6 @@ def validated(options: dict[str, object]) -> Options:
     one.
     """
     try:
-        valid = Options.model_validate(options)
+        return Options.model_validate(options)
     except ValidationError as error:
-        lines = []
-        for problem in error.errors():
-            name = ".".join(map(str, problem["loc"][:1]))
-            if problem["type"] == "extra_forbidden":
-                lines.append(f"unknown option {name!r}; {_suggest(name)}")
-            else:
-                lines.append(f"{name}: {_say_fault(name, problem)}{_say_value(name, problem)}")
-        raise ConfigurationError("; ".join(lines)) from None
-    return valid
+        raise ConfigurationError("; ".join(map(_say_fault, error.errors()))) from None

@@ -6,6 +6,7 @@ import difflib
 import json
 import warnings
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from compacter.compaction.strategies import BUILT_IN
@@ -51,76 +52,71 @@ _WORDS: Mapping[str, bool | None] = {
     "off": False,
     "none": None,
 }
-_ENCRYPTION = "memory_encryption"
-# Variables, without their prefix, that say how the memory at an address stores its records.
-_QUOTES = "memory_quotes"
 # Least similarity to an option's name, from 0 to 1, of a variable that counts as misspelt.
 _MISSPELT = 0.8
 
 
-def from_environment(
-    environment: Mapping[str, str], names: frozenset[str], prefix: str
-) -> dict[str, Any]:
+def from_environment(environment: Mapping[str, str], prefix: str) -> dict[str, Any]:
     """Return the options that are set by environment variables.
 
     Empty variables are ignored. Raises ``ConfigurationError`` for a variable with an invalid value,
     for an option that takes a function, and for a misspelt option; warns of other unknown variables
     with the prefix.
     """
-    found: dict[str, Any] = {}
-    how = _memory_settings(environment, prefix)
+    texts = {}
     for variable, text in environment.items():
-        if not variable.upper().startswith(prefix.upper()):
-            continue
-        if not isinstance(text, str):
-            raise ConfigurationError(f"{variable} takes a text, not {text!r}")
-        if not text.strip():
-            continue
-        name = variable[len(prefix) :].lower()
-        if name in (_ENCRYPTION, _QUOTES):
-            continue
-        if name in _FUNCTIONS:
-            raise ConfigurationError(
-                f"{variable}: the option {name} takes a function; set it in the program"
-            )
-        if name in names:
-            found[name] = _check_option(variable, name, text.strip(), how)
-            continue
-        misspelt = difflib.get_close_matches(name, names, 1, _MISSPELT)
-        meant = misspelt or [option for option in sorted(names) if name in option]
-        question = f"; did you mean {prefix}{meant[0].upper()}?" if meant else ""
-        if misspelt:
-            raise ConfigurationError(f"{variable} is not an option{question}")
-        warnings.warn(f"{variable} is ignored: there is no such option{question}", stacklevel=3)
-    return found
+        if variable.upper().startswith(prefix.upper()):
+            if not isinstance(text, str):
+                raise ConfigurationError(f"{variable} takes a text, not {text!r}")
+            texts[variable[len(prefix) :].lower()] = (variable, text.strip())
+    stored = _read_storing(*(texts.pop(name, ("", "")) for name in _STORING))
+    options = {}
+    for name, (variable, text) in texts.items():
+        if text and _is_option(variable, name, prefix):
+            options[name] = _check_option(variable, name, text, stored)
+    return options
 
 
-def _memory_settings(environment: Mapping[str, str], prefix: str) -> dict[str, Any]:
-    """Return the keys and the switch for quoted lines of a memory that is named by its address."""
-    texts = {name.lower(): str(text) for name, text in environment.items()}
-    how: dict[str, Any] = {}
-    keys = texts.get(f"{prefix}{_ENCRYPTION}".lower(), "").strip()
-    if keys:
-        variable = f"{prefix}{_ENCRYPTION}".upper()
-        # The variable may hold the keys themselves.
-        how["encryption"] = (
-            keys_from(keys, variable)
-            if keys.startswith(("file:", "env:"))
-            else keys.replace(",", " ").split()
+def _is_option(variable: str, name: str, prefix: str) -> bool:
+    names = Options.model_fields
+    if name in _FUNCTIONS:
+        raise ConfigurationError(
+            f"{variable}: the option {name} takes a function; set it in the program"
         )
-    quotes = texts.get(f"{prefix}{_QUOTES}".lower(), "").strip()
-    if quotes:
-        switch = _WORDS.get(quotes.lower())
-        if switch is None:
-            variable = f"{prefix}{_QUOTES}".upper()
-            raise ConfigurationError(f"{variable} takes true or false, not {quotes!r}")
-        how["quotes"] = switch
-    return how
+    if name in names:
+        return True
+    misspelt = difflib.get_close_matches(name, names, 1, _MISSPELT)
+    meant = misspelt or [option for option in sorted(names) if name in option]
+    question = f"; did you mean {prefix}{meant[0].upper()}?" if meant else ""
+    if misspelt:
+        raise ConfigurationError(f"{variable} is not an option{question}")
+    warnings.warn(f"{variable} is ignored: there is no such option{question}", stacklevel=4)
+    return False
 
 
-def _check_option(variable: str, name: str, text: str, how: Mapping[str, Any]) -> object:
+# Variables, without their prefix, that say how the memory at an address stores its records.
+_STORING = ("memory_encryption", "memory_quotes")
+
+
+def _read_storing(encryption: tuple[str, str], quotes: tuple[str, str]) -> dict[str, Any]:
+    """Return the keys and the switch for quoted lines of a memory that is named by its address."""
+    stored: dict[str, Any] = {}
+    variable, keys = encryption
+    if keys.startswith(("file:", "env:")):
+        stored["encryption"] = keys_from(keys, variable)
+    elif keys:  # The variable itself holds them.
+        stored["encryption"] = keys.replace(",", " ").split()
+    variable, text = quotes
+    if text:
+        stored["quotes"] = _WORDS.get(text.lower())
+        if stored["quotes"] is None:
+            raise ConfigurationError(f"{variable} takes true or false, not {text!r}")
+    return stored
+
+
+def _check_option(variable: str, name: str, text: str, stored: Mapping[str, Any]) -> object:
     """Return the value of one option. Raises ``ConfigurationError`` that names the variable."""
-    value = _read(variable, name, text, how)
+    value = _read(variable, name, text, stored)
     try:
         validated({name: value})
     except ConfigurationError as error:
@@ -129,10 +125,10 @@ def _check_option(variable: str, name: str, text: str, how: Mapping[str, Any]) -
     return value
 
 
-def _read(variable: str, name: str, text: str, how: Mapping[str, Any]) -> object:
+def _read(variable: str, name: str, text: str, stored: Mapping[str, Any]) -> object:
     if name == "memory":
         try:
-            return memory_of(text, **how)
+            return memory_of(text, **stored)
         except ConfigurationError as error:
             raise ConfigurationError(f"{variable}: {error}") from None
     if name in ("strategy", "fallback") and _WORDS.get(text.lower(), text) is not None:
@@ -143,21 +139,20 @@ def _read(variable: str, name: str, text: str, how: Mapping[str, Any]) -> object
                 f"{variable} takes names from {', '.join(BUILT_IN)}, not {unknown[0]!r}"
             )
         return [BUILT_IN[word]() for word in words] if name == "strategy" else words
+    is_none = text.lower() == "none"
     if name in _TEXTS:
-        return None if text.lower() == "none" else text
+        return None if is_none else text
     if name == "rules":
-        return [] if text.lower() == "none" else _rules(variable, text)
+        return [] if is_none else _read_rules(variable, text)
     if text.lower() in _WORDS:
         return _WORDS[text.lower()]
     for number in (int, float):
-        try:
+        with suppress(ValueError):
             return number(text)
-        except ValueError:
-            continue
     return text
 
 
-def _rules(variable: str, text: str) -> list[object]:
+def _read_rules(variable: str, text: str) -> list[object]:
     if not text.startswith("["):
         return [line.strip() for line in text.splitlines() if line.strip()]
     try:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from compacter import CompactionEvent
     from compacter.compaction.task import CompactionTask
-    from compacter.memory.record import Record
+    from compacter.memory import Record
 
 
 class HeldElsewhere(InProcessMemory):

@@ -8,10 +8,10 @@ import pytest
 from tenacity import stop_never
 from tests.call.conftest import Remember, Remembered, Send
 
+from compacter import Truncate
 from compacter.call.call import Call
 from compacter.call.request import Request
 from compacter.compaction.plan import Calibration
-from compacter.compaction.strategies import Truncate
 from compacter.effects import AskSummarizer
 from compacter.events import CompactionEvent, MaxTokensAdjusted, RetriesExhausted
 from compacter.messages.format import get_format

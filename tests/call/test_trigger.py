@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from compacter import Compacter, CompactionEvent
+from compacter import Compacter, CompactionEvent, ConfigurationError, TriggerFacts
 from compacter.events import CompactionFailed, CompactionSkipped
 from compacter.memory import InProcessMemory
 from compacter.testing import ScriptedModel, ScriptedSummarizer, TokenLimitError
@@ -276,3 +276,83 @@ def test_without_a_trigger_nothing_is_done_ahead() -> None:
         Compacter(max_retries=0).wrap(talk.model.completion)(
             "m", [{"role": "user", "content": "x" * 9_000}]
         )
+
+
+class TestAFunction:
+    def test_decides_by_what_is_known(self) -> None:
+        seen: list[TriggerFacts] = []
+
+        def is_due(facts: TriggerFacts) -> bool:
+            seen.append(facts)
+            return facts.messages > 10
+
+        talk = Talk(trigger_tokens=is_due, min_calls_between=0)
+        talk.compacter._state.calibration("m").window = 50_000
+        fired = [number for number in range(1, 12) if talk.compacted()]
+        assert fired[0] == 6  # Eleven messages; never at the first call, at which it is not asked.
+        assert [facts.calls for facts in seen[:6]] == [2, 3, 4, 5, 6, 1]
+        assert [facts.messages for facts in seen[:5]] == [4, 6, 8, 10, 12]
+        assert {facts.window for facts in seen} == {50_000}
+        assert all(later.tokens > earlier.tokens for earlier, later in pairwise(seen[:5]))
+
+    async def test_decides_in_an_async_program_too(self) -> None:
+        told: list[Any] = []
+        compacter = Compacter(
+            trigger_tokens=lambda facts: facts.tokens >= 900,
+            summarizer=ScriptedSummarizer("They talked."),
+            on_event=told.append,
+        )
+        model = ScriptedModel(window=1_000_000, replies=lambda _: "a" * 400)
+        completion = compacter.wrap(model.acompletion)
+        history: list[Chat] = []
+        for number in range(7):
+            history.append({"role": "user", "content": f"{number} ".ljust(400, "q")})
+            reply: Any = await completion("m", history)
+            history.append(reply["choices"][0]["message"])
+        (event,) = [event for event in told if isinstance(event, CompactionEvent)]
+        assert event.trigger == "threshold"
+        assert event.original_tokens >= 900 > event.compacted_tokens
+
+    def test_needs_no_window(self) -> None:
+        talk = Talk(trigger_tokens=lambda facts: facts.window is None)
+        assert [talk.compacted() for _ in range(3)] == [False, True, False]
+        assert reasons(talk.told) == ["cool_down"]
+
+    def test_waits_for_the_cool_down(self) -> None:
+        talk = Talk(trigger_tokens=lambda facts: facts.messages > 4, min_calls_between=2)
+        fired = [number for number in range(1, 13) if talk.compacted()]
+        assert {later - earlier for earlier, later in pairwise(fired)} == {3}
+
+    def test_that_fails_is_told_and_the_call_goes_on(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        def broken(facts: TriggerFacts) -> bool:
+            raise ZeroDivisionError(facts)
+
+        talk = Talk(trigger_tokens=broken)
+        told = [event for _ in range(3) for event in talk.turn()]
+        failed = [event for event in told if isinstance(event, CompactionFailed)]
+        assert [(event.trigger, event.error) for event in failed] == [
+            ("threshold", "ZeroDivisionError")
+        ] * 2
+        assert str(failed[0]).count("trigger_tokens raised ZeroDivisionError") == 1
+        warnings = [record for record in caplog.records if record.levelname == "WARNING"]
+        assert len(warnings) == 1
+        assert "trigger_tokens raised ZeroDivisionError" in warnings[0].getMessage()
+
+    def test_that_is_async_or_takes_nothing_is_refused_when_it_is_given(self) -> None:
+        async def later(facts: TriggerFacts) -> bool:
+            return True
+
+        with pytest.raises(ConfigurationError, match=r"trigger_tokens\(facts\) and not awaited"):
+            Compacter(trigger_tokens=later)  # type: ignore[arg-type]
+        with pytest.raises(ConfigurationError, match="trigger_tokens"):
+            Compacter(trigger_tokens=lambda: True)  # type: ignore[arg-type]
+        with pytest.raises(ConfigurationError, match="prepare_tokens"):
+            Compacter(prepare_tokens=lambda facts: True)  # type: ignore[arg-type]
+
+    def test_of_one_call_alone(self) -> None:
+        talk = Talk()
+        asked = {"trigger_tokens": lambda facts: True}
+        assert not talk.compacted(compacter_options=asked)
+        assert talk.compacted(4_000, compacter_options=asked)

@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import Run
 
-from compacter.tools.visible import escape, one_line, visible
-
 ORDERS = "\x1b]0;owned\x07 \x9b31m \u202etxt\u2066 \u200e\u200f \u2028 \x00 \x85"
 HIDDEN = set("\x1b\x07\x9b\u202e\u2066\u200e\u200f\u2028\x00\x85")
 EVENT = {
@@ -76,12 +74,17 @@ def test_a_mistake_repeats_a_name_escaped(run: Run, folder: Path) -> None:
     assert r"\u001b" in told.err
 
 
-def test_json_keeps_its_meaning_and_joined_letters_stay() -> None:
-    text = json.dumps({"a": ORDERS}, ensure_ascii=False)
-    assert json.loads(visible(text)) == {"a": ORDERS}
-    assert visible("👩\u200d🚀 نمی\u200cخواهم\n\tx") == "👩\u200d🚀 نمی\u200cخواهم\n\tx"
-    assert one_line("a\nb") == r"a\nb"
-    assert escape("<\x1b>") == r"&lt;\u001b&gt;"
+def test_json_keeps_its_meaning_and_joined_letters_stay(run: Run, folder: Path) -> None:
+    joined = "👩\u200d🚀 نمی\u200cخواهم at the lighthouse"
+    chat = [{"role": "user", "content": f"{joined} {ORDERS}"}, {"role": "user", "content": "And?"}]
+    (folder / "chat.json").write_text(json.dumps(chat))
+
+    told = run("search", "chat.json", "lighthouse", "--json")
+
+    assert joined in told.out
+    assert ORDERS.split(maxsplit=1)[0] in json.dumps(told.data, ensure_ascii=False).replace(
+        "\\u001b", "\x1b"
+    ).replace("\\u0007", "\x07")
 
 
 @pytest.mark.parametrize("force", [[], ["--force"]])

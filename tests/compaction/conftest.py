@@ -19,7 +19,7 @@ from compacter.messages.format import FORMATS, FormatName, MessageFormat, get_fo
 from compacter.messages.replies import Reply
 
 if TYPE_CHECKING:
-    from compacter.compaction.plan import CompactionPlan
+    from compacter import CompactionPlan
     from compacter.options import Options
 
 Item = dict[str, Any]

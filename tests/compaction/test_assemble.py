@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compacter import Compacter
+from compacter import Compacter, CompactionPlan
 from compacter.compaction.change import check
 from compacter.compaction.conversation import Conversation
-from compacter.compaction.plan import Calibration, CompactionPlan
+from compacter.compaction.plan import Calibration
 from compacter.compaction.task import CompactionTask
 from compacter.messages.format import FILLERS, FORMATS, FormatName, get_format
 from compacter.options import Options

@@ -10,10 +10,18 @@ from typing import Any
 
 import pytest
 
-from compacter import Chain, ClearToolResults, Compacter, Shorten, Summarize, Truncate
+from compacter import (
+    Chain,
+    ClearToolResults,
+    Compacter,
+    CompactionPlan,
+    Shorten,
+    Summarize,
+    Truncate,
+)
 from compacter.compaction.conversation import Conversation
 from compacter.compaction.cut import plan
-from compacter.compaction.plan import Calibration, CompactionPlan
+from compacter.compaction.plan import Calibration
 from compacter.messages.format import FORMATS, get_format
 from compacter.messages.parts import Kind
 from compacter.options import Options

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compacter import Compacter
+from compacter import Compacter, CompactionPlan
 from compacter.compaction.conversation import Conversation
-from compacter.compaction.plan import CompactionPlan
 from compacter.messages.format import get_format
 from compacter.messages.parts import Kind
 from compacter.summary import message as summary_message

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from compacter import Chain, ClearToolResults, Compacter, Truncate
-from compacter.compaction.task import CompactionStrategy, EditingStrategy, as_strategies
+from compacter import Chain, ClearToolResults, Compacter, CompactionStrategy, Truncate
+from compacter.compaction.task import EditingStrategy, as_strategies
 from compacter.errors import ConfigurationError
 from compacter.events import CompactionFailed
 

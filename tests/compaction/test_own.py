@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from compacter import Chain, Compacter, CompactionEvent, Summarize, Truncate
-from compacter.compaction.task import CompactionStrategy, CompactionTask
+from compacter import Chain, Compacter, CompactionEvent, CompactionStrategy, Summarize, Truncate
+from compacter.compaction.task import CompactionTask
 from compacter.effects import AskSummarizer
 from compacter.errors import ConfigurationError
 from compacter.events import CompactionFailed

@@ -7,11 +7,19 @@ from typing import Any
 
 import pytest
 
-from compacter import Chain, ClearToolResults, Compacter, Shorten, Summarize, TokenLimit
+from compacter import (
+    Chain,
+    ClearToolResults,
+    Compacter,
+    CompactionPlan,
+    Shorten,
+    Summarize,
+    TokenLimit,
+)
 from compacter.compaction.change import check
 from compacter.compaction.conversation import Conversation
 from compacter.compaction.cut import choose_cut, plan
-from compacter.compaction.plan import Calibration, CompactionPlan, target_characters
+from compacter.compaction.plan import Calibration, target_characters
 from compacter.messages.format import get_format
 from compacter.options import Options
 from compacter.summary import message as summary_message

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from compacter import Compacter
+from compacter import Compacter, CompactionPlan
 from compacter.compaction.conversation import Conversation
 from compacter.compaction.cut import is_agents, plan
-from compacter.compaction.plan import Calibration, CompactionPlan
+from compacter.compaction.plan import Calibration
 from compacter.compaction.summarize import planned_reserve
 from compacter.messages.format import get_format
 from compacter.options import Options

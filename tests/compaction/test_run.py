@@ -15,13 +15,14 @@ from compacter import (
     Chain,
     ClearToolResults,
     Compacter,
+    CompactionPlan,
     Shorten,
     Summarize,
     Truncate,
 )
 from compacter.compaction.conversation import Conversation
 from compacter.compaction.cut import plan
-from compacter.compaction.plan import Calibration, CompactionPlan
+from compacter.compaction.plan import Calibration
 from compacter.compaction.task import CompactionTask
 from compacter.events import CompactionFailed, CompactionSkipped, CompactionStarted
 from compacter.messages.format import get_format

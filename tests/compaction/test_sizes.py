@@ -10,10 +10,17 @@ from typing import Any
 import pytest
 from tests.compaction.conftest import carried_out
 
-from compacter import Compacter, CompactionError, CompactionEvent, Summarize, Truncate
+from compacter import (
+    Compacter,
+    CompactionError,
+    CompactionEvent,
+    CompactionPlan,
+    Summarize,
+    Truncate,
+)
 from compacter.compaction.conversation import Conversation
 from compacter.compaction.cut import plan
-from compacter.compaction.plan import Calibration, CompactionPlan
+from compacter.compaction.plan import Calibration
 from compacter.compaction.summarize import planned_reserve, room
 from compacter.compaction.task import CompactionTask
 from compacter.effects import AskSummarizer

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from tests.compaction.conftest import carried_out
 
-from compacter import Chain, ClearToolResults, Compacter, Summarize
+from compacter import Chain, ClearToolResults, Compacter, CompactionPlan, Summarize
 from compacter.compaction.conversation import Conversation
-from compacter.compaction.plan import Calibration, CompactionPlan
+from compacter.compaction.plan import Calibration
 from compacter.compaction.summarize import planned_reserve
 from compacter.errors import ConfigurationError
 from compacter.messages.format import get_format

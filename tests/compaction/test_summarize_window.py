@@ -6,9 +6,9 @@ from typing import Any
 
 from tests.compaction.conftest import carried_out
 
-from compacter import Compacter, CompactionEvent
+from compacter import Compacter, CompactionEvent, CompactionPlan
 from compacter.compaction.conversation import Conversation
-from compacter.compaction.plan import Calibration, CompactionPlan
+from compacter.compaction.plan import Calibration
 from compacter.messages.format import get_format
 from compacter.options import Options
 from compacter.summary.sections import parse

@@ -14,11 +14,12 @@ import pytest
 
 from compacter import Compacter
 from compacter.memory import BaseMemory, RedisMemory, SQLiteMemory
-from compacter.memory.protocol import DEADLINE
 from compacter.testing import ScriptedModel
 
 redis = pytest.importorskip("redis")
 
+DEADLINE = 1.0
+"""Seconds that a memory has by default."""
 BLOCK = 1.2 * DEADLINE
 """Seconds for which the loop does nothing else, again and again: longer than an
 operation may take."""

@@ -16,8 +16,9 @@ from typing import Any
 import pytest
 
 import compacter.call
-from compacter.database import SQLITE, Database
-from compacter.locks import Lock, import_before_fork
+from compacter import locks
+from compacter.database import Database
+from compacter.locks import Lock, import_before_fork, was_forked_busy
 from compacter.memory import InProcessMemory, MemoryUnavailable, Record, RedisMemory, SQLiteMemory
 
 PROGRAM = Path(__file__).with_name("forking.py")
@@ -127,12 +128,13 @@ def test_a_child_uses_the_same_redis_through_a_connection_of_its_own(
     assert list(redis_memory.find(["k"])) == [RECORD]
 
 
-def test_a_fork_waits_until_no_other_thread_is_inside_sqlite() -> None:
+def test_a_fork_waits_until_no_other_thread_holds_a_lock() -> None:
+    lock = Lock()
     inside = threading.Event()
     may_leave = threading.Event()
 
     def work() -> None:
-        with SQLITE:
+        with lock:
             inside.set()
             assert may_leave.wait(300)
 
@@ -141,7 +143,8 @@ def test_a_fork_waits_until_no_other_thread_is_inside_sqlite() -> None:
     assert inside.wait(300)
     threading.Timer(0.1, may_leave.set).start()
 
-    assert child(lambda: SQLITE.usable and len(Database(":memory:").execute("SELECT 1")) == 1) == 0
+    assert child(lambda: len(Database(":memory:").execute("SELECT 1")) == 1) == 0
+    assert child(lambda: not was_forked_busy()) == 0
     thread.join()
 
 
@@ -151,11 +154,12 @@ def test_a_child_forked_while_sqlite_is_busy_uses_none_and_its_calls_go_on(
     monkeypatch.setattr("compacter.locks.PATIENCE", 0.01)
     memory = SQLiteMemory(tmp_path / "memory.db")
     memory.save(RECORD)
+    lock = Lock()
     inside = threading.Event()
     may_leave = threading.Event()
 
     def work() -> None:
-        with SQLITE:
+        with lock:
             inside.set()
             assert may_leave.wait(300)
 
@@ -182,7 +186,7 @@ def test_every_use_of_sqlite_by_a_memory_is_one_that_a_fork_waits_for(
     outside: list[str] = []
 
     def note(what: str) -> None:
-        if threading.get_ident() not in SQLITE._inside:
+        if not any(lock._is_owned() for lock in locks._all(locks._locks)):  # type: ignore[attr-defined]
             outside.append(what)
 
     class Guarded(sqlite3.Connection):

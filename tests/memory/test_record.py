@@ -9,7 +9,7 @@ import pytest
 from litellm import Message as LitellmMessage
 
 from compacter.memory import Record
-from compacter.memory.record import VERSION, StoredMessage, footprint
+from compacter.memory.record import StoredMessage, footprint
 from compacter.messages.fields import Unencodable
 
 SUMMARY = {"role": "user", "content": "So far: naïve 旅行 \ud83d, and a tab\t."}
@@ -59,6 +59,7 @@ def sealed(data: object) -> str:
 
 
 GOOD = json.loads(RECORD.to_json().split(" ", 2)[2])
+VERSION = int(RECORD.to_json().split(" ", 1)[0])
 
 
 @pytest.mark.parametrize("name", ["key", "boundary", "kept", "literals", "digest", "last"])

@@ -13,7 +13,6 @@ import pytest
 
 from compacter.errors import ConfigurationError
 from compacter.memory import MemoryUnavailable, Record, RedisMemory
-from compacter.memory.circuit import FAILURES
 from compacter.memory.protocol import PER_KEY
 from compacter.memory.record import StoredMessage
 
@@ -212,7 +211,7 @@ def test_a_server_that_did_not_answer_is_left_alone_for_a_while() -> None:
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
         memory = RedisMemory(f"redis://127.0.0.1:{listener.getsockname()[1]}/0")
-        for _ in range(FAILURES):
+        for _ in range(3):
             with pytest.raises(redis.ConnectionError):
                 memory.find(["k"])
         first = asked

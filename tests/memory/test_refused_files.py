@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import pytest
 
 from compacter import Compacter, SQLiteMemory
 from compacter.errors import ConfigurationError
-from compacter.memory.sqlite_file import _APPLICATION, _SCHEMA
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,13 +24,25 @@ def make_database(path: Path, *statements: str) -> str:
     return str(path)
 
 
+def numbers_of_a_file() -> tuple[int, int]:
+    """The application's id and the version that a memory writes into its file."""
+    with TemporaryDirectory() as folder:
+        path = f"{folder}/memory.db"
+        SQLiteMemory(path).close()
+        with closing(sqlite3.connect(path)) as connection:
+            (application,) = connection.execute("PRAGMA application_id").fetchone()
+            (version,) = connection.execute("PRAGMA user_version").fetchone()
+    return application, version
+
+
+APPLICATION, VERSION = numbers_of_a_file()
 FILES = {
     "another program's": (("CREATE TABLE notes (text)",), "name a file of its own"),
     "a newer version's": (
         (
             "CREATE TABLE records (key)",
-            f"PRAGMA application_id = {_APPLICATION}",
-            f"PRAGMA user_version = {_SCHEMA + 1}",
+            f"PRAGMA application_id = {APPLICATION}",
+            f"PRAGMA user_version = {VERSION + 1}",
         ),
         "upgrade llm-compacter, or name another file",
     ),

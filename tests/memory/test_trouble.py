@@ -29,15 +29,16 @@ from compacter.memory import (
     RedisMemory,
     SQLiteMemory,
 )
-from compacter.memory.circuit import FAILURES, Circuit, Report
+from compacter.memory.circuit import Circuit, Report
 from compacter.memory.protocol import HeldClaim
 from compacter.memory.record import prefix_digest
-from compacter.memory.redis import _connect
 from compacter.messages.format import get_format
 from compacter.testing import ScriptedModel, ScriptedSummarizer
 
 RECORD = Record("k", 3, (), (), "d", "l")
 DEADLINE = 0.2
+FAILURES = 3
+"""In a row: then a memory is left alone."""
 FAR_MORE = 60.0
 """Seconds that no operation may take, however busy the machine is."""
 
@@ -338,7 +339,7 @@ def test_one_line_is_logged_when_a_server_goes_away_and_one_when_it_is_back(
     assert "redis://127.0.0.1:1/3 is left alone for" in away
     assert "failed 3 times in a row (ConnectionError: " in away
     assert "sesame" not in caplog.text
-    monkeypatch.setattr(client, "_client", _connect(redis_url, 60))
+    monkeypatch.setattr(client, "_client", RedisMemory(redis_url, deadline=60)._client)
     for _ in range(2):
         call()
     assert len(lines()) == 2

@@ -8,7 +8,6 @@ from compacter.overflow import TokenLimit, detect_text, detect_token_limit, expl
 from compacter.overflow.detect import judge
 from compacter.overflow.signals import Signals
 from compacter.overflow.table import default_table
-from compacter.overflow.text import MAX_SENTENCE, MAX_SENTENCES
 
 CLEAR = "The prompt exceeds the context window."
 LIKELY = "The prompt is too long."
@@ -304,16 +303,14 @@ def test_an_abbreviation_does_not_end_a_sentence(abbreviation: str) -> None:
 
 
 def test_a_very_long_sentence_is_read_in_pieces() -> None:
-    filler = "x " * MAX_SENTENCE
+    filler = "x " * 1_500  # The most characters of a piece.
 
-    assert (
-        explain(filler + "prompt " + "y " * MAX_SENTENCE + " exceeds the model").kind == "nothing"
-    )
+    assert explain(filler + "prompt " + "y " * 1_500 + " exceeds the model").kind == "nothing"
     assert explain(filler + CLEAR).kind == "token limit"
 
 
 def test_of_very_many_sentences_the_first_and_the_last_are_read() -> None:
-    filler = "x. " * MAX_SENTENCES
+    filler = "x. " * 200  # The most sentences that are read
 
     assert explain(f"{CLEAR} {filler}").kind == "token limit"
     assert explain(f"{filler} {CLEAR}").kind == "token limit"

@@ -15,7 +15,7 @@ from compacter import Compacter, History, InProcessMemory, Quotes
 from compacter.compaction.conversation import Conversation
 from compacter.effects import Quote
 from compacter.events import PassagesRecalled
-from compacter.memory.record import Record
+from compacter.memory import Record
 from compacter.messages.format import FORMATS, get_format
 from compacter.messages.parts import Part
 from compacter.recall.frame import END, TAG, is_quotes

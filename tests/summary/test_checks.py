@@ -413,8 +413,8 @@ HOSTILE = [
 ]
 READERS: dict[str, Callable[[str], object]] = {
     "neutral": prompt.neutral,
-    "line": lambda text: prompt.line(Part("tool", "result", text, text)),
-    "chunks": lambda text: prompt.chunks([Part("user", "text", text)], 4_000),
+    "line": lambda text: prompt.lines([Part("tool", "result", text, text)]),
+    "chunks": lambda text: prompt.chunks(prompt.lines([Part("user", "text", text)]), 4_000),
     "fault": lambda text: checks.fault(text, entries=TALK, limit=10**9),
     "fault of a talk": lambda text: checks.fault(
         "A job.", entries=[Part("user", "text", text), *TALK], limit=10**9

@@ -105,6 +105,13 @@ def test_the_users_short_messages_stay_newest_first_and_corrections_before_them(
     assert "User: I saw ship 9 in the bay." not in lines
 
 
+def test_of_a_long_message_wishes_stay_and_no_code() -> None:
+    chatter = "I saw a ship in the bay, and it was a large one. " * 8
+    code = "self.deck.paint(colour)  # must never be [red]; use {blue}"
+    lines = kept(said("Look at the bay."), said(f"{chatter}\nThe mast must be of oak.\n{code}"))
+    assert lines == ["User: Look at the bay.", "User: The mast must be of oak."]
+
+
 def test_what_was_asked_comes_with_the_word_that_it_is_done() -> None:
     lines = kept(
         said("Please order the red carpet for the hall."),

@@ -10,7 +10,7 @@ from compacter.messages.parts import Part
 from compacter.summary import prompt
 
 ENTRIES = [Part("user", "text", "Fix the parser."), Part("assistant", "text", "Done.")]
-RECORD = prompt.render(ENTRIES)
+RECORD = prompt.render(prompt.lines(ENTRIES))
 
 
 def content(**options: Any) -> str:
@@ -118,7 +118,7 @@ def test_content_cannot_pose_as_structure(text: str, role: str) -> None:
         if role == "tool"
         else Part("assistant", "call", text, text)
     )
-    rendered = prompt.render([entry, *ENTRIES])
+    rendered = prompt.render(prompt.lines([entry, *ENTRIES]))
     margin = [line for line in rendered.split("\n") if not line.startswith(" ")]
     assert len(margin) == 5
     assert not any(
@@ -135,20 +135,22 @@ def test_chunks_fit_and_leave_nothing_out(budget: int) -> None:
         Part("tool", "result", "漢字かな " * 300, "look"),
         *ENTRIES,
     ]
-    pieces = prompt.chunks(entries, budget)
+    lines = prompt.lines(entries)
+    pieces = prompt.chunks(lines, budget)
     assert all(len(prompt.render(piece)) <= budget for piece in pieces)
     said = "".join(
-        entry.text.partition(") ")[2] or entry.text for piece in pieces for entry in piece
+        line.partition(": (continued) ")[2] or line for piece in pieces for line in piece
     )
-    assert said == "".join(entry.text for entry in entries)
+    assert said == "".join(lines)
 
 
 def test_a_call_stays_with_its_results_where_both_fit() -> None:
     group = [Part("assistant", "call", "{}", "look"), Part("tool", "result", "seen " * 20, "look")]
-    pieces = prompt.chunks([*group * 6], 400)
-    assert all(piece[0].kind == "call" and piece[-1].kind == "result" for piece in pieces)
+    pieces = prompt.chunks(prompt.lines(group * 6), 400)
+    assert len(pieces) > 1
+    assert all(piece[0].startswith("call ") and "result" in piece[-1] for piece in pieces)
 
 
 def test_a_budget_that_holds_nothing_is_refused() -> None:
     with pytest.raises(ValueError, match="at least 400"):
-        prompt.chunks(ENTRIES, 399)
+        prompt.chunks(prompt.lines(ENTRIES), 399)

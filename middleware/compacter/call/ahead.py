@@ -211,13 +211,16 @@ class Preparations(ForkAware):
         dropped or edited is not taken for another one. ``body`` are the caller's messages that the
         next request is to contain too. Raises ``Unencodable``.
         """
-        kept = None
-        at = len(body)
-        while kept is None and at > max(0, len(body) - _MOST_NEW):
-            with self._lock:
-                kept = self._kept.pop(_key(scope, form, body[:at]), None)
-            at -= 1
-        kept = kept or Preparation()
+
+        def key(at: int) -> str:
+            # Fewer are the same in many conversations: "Done." and "Thanks!".
+            return prefix_digest(form, body[max(0, at - 4) : at], scope)
+
+        with self._lock:
+            ends = range(len(body), max(0, len(body) - _MOST_NEW), -1)
+            kept = next(filter(None, (self._kept.pop(key(at), None) for at in ends)), None)
+            kept = kept or Preparation()
+            self._kept[key(len(body))] = kept
         continues = kept.continues(form, body)
         if kept.shorter != shorter:
             kept.done = None  # The conversation was compacted since.
@@ -225,8 +228,6 @@ class Preparations(ForkAware):
             kept.count = len(body)
             kept.digest = prefix_digest(form, body)
             kept.shorter = shorter
-        with self._lock:
-            self._kept[_key(scope, form, body)] = kept
         return kept, continues
 
     def begin(
@@ -283,11 +284,6 @@ class Preparations(ForkAware):
         for item in list(self._running):
             await item.wait(io, end - time.monotonic())
         return not self
-
-
-def _key(scope: str, form: MessageFormat, body: Sequence[Message]) -> str:
-    # Fewer are the same in many conversations: "Done." and "Thanks!".
-    return prefix_digest(form, body[-4:], scope)
 
 
 def running_loop() -> asyncio.AbstractEventLoop | None:

@@ -114,24 +114,22 @@ class Binding:
         """
         if self.vendors or self.accepts is not None or self.messages(args, kwargs) is not None:
             return self
-        found = next(
-            (name for name in MESSAGE_PARAMS if kwargs.get(name) is not None), self.messages_param
-        )
-        return replace(self, messages_param=found)
+        names = (name for name in MESSAGE_PARAMS if kwargs.get(name) is not None)
+        return replace(self, messages_param=next(names, self.messages_param))
 
     def needs_list(self, args: Args, kwargs: Options) -> bool:
         """Return whether the messages must become a list: a ``History``, or an iterable that can be
         read only once.
         """
-        found = self.of_call(args, kwargs).messages(args, kwargs)
-        return type(found) is not list and (hasattr(found, "pinned_ids") or is_mere_iterable(found))
+        given = self.of_call(args, kwargs).messages(args, kwargs)
+        return type(given) is not list and (hasattr(given, "pinned_ids") or is_mere_iterable(given))
 
     def as_list(self, args: Args, kwargs: dict[str, Any], *, histories: bool = True) -> Arguments:
         """Return the call's arguments with a list in place of an iterable or a ``History``."""
         own = self.of_call(args, kwargs)
-        found = own.messages(args, kwargs)
-        if is_mere_iterable(found) or (histories and hasattr(found, "pinned_ids")):
-            return own.replace(args, kwargs, list(found), {})
+        given = own.messages(args, kwargs)
+        if is_mere_iterable(given) or (histories and hasattr(given, "pinned_ids")):
+            return own.replace(args, kwargs, list(given), {})
         return args, kwargs
 
     def read(self, args: Args, kwargs: Options) -> CallFacts:
@@ -181,49 +179,24 @@ class Binding:
         vendor uses. A parameter that is left out gets its default, or ``None`` without one.
         """
         messages, extra = wire.prompt(prompt)
-        name = self.read(args, kwargs).output_option or wire.output_option
-        kept = self._without(args, lambda param, value: not self._carries(param, value))
-        options = {
-            param: value for param, value in parsed(kwargs).items() if self._carries(param, value)
-        }
+        extra[self.read(args, kwargs).output_option or wire.output_option] = limit
+
+        def carries(name: str, value: object) -> bool:
+            if name in CARRIED or name.startswith(CARRIED_PREFIXES):
+                return True
+            if name in LEFT_OUT:
+                return is_off_switch(name, value)
+            return not self.vendors and name not in (*OUTPUT_PARAMS, self.messages_param)
+
+        passed = {*self.positional[: len(args)]}
+        args, options = self._keep(args, kwargs, carries)
         if not self.vendors:
-            passed = {*self.positional[: len(args)], *options}
-            absent = (param for param in kwargs if param in self.declared or param == "stream")
-            options |= {
-                param: self._absent(param)
-                for param in absent
-                if param in LEFT_OUT and param not in passed
-            }
-            if self.declared.get("stream") and "stream" not in passed:
+            for name in LEFT_OUT.intersection(kwargs, self.declared).difference(options):
+                options[name] = self.declared[name]
+            if "stream" in kwargs or (self.declared.get("stream") and "stream" not in passed):
                 options["stream"] = False
-        extra = {key: value for key, value in {**extra, name: limit}.items() if self._accepts(key)}
-        return self.replace(kept, options, messages, extra)
-
-    def _accepts(self, name: str) -> bool:
-        return bool(name) and (self.accepts is None or name in self.accepts)
-
-    def _carries(self, name: str, value: object) -> bool:
-        """Return whether an option is copied into a request for a summary."""
-        if name in CARRIED or name.startswith(CARRIED_PREFIXES):
-            return True
-        if name in LEFT_OUT:
-            return is_off_switch(name, value)
-        return not self.vendors and name not in OUTPUT_PARAMS and name != self.messages_param
-
-    def _absent(self, name: str) -> object:
-        return False if name == "stream" else self.declared.get(name)
-
-    def _without(self, args: Args, left_out: Callable[[str, object], bool]) -> Args:
-        """Return the arguments passed by position, with defaults in place of those that are left
-        out.
-        """
-        names = (*self.positional, *("" for _ in args))
-        return tuple(
-            self._absent(name)
-            if name not in {"", self.messages_param} and left_out(name, value)
-            else value
-            for name, value in zip(names, args, strict=False)
-        )
+        extra = {name: value for name, value in extra.items() if self._accepts(name)}
+        return self.replace(args, options, messages, extra)
 
     def native_call(
         self,
@@ -239,15 +212,12 @@ class Binding:
         It has the same system prompt, tools and messages, then the instruction. Only options that
         are not part of the prompt are changed, so that the provider's prompt cache is used.
         """
-        messages = [*prefix, wire.say("user", instruction)]
         facts = self.read(args, kwargs)
-
-        def left_out(name: str, value: object) -> bool:
-            return name in NOT_FOR_NATIVE and not is_off_switch(name, value)
-
-        options = {
-            name: value for name, value in parsed(kwargs).items() if not left_out(name, value)
-        }
+        args, options = self._keep(
+            args,
+            kwargs,
+            lambda name, value: name not in NOT_FOR_NATIVE or is_off_switch(name, value),
+        )
         if forces_call(options.get("tool_choice")):
             del options["tool_choice"]
         if "stream" in kwargs:
@@ -256,7 +226,24 @@ class Binding:
         limit += whole(member(facts.named.get("thinking"), "budget_tokens"))
         name = facts.output_option or wire.output_option
         changed = {name: limit} if self._accepts(name) or name in facts.named else {}
-        return self.replace(self._without(args, left_out), options, messages, changed)
+        return self.replace(args, options, [*prefix, wire.say("user", instruction)], changed)
+
+    def _accepts(self, name: str) -> bool:
+        return bool(name) and (self.accepts is None or name in self.accepts)
+
+    def _keep(
+        self, args: Args, kwargs: Options, keeps: Callable[[str, object], bool]
+    ) -> tuple[Args, dict[str, Any]]:
+        """Return the arguments that are kept; those passed by position have their defaults in place
+        of others.
+        """
+        kept = list(args)
+        for at, (name, value) in enumerate(zip(self.positional, args, strict=False)):
+            if name != self.messages_param and not keeps(name, value):
+                kept[at] = False if name == "stream" else self.declared.get(name)
+        return tuple(kept), {
+            name: value for name, value in parsed(kwargs).items() if keeps(name, value)
+        }
 
 
 def bind(

@@ -21,6 +21,7 @@ from compacter.call.sizes import (
     FEWEST_QUOTED,
     LEAST_CUT,
     calibrate,
+    detect_refusal,
     fills_window,
     learn,
     may_be_cut,
@@ -40,16 +41,16 @@ from compacter.events import (
     SilentTruncation,
     Trigger,
 )
+from compacter.messages.refusals import SEALED
 from compacter.messages.replies import Reply
 from compacter.messages.usage import tokens_read
-from compacter.options import Options
+from compacter.options import Options, TriggerFacts
 from compacter.overflow import TokenLimit
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable
 
     from compacter.call.perform import Performer
-    from compacter.messages.format import Message
 
 _FAR_OVER = 1.5
 """Multiple of the threshold from which the cool-down is ignored."""
@@ -75,8 +76,7 @@ class Call:
     watched: bool = True
     """Whether someone listens to events, such as that of a prompt that the server has truncated."""
     world: Performer = APART
-    """Does what the call asks for. By default each step is left to who drives it, see ``apart.py``.
-    """
+    """Does what the call asks for; by default each step is left to who drives it."""
     quotes: bool = True
     """Whether quotes may be sent; not after a request with quotes was refused."""
     tried: list[str] = field(default_factory=list)
@@ -85,13 +85,11 @@ class Call:
     """Whether this call has looked for quotes without room for them: once is enough."""
 
     async def complete(self) -> object:
-        """Return the reply to the call. Raises the exceptions of the call and those of
-        ``recover``.
-        """
+        """Return the reply. Raises the exceptions of the call and those of ``recover``."""
         self.state.calls += 1
         if self.options.memory is not None:
             view = await self.world.look_up()
-            self.request = self.with_view(view) or self.request
+            self.request = self.request.with_view(view) or self.request
         await self._compact_if_due()
         reply = await self._send()
         if reply.token_limit is None:
@@ -100,8 +98,7 @@ class Call:
         return await self.recover(reply)
 
     async def recover(self, refused: Reply) -> object:
-        """Make the request smaller and call again, until there is a reply, another error, or
-        nothing left to try.
+        """Make the request smaller and call again, as long as that helps and is allowed.
 
         ``refused`` is the reply with the token limit. Raises the provider's own last exception,
         with a note that lists the rounds, if the call is given up; ``CompactionError`` if there is
@@ -121,10 +118,9 @@ class Call:
                 return await self._give_up(refused, reason)
             rounds.prepare_for_next_attempt()
             try:
-                done = await make_smaller(self, found)
+                done = await make_smaller(self, found, error)
             except CompactionError as failure:
-                # If it has no cause of its own, the provider's error, for which the summary was
-                # needed.
+                # Without a cause of its own: from the error for which the summary was needed.
                 raise failure from failure.__cause__ or refused.error
             if not done:
                 return await self._give_up(refused, "nothing more can be reduced")
@@ -143,7 +139,7 @@ class Call:
         try:
             reply = await self.world.send(request.sent, request.options)
         except Exception as error:
-            limit = self.options.detect(error)
+            limit = detect_refusal(self.options.detect, error)
             if limit is None:
                 raise
             return Reply(token_limit=limit, error=error)
@@ -154,10 +150,11 @@ class Call:
         return reply
 
     async def _give_up(self, refused: Reply, reason: str) -> object:
-        """Raise the provider's own exception, with a note; return the reply if the refusal
-        was one.
-        """
+        """Raise the provider's own exception, with a note; return the reply if that refused."""
         limit = refused.token_limit or TokenLimit()
+        is_sealed = limit.source == SEALED
+        if refused.error and is_sealed and not self.tried:
+            raise refused.error
         rounds = len(self.tried)
         if self.tried and not self.may_fit(self.target(limit)):
             self.state.helpless = self.staying
@@ -174,7 +171,7 @@ class Call:
         if refused.error is None:
             return refused.raw
         steps = "; ".join(f"round {number}: {step}" for number, step in enumerate(self.tried, 1))
-        helps = advice(self.request, self.calibration, limit.limit)
+        helps = "" if is_sealed else advice(self.request, self.calibration, limit.limit)
         add_note(
             refused.error, f"compacter gave up: {reason} ({steps or 'nothing was tried'}).{helps}"
         )
@@ -182,35 +179,24 @@ class Call:
 
     # -- before the request ------------------------------------------------------------------------
 
-    def with_view(self, view: Sequence[Message] | None) -> Request | None:
-        """Return the request with a remembered view; ``None`` without one, or if a message was
-        pinned since that it does not contain.
-        """
-        if view is None:
-            return None
-        request = self.request
-        pinned = request.find_pinned(request.original)
-        present = set(map(id, view)) if pinned else ()
-        if any(id(request.original[index]) not in present for index in pinned):
-            return None
-        return replace(request, messages=tuple(view), read=None, quotes="")
-
     async def _compact_if_due(self) -> None:
         """Compact if the request has reached the threshold. What was made ahead is also put in
-        force if the request would exceed the window: it is sure to be refused.
+        force if the request would exceed the window.
         """
         prepares = self.options.prepare_tokens is not None
-        has_trigger = self.options.trigger_tokens is not None
-        if not has_trigger and not prepares:
+        trigger = self.options.trigger_tokens
+        if trigger is None and not prepares:
             return
         state = self.state
         window = self.calibration.window
         limit = self.threshold()
-        if has_trigger and limit is None:
+        if isinstance(trigger, float) and limit is None:
             await self._skip_once("threshold")
-        if state.calls == 1 or (limit is None and window is None):
+        if state.calls == 1 or (limit is None and window is None and not callable(trigger)):
             return
         tokens = await self._estimate_tokens()
+        if callable(trigger) and await self._decides(trigger, tokens):
+            limit = tokens
         is_over = window is not None and tokens > window * MARGIN
         is_due = limit is not None and tokens >= limit
         if prepares and (is_over or is_due) and await enforce_prepared(self):
@@ -229,12 +215,28 @@ class Call:
     def threshold(self) -> int | None:
         """Return the input tokens from which the trigger compacts, with room for the output.
 
-        ``None`` without the option ``trigger_tokens``, or if it is a share of an unknown window.
+        ``None`` without the option ``trigger_tokens``, if it is a share of an unknown window, and
+        for a function, which is asked at each call.
         """
         trigger = self.options.trigger_tokens
-        if trigger is None:
+        if trigger is None or callable(trigger):
             return None
         return threshold(trigger, self.calibration.window, self.request.output_tokens or 0)
+
+    async def _decides(self, trigger: Callable[[TriggerFacts], bool], tokens: int) -> bool:
+        """Return whether the user's function wants a compaction; False if it fails."""
+        state = self.state
+        facts = TriggerFacts(
+            tokens=tokens,
+            window=self.calibration.window,
+            messages=len(self.request.messages),
+            calls=state.calls - (state.tried or 0),
+        )
+        try:
+            return trigger(facts)
+        except FunctionError as error:
+            await self.report_failure("threshold", str(error), error)
+            return False
 
     async def _estimate_tokens(self) -> int:
         """Return the estimated input tokens of the request, tools and other options included.

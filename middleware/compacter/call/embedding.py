@@ -56,7 +56,7 @@ class Embeddings(ForkAware):
         self._vectors: LRUCache[bytes, array[float]] = LRUCache(
             _MOST_BYTES, getsizeof=lambda vector: vector.itemsize * len(vector)
         )
-        self._waiting: dict[bytes, str] = {}
+        self._waiting: dict[str, None] = {}
         self._running: Future[None] | None = None
         self._rests_until = 0.0
 
@@ -65,10 +65,11 @@ class Embeddings(ForkAware):
         way, if anything.
         """
         with self._lock:
-            for text in (*ELSEWHERE, *passages) if passages else ():
-                key = _key(text)
-                if key not in self._vectors:
-                    self._waiting[key] = text
+            if passages:
+                texts = (*ELSEWHERE, *passages)
+                self._waiting |= dict.fromkeys(
+                    text for text in texts if _key(text) not in self._vectors
+                )
             if self._waiting and self._running is None and self._is_ready():
                 self._running = in_thread(self._work)
             return self._running
@@ -79,57 +80,56 @@ class Embeddings(ForkAware):
         """
         passages = index.passages()
         self.add(passages)
-        if not questions or not self._is_ready():
+        if not self._is_ready():
             return {}
-        keys = list(map(_key, questions))
-        with self._lock:
-            vectors = {key: self._vectors[key] for key in keys if key in self._vectors}
-        unknown = [text for key, text in zip(keys, questions, strict=True) if key not in vectors]
+        vectors = self._find(questions)
+        unknown = [text for text, vector in zip(questions, vectors, strict=True) if vector is None]
         if unknown:
-            asked = in_thread(partial(self._ask, unknown))
             try:
-                new = asked.result(_DEADLINE)
+                self._keep(unknown, in_thread(partial(self._ask, unknown)).result(_DEADLINE))
             except Exception as error:  # noqa: BLE001 - the user's function, or its provider
                 self._rest(error)
                 return {}
-            vectors |= zip(map(_key, unknown), new, strict=True)
-            with self._lock:
-                self._vectors.update(vectors)
-        with self._lock:
-            elsewhere = [self._vectors.get(_key(text)) for text in ELSEWHERE]
-            held = [self._vectors.get(_key(text)) for text in passages]
-        usual = [vector for vector in elsewhere if vector is not None]
+            vectors = self._find(questions)
+        usual = [vector for vector in self._find(ELSEWHERE) if vector is not None]
         if len(usual) < len(ELSEWHERE):
             return {}
+        held = self._find(passages)
         return {
-            question: closeness(held, usual, vectors[key])
-            for key, question in zip(keys, questions, strict=True)
+            question: closeness(held, usual, vector)
+            for question, vector in zip(questions, vectors, strict=True)
+            if vector is not None
         }
+
+    def _find(self, texts: Sequence[str]) -> list[array[float] | None]:
+        with self._lock:
+            return [self._vectors.get(_key(text)) for text in texts]
+
+    def _keep(self, texts: Sequence[str], vectors: Sequence[array[float]]) -> None:
+        with self._lock:
+            self._vectors.update(zip(map(_key, texts), vectors, strict=True))
+            for text in texts:
+                self._waiting.pop(text, None)
 
     def _work(self) -> None:
         """Embed what is waiting, until nothing is or the embedder fails."""
         while True:
             with self._lock:
-                batch = dict(list(self._waiting.items())[:_BATCH])
+                batch = list(self._waiting)[:_BATCH]
                 if not batch or not self._is_ready():
                     self._running = None
                     return
             try:
-                vectors = self._ask(list(batch.values()))
+                self._keep(batch, self._ask(batch))
             except Exception as error:  # noqa: BLE001 - as above
                 self._rest(error)
-                continue
-            with self._lock:
-                for key, vector in zip(batch, vectors, strict=True):
-                    self._vectors[key] = vector
-                    self._waiting.pop(key, None)
 
-    def _ask(self, texts: list[str]) -> list[array[float]]:
+    def _ask(self, texts: Sequence[str]) -> list[array[float]]:
         """Return the vectors of some texts. Raises ``FunctionError`` if the embedder fails or does
         not return them.
         """
         try:
-            result: Any = resolve(self._embed, texts)
+            result: Any = resolve(self._embed, list(texts))
         except Exception as error:
             raise FunctionError(f"embed raised {type(error).__name__}") from error
         try:

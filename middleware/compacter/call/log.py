@@ -1,10 +1,8 @@
 """Log entries: sizes and counts, never the text of a message.
 
-structlog writes them: the event's name and its numbers, bound to the model and the conversation. It
-renders them as a sentence, with the numbers as ``extra``, for a logger of the standard library; a
-program that has configured structlog gets them as it says there. It is loaded at the first entry
-that is logged. The text of an exception may quote a message, so only its type, HTTP status and
-place are logged.
+A program that has configured structlog gets the event's name and its numbers, bound to the model
+and the conversation; a logger of the standard library a sentence, with the numbers as ``extra``.
+The text of an exception may quote a message, so only its type, HTTP status and place are logged.
 """
 
 from __future__ import annotations
@@ -14,7 +12,6 @@ import logging
 import re
 import sys
 import traceback
-from collections.abc import MutableMapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
@@ -41,8 +38,6 @@ _LEVELS: dict[Level, int] = {
 _STANDARD = (logging.Logger, logging.LoggerAdapter)
 # Facts to which an entry is bound: several entries have them in common.
 _CONTEXT = ("model", "conversation")
-# Frames from a logger up to this file: three are structlog's.
-_STRUCTLOG_FRAMES = 4
 _PACKAGE = str(Path(__file__).parent.parent)
 _FAILED = {
     "hook": "a hook raised {error}; the call goes on without it",
@@ -58,31 +53,40 @@ _KEY = "give it a valid API key, such as OPENAI_API_KEY for openai/..."
 # Texts of the SDKs' various exceptions for a missing key.
 _NO_KEY = re.compile(r"api[_ -]?key|missing credentials", re.IGNORECASE)
 # Pattern in the name of an exception's type -> remedy; the first that matches counts.
-_REMEDIES: tuple[tuple[str, str], ...] = (
+_REMEDIES = (
     ("Authentication|PermissionDenied|Credential", _KEY),
     ("ModuleNotFound|ImportError", "pip install litellm, or pass a function as summarizer"),
     (
         "NotFound|BadRequest|UnsupportedParams|Unprocessable",
-        ("check the model's name{model} and its provider"),
+        "check the model's name{model} and its provider",
     ),
     (
         "TypeError",
-        (
-            "a summarizer is called as summarizer(messages, **options) and returns text or "
-            "a completion"
-        ),
+        "a summarizer is called as summarizer(messages, **options) for text or a completion",
     ),
     ("Timeout", "raise the option timeout, or name a faster model"),
     (
         "RateLimit|ServiceUnavailable|InternalServer|Connection",
-        ("name another model, or try again later"),
+        "name another model, or try again later",
+    ),
+    (".", "check the function that makes the summary, or pass another as summarizer"),
+    (
+        "",
+        'name a more capable model as summarizer, or set summarizer="extractive", which needs none',
     ),
 )
-# Start of the reason of a failure without an exception that the user can remedy.
-_AVOIDABLE = re.compile(f"the summary was refused|rules: |strategy (?!(?:{'|'.join(BUILT_IN)}) )")
-_BAD_ANSWER = (
-    'name a more capable model as summarizer, or set summarizer="extractive", which needs none'
+_OURS = f"strategy (?:{'|'.join(BUILT_IN)}) "
+# Beginning of the reason of a failure -> remedy, in place of those above; the first counts.
+_BY_REASON = (
+    ("rules: ", "declare fewer rules (option rules), or shorter ones"),
+    (
+        _OURS,
+        "correct the function there, or report it as a fault of compacter if it is none of yours",
+    ),
+    ("strategy ", "fix that strategy; docs/strategies.md says what it may return"),
 )
+# Beginning of the reason of a failure without an exception that the user can remedy.
+_AVOIDABLE = re.compile(f"the summary was refused|rules: |(?!{_OURS})strategy ")
 
 
 class Log:
@@ -97,10 +101,11 @@ class Log:
         others at debug level.
         """
         level: Level = "info" if isinstance(event, (CompactionEvent, MessageShortened)) else "debug"
-        if isinstance(event, (CompactionFailed, SilentTruncation)) and self._is_first(event):
+        kind = _kind_of_failure(event)
+        if kind and kind not in self._warned:
+            self._warned.add(kind)
             level = "warning"
-        logger = self._logger(level)
-        if logger is None:
+        if self._logger(level) is None:
             return
         # Not by ``model_dump``: a child forked during its first use would wait for it forever.
         facts = {
@@ -112,7 +117,7 @@ class Log:
             said = f"{cause}. What helps: {remedy}. More of this kind are logged at debug level"
             facts |= {"cause": cause, "remedy": remedy}
         name = re.sub("(?<!^)([A-Z])", r"_\1", type(event).__name__).lower()
-        _write(logger, level, f"compacter.{name}", said, facts)
+        self.write(level, f"compacter.{name}", said, facts)
 
     def failed(self, what: str, error: BaseException) -> None:
         """Log a failure that must not break a call, with its traceback unless it is a memory's.
@@ -141,10 +146,19 @@ class Log:
             self.write(level, f"compacter.{what}_failed", said, facts)
 
     def write(self, level: Level, name: str, said: str, facts: dict[str, object]) -> None:
-        """Write one entry: ``said`` to a logger of the standard library, ``name`` to others."""
-        logger = self._logger(level)
-        if logger is not None:
-            _write(logger, level, name, said, facts)
+        """Write one entry: ``said`` to a logger of the standard library, ``name`` to others. An
+        exception of the logger is ignored.
+        """
+        with contextlib.suppress(Exception):
+            logger = self._logger(level)
+            if isinstance(logger, _STANDARD):
+                logger.log(_LEVELS[level], "compacter: %s", said, extra=facts)
+            elif logger is not None:
+                context = {key: facts[key] for key in _CONTEXT if key in facts}
+                if context and hasattr(logger, "bind"):
+                    logger = logger.bind(**context)
+                    facts = {key: value for key, value in facts.items() if key not in context}
+                getattr(logger, level)(name, **facts)
 
     def _logger(self, level: Level) -> Any:
         """Return the logger for entries of this level, or ``None`` if there is none.
@@ -159,64 +173,44 @@ class Log:
         if logger is None:
             logger = logging.getLogger("compacter")
             if structlog is not None and structlog.is_configured():
-                unfiltered = structlog.get_config()[
-                    "wrapper_class"
-                ] is structlog.make_filtering_bound_logger(0)
-                least = logger.level or (
-                    min(logging.INFO, logger.getEffectiveLevel()) if unfiltered else 0
-                )
+                wrapper = structlog.get_config()["wrapper_class"]
+                least = logger.level
+                if not least and wrapper is structlog.make_filtering_bound_logger(0):
+                    least = min(logging.INFO, logger.getEffectiveLevel())
                 return structlog.get_logger("compacter") if _LEVELS[level] >= least else None
-        return (
-            logger
-            if not isinstance(logger, _STANDARD) or logger.isEnabledFor(_LEVELS[level])
-            else None
-        )
-
-    def _is_first(self, event: CompactionFailed | SilentTruncation) -> bool:
-        kind = type(event).__name__
-        if isinstance(event, CompactionFailed):
-            if event.trigger == "prepared":
-                return (
-                    False  # Told once a call needs it and fails too: it may be the program's end.
-                )
-            if isinstance(event.cause, FunctionError):
-                kind = str(event.cause)
-            elif not event.error and not _AVOIDABLE.match(event.reason):
-                return False  # No room for a summary, or nothing to summarize.
-            else:
-                kind = event.error or re.sub(r"[\d,.]+", "", event.reason)
-        first = kind not in self._warned
-        self._warned.add(kind)
-        return first
+        if isinstance(logger, _STANDARD) and not logger.isEnabledFor(_LEVELS[level]):
+            return None
+        return logger
 
     def _explain(self, event: CompactionFailed) -> tuple[str, str]:
         """Return the cause of a failure, and its remedy."""
+        where = _circumstances(event.cause)
         if isinstance(event.cause, FunctionError):
-            return f"{event.cause}{_circumstances(event.cause)}", "correct that function"
+            return f"{event.cause}{where}", "correct that function"
         summarizer = self._options.summarizer
-        asked = (
-            summarizer
-            if isinstance(summarizer, str)
-            else event.model
-            if summarizer is None
-            else None
-        )
-        helps = remedy(event.error, event.cause, asked)
+        model = event.model if summarizer is None else summarizer
+        helps = remedy(event.error, event.cause, model if isinstance(model, str) else None)
         if callable(summarizer) and event.reason.endswith("the summary is empty"):
             helps = "the function that you passed as summarizer must return a text or a completion"
+        helps = next((text for start, text in _BY_REASON if re.match(start, event.reason)), helps)
+        cause = f"{event.sentence}{where}"
         instead = " or ".join(map(repr, self._options.fallback))
-        if event.reason.startswith("rules: "):
-            helps = "declare fewer rules (option rules), or shorter ones"
-            instead = ""
-        if event.reason.startswith("strategy "):
-            helps = "fix that strategy; docs/strategies.md says what it may return"
-            if event.reason.split()[1] in BUILT_IN:
-                helps = (
-                    "correct the function there, or report it as a fault of compacter if it "
-                    "is none of yours"
-                )
-        cause = f"{event.sentence}{_circumstances(event.cause)}"
-        return f"{cause}; the fallback {instead} takes over" if instead else cause, helps
+        if instead and not event.reason.startswith("rules: "):
+            cause = f"{cause}; the fallback {instead} takes over"
+        return cause, helps
+
+
+def _kind_of_failure(event: Event) -> str:
+    """Return what kind of failure an event tells; empty if the user can do nothing about it."""
+    if not isinstance(event, CompactionFailed):
+        return "SilentTruncation" if isinstance(event, SilentTruncation) else ""
+    if event.trigger == "prepared":
+        return ""  # Told once a call needs it and fails too: it may be the program's end.
+    if isinstance(event.cause, FunctionError):
+        return str(event.cause)
+    if event.error or not _AVOIDABLE.match(event.reason):
+        return event.error  # Else no room for a summary, or nothing to summarize.
+    return re.sub(r"[\d,.]+", "", event.reason)
 
 
 def remedy(error: str, cause: BaseException | None, model: str | None) -> str:
@@ -229,42 +223,8 @@ def remedy(error: str, cause: BaseException | None, model: str | None) -> str:
     """
     if _NO_KEY.search(str(cause)[:2_000]):
         return _KEY
-    found = next((text for names, text in _REMEDIES if re.search(names, error)), "")
-    if not found:
-        return (
-            "check the function that makes the summary, or pass another as summarizer"
-            if error
-            else _BAD_ANSWER
-        )
-    return found.format(model=f" {model!r}" if model else "")
-
-
-def _write(logger: Any, level: Level, name: str, said: str, facts: dict[str, object]) -> None:
-    with contextlib.suppress(Exception):  # As above.
-        if isinstance(logger, _STANDARD):
-            logger = _rendering(logger).bind(said=said)
-        context = {key: facts[key] for key in _CONTEXT if key in facts}
-        if context and hasattr(logger, "bind"):
-            logger = logger.bind(**context)
-            facts = {key: value for key, value in facts.items() if key not in context}
-        getattr(logger, level)(name, **facts)
-
-
-def _rendering(logger: Any) -> Any:
-    """Return a structlog logger that writes to one of the standard library."""
-    import structlog  # Here, as most calls log nothing.
-
-    return structlog.wrap_logger(
-        logger, processors=[_as_record], wrapper_class=structlog.stdlib.BoundLogger
-    )
-
-
-def _as_record(
-    _: object, __: str, entry: MutableMapping[str, Any]
-) -> tuple[tuple[str, object], dict[str, object]]:
-    """Return what a logger of the standard library is called with: a processor of structlog."""
-    facts = {key: value for key, value in entry.items() if key not in ("event", "said")}
-    return ("compacter: %s", entry["said"]), {"extra": facts, "stacklevel": _STRUCTLOG_FRAMES}
+    text = next(text for names, text in _REMEDIES if re.search(names, error))
+    return text.format(model=f" {model!r}" if model else "")
 
 
 def _circumstances(error: BaseException | None) -> str:

@@ -9,6 +9,11 @@ from typing import Any
 
 from compacter.messages.fields import field
 
+
+def _names(*groups: str) -> frozenset[str]:
+    return frozenset(" ".join(groups).split())
+
+
 MESSAGE_PARAMS = ("messages", "input", "contents")
 PARAM_OF = {"responses": "input", "gemini": "contents"}
 """Name of the messages argument by wire format, if it is not ``messages``."""
@@ -20,21 +25,12 @@ OUTPUT_PARAMS = (
     "num_predict",
     "maxTokens",
 )
-BESIDE = (
-    "tools",
-    "functions",
-    "system",
-    "instructions",
-    "response_format",
-    "system_instruction",
-    "prompt",
-    "text_format",
-    "response_schema",
-    "response_json_schema",
-    "toolConfig",
+BESIDE = _names(
+    "tools functions toolConfig prompt",
+    "system instructions system_instruction",
+    "response_format text_format response_schema response_json_schema",
 )
 """Options whose content is part of the prompt."""
-
 PLACES = (
     "base_url",
     "api_base",
@@ -45,136 +41,49 @@ PLACES = (
 )
 """Options of a call that select another server than the client's. A memory keeps what was sent to
 one server apart from what is sent to another, so each vendor's name for an address stands here."""
-CARRIED = frozenset(
-    {
-        *PLACES,
-        # Model, key and account.
-        "self",
-        "model",
-        "model_id",
-        "modelId",
-        "deployment_id",
-        "client",
-        "api_key",
-        "api_type",
-        "organization",
-        "project",
-        "workspace_id",
-        "user_profile_id",
-        "billing_policy",
-        "inference_geo",
-        "access_programs",
-        "litellm_credential_name",
-        "ssl_verify",
-        "shared_session",
-        "model_list",
-        # Timeouts and retries.
-        "timeout",
-        "request_timeout",
-        "max_retries",
-        "num_retries",
-        "retry_strategy",
-        # Headers and query parameters.
-        "headers",
-        "extra_headers",
-        "extra_query",
-        "betas",
-        # Price and cache.
-        "service_tier",
-        "prompt_cache_key",
-        "prompt_cache_options",
-        "prompt_cache_retention",
-        "cache",
-        "caching",
-        # Sampling.
-        "temperature",
-        "top_p",
-        "top_k",
-        "seed",
-        # litellm's handling of these options, and its mock replies.
-        "drop_params",
-        "additional_drop_params",
-        "allowed_openai_params",
-        "mock_response",
-    }
+CARRIED = _names(
+    *PLACES,
+    # Model, key and account.
+    "self model model_id modelId deployment_id client api_key api_type organization project",
+    "workspace_id user_profile_id billing_policy inference_geo access_programs model_list",
+    "litellm_credential_name ssl_verify shared_session",
+    # Timeouts and retries.
+    "timeout request_timeout max_retries num_retries retry_strategy",
+    # Headers and query parameters.
+    "headers extra_headers extra_query betas",
+    # Price and cache.
+    "service_tier prompt_cache_key prompt_cache_options prompt_cache_retention cache caching",
+    # Sampling.
+    "temperature top_p top_k seed",
+    # litellm's handling of these options, and its mock replies.
+    "drop_params additional_drop_params allowed_openai_params mock_response",
 )
 """Options that are copied from the call into a request for a summary, by their names in any
 vendor's SDK."""
 CARRIED_PREFIXES = ("aws_", "azure_", "vertex_", "watsonx_")
 """Prefixes of litellm's credentials and regions, by provider."""
-
-NOT_FOR_NATIVE = frozenset(
-    {
-        # Form and end of the reply.
-        "response_format",
-        "text_format",
-        "text",
-        "output_format",
-        "modalities",
-        "audio",
-        "prediction",
-        "n",
-        "logprobs",
-        "top_logprobs",
-        "include",
-        "moderation",
-        "max_tool_calls",
-        "stop",
-        "stop_sequences",
-        # Streaming.
-        "stream",
-        "stream_options",
-        "background",
-        # State of the conversation on the server; storage, metadata and fallbacks of the call.
-        "thread",
-        "previous_response_id",
-        "conversation",
-        "compaction",
-        "truncation",
-        "store",
-        "metadata",
-        "litellm_metadata",
-        "diagnostics",
-        "fallbacks",
-        "fallback_credit_token",
-        "extra_body",
-    }
+NOT_FOR_NATIVE = _names(
+    # Form and end of the reply.
+    "response_format text_format text output_format modalities audio prediction n logprobs",
+    "top_logprobs include moderation max_tool_calls stop stop_sequences",
+    # Streaming.
+    "stream stream_options background",
+    # State of the conversation on the server; storage, metadata and fallbacks of the call.
+    "thread previous_response_id conversation compaction truncation store metadata",
+    "litellm_metadata diagnostics fallbacks fallback_credit_token extra_body",
 )
 """Options that are left out of every request for a summary."""
-LEFT_OUT = NOT_FOR_NATIVE | {
+LEFT_OUT = NOT_FOR_NATIVE | _names(
     # Tools.
-    "tools",
-    "tool_choice",
-    "parallel_tool_calls",
-    "functions",
-    "function_call",
-    "mcp_servers",
-    "container",
-    "web_search_options",
-    "multi_agent",
-    "include_server_side_tool_invocations",
+    "tools tool_choice parallel_tool_calls functions function_call mcp_servers container",
+    "web_search_options multi_agent include_server_side_tool_invocations",
     # Reasoning and style.
-    "reasoning_effort",
-    "reasoning",
-    "thinking",
-    "frequency_penalty",
-    "presence_penalty",
-    "logit_bias",
-    "speed",
-    "verbosity",
-    "output_config",
-    "enable_json_schema_validation",
-    "parse_as",
-    "image",
+    "reasoning_effort reasoning thinking frequency_penalty presence_penalty logit_bias speed",
+    "verbosity output_config enable_json_schema_validation parse_as image",
     # Prompt of the conversation, and its caching.
-    "system",
-    "instructions",
-    "prompt",
-    "context_management",
-    "cache_control",
-    "background_options",
+    "system instructions prompt context_management cache_control background_options",
     "safety_identifier",
-}
+)
 """Options that are left out of a request to summarize a transcript, also if they are parameters of
 a user's own function. ``native_call`` leaves out ``NOT_FOR_NATIVE`` alone: the others are part of
 the provider's cached prompt."""
@@ -190,14 +99,8 @@ def is_off_switch(name: str, value: object) -> bool:
         return value is False
     if name == "thinking":
         return bool(field(value, "type") == "disabled")
-    effort = (
-        field(value, "effort")
-        if name == "reasoning"
-        else value
-        if name == "reasoning_effort"
-        else None
-    )
-    return effort in ("none", "minimal")
+    effort = field(value, "effort") if name == "reasoning" else value
+    return name in ("reasoning", "reasoning_effort") and effort in ("none", "minimal")
 
 
 def forces_call(choice: object) -> bool:

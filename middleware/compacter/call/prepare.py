@@ -69,8 +69,9 @@ def limits(
     """
     window = calibration.window
     due = None if window is None else int(window * MARGIN)
-    if options.trigger_tokens is not None:
-        due = threshold(options.trigger_tokens, window, output_tokens or 0) or due
+    trigger = options.trigger_tokens
+    if trigger is not None and not callable(trigger):
+        due = threshold(trigger, window, output_tokens or 0) or due
     begin = threshold(options.prepare_tokens or 0, window, output_tokens or 0)
     if begin is None or due is None:
         return begin, due

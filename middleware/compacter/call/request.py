@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from dataclasses import field as member
 from typing import TYPE_CHECKING, Any
 
@@ -56,6 +56,8 @@ class Request:
     """Message to send in place of the last user message; ``messages`` contains the whole one."""
     saved: int = 0
     """Characters saved by ``shortened``."""
+    sealed: bool = True
+    """Whether what only the model that made it can read is sent."""
 
     @property
     def conversation(self) -> Conversation:
@@ -74,6 +76,18 @@ class Request:
         """Return the indexes of the pinned ones among ``messages``."""
         return find_pinned(self.pin, messages, self.format, self.pinned_by_history)
 
+    def with_view(self, view: Sequence[Message] | None) -> Request | None:
+        """Return the request with a remembered view; ``None`` without one, or if a message was
+        pinned since that it does not contain.
+        """
+        if view is None:
+            return None
+        pinned = self.find_pinned(self.original)
+        present = set(map(id, view)) if pinned else ()
+        if any(id(self.original[index]) not in present for index in pinned):
+            return None
+        return replace(self, messages=tuple(view), read=None, quotes="")
+
     @property
     def size(self) -> int:
         """Size of the whole request, with overhead and quotes."""
@@ -91,9 +105,13 @@ class Request:
 
     @property
     def sent(self) -> Sequence[Message]:
-        """Messages as they are sent: with the shortened message, and the quotes before the last
-        user message.
+        """Messages as they are sent: with the shortened message, with the quotes before the last
+        user message, and without what is sealed.
         """
+        return self._placed if self.sealed else self.format.without_sealed(self._placed)[0]
+
+    @property
+    def _placed(self) -> Sequence[Message]:
         if self.shortened is None and not self.quotes:
             return self.messages  # Without reading them, which takes long for a whole history.
         messages = self.messages

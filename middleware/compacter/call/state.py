@@ -16,6 +16,7 @@ from cachetools import LRUCache
 from compacter.call.ahead import Preparations
 from compacter.call.log import Log
 from compacter.call.request import ConversationState
+from compacter.call.sizes import detect_refusal
 from compacter.call.warm import warm_up
 from compacter.compaction.plan import Calibration
 from compacter.events import (
@@ -27,6 +28,7 @@ from compacter.events import (
     MaxTokensAdjusted,
     PassagesRecalled,
     RetriesExhausted,
+    SealedContentRemoved,
     Totals,
 )
 from compacter.locks import Lock, import_before_fork
@@ -67,10 +69,12 @@ class State:
         self.name = secrets.token_hex()
         """Random id; wrappers have it as an attribute, which can be copied and pickled."""
         self.log = Log(options)
-        self.detect = options.detect
-        if isinstance(self.detect, UserDetector):
-            self.detect = replace(self.detect, on_error=partial(self.log.failed, "detect"))
-            options = options.model_copy(update={"detect": self.detect})
+        detect = options.detect
+        if isinstance(detect, UserDetector):
+            detect = replace(detect, on_error=partial(self.log.failed, "detect"))
+            options = options.model_copy(update={"detect": detect})
+        self.detect = partial(detect_refusal, detect)
+        """Detector of the refusals that a call can mend."""
         self.options = options
         pin: Callable[[Message], Any] | None = options.pin
         self.pin = (
@@ -98,9 +102,6 @@ class State:
         self.prepares = options.prepare_tokens is not None
         if self.prepares:
             warm_up()
-        self.prepare_from: int | None = None
-        """Tokens from which a quiet call is looked at, the least of any model's; ``None``: always.
-        """
         self._prepared: Matcher | None = None
         self.redaction = options.redact
         self._recall: Recall | None = None
@@ -266,6 +267,7 @@ _COUNTED: Mapping[type, str] = {
     CompactionReused: "reused",
     PassagesRecalled: "recalled",
     MaxTokensAdjusted: "adjusted",
+    SealedContentRemoved: "unsealed",
     RetriesExhausted: "given_up",
 }
 

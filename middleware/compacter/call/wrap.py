@@ -9,29 +9,24 @@ from __future__ import annotations
 
 import functools
 import inspect
-import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping
 from typing import Any, NoReturn
 
 from compacter.call import streams
 from compacter.call.arguments import Binding
 from compacter.call.nested import GiveUps, gave_up_since, mark_given_up
 from compacter.call.perform import Performer
-from compacter.call.prepare import NOTED, limits
 from compacter.call.reader import note_usage, read_call
 from compacter.call.sizes import may_be_cut
 from compacter.call.state import State
 from compacter.errors import CompactionError, ConfigurationError, FunctionError, add_note, notes_of
-from compacter.io import ASYNC, IO, SYNC, is_kind, run, weight
+from compacter.io import ASYNC, IO, SYNC, is_kind, run
 from compacter.messages.refusals import detect_in_reply
 from compacter.messages.replies import Reply
 
 Function = Callable[..., Any]
 OWN_OPTIONS = "compacter_options"
 """Name of the argument with options for one call; it is not passed to the wrapped function."""
-# Characters per token from which a reply without usage is looked at more closely: fewer than most
-# texts have, more than Chinese.
-_LEAST_CHARACTERS = 2
 WRAPPED_BY = "__compacter__"
 """Attribute of a wrapped function or client: the name of its Compacter's state."""
 
@@ -71,7 +66,11 @@ class WrappedFunction:
                 return self._with(kwargs.pop(OWN_OPTIONS), "synchronous")(*args, **kwargs)
             count_call()
             given = kwargs[param] if param in kwargs else messages(args, kwargs)
-            if not idle() or (type(given) is not list and binding.needs_list(args, kwargs)):
+            if (
+                prepares
+                or not idle()
+                or (type(given) is not list and binding.needs_list(args, kwargs))
+            ):
                 if self.returns_awaitable:
                     return self._handle(ASYNC, args, kwargs)
                 return run(self._handle(SYNC, args, kwargs))
@@ -88,8 +87,8 @@ class WrappedFunction:
                 limit = detect_in_reply(raw)
                 if limit is None:
                     tokens = note_usage(state, raw, given)
-                    if (event_hooks or prepares) and self._matters(tokens, given, args, kwargs):
-                        run(self._look_after(SYNC, raw, tokens, args, kwargs))
+                    if event_hooks and self._may_be_cut(tokens, given, args, kwargs):
+                        run(self._look_after(SYNC, raw, args, kwargs))
                     return raw
                 refused = Reply(token_limit=limit, raw=raw)
             return run(self._handle(SYNC, args, kwargs, refused))
@@ -100,6 +99,7 @@ class WrappedFunction:
         """Return the wrapper of a coroutine function."""
         function = self.function
         binding = self.binding
+        prepares = self.state.prepares
         count_call = self.state.count_call
         idle = self.idle()
         messages = binding.messages
@@ -110,7 +110,11 @@ class WrappedFunction:
                 return await self._with(kwargs.pop(OWN_OPTIONS), "asynchronous")(*args, **kwargs)
             count_call()
             given = kwargs[param] if param in kwargs else messages(args, kwargs)
-            if not idle() or (type(given) is not list and binding.needs_list(args, kwargs)):
+            if (
+                prepares
+                or not idle()
+                or (type(given) is not list and binding.needs_list(args, kwargs))
+            ):
                 return await self._handle(ASYNC, args, kwargs)
             return await self._await_reply(function(*args, **kwargs), given, args, kwargs)
 
@@ -224,10 +228,10 @@ class WrappedFunction:
             if reply.error is not None and gave_up_since(before, reply.error):
                 raise reply.error
             return await self._handle(io, args, kwargs, reply)
-        is_stream = type(raw) is not dict and streams.has(type(raw), io.iterates)
-        tokens = None if is_stream else note_usage(self.state, raw, given)
-        if self._matters(tokens, given, args, kwargs, is_stream=is_stream):
-            await self._look_after(io, None if is_stream else raw, tokens, args, kwargs)
+        if type(raw) is dict or not streams.has(type(raw), io.iterates):
+            tokens = note_usage(self.state, raw, given)
+            if self.state.event_hooks and self._may_be_cut(tokens, given, args, kwargs):
+                await self._look_after(io, raw, args, kwargs)
         return reply.raw
 
     async def read(
@@ -255,7 +259,6 @@ class WrappedFunction:
             return await self._call_unchanged(io, args, kwargs, refused, world)
         call = world.call
         if refused is not None:
-            state.prepare_from = None  # The window may be known from now on.
             world.last = refused
             world.trace = refused.error.__traceback__ if refused.error is not None else None
         failure: Exception
@@ -339,61 +342,23 @@ class WrappedFunction:
 
     # -- after a quiet call ------------------------------------------------------------------------
 
-    def _matters(
-        self,
-        tokens: int | None,
-        given: Any,
-        args: tuple[Any, ...],
-        kwargs: Mapping[str, Any],
-        *,
-        is_stream: bool = False,
+    def _may_be_cut(
+        self, tokens: int | None, given: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> bool:
-        """Return whether a quiet call is to be looked at more closely: a compaction may have to be
-        made ahead, or the prompt may have been truncated. A quick estimate.
-        """
-        state = self.state
-        if state.prepares and self._may_prepare(tokens, given):
-            return True
-        if is_stream or not state.event_hooks:
-            return False
+        """Return whether the prompt of a quiet call may have been truncated. A quick estimate."""
         if not tokens or type(given) is not list:
             # A list without usage in its reply tells nothing.
             return type(given) is not list
         beside = [value for value in (*args, *kwargs.values()) if value is not given]
         return may_be_cut(given, tokens, beside=beside, earlier=self.measured)
 
-    def _may_prepare(self, tokens: int | None, given: Any) -> bool:
-        least = self.state.prepare_from
-        if least is None or tokens:
-            return (tokens or 0) >= (least or 0)
-        if least == sys.maxsize or not isinstance(given, Sequence) or isinstance(given, str):
-            return False
-        enough = least * _LEAST_CHARACTERS
-        return weight(list(given), enough) >= enough
-
     async def _look_after(
-        self, io: IO, raw: Any, tokens: int | None, args: tuple[Any, ...], kwargs: dict[str, Any]
+        self, io: IO, raw: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> None:
-        """Send an event if the server has silently truncated the prompt, and have the next
-        compaction made ahead if the call has reached the size for it.
-
-        ``raw`` is the reply, ``None`` for a stream; ``tokens`` are those of its usage.
-        """
-        state = self.state
-        prepares = state.prepares
-        world = await self.read(io, args, kwargs, learns=prepares)
-        if isinstance(world, str):
-            return
-        call = world.call
-        if state.event_hooks and raw is not None:
-            await world.conduct(call.read_usage(raw))
-        if prepares:
-            begin, _ = limits(call.options, call.calibration, call.request.output_tokens)
-            least = sys.maxsize if begin is None else int(begin * NOTED)
-            state.prepare_from = min(least, state.prepare_from or least)
-            if tokens:
-                call.note_usage(tokens)
-            await world.safely("preparation", lambda: world.conduct(call.prepare(tokens or 0)))
+        """Send an event if the server has silently truncated the prompt."""
+        world = await self.read(io, args, kwargs, learns=False)
+        if not isinstance(world, str):
+            await world.conduct(world.call.read_usage(raw))
 
 
 def _iterate_later(opened: Callable[..., Awaitable[Any]]) -> Callable[..., AsyncIterator[Any]]:

@@ -6,39 +6,27 @@ beginning or are themselves bounded; everything else counts words. All of it is 
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from unicodedata import name
 
-from compacter.messages.fields import flat
 from compacter.messages.parts import Part
 from compacter.summary import prompt
 from compacter.text.sentences import sentences
+from compacter.text.values import records
 from compacter.text.words import UNSPACED, runs, stems, words
 
-_CUT_OFF = frozenset(
-    (
-        "length",
-        "max_tokens",
-        "max_output_tokens",
-        "model_length",
-        "model_context_window_exceeded",
-        "incomplete",
-    )
-)
-_FILTERED = frozenset(
-    (
-        "content_filter",
-        "content_filtered",
-        "safety",
-        "refusal",
-        "recitation",
-        "blocklist",
-        "prohibited_content",
-    )
-) | {"spii", "guardrail_intervened"}
+_CUT_OFF_WORDS = """
+    length max_tokens max_output_tokens model_length model_context_window_exceeded incomplete
+"""
+_FILTERED_WORDS = """
+    content_filter content_filtered safety refusal recitation blocklist prohibited_content spii
+    guardrail_intervened
+"""
+_CUT_OFF = frozenset(_CUT_OFF_WORDS.split())
+_FILTERED = frozenset(_FILTERED_WORDS.split())
+"""Reasons of providers for the end of an answer."""
 # Length of the beginning of an answer that is searched for a refusal or a reply to the user, in
 # characters.
 _HEAD = 240
@@ -172,14 +160,10 @@ _FEWEST_WORDS = 8
 _HELD_PART = 4
 # Share of the runs of words of an answer and a message, from which on it is that message again.
 _SAME = 0.9
-# Largest share of an answer in sentences that it has said before.
-_TWICE = 0.2
 # Largest share of runs of words that it has said before.
 _REPEATED = 0.4
 # Largest share of new runs of words in a copy of the earlier summary.
 _NEW = 0.1
-# Characters from which a sentence counts if it is repeated.
-_PARAGRAPH = 40
 # Characters of either text whose script is read.
 _SAMPLE = 5_000
 # Fewest letters of either text whose script is judged.
@@ -206,23 +190,18 @@ def clean(text: str) -> str:
         .removesuffix("</summary>")
         .strip()
     )
-    try:
-        return "\n".join(_read_answer(json.loads(inner))) if inner.startswith("{") else inner
-    except (ValueError, RecursionError):
-        return inner
+    return "\n".join(_read_answer(inner)) or inner
 
 
-def _read_answer(value: object, name: str = "") -> Iterator[str]:
+def _read_answer(text: str) -> Iterator[str]:
     """Yield the lines of an answer in JSON, each after its key."""
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            yield from _read_answer(inner, str(key).replace("_", " ") if len(value) > 1 else name)
-    elif isinstance(value, list):
-        yield from ([f"{name}:"] if name else [])
-        for inner in value:
-            yield from (f"- {line}" for line in _read_answer(inner))
-    elif value not in (None, ""):
-        yield f"{name}: {value}" if name else str(value)
+    for record in records(text):
+        for key, value in record.items() if isinstance(record, dict) else ():
+            name = f"{key.replace('_', ' ')}:" if len(record) > 1 else ""
+            if isinstance(value, list):
+                yield from (name, *(f"- {item}" for item in value if isinstance(item, str)))
+            elif not isinstance(value, dict) and value not in (None, ""):
+                yield f"{name} {value}".strip()
 
 
 def fault(
@@ -269,14 +248,9 @@ def fault(
         return "the summary is in another script than the conversation"
     if len(text) >= limit:
         return "the summary is not smaller than what it replaces"
-    long = Counter(
-        flat(sentence).lower() for sentence in sentences(text) if len(sentence) >= _PARAGRAPH
-    )
-    twice = sum(len(sentence) * (times - 1) for sentence, times in long.items())
-    again = len(every := runs(text)) - len(set(every))
-    if twice > _TWICE * len(text) or (
-        len(said) >= 3 * _FEWEST_WORDS and again > _REPEATED * len(every)
-    ):
+    every = runs(text)
+    again = len(every) - len(set(every))
+    if len(said) >= 3 * _FEWEST_WORDS and again > _REPEATED * len(every):
         return "the summary repeats itself"
     return ""
 
@@ -323,30 +297,19 @@ def _continues(text: str, entries: Sequence[Part]) -> bool:
     if _CONTROL.search(text) or (not about_it and _ANSWERING.match(head)):
         return True
     lines = [line for line in text.splitlines() if line.strip()]
-    speakers = [match for line in lines if (match := _SPEAKER.match(line))]
-    if len(speakers) > 1 and re.match(r"\W{0,3}assistant\W{0,3}:", text, re.IGNORECASE):
+    speakers = [bool(match["user"]) for match in map(_SPEAKER.match, lines) if match]
+    if len(set(speakers)) > 1 and 2 * len(speakers) > len(lines):
         return True
-    if {bool(match["user"]) for match in speakers} == {True, False} and len(speakers) > max(
-        2, len(lines) // 2
-    ):
+    end = text.rpartition("\n")[2][-_CLOSING_ROOM:]
+    if not about_it and len(text) < _SHORT and _CLOSING.search(end):
         return True
-    if (
-        not about_it
-        and len(text) < _SHORT
-        and _CLOSING.search(text.rpartition("\n")[2][-_CLOSING_ROOM:])
-    ):
-        return True
-    people = [
-        entry for entry in entries if entry.kind == "text" and entry.role in ("user", "assistant")
-    ][-2:]
-    if len(people) == len([entry for entry in entries if entry.kind != "media"]):
-        return False  # It is the whole conversation, which a summary may resemble.
+    said = [entry for entry in entries if entry.kind != "media"]
+    people = [each for each in said if each.kind == "text" and each.role in ("user", "assistant")]
     own = set(runs(text))
-    every = text.split()
-    for entry in people:
+    # A summary may resemble the whole conversation.
+    for entry in people[-2:] if len(said) > len(people[-2:]) else ():
         theirs = set(runs(entry.text))
-        same = len(own) >= _FEWEST_WORDS and len(own & theirs) >= _SAME * len(own | theirs)
-        if same or entry.text.split() == every:
+        if len(own & theirs) >= _SAME * len(own | theirs):
             return True
     return False
 
@@ -355,21 +318,22 @@ def _in_another_script(text: str, entries: Sequence[Part]) -> bool:
     """Return whether user and assistant mostly write in one script and the summary hardly
     uses it.
     """
-    talk = (
-        entry.text[:2000]
-        for entry in entries
-        if entry.role in ("user", "assistant") and entry.kind == "text"
-    )
-    theirs = Counter[str]()
-    ours = Counter[str]()
-    for scripts, sample in ((theirs, "\n".join(talk)), (ours, text)):
-        for letter, times in Counter(sample[:_SAMPLE]).items():
-            # A letter's Unicode name begins with its script. Japanese writes Chinese characters
-            # too: one family.
-            script = name(letter, " ").split(" ")[0] if letter.isalpha() else ""
-            scripts["CJK" if script in ("HIRAGANA", "KATAKANA") else script] += times
-        del scripts[""]
+    people = ("user", "assistant")
+    talk = (each.text[:2000] for each in entries if each.role in people and each.kind == "text")
+    theirs = _scripts("\n".join(talk))
+    ours = _scripts(text)
     if min(theirs.total(), ours.total()) < _FEWEST_LETTERS:
         return False
     script, letters = theirs.most_common(1)[0]
     return letters >= _DOMINANT * theirs.total() and ours[script] < _TRACE * ours.total()
+
+
+def _scripts(text: str) -> Counter[str]:
+    """Return how many letters of each script a text has. A letter's Unicode name begins with it."""
+    letters = Counter(filter(str.isalpha, text[:_SAMPLE]))
+    scripts = Counter[str]()
+    for letter, times in letters.items():
+        script = name(letter, " ").split(" ")[0]
+        # Japanese writes Chinese characters too: one family.
+        scripts["CJK" if script in ("HIRAGANA", "KATAKANA") else script] += times
+    return scripts

@@ -39,6 +39,8 @@ _CALL_END = re.compile(
 # Characters at the end of a text in which such a call is looked for, or a shell that waits.
 _CALL_TAIL = 1_000
 _SHELL_TAIL = 200
+# Times the budget of kept lines of what is read of texts of one kind: no more of them can be kept.
+_REACH = 10
 # Most sentences of one line that are told apart from those of the next.
 _MOST_PIECES = 10_000
 # A last line that is a shell waiting for the next command.
@@ -121,16 +123,17 @@ class Head:
         """The texts of messages that stay."""
         self.view_text = " ".join(" ".join(part.text for part in stays).split())
         """What the model reads anyway, on one line."""
-        self.reach = inf
-        """Characters of texts of one kind, the newest, that may be worth reading."""
+        self.budget = inf
+        """Characters that kept lines may have."""
 
     def by(self, *speakers: str, kind: str = "") -> Iterator[Said]:
         """Yield the texts of these speakers (``Tool`` for any), or of one kind, the newest first,
-        as far back as ``reach``.
+        as far back as any may be worth its room; what was kept before is never too far.
         """
-        left = self.reach
+        left = _REACH * self.budget
         for said in reversed(self.said):
-            if left > 0 and said.speaker.partition(" ")[0] in speakers and kind in ("", said.kind):
+            is_theirs = said.speaker.partition(" ")[0] in speakers and kind in ("", said.kind)
+            if is_theirs and (left > 0 or said.place < 0):
                 yield said
                 left -= len(said.text)
 

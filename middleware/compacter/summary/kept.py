@@ -8,15 +8,12 @@ out.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from itertools import groupby
+from collections.abc import Sequence
 
 from compacter.summary.head import ELLIPSIS, SHORT, Head, Said
 from compacter.summary.sources import SOURCES, Line, Source
 from compacter.text.words import is_about, stems
 
-_Key = tuple[int, str, int, str]
-"""Place, speaker, place within, text."""
 # Characters of a line that are never looked for in messages that stay: "Yes." is everywhere.
 _SHORTEST = 16
 # Characters added to each line's length: what its speaker and the marks around it take.
@@ -26,8 +23,6 @@ _FIRST_OF_REPLY = 3
 _LONGEST_REPLY = 300
 # Each further line of one weight is worth so much of the one before.
 _FADES = 0.95
-# Times the budget of what is read of texts of one kind: no more of them can be kept.
-_REACH = 10
 
 
 def _answer(head: Head, said: Said) -> list[Line]:
@@ -57,7 +52,7 @@ def keep(
 
     What stands in the lines ``in_rules`` or in messages that stay is not kept again.
     """
-    head.reach = _REACH * budget
+    head.budget = budget
     lines: list[tuple[float, Line]] = []
     before = Counter[float]()
     for source in sources:
@@ -66,37 +61,31 @@ def keep(
             before[line.weight] += 1
     lines.sort(key=lambda each: (-each[0], -each[1].said.place))
     told = {line.partition(": ")[2] for line in in_rules}
-    begun: dict[Said, str] = {}
-    chosen: list[_Key] = []
+    chosen: dict[Said, dict[int, str]] = {}
     left = budget
     for _, line in lines:
+        beside = chosen.get(line.said, {})
         is_known = len(line.text) > _SHORTEST and (
-            line.text in head.view_text or line.text in begun.get(line.said, "")
+            line.text in head.view_text or any(line.text in text for text in beside.values())
         )
         if is_known or line.text in told or len(line.text) + _HANDLING > left:
             continue
-        answer = [] if line.said in begun else _answer(head, line.said)
+        answer = [] if beside else _answer(head, line.said)
         group = [line, *(each for each in answer if each.text not in told)]
         price = sum(len(each.text) + 3 for each in group)
-        price += sum(len(each.said.speaker) + 2 for each in group if each.said not in begun)
+        price += sum(len(each.said.speaker) + 2 for each in group if each.said not in chosen)
         if price <= left:
             left -= price
             for each in group:
                 told.add(each.text)
-                begun[each.said] = begun.get(each.said, "") + each.text
-                chosen.append((each.said.place, each.said.speaker, each.at, each.text))
-    return _write(chosen)
+                chosen.setdefault(each.said, {})[each.at] = each.text
+    order = sorted(chosen, key=lambda said: said.place)
+    return "\n".join(f"{said.speaker}: {_join(chosen[said])}" for said in order)
 
 
-def _write(chosen: Iterable[_Key]) -> str:
-    """Return the chosen lines in order of time, those of one text together."""
-    written: list[str] = []
-    for (_, speaker), keys in groupby(sorted(set(chosen)), lambda key: key[:2]):
-        text = ""
-        before = -2
-        for _, _, at, piece in keys:
-            between = "" if not text else " " if at == before + 1 else f" {ELLIPSIS} "
-            text += between + piece
-            before = at
-        written.append(f"{speaker}: {text}")
-    return "\n".join(written)
+def _join(pieces: dict[int, str]) -> str:
+    """Return pieces of one text by their numbers, with marks of what is left out between them."""
+    text = ""
+    for at, piece in sorted(pieces.items()):
+        text += f" {piece}" if at - 1 in pieces else f" {ELLIPSIS} {piece}"
+    return text.removeprefix(f" {ELLIPSIS} ").strip()

@@ -35,23 +35,11 @@ _CHECKSUM_BYTES = 4
 _FIRST_LINE = re.compile(rf"{re.escape(TAG)} ([0-9a-f]{{{2 * _CHECKSUM_BYTES}}})\n")
 _BREAK = re.compile(r"\r\n|[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 # Letters and marks of other scripts that look like those of our own beginnings.
-_LOOK_ALIKES = str.maketrans(
-    {
-        **dict.fromkeys("ʀᏒᖇꓣꭱᴦ", "r"),
-        **dict.fromkeys("υսᴜцʋꓴ", "u"),
-        **dict.fromkeys("ӏ|1ⅼʟıіΙιǀꓡ", "l"),
-        **dict.fromkeys("еєҽᴇεэꓰ", "e"),
-        **dict.fromkeys("ѕꜱꓢ", "s"),
-        **dict.fromkeys("пոɴηᴨꓠ", "n"),
-        **dict.fromkeys("оοօᴏ0σꓳ", "o"),
-        **dict.fromkeys("тτᴛꓔ", "t"),
-        **dict.fromkeys("сϲᴄ", "c"),
-        **dict.fromkeys("рρ", "p"),
-        **dict.fromkeys("аα", "a"),
-        **dict.fromkeys("мᴍ", "m"),
-        **dict.fromkeys("﹕︓꞉ː∶׃։", ":"),
-    }
-)
+_FORMS = """
+    rʀᏒᖇꓣꭱᴦ uυսᴜцʋꓴ lӏ|1ⅼʟıіΙιǀꓡ eеєҽᴇεэꓰ sѕꜱꓢ nпոɴηᴨꓠ oоοօᴏ0σꓳ tтτᴛꓔ cсϲᴄ pрρ aаα mмᴍ
+    :﹕︓꞉ː∶׃։
+"""
+_LOOK_ALIKES = {ord(form): forms[0] for forms in _FORMS.split() for form in forms[1:]}
 # Unicode categories of what is not seen by itself: format and control characters, accents.
 _INVISIBLE = frozenset(("Cf", "Cc", "Mn", "Me", "Co", "Cn"))
 # Letters of Korean that are blank.

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import replace
 
 from compacter.messages.parts import Part
 
@@ -25,7 +24,7 @@ repeat it."""
 SMALLEST_CHUNK = 400
 """Smallest chunk in characters: room for the fence, a speaker and a part label."""
 
-_LABEL_SIZE = len("(part 9999999 of 9999999) ")
+_CONTINUED = ": (continued) "
 # Characters of the name of a tool in the transcript: OpenAI's limit for the name of a function.
 _NAME_SIZE = 64
 _BREAK = re.compile(r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
@@ -136,85 +135,57 @@ def instruction(*, prior: bool, template: str | None = None, max_tokens: int) ->
     return f"{_ALOUD}\n\n{_UPDATE if prior else _FIRST}{_SECTIONS}{_LIMITS.format(words=words)}"
 
 
-def render(entries: Iterable[Part]) -> str:
-    """Return the fenced transcript of ``entries``, each after its speaker.
+def lines(entries: Iterable[Part]) -> list[str]:
+    """Return the lines of the transcript of ``entries``, each after its speaker.
 
     Every speaker line starts in column 0 and every further line of an entry is indented by one
     space, so that text of an entry cannot start a speaker line or close the fence.
     """
-    return "\n".join([OPEN, *map(line, entries), CLOSE])
+    said: list[str] = []
+    for entry in entries:
+        speaker: str = entry.role
+        if entry.kind in ("call", "result"):
+            name = _BREAK.sub(" ", entry.name.replace(":", " ")).strip()[:_NAME_SIZE]
+            speaker = f"{entry.kind} {neutral(name)}".strip()
+        said.append(f"{speaker}: {neutral(entry.text)}")
+    return said
 
 
-def line(entry: Part) -> str:
-    """Return one entry of the transcript: ``speaker: text``."""
-    if entry.kind in ("call", "result"):
-        name = _BREAK.sub(" ", entry.name.replace(":", " ")).strip()[:_NAME_SIZE]
-        speaker = f"{entry.kind} {neutral(name)}" if name else entry.kind
-    else:
-        speaker = entry.role
-    return f"{speaker}: {neutral(entry.text)}"
+def render(transcript: Iterable[str]) -> str:
+    """Return the fenced transcript of these lines."""
+    return "\n".join([OPEN, *transcript, CLOSE])
 
 
 def neutral(text: str) -> str:
     """Return ``text`` escaped, so that it cannot end the fence, start a speaker line or act as a
     control token.
     """
-    parted = _FORGED.sub(r"\g<0> ", text).splitlines()
-    return "\n ".join(parted)
+    return "\n ".join(_FORGED.sub(r"\g<0> ", text).splitlines())
 
 
-def least_size(entries: Iterable[Part]) -> int:
-    """Return the size of a transcript without its fence, in characters, where nothing in it has to
-    be escaped.
-    """
-    return sum(
-        len(f"{entry.role}{entry.name}: \n") + len(entry.text) + entry.text.count("\n")
-        for entry in entries
-    )
+def chunks(transcript: Iterable[str], budget: int) -> list[list[str]]:
+    """Return the lines of a transcript in chunks of at most ``budget`` characters with their fence.
 
-
-def chunks(entries: Iterable[Part], budget: int) -> tuple[tuple[Part, ...], ...]:
-    """Return all entries in chunks whose rendered transcripts have at most ``budget`` characters.
-
-    An entry that is too large alone is cut into parts labelled ``(part 2 of 5)``. Calls stay with
-    their results if both fit. Raises ValueError for a budget below ``SMALLEST_CHUNK``.
+    A line that is too large alone is cut. A call stays with its result if both fit. Raises
+    ValueError for a budget below ``SMALLEST_CHUNK``.
     """
     if budget < SMALLEST_CHUNK:
         raise ValueError(f"a chunk needs at least {SMALLEST_CHUNK} characters, not {budget}")
-    room = budget - FENCE_SIZE + 1
-    done: list[tuple[Part, ...]] = []
-    chunk: list[tuple[Part, int]] = []
-    for entry in entries:
-        for part, size in _cut(entry, room):
-            while chunk and sum(each for _, each in chunk) + size > room:
-                at = len(chunk)
-                while at and part.kind == "result" and chunk[at - 1][0].kind == "call":
-                    at -= 1
-                at = at or len(chunk)
-                done.append(tuple(each for each, _ in chunk[:at]))
-                chunk = chunk[at:]
-            chunk.append((part, size))
-    return (*done, tuple(each for each, _ in chunk)) if chunk else tuple(done)
-
-
-def _cut(entry: Part, room: int) -> list[tuple[Part, int]]:
-    """Return an entry, or its parts where it is too large, with their sizes."""
-    whole = len(line(entry)) + 1
-    if whole <= room:
-        return [(entry, whole)]
-    text = entry.text
-    pieces = list[str]()
-    space = room - len(line(replace(entry, text=""))) - 1 - _LABEL_SIZE
-    while text:
-        size = space
-        # Rendering adds characters (an indent after each line break): shrink proportionally, which
-        # is by at least one.
-        while (rendered := len(neutral(text[:size]))) > space:
-            size = max(1, size * space // rendered)
-        pieces.append(text[:size])
-        text = text[size:]
-    parts = [
-        replace(entry, text=f"(part {number} of {len(pieces)}) {piece}")
-        for number, piece in enumerate(pieces, 1)
-    ]
-    return [(part, len(line(part)) + 1) for part in parts]
+    room = budget - FENCE_SIZE
+    done: list[list[str]] = [[]]
+    left = room
+    for line in transcript:
+        speaker = line.partition(":")[0] + _CONTINUED
+        space = room - len(speaker)
+        rest = (speaker + line[at : at + space] for at in range(room, len(line), space))
+        for piece in (line[:room], *rest):
+            while done[-1] and len(piece) > left:
+                chunk = done[-1]
+                is_answered = piece.startswith("result ") and chunk[-1].startswith("call ")
+                at = len(chunk) - (is_answered and len(chunk) > 1)
+                done.append(chunk[at:])
+                del chunk[at:]
+                left = room - sum(len(each) + 1 for each in done[-1])
+            done[-1].append(piece)
+            left -= len(piece) + 1
+    return done

@@ -59,13 +59,12 @@ _OF_ONESELF = re.compile(
     r"он|она|ja|noch|fast|wie|comme|como|come|zoals|как)\b|我们?|私|僕|나는|저는"
 )
 """Whose habits are told orders nothing: "I never eat eggs.", "wie immer"."""
-_CHANGES = stems(
-    """
-    now again instead longer more except unless exception forget drop scrap cancel cancelled
-    withdrawn withdraw lifted changed fine okay ok allowed may nicht doch wieder jetzt außer
-    stattdessen plus besoin maintenant sauf finalement ya ahora salvo excepto más больше теперь
-    кроме 现在 不用 除了 もう これから 이제
-    """
+_CHANGES = re.compile(
+    r"(?i)\b(?:now|again|instead|no longer|any ?more|except|unless|exception|forget|drop|scrap|"
+    r"cancel|withdr\w+|lift\w*|changed? (?:my|our) mind|is (?:fine|ok(?:ay)?|allowed)|may|"
+    r"after all|nicht mehr|doch|wieder|jetzt|außer|stattdessen|plus besoin|maintenant|"
+    r"sauf|finalement|ya no|ahora|salvo|excepto|más bien|больше не|теперь|кроме)\b|"
+    r"现在|不用|除了|もう|これから|이제"
 )
 """A word with which people change what they said."""
 _SAME = 0.4
@@ -101,17 +100,17 @@ def rules(head: Head, room: int, quoted: Iterable[str] = ()) -> tuple[str, ...]:
         if said.speaker != "User" or said.place < 0:
             continue
         low = said.text.lower()
-        may_change = topics and len(low) <= SHORT and not said.stems.isdisjoint(_CHANGES)
+        may_change = topics and len(low) <= SHORT and _CHANGES.search(low)
         may_last = quoted or any(word in low for word in _LASTING)
         for _, sentence in said.pieces if may_change or may_last else ():
-            every = stems(sentence)
-            own = every - _EMPTY
+            own = stems(sentence) - _EMPTY
             if sentence in quoted or is_rule(sentence):
                 lines[RULE + sentence] = None
                 topics.append(own)
             elif (
                 may_change
-                and not (sentence.endswith(("?", "？")) or every.isdisjoint(_CHANGES))
+                and not sentence.endswith(("?", "？"))
+                and _CHANGES.search(sentence)
                 and any(len(own & each) > _SAME * min(len(own), len(each)) for each in topics)
             ):
                 lines.pop(LATER + sentence, None)

@@ -10,67 +10,21 @@ from compacter.messages.fields import flat
 Sections = Mapping[str, Sequence[str]]
 """Items of a summary by section."""
 
-# Sections in their order, each with its heading and other headings that models use for it.
-_SECTIONS: Mapping[str, tuple[str, ...]] = {
-    "task": ("Task", "Goal", "Request", "Aufgabe", "Tâche", "Tarea", "Задача", "任务", "タスク"),
-    "rules": (
-        *("Rules", "Constraints", "User rules", "User's rules"),
-        *("Regeln", "Règles", "Reglas", "Правила", "规则", "用户规则", "ルール"),
-    ),
-    "decisions": (
-        "Decisions",
-        "Key decisions",
-        "Entscheidungen",
-        "Décisions",
-        "Decisiones",
-        "Решения",
-        "决定",
-    ),
-    "facts": ("Facts", "Key facts", "Fakten", "Faits", "Hechos", "Факты", "事实", "事実"),
-    "artifacts": ("Artifacts", "Files", "Dateien", "Fichiers", "Archivos", "Файлы", "文件"),
-    "done": (
-        "Done",
-        "Completed",
-        "State",
-        "Erledigt",
-        "Fait",
-        "Hecho",
-        "Сделано",
-        "已完成",
-        "完了",
-    ),
-    "pending": (
-        "Pending",
-        "To do",
-        "Todo",
-        "In progress",
-        "Next steps",
-        "Offen",
-        "À faire",
-        "Pendiente",
-        "待办",
-    ),
-    "cancelled": (
-        "Called off",
-        "Cancelled",
-        "Canceled",
-        "Withdrawn",
-        "Abgesagt",
-        "Annulé",
-        "Cancelado",
-        "已取消",
-    ),
-    "questions": (
-        "Open questions",
-        "Open",
-        "Questions",
-        "Offene Fragen",
-        "Preguntas",
-        "Вопросы",
-        "问题",
-    ),
-    "failed": ("Failed", "What failed", "Gescheitert", "Échoué", "Fallido", "失败"),
-}
+_NAMES_OF_EACH = """
+    task: Task, Goal, Request, Aufgabe, Tâche, Tarea, Задача, 任务, タスク
+    rules: Rules, Constraints, User rules, User's rules, Regeln, Règles, Reglas, Правила, 规则, 用户规则, ルール
+    decisions: Decisions, Key decisions, Entscheidungen, Décisions, Decisiones, Решения, 决定
+    facts: Facts, Key facts, Fakten, Faits, Hechos, Факты, 事实, 事実
+    artifacts: Artifacts, Files, Dateien, Fichiers, Archivos, Файлы, 文件
+    done: Done, Completed, State, Erledigt, Fait, Hecho, Сделано, 已完成, 完了
+    pending: Pending, To do, Todo, In progress, Next steps, Offen, À faire, Pendiente, 待办
+    cancelled: Called off, Cancelled, Canceled, Withdrawn, Abgesagt, Annulé, Cancelado, 已取消
+    questions: Open questions, Open, Questions, Offene Fragen, Preguntas, Вопросы, 问题
+    failed: Failed, What failed, Gescheitert, Échoué, Fallido, 失败
+"""  # noqa: E501 - a section a line
+_ROWS = (line.strip().partition(": ") for line in _NAMES_OF_EACH.strip().splitlines())
+_SECTIONS = {key: names.split(", ") for key, _, names in _ROWS}
+"""Sections in their order, each with its heading and other headings that models use for it."""
 _KEYS = {name.lower(): key for key, names in _SECTIONS.items() for name in names}
 _NAMES = "|".join(sorted(map(re.escape, _KEYS), key=len, reverse=True))
 _MORE = r"(?:[ \t](?:[(&/]|and\b|und\b|et\b|y\b|des\b|de\b)[^:：\n]{0,30}?)?"

@@ -10,14 +10,15 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import NamedTuple
 
 from compacter.messages.fields import flat
-from compacter.summary.head import ELLIPSIS, SHORT, Head, Said
-from compacter.text.sentences import LONGEST
+from compacter.summary.head import SHORT, Head, Said
+from compacter.text.sentences import LONGEST, has_code
 from compacter.text.values import records
-from compacter.text.words import clip, stem_sets, stems
+from compacter.text.words import clip, stem_sets
 
 
 class Line(NamedTuple):
@@ -52,16 +53,18 @@ _CLOSED = 0.7
 _FIRST = 600
 # Longest call with a list of work that is kept whole; of a longer one the items.
 _WHOLE_LIST = 1_000
-# Characters of the line of names: in real runs it cut the steps that lack one from .060 to .018;
-# with 300 characters .028. And how many are tried.
-_NAMES_SIZE = 600
+# How many names are tried, and how much less each is worth than the one before: in real runs they
+# cut the steps that lack one from .325 to .22.
 _MOST_NAMES = 200
+_RARER = 0.2
 # Longest line of other kinds: three lines of print.
 _LONGEST = 300
 # Characters added to each cost: a fragment ("Yes.", "Oh no!") is worth less than its size.
 _HANDLING = 12
 # Times that a statement with a figure in it is worth another.
 _VALUED = 3
+# The same of a line that was kept before: a summary that changes little can be read from a cache.
+_CHOSEN = 1.5
 # Of lines that differ only in digits, in their first characters, the first ones show what the
 # series is.
 _SHAPE = 60
@@ -78,24 +81,24 @@ _CHECK = re.compile(
 _CREATED = re.compile(
     r"(?im)^(?:task|todo|item) #?\w{1,36} (?:was )?(?:created|added)\b.{0,30}: .{2,300}$"
 )
-_CORRECTS = stems(
-    """
-    no nope wrong actually correction instead wait sorry nein falsch doch fait нет meant must now
-    new rather longer again scratch renamed moved changed extended undo revert statt stattdessen
-    sondern plutôt lieu vez jetzt maintenant ahora ora agora теперь 改成 改为 変更 取消 不对 而是
-    """
+_CORRECTS = re.compile(
+    r"(?i)^\W{0,3}(?:no|nope|wrong|actually|correction|instead|wait|sorry|nein|falsch|doch|non|"
+    r"en fait|нет)\b|\b(?:changed? (?:my|our) mind|change of plan|i meant|must be|(?:is|are) now|"
+    r"new .{1,40}:|instead of|rather than|no longer|not (?!only).{1,40}\bbut\b|decided again|"
+    r"scratch that|renamed|(?:moved|changed|extended) (?:\S+ ){0,6}to|undo|revert|from now on|"
+    r"nicht mehr|stattdessen|sondern|"
+    r"(?:is|are|it's|ist|est|es|è|é) (?:\S+ ){0,2}(?:now|jetzt|maintenant|ahora|ora|agora)|теперь|"
+    r"plutôt|au lieu|ya no|en vez)\b|instead\W{0,3}$|改成|改为|変更|取消|不对|而是|ではなく|아니라"
 )
 _DECIDES = re.compile(
     r"(?i)deci(?:d|s)ion|decided|resolved|agreed|conclu|settled|chose|entsch(?:ie|ei)d|beschlossen|"
     r"d[eé]ci[ds]|реш(?:ение|ено)|决定|決定"
 )
-_WISHES = stems(
-    """
-    always never must should shall do don't only please make sure ensure prefer avoid remember
-    instead want need rather better try use keep note immer nie bitte soll sollte muss nur nicht
-    toujours jamais doit dois faut siempre nunca debe solo всегда никогда нужно надо 必须 不要 请
-    必ず 항상
-    """
+_WISHES = re.compile(
+    r"(?i)\b(?:always|never|must|should|shall|do not|don't|only|please|make sure|ensure|prefer|"
+    r"avoid|remember|instead|want|need|rather|better|try to|use|keep|note|immer|nie|bitte|soll\w*|"
+    r"muss|nur|nicht|toujours|jamais|doit|dois|faut|siempre|nunca|debe|solo|всегда|никогда|нужно|"
+    r"надо)\b|必须|不要|请|必ず|ください|항상|하지"
 )
 """Words of corrections, of decisions, and of how something shall be done."""
 _FAILS = re.compile(
@@ -107,13 +110,6 @@ _MERGES = re.compile(r"\"merge\":\s?true")
 _DIGITS = re.compile(r"\d+")
 _IDENTIFIER = re.compile(r"[\w./#:@-]{6,100}")
 _TELLING = re.compile(r"[^\W\d_].*\d|\d.*[^\W\d_]|\w[/_.]\w|[a-z][A-Z]")
-
-
-def _read(texts: Iterable[Said]) -> list[tuple[Said, int, str, set[str]]]:
-    """Return the pieces of texts, each with its place and the beginnings of its words."""
-    every = [(said, at, text) for said in texts for at, text in said.pieces]
-    words = stem_sets([text for *_, text in every])
-    return [(*each, own) for each, own in zip(every, words, strict=True)]
 
 
 def task(head: Head) -> Iterator[Line]:
@@ -130,13 +126,15 @@ def messages(head: Head) -> Iterator[Line]:
     """The user's short messages, and of longer ones the sentences that say how it shall be done.
     Corrections come before the rest, questions after it.
     """
-    for said, at, text, own in _read(head.by("User")):
+    for said in head.by("User"):
         is_long = len(said.text) > SHORT and said.place >= 0
-        weight = _WISH if is_long else _MESSAGE if own.isdisjoint(_CORRECTS) else _CORRECTION
-        if text.endswith(("?", "？", "؟")):
-            weight *= _ASKED
-        if not is_long or (len(text) <= _LONGEST and not own.isdisjoint(_WISHES)):
-            yield Line(weight, said, text, at)
+        for at, text in said.pieces:
+            weight = _ASKED if text.endswith(("?", "？", "؟")) else 1.0
+            if not is_long:
+                weight *= _CORRECTION if _CORRECTS.search(text) else _MESSAGE
+                yield Line(weight, said, text, at)
+            elif len(text) <= _LONGEST and _WISHES.search(text) and not has_code(text):
+                yield Line(weight * _WISH, said, text, at)
 
 
 def decisions(head: Head) -> Iterator[Line]:
@@ -216,7 +214,7 @@ def read_items(text: str) -> Iterator[Item]:
 
 
 def names(head: Head) -> Iterator[Line]:
-    """The names that calls used most, on one line."""
+    """The names that calls used most, which stand on one line."""
     counts = Counter[str]()
     newest: Said | None = None
     for said in head.by("Tool"):
@@ -225,13 +223,10 @@ def names(head: Head) -> Iterator[Line]:
             every = _IDENTIFIER.findall(" ".join(text for _, text in said.pieces))
             stripped = {word.rstrip("/").strip(".:-#@") for word in every}
             counts.update(filter(_TELLING.search, stripped))
-    chosen = ""
-    for name, _ in counts.most_common(_MOST_NAMES):
-        longer = f"{chosen} {ELLIPSIS} {name}" if chosen else name
-        if len(longer) <= _NAMES_SIZE and name not in head.view_text:
-            chosen = longer
-    if newest and chosen:
-        yield Line(_NAMES, Said("", NAMES, newest.place, "call"), chosen)
+    line = Said("", NAMES, newest.place if newest else 0, "call")
+    for at, (name, _) in enumerate(counts.most_common(_MOST_NAMES)):
+        if name not in head.view_text:
+            yield Line(_NAMES - at * _RARER, line, name, 2 * at)
 
 
 NAMES = "Tool calls"
@@ -249,14 +244,16 @@ SOURCES: tuple[Source, ...] = (
 def story(head: Head) -> Iterator[Line]:
     """Every sentence and line, by the rare words in it: what a summary without a model tells."""
     said = [each for each in head.by("User", "Assistant", "Tool") if each.speaker != NAMES]
-    every = _read(said)
-    counts = Counter(word for *_, own in every for word in own)
+    every = [(each, at, text) for each in said for at, text in each.pieces]
+    words = stem_sets([text for *_, text in every])
+    counts = Counter(chain(*words))
     shapes = Counter[str]()
-    for each, at, text, own in every:
+    for (each, at, text), own in zip(every, words, strict=True):
         worth = sum(math.log((1 + len(every)) / counts[word]) for word in own)
         shape = _DIGITS.sub("0", text)[:_SHAPE]
         shapes[shape] += 1
         worth *= _VALUED if each.kind == "text" and "0" in shape else 1
+        worth *= _CHOSEN if each.place < 0 else 1
         if len(text) <= LONGEST:
             worth /= 1 + shapes[shape] // _SERIES
             yield Line(_STORY * worth / (len(text) + _HANDLING), each, text, at)

@@ -17,7 +17,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from compacter.messages.fields import flat
@@ -93,6 +94,8 @@ _FINISHED = ("done", "cancelled")
 """Sections of what is not open any more."""
 _SHORTEST_RULE = 4
 """Longest text that is no quotation of a rule: "it"."""
+_EARLIER = -1_000_000
+"""Place of what the earlier summary tells, before all that it quotes."""
 _MOST = 300
 """Texts that are remembered for a word, the newest: all would make a talk about one thing
 quadratic."""
@@ -102,8 +105,8 @@ _MOST_CLOSED = 12
 """Finished items that are kept though a model left them out."""
 # Digits of a number that a model must not invent.
 _LONG_NUMBER = 3
-_NAME = re.compile(r"[^\s()]*\w[/_@]\w[^\s()]*|\w+\.\w{2,}[\w./]*")
-"""A path, an address, an identifier, which a model must not invent."""
+_NAMED = re.compile(r"\w[/_@]\w|\w\.\w\w")
+"""Part of a path, an address, an identifier, which a model must not invent."""
 _MARKS = " \t\"'`*_“”„«»‘’()[]"
 _LABEL = re.compile(r"(Assistant|Tool(?: [^:\n]{1,80})?): ")
 
@@ -124,34 +127,35 @@ def check(head: Head, text: str, story: str, known_rules: Sequence[str] = ()) ->
     ``known_rules`` are the lines of rules that are there already.
     """
     answer = sections.parse(text)
-    before = sections.parse(story)
-    evidence = _Evidence(head, before or {"task" if answer else "": tuple(sentences(story))})
-    if answer is None and before is None:
-        told = [" ".join(evidence.sift(sentences(line))) for line in text.splitlines()]
+    before = sections.parse(story) or {"": sentences(story)}
+    evidence = _Evidence(head, before)
+    if answer is None and "" in before:
+        lines = (map(evidence.judge, sentences(line)) for line in text.splitlines())
+        told = [" ".join(filter(None, line)) for line in lines]
         return Checked("\n".join(filter(None, told)), frozenset(), tuple(evidence.dropped))
-    items = dict(answer or {"facts": tuple(text.splitlines())})
+    items = dict(answer or {"facts": text.splitlines()})
     quoted = set[str]()
     rules = flat("\n".join(known_rules))
     for item in items.pop("rules", ()):
-        said = _sentences_of_user(head, item)
-        quoted.update(said)
-        if not said and flat(item).strip(_MARKS) not in rules:
+        sources = _sentences_of_user(head, item)
+        quoted.update(sources)
+        if not sources and flat(item).strip(_MARKS) not in rules:
             evidence.dropped.append(f"rules: {item}")
-    checked = {key: evidence.sift(each, key) for key, each in items.items()}
-    for key in _WANTED & checked.keys():
-        tools = [item for item in checked[key] if item.startswith("Tool ")]
-        checked["facts"] = [*checked.get("facts", ()), *tools]
-        checked[key] = [item for item in checked[key] if item not in tools]
+    checked: dict[str, list[str]] = defaultdict(list)
+    for key, each in items.items():
+        for said in filter(None, (evidence.judge(item, key) for item in each)):
+            # What only a tool said is no task, whatever it orders.
+            is_tools = key in _WANTED and said.startswith("Tool ")
+            checked["facts" if is_tools else key].append(said)
     for key in _FINISHED:
-        own = list(map(_telling, checked.get(key, ())))
+        own = list(map(_telling, checked[key]))
         lost = [
             item
-            for item in evidence.before.get(key, ())
+            for item in before.get(key, ())
             if not any(is_about(_telling(item), each) for each in own)
         ]
-        checked[key] = [*lost, *checked.get(key, ())][-_MOST_CLOSED:]
-    done = {key: tuple(dict.fromkeys(each)) for key, each in checked.items() if each}
-    return Checked(sections.render(done), frozenset(quoted), tuple(evidence.dropped))
+        checked[key] = [*lost, *checked[key]][-_MOST_CLOSED:]
+    return Checked(sections.render(checked), frozenset(quoted), tuple(evidence.dropped))
 
 
 def _telling(item: str) -> set[str]:
@@ -178,108 +182,100 @@ class _Evidence:
 
     def __init__(self, head: Head, before: Sections) -> None:
         self.dropped: list[str] = []
-        self.before = before
-        self._earlier = {
-            item: Said(item, _speaker_of(item, key), -1) for key in before for item in before[key]
-        }
-        self._said = [*self._earlier.values(), *head.said]
-        self._holding: dict[str, list[int]] = {}
+        self._before = before
+        self._earlier = dict.fromkeys(chain(*before.values()))
+        # As it was checked: what nobody else stands for is the user's.
+        speakers = (label[1] if (label := _LABEL.match(item)) else "User" for item in self._earlier)
+        self._said = [
+            *(
+                Said(item, each, _EARLIER)
+                for item, each in zip(self._earlier, speakers, strict=True)
+            ),
+            *head.said,
+        ]
+        self._holding: dict[str, list[Said]] = {}
         self._states: list[tuple[set[str], bool, int]] = []
 
-    def _find_all(self) -> dict[str, list[int]]:
-        """Return the places of the texts that have each word, in order."""
-        holding: dict[str, list[int]] = defaultdict(list)
-        for place, said in enumerate(self._said):
-            for word in said.stems:
-                holding[word].append(place)
-        return holding
-
-    def _read_states(self) -> Iterator[tuple[set[str], bool, int]]:
-        """Yield the telling words of items, whether they are finished, and where that was said."""
-        for key in _FINISHED:
-            yield from ((_telling(item), True, 0) for item in self.before.get(key, ()))
-        for place, said in enumerate(self._said):
-            if said.kind == "call" and "stat" in said.text:
-                for item in read_items(said.text):
-                    yield _telling(item.name), item.is_closed, place
-            elif place >= len(self._earlier) and said.kind == "text" and _CLOSED.search(said.text):
-                for _, text in said.pieces:
-                    if _CLOSED.search(text) and not _OPEN.search(text):
-                        yield _telling(text), True, place
-
-    def sift(self, items: Iterable[str], section: str = "") -> list[str]:
-        """Return the items that somebody has said, marked where only an assistant or a tool did."""
-        kept: list[str] = []
-        for item in items:
-            if judged := self._judge(item, section):
-                kept.append(judged)
-            else:
-                self.dropped.append(f"{section}: {item}" if section else item)
-        return kept
+    def judge(self, item: str, section: str = "") -> str:
+        """Return an item that somebody has said, marked where only an assistant or a tool did; an
+        empty text for another.
+        """
+        verdict = self._judge(item, section)
+        if not verdict:
+            self.dropped.append(f"{section}: {item}" if section else item)
+        return verdict
 
     def _judge(self, item: str, section: str) -> str:
-        """Return an item, or an empty text where nobody said it."""
         own = _telling(item)
         is_claimed = section in _CLAIMED or _ORDER.search(item) is not None
         if self._is_outdated(item, section, own):
             return ""
-        if item in self._earlier:
-            return item
         exact = {word for word in own if len(word) >= _LONG_NUMBER and not word.isalpha()}
-        exact = exact.union(*map(stems, _NAME.findall(item)))
+        exact.update(*(stems(word) for word in item.split() if _NAMED.search(word)))
         is_report = not is_claimed and (_REPORT.match(item) is not None or len(own) < 2)
-        if is_report and not exact:
+        if item in self._earlier or (is_report and not exact):
             return item
-        self._holding = self._holding or self._find_all()
-        if is_report or not self._holding.keys() >= exact:
-            return item if self._holding.keys() >= exact else ""
+        holding = self._holding or self._read_words()
+        if is_report or not holding.keys() >= exact:
+            return item if holding.keys() >= exact else ""
         # The telling words stand in one text of somebody.
-        hits = Counter(place for word in own for place in self._holding.get(word, ())[-_MOST:])
+        hits = Counter(chain(*(holding.get(word, ())[-_MOST:] for word in own)))
         least = max(1, len(own) - len(own) // _PART_MISSING if is_claimed else len(own) // 2 + 1)
-        said = [self._said[place] for place, count in hits.items() if count >= least]
-        speakers = {each.speaker for each in said}
-        if any(
-            each.speaker == "User" and (not is_claimed or _says(each, item, own)) for each in said
-        ):
+        speakers = {
+            "Assistant" if said.kind == "call" else said.speaker
+            for said, count in hits.items()
+            if count >= least
+            and (said.speaker != "User" or not is_claimed or _is_as_negative(said, item, own))
+        }
+        if "User" in speakers:
             return item
-        speakers.discard("User")
-        if not speakers or (is_claimed and ("Summary" in speakers or _OF_USER.search(item))):
+        label = min(speakers, default="")
+        if not label or (is_claimed and _OF_USER.search(item)):
             return ""
-        label = min(speakers)  # "Assistant" before the earlier summary, and that before a tool.
-        is_plain = not is_claimed and not label.startswith("Tool")
-        if is_plain or has_code(item) or _LABEL.match(item):
-            return item
-        return f"{label}: {item}"
+        is_plain = label == "Assistant" and not is_claimed
+        return item if is_plain or has_code(item) or _LABEL.match(item) else f"{label}: {item}"
+
+    def _read_words(self) -> dict[str, list[Said]]:
+        """Return the texts that have each word, in order."""
+        self._holding = defaultdict(list)
+        for said in self._said:
+            for word in said.stems:
+                self._holding[word].append(said)
+        return self._holding
 
     def _is_outdated(self, item: str, section: str, own: set[str]) -> bool:
         """Return whether an item is told as open though it is finished, or the other way round."""
-        is_open = section in ("pending", "questions") or (
-            section not in _FINISHED and _OPEN.search(item) is not None
+        is_done = section in _FINISHED
+        is_open = not is_done and (
+            section in ("pending", "questions") or _OPEN.search(item) is not None
         )
-        is_done = section in _FINISHED or (not is_open and _CLOSED.search(item) is not None)
-        if not own or not (is_open or is_done):
+        if not own or not (is_open or is_done or _CLOSED.search(item)):
             return False
         self._states = self._states or list(self._read_states())
         about = [(closed, at) for words, closed, at in self._states if is_about(own, words)]
-        closed, last = about[-1] if about else (is_done, 0)
+        closed, last = about[-1] if about else (not is_open, 0)
         # The user may ask for it again.
-        return closed != is_done and not any(
+        return closed == is_open and not any(
             2 * len(own & said.stems) > len(own)
-            for said in (self._said[last + 1 :] if closed else ())
-            if said.speaker == "User"
+            for said in (self._said if is_open else ())
+            if said.speaker == "User" and said.place > last
         )
 
+    def _read_states(self) -> Iterator[tuple[set[str], bool, int]]:
+        """Yield the telling words of items, whether they are finished, and where that was said."""
+        for key in _FINISHED:
+            yield from ((_telling(item), True, _EARLIER) for item in self._before.get(key, ()))
+        for said in self._said:
+            if said.kind == "call" and "stat" in said.text:
+                for item in read_items(said.text):
+                    yield _telling(item.name), item.is_closed, said.place
+            elif said.place > _EARLIER and said.kind == "text" and _CLOSED.search(said.text):
+                for _, text in said.pieces:
+                    if _CLOSED.search(text) and not _OPEN.search(text):
+                        yield _telling(text), True, said.place
 
-def _speaker_of(item: str, section: str) -> str:
-    """Return who stands for an item of the earlier summary: as it was checked, the user for
-    orders.
-    """
-    label = _LABEL.match(item)
-    is_claimed = section in _CLAIMED or _ORDER.search(item)
-    return label[1] if label else "User" if is_claimed else "Summary"
 
-
-def _says(said: Said, item: str, own: set[str]) -> bool:
+def _is_as_negative(said: Said, item: str, own: set[str]) -> bool:
     """Return whether the sentence with most of the words of an item is as negative as it."""
     pieces = [text for _, text in said.pieces]
     closest = max(pieces, key=lambda text: len(own & stems(text)), default="")

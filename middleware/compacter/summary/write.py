@@ -6,15 +6,15 @@ as a conversation, and asks nobody itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
-from compacter.messages.parts import Part
 from compacter.summary import checks, kept, prompt, sections, trace
 from compacter.summary import rules as standing
 from compacter.summary.head import Head
 from compacter.summary.message import FRAME, NoSummaryError, Summary
-from compacter.summary.sources import SOURCES, story
+from compacter.summary.sources import SOURCES, Source, story
 from compacter.text.sentences import sentences
 from compacter.text.words import clip
 
@@ -27,6 +27,8 @@ _LEAST_ANSWER = 24
 # Part of a summary that the model's words get; kept lines have the rest, and each what the other
 # leaves.
 _STORY_PART = 2
+# Part of the room that kept lines get where the model says its earlier words again.
+_COPY_PART = 4
 # Characters that the heading of a section takes.
 _HEADING = 16
 # Part of a chunk that is tried after one was too long, where the refusal has no numbers.
@@ -38,7 +40,6 @@ _LOSABLE = 400
 _SHRINKS = 4
 # Answers in a row that are no summary, after which a model is asked no more in this compaction.
 _MOST_FAULTS = 2
-_COPIED = "summary: the earlier one again"
 _TOO_LONG = "the request for a summary is too long for the summarizer"
 
 
@@ -135,16 +136,27 @@ def quote(head: Head, room: int) -> Summary:
     """Return a summary without a model, in at most ``room`` characters. Raises ``NoSummaryError``
     where there is no room for one.
     """
-    lines = standing.rules(head, room)
-    left = room - sum(len(line) + 1 for line in lines)
-    # A model's earlier words stay as they are where they leave room for what came since.
-    before = shortened(head.prior.story, left // _STORY_PART)
-    quoted = kept.keep(head, left - len(before), lines, sources=(*SOURCES, story))
-    if not (quoted or before):
+    summary = _compose(
+        head, head.prior.story, standing.rules(head, room), room, room, (*SOURCES, story)
+    )
+    if not summary.prose:
         raise NoSummaryError(
             "there is no room for a summary" if room < FRAME else "nothing can be read in the head"
         )
-    return Summary(before, lines, (), quoted)
+    return summary
+
+
+def _compose(
+    head: Head, text: str, rules: tuple[str, ...], room: int, most: int, sources: Sequence[Source]
+) -> Summary:
+    """Return a model's story with kept lines beside it, in one budget of ``room`` characters, of
+    which the lines have at most ``most``.
+    """
+    left = room - sum(len(line) + 1 for line in rules)
+    # A model's words stay as they are where they leave room for what came since.
+    most = min(most, left - min(len(text), left // _STORY_PART))
+    quoted = kept.keep(head, most, rules, sources=sources)
+    return Summary(shortened(text, left - len(quoted)), rules, (), quoted)
 
 
 def shortened(text: str, size: int) -> str:
@@ -185,69 +197,68 @@ class _Writer:
         self._rules = standing.rules(head, sizes.room)
         self._quoted_rules = set[str]()
         self._written = Written()
+        self._is_copy = False
 
     def write(self, *, native: bool) -> Writing:
         """Update the summary so far with all of the head.
 
         A chunk of which the model makes nothing is left to quoted lines, unless it is the only one.
         """
-        parts = tuple(self._head.parts)
         written = self._written
-        most, tokens = self._measure(prompt.least_size(parts))
-        if native and most is None:
-            written.chunks = 1
-            if not self._judge((yield self._question("", tokens, native=True)), parts):
-                return self._finish()
-            written.chunks = 0
-        pending = [parts] if most is None else list(prompt.chunks(parts, most))
+        transcript = prompt.lines(self._head.parts)
+        most, tokens = self._measure(sum(len(line) + 1 for line in transcript))
+        pending = [transcript] if most is None else prompt.chunks(transcript, most)
+        native = native and most is None
         has_story = False
         faults = 0
         fault = ""
         while pending:
             chunk = pending.pop(0)
             if faults < _MOST_FAULTS:
-                text = prompt.render(chunk)
                 # The second time few words are asked for: the first answer may have been cut off.
                 short = bool(faults) and not has_story
-                answer = yield self._question(text, tokens, short=short)
-                fault = self._judge(answer, chunk)
+                answer = yield self._question(chunk, tokens, short=short, native=native)
+                fault = self._judge(answer)
+                if fault and native:
+                    native = False
+                    pending = [chunk]
+                    continue
                 faults = faults + 1 if fault else 0
                 if answer.raised and not has_story:
                     raise NoSummaryError(f"the summarizer raised {answer.raised}")
                 if fault and faults < _MOST_FAULTS and not answer.raised:
+                    size = sum(map(len, chunk))
                     limit = answer.limit
-                    size = min(self._room(limit), len(text) // 2) if limit else len(text) // _CUT
+                    size = min(self._room(limit), size // 2) if limit else size // _CUT
                     if fault == _TOO_LONG and size >= prompt.SMALLEST_CHUNK:
-                        rest = [part for each in (chunk, *pending) for part in each]
-                        pending = list(prompt.chunks(rest, size))
+                        pending = prompt.chunks(chain(chunk, *pending), size)
                         continue
-                    if not has_story and fault != _COPIED:
+                    if not has_story:
                         pending.insert(0, chunk)
                         continue
-                # A copy of the earlier summary is one, though it tells nothing of this chunk.
-                has_story = has_story or fault in ("", _COPIED)
+                has_story = has_story or not fault
             written.chunks += 1
-            written.chunks_without_model += bool(fault)
+            # A copy of the earlier summary is one, though it tells nothing of this chunk.
+            written.chunks_without_model += bool(fault) or self._is_copy
         if not has_story:
             raise NoSummaryError(f"the summary was refused: {fault}")
         return self._finish()
 
     def _finish(self) -> Written:
-        """Return the model's summary with kept lines beside it, in one budget."""
+        """Return the model's summary with kept lines beside it."""
+        written = self._written
         sizes = self._sizes
         rules = self._rules
         if self._quoted_rules:
             rules = standing.rules(self._head, sizes.room, self._quoted_rules)
-        room = sizes.room - sum(len(line) + 1 for line in rules)
-        most = min(sizes.lines, room - min(len(self._story), room // _STORY_PART))
-        is_lacking = sizes.fills or self._written.chunks_without_model or not self._story
+        most = sizes.room // _COPY_PART if self._is_copy and not sizes.fills else sizes.lines
+        is_lacking = sizes.fills or written.chunks_without_model or not self._story
         sources = (*SOURCES, story) if is_lacking else SOURCES
-        quoted = kept.keep(self._head, most, rules, sources=sources)
-        text = shortened(self._story, room - len(quoted))
-        if not (text or quoted):
+        summary = _compose(self._head, self._story, rules, sizes.room, most, sources)
+        if not summary.prose:
             raise NoSummaryError("the summary says nothing that somebody has said")
-        self._written.summary = Summary(text, rules, (), quoted)
-        return self._written
+        written.summary = summary
+        return written
 
     def _measure(self, whole: int) -> tuple[int | None, int]:
         """Return the characters of transcript that one prompt may hold (``None``: all of it), and
@@ -270,12 +281,12 @@ class _Writer:
     def _room(self, window: int) -> int:
         """Return the characters of transcript in a request that leaves the answer its tokens."""
         tokens = self._sizes.tokens
-        frame = len(self._question("", tokens).messages[0]["content"])
+        frame = len(self._question((), tokens).messages[0]["content"]) - prompt.FENCE_SIZE
         left = (int(window * _PROMPT_MARGIN) - tokens) * self._sizes.chars_per_token
         return max(prompt.SMALLEST_CHUNK, int(left) - frame)
 
     def _question(
-        self, transcript: str, tokens: int, *, short: bool = False, native: bool = False
+        self, chunk: Iterable[str], tokens: int, *, short: bool = False, native: bool = False
     ) -> Question:
         # Kept lines have the other part of the room.
         most = min(tokens, self._sizes.tokens // (2 * _STORY_PART if short else _STORY_PART))
@@ -287,7 +298,7 @@ class _Writer:
             # What a model reads of the summary so far: quoted lines only without a story.
             known = "\n".join([*self._rules, self._story or self._head.prior.quoted])
             text = prompt.build(
-                transcript,
+                prompt.render(chunk),
                 prior=known,
                 template=self._template,
                 max_tokens=most,
@@ -295,7 +306,7 @@ class _Writer:
             )
         return Question([{"role": "user", "content": text}], tokens, is_native=native)
 
-    def _judge(self, answer: Answer, chunk: Sequence[Part]) -> str:
+    def _judge(self, answer: Answer) -> str:
         """Make an answer the story so far, as far as the conversation bears it out. Return what is
         wrong with it; an empty text if nothing is.
         """
@@ -306,7 +317,7 @@ class _Writer:
         text = checks.clean(answer.text)
         fault = checks.fault(
             text,
-            entries=chunk,
+            entries=self._head.parts,
             limit=self._sizes.head - FRAME - sum(map(len, self._rules)),
             finish=answer.finish,
             refused=answer.refused,
@@ -317,7 +328,8 @@ class _Writer:
         if self._redact is not None:
             text = self._redact(text)
         story = self._story
-        if is_copy := checks.copies(text, story, chunk):
+        self._is_copy = checks.copies(text, story, self._head.parts)
+        if self._is_copy:
             text = story
         elif len(story) >= _LOSABLE and len(text) * _SHRINKS < len(story):
             return "the summary lost the earlier one"
@@ -325,4 +337,4 @@ class _Writer:
         self._quoted_rules |= checked.quoted
         self._written.unsupported += checked.unsupported
         self._story = checked.story
-        return _COPIED if is_copy else ""
+        return ""

@@ -9,6 +9,8 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
+from compacter.text.values import parse
+
 _DATA_URL = re.compile(r"data:[\w.+-]+/[\w.+-]+(?:;[\w=.+-]+)*,[^\s\"'<>()\\]*")
 # A possible beginning of a JSON value inside prose.
 _OPENING = re.compile(r"(?:^|(?<=[\s:=`(>]))[\[{]")
@@ -19,12 +21,13 @@ _CUT = re.compile(r" \[…(\d[\d,]{0,14}) characters left out…\] ")
 # Characters that are planned for the note of what is left out.
 _LEFT_OUT_SIZE = 44
 _MORE = re.compile(r"(?:\[…)?(\d{1,12}) more (?:items|entries) left out(?:…\])?")
+# Marks on the letter before, skin tones, second halves of surrogates, joiners.
+_JOINING = ("Mn", "Me", "Mc", "Sk", "Cs", "Cf")
 _JOINER = "\u200d"
-_ENCLOSING = ("Mn", "Me", "Mc")
-_SKIN_TONES = range(0x1F3FB, 0x1F400)
-_FLAGS = range(0x1F1E6, 0x1F200)
-_HIGH = range(0xD800, 0xDC00)
-_LOW = range(0xDC00, 0xE000)
+# Halves of flags at the end of a text.
+_FLAGS = re.compile("[\U0001f1e6-\U0001f1ff]*\\Z")
+# Code points of flags in a row that are counted, an even number.
+_LONGEST_RUN = 1_000
 # Characters of a text that are kept at least.
 _SHORTEST = 40
 # Share of what is kept that is the beginning of the text; the rest is its end.
@@ -45,19 +48,15 @@ def shorten(text: str, size: int) -> str:
     """
     if len(text) <= size:
         return text
-    whole = _parse(text)
+    whole = parse(text)
     if whole is not None:
         short = _json(whole, size)
         if len(short) < len(text):
             return short
-    spans = _values(text)
-    shorter = _values_shortened(text, spans, size)
-    if len(shorter) < len(text):
-        if len(shorter) <= size:
-            return shorter
-        spans = _values(shorter)
-    short = _words(shorter, size, spans, original_size(text))
-    return short if len(short) < len(shorter) else shorter
+    shorter = _values_shortened(text, _values(text), size)
+    if len(shorter) <= size:
+        return shorter
+    return min(shorter, _words(shorter, size, _values(shorter), original_size(text)), key=len)
 
 
 def original_size(text: str) -> int:
@@ -72,54 +71,37 @@ def pieces(short: str) -> list[str]:
     return _CUT.split(short)[::2]
 
 
-def _parse(text: str) -> dict[str, object] | list[object] | None:
-    if text.lstrip()[:1] not in ("{", "["):
-        return None
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, (dict, list)) else None
-
-
 def _values(text: str) -> list[Span]:
     """Return the positions of JSON values in a text: lines of JSON, a value below a heading, or in
     a code block.
     """
     decoder = json.JSONDecoder()
-    found = list[Span]()
+    spans: list[Span] = []
     start = 0
     attempts = 0
     while attempts < _MOST_ATTEMPTS and (opening := _OPENING.search(text, start)):
-        begin = opening.start()
+        start = opening.start()
         try:
-            _, end = decoder.raw_decode(text, begin)
+            _, end = decoder.raw_decode(text, start)
+            spans.append((start, end))
+            start = end
         except (ValueError, RecursionError):
             attempts += 1
-            end = begin + 1
-        else:
-            found.append((begin, end))
-        start = end
-    return found
+            start += 1
+    return spans
 
 
 def _values_shortened(text: str, spans: Sequence[Span], size: int) -> str:
     """Return the text with its large JSON values shortened in proportion to ``size``."""
     large = [span for span in spans if span[1] - span[0] > _LEAST_VALUE]
-    if not large:
-        return text
     held = sum(end - begin for begin, end in large)
     room = max(size - (len(text) - held), size // 2)
-    out = list[str]()
-    at = 0
-    for begin, end in large:
+    for begin, end in reversed(large):
         share = max((end - begin) * room // held, _LEAST_VALUE)
-        short = (
-            text[begin:end] if end - begin <= share else _json(json.loads(text[begin:end]), share)
-        )
-        out += [text[at:begin], min(short, text[begin:end], key=len)]
-        at = end
-    return "".join([*out, text[at:]])
+        value = text[begin:end]
+        short = value if len(value) <= share else _json(json.loads(value), share)
+        text = text[:begin] + min(short, value, key=len) + text[end:]
+    return text
 
 
 def _words(text: str, size: int, whole: Sequence[Span] = (), original: int = 0) -> str:
@@ -192,22 +174,10 @@ def _is_joined(text: str, index: int) -> bool:
     """Return whether the code points on both sides of ``index`` belong to one user-perceived
     character.
     """
-    before = text[index - 1]
     after = text[index]
-    if after < "\u0300":
-        return False
-    code = ord(after)
-    return (
-        unicodedata.category(after) in _ENCLOSING
-        or _JOINER in (before, after)
-        or code in _SKIN_TONES
-        or (code in _LOW and ord(before) in _HIGH)
-        or (code in _FLAGS and _flags_before(text, index) % 2 == 1)
+    flags = _FLAGS.search(text, max(0, index - _LONGEST_RUN), index)
+    return after >= "\u0300" and (
+        unicodedata.category(after) in _JOINING
+        or text[index - 1] == _JOINER
+        or bool(flags and len(flags[0]) % 2 and _FLAGS.match(after))
     )
-
-
-def _flags_before(text: str, index: int) -> int:
-    count = 0
-    while index - count > 0 and ord(text[index - count - 1]) in _FLAGS:
-        count += 1
-    return count
