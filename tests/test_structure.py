@@ -149,7 +149,7 @@ WAY_OF_AN_OVERFLOW = {
     "doors": 64,  # functions that are entered from another room
     "passes": 16,  # calls that take the whole list of messages
     "depth": 22,  # functions of compacter on the stack at once
-    "room_changes": 404,  # from one room to another, returns included
+    "room_changes": 410,  # from one room to another, returns included
     "readings_per_message": 1.2,  # once, and again where a copy of it is read
 }
 """Limits for one overflow with summary, memory, recall and detector. Lower them when the way gets
