@@ -387,9 +387,9 @@ class Call:
         if isinstance(self.options.prepare_tokens, float) and calibration.window is None:
             await self._skip_once("prepared")
             return
-        what = ahead(self.options, replace(self.request, quotes=""), calibration, tokens)
+        what = ahead(self, tokens)
         if what is not None:
-            await self.world.prepare(what)
+            await self.world.prepare(*what)
 
     # -- what these go by --------------------------------------------------------------------------
 
