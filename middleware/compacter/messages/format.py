@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
@@ -282,9 +283,13 @@ class MessageFormat(Blocks):
         """
         if self.kind(message) is not Kind.USER:
             return None
-        parts = self.all_parts(message, 0)
-        is_plain = all((part.kind, part.role) == ("text", "user") for part in parts)
-        return "".join(part.text for part in parts) if is_plain else None
+        if self.plain and type(text := field(message, "content")) is str:
+            return text  # Fast path of the common form.
+        with suppress(Exception):  # as in ``read``
+            parts = list(self._parts(message, Kind.USER, 0))
+            if all(part.kind == "text" for part in parts):
+                return "".join(part.text for part in parts)
+        return None
 
     def plain_texts(self, messages: Iterable[Message]) -> list[str | None]:
         """Return the ``plain_text`` of each message."""
