@@ -15,6 +15,7 @@ from compacter.messages.fields import (
     Unencodable,
     characters,
     faithful,
+    field,
     text_field,
     word,
 )
