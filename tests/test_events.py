@@ -23,6 +23,7 @@ from compacter.events import (
     Event,
     MaxTokensAdjusted,
     RetriesExhausted,
+    SealedContentRemoved,
 )
 from compacter.summary import message as summary_message
 from compacter.testing import ScriptedModel, ScriptedSummarizer, TokenLimitError
@@ -36,7 +37,7 @@ def summarizer(**options: Any) -> ScriptedSummarizer:
 
 
 EVENTS: tuple[type[Event], ...] = (Event, *Event.__subclasses__())
-WITHOUT_MESSAGES = {"model", "conversation", "trigger", "strategy", "reason", "error"}
+WITHOUT_MESSAGES = {"model", "conversation", "trigger", "strategy", "reason", "error", "kinds"}
 """Fields of events that are texts, but of no message."""
 
 
@@ -232,6 +233,14 @@ class TestOrder:
     def test_a_lowered_output_limit_is_told_in_words(self) -> None:
         told = str(MaxTokensAdjusted(before=1_000, after=380))
         assert told == "MaxTokensAdjusted: lowered the output limit from 1,000 to 380 tokens"
+
+    def test_what_was_left_out_for_another_model_is_counted_by_its_kinds(self) -> None:
+        kinds = ("redacted_thinking", "thinking")
+        told = str(SealedContentRemoved(removed=12, kinds=kinds, error="BadRequestError"))
+        assert told == (
+            "SealedContentRemoved: left out 12 blocks that another model has sealed: "
+            "redacted_thinking, thinking"
+        )
 
     def test_an_earlier_compaction_that_is_used_again_is_no_round(self) -> None:
         told: list[CompactionEvent] = []

@@ -321,6 +321,25 @@ class MessageShortened(Event):
     """Limit in tokens, as the provider's error stated it."""
 
 
+class SealedContentRemoved(Event):
+    """Sent when a request is sent again without what only the model that made it can read, such as
+    encrypted reasoning or signed thinking, as the provider refused it.
+    """
+
+    removed: int
+    """Number of blocks or items that were left out."""
+    kinds: tuple[str, ...]
+    """Their types, such as ``thinking``, ``reasoning`` or ``thought_signature``."""
+    error: str
+    """Type name of the provider's exception."""
+
+    @property
+    def sentence(self) -> str:
+        """Such as "left out 12 blocks that another model has sealed: thinking"."""
+        what = f"left out {self.removed:,} blocks that another model has sealed"
+        return _list(f"{what}: {', '.join(self.kinds)}", self.model)
+
+
 class SilentTruncation(Event):
     """Sent when the usage of a reply has too few prompt tokens for its request: the server has
     truncated the prompt.
@@ -385,6 +404,8 @@ class Totals:
     """Number of calls that raised the provider's own exception after a token limit."""
     adjusted: int = 0
     """Number of times that an output limit was lowered."""
+    unsealed: int = 0
+    """Number of calls that left out what only another model can read."""
     summarizer_calls: int = 0
     """Number of requests for a summary."""
     input_tokens: int = 0

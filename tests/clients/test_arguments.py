@@ -162,6 +162,9 @@ def endpoint(client: Any, *path: str) -> str:
 
 def endpoint_of(method: Any) -> str:
     inside = [cell.cell_contents for cell in method.__func__.__closure__]
+    inside += [
+        cell.cell_contents for one in inside for cell in getattr(one, "__closure__", ()) or ()
+    ]
     inside += [one.binding for one in inside if hasattr(one, "binding")]
     found: str = next(one for one in inside if isinstance(one, Binding)).read((), {}).endpoint
     return found

@@ -15,7 +15,6 @@ from pydantic import BaseModel, ConfigDict, PrivateAttr, create_model
 
 from compacter.messages.fields import (
     Unencodable,
-    characters,
     faithful,
     field,
     flat,
@@ -161,21 +160,12 @@ def test_an_object_without_fields_is_its_text() -> None:
         (0, "0"),
         ({"é": 1.5}, '{"é": 1.5}'),
         # What JSON cannot say:
-        ({(1, 2): ["b", True, None, {"c": 3}], "d": Text("e")}, "(1, 2) d b True c 3 e"),
+        ({(1, 2): ["b"]}, "[dict]"),
     ],
 )
 def test_any_value_has_a_text(value: object, text: str) -> None:
     assert json_text(value) == text
     assert type(json_text(value)) is str
-
-
-def test_the_text_of_what_holds_itself_names_each_thing_once() -> None:
-    inner: dict[str, Any] = {"key": "value"}
-    inner["self"] = inner
-    around: list[Any] = ["first", inner]
-    around += [around, "last"]
-
-    assert json_text(around) == "first key self value last"
 
 
 def test_text_on_one_line_has_single_spaces() -> None:
@@ -189,11 +179,6 @@ def test_one_part_is_a_list_of_parts_and_none_is_an_empty_one() -> None:
     assert listed(several) is several
     assert listed(pair) is pair
     assert (list(listed(None)), list(listed("")), list(listed({"a": 1}))) == ([], [""], [{"a": 1}])
-
-
-def test_a_number_of_more_digits_than_python_prints_is_shown_and_weighed_as_hexadecimal() -> None:
-    assert json_text([10**5_000, 10**6]) == f"{hex(10**5_000)} 1000000"
-    assert characters([10**5_000]) == len(hex(10**5_000))
 
 
 def test_a_copy_with_another_field_is_of_its_class_if_that_can_be_copied() -> None:

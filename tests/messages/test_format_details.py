@@ -596,7 +596,7 @@ def test_reasoning_among_the_parts_of_a_chat_message_weighs_and_is_not_shown() -
         "content": [*kinds, {"type": "redacted_thinking", "data": "QUJD"}],
     }
 
-    assert get_format("openai").size(message) == 110
+    assert get_format("openai").size(message) == 113
     assert get_format("openai").parts(message, 0) == []
 
 

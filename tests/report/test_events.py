@@ -19,6 +19,7 @@ from compacter.events import (
     PassagesRecalled,
     PreparationFailed,
     RetriesExhausted,
+    SealedContentRemoved,
     SilentTruncation,
 )
 from compacter.tools.report import page, read_lines, stories
@@ -49,6 +50,7 @@ ALL: tuple[Event, ...] = (
     PassagesRecalled(passages=1, characters=2, tokens=3),
     MaxTokensAdjusted(before=2, after=1),
     SilentTruncation(expected_tokens=2, prompt_tokens=1),
+    SealedContentRemoved(removed=2, kinds=("thinking",), error="BadRequestError"),
     RetriesExhausted(rounds=3, reason="no progress"),
 )
 

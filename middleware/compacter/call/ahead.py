@@ -8,7 +8,6 @@ nothing is lost but what was being made.
 
 from __future__ import annotations
 
-import contextlib
 import contextvars
 import copy
 import math
@@ -24,7 +23,8 @@ from typing import TYPE_CHECKING, Any
 from cachetools import LRUCache
 
 from compacter.call.apart import APART
-from compacter.call.prepare import SCOPE, WORTH, Prepare, make_ahead
+from compacter.call.one_summary import wait_until_over
+from compacter.call.prepare import SCOPE, WORTH, make_ahead
 from compacter.call.request import Request, facts_of
 from compacter.compaction.conversation import Conversation
 from compacter.errors import CompactionError, FunctionError
@@ -49,8 +49,6 @@ _MOST_KEPT = 10_000
 # Newest messages among which the last one of the request before is searched.
 _MOST_NEW = 50
 _NAME = "compacter-prepare"
-# Seconds after which is looked again whether the loop of a preparation still runs.
-_LOOK_AGAIN = 1.0
 # Preparations that the present code is part of: its hooks and its summarizer.
 _WITHIN: contextvars.ContextVar[tuple[Preparation, ...]] = contextvars.ContextVar(
     "compacter_preparations", default=()
@@ -60,72 +58,71 @@ _WITHIN: contextvars.ContextVar[tuple[Preparation, ...]] = contextvars.ContextVa
 # -- one call's part -------------------------------------------------------------------------------
 
 
-async def prepare(world: Performer, what: Prepare) -> None:
+async def prepare(world: Performer, ratio: float, target: int) -> None:
     """Have this compaction made in the background, unless that is done or under way, or the request
     does not continue the one before.
     """
-    preparation, continues = await _find(world, what.request)
-    if not what.ratio or not continues or preparation.done is not None:
+    preparation, continues = await _find(world)
+    if not ratio or not continues or preparation.done is not None:
         return
-    request = await world.compute(partial(_copy, what.request))
+    request = await world.compute(partial(_copy, world.call.request))
     maker = replace(
         world,
-        call=replace(world.call, request=request, calibration=what.calibration, world=APART),
+        call=replace(world.call, request=request, world=APART),
         scope=world.scope + SCOPE,
         history=None,
         is_ahead=True,
         # One that hangs would keep its place for ever.
         most_seconds=LONGEST_WAIT,
     )
-    make = partial(_make, maker, replace(what, request=request))
-    world.state.preparations.begin(preparation, world.io, make)
+    world.state.preparations.begin(preparation, world.io, partial(_make, maker, ratio, target))
 
 
 async def wait_for(world: Performer) -> None:
     """Wait for the compaction that is being made for the conversation of this call, if any."""
     if world.state.preparations:
-        preparation, continues = await _find(world, world.call.request)
+        preparation, continues = await _find(world)
         if continues:
             await preparation.wait(world.io, min(LONGEST_WAIT, world.time_left()))
 
 
-async def _find(world: Performer, request: Request) -> tuple[Preparation, bool]:
+async def _find(world: Performer) -> tuple[Preparation, bool]:
     """Return the preparation of this conversation, and whether the request continues the one
     before. One that cannot be encoded continues none.
     """
+    request = world.call.request
     form = request.format
-    original = request.original
     # What the next request is to contain too: without system messages and the last one, which may
     # hold the time of day, or text retrieved for this call alone.
-    body = [message for message in original if form.speaker(message) != "system"][:-1]
-    shorter = len(original) - len(request.messages)
+    body = [message for message in request.original if form.speaker(message) != "system"][:-1]
+    shorter = len(request.original) - len(request.messages)
+    find = partial(world.state.preparations.of, world.scope, form, body, shorter)
     try:
-        return await world.compute(
-            partial(world.state.preparations.of, world.scope, form, body, shorter)
-        )
+        return await world.compute(find)
     except Unencodable:
         return Preparation(), False
 
 
 def _copy(request: Request) -> Request:
-    """Return a copy of the request, which the program cannot change."""
+    """Return a copy of the request without quotes, which the program cannot change."""
     # Together: the messages of the one are those of the other.
     original, messages = copy.deepcopy((list(request.original), list(request.messages)))
     read = request.conversation
     made = Conversation.of(messages, request.format, pinned=read.pinned, rules=read.rules)
-    return replace(request, original=original, messages=messages, read=made)
+    return replace(request, original=original, messages=messages, read=made, quotes="")
 
 
-async def _make(world: Performer, what: Prepare) -> None:
+async def _make(world: Performer, ratio: float, target: int) -> None:
     """Make a compaction ahead, unless another process has stored one that fits. Raises no
     ``Exception``.
     """
-    request = what.request
+    call = world.call
+    request = call.request
     try:
         view = await world.view()
         size = request.conversation.size
         if view is None or sum(map(request.format.size, view)) >= size * WORTH:
-            await world.conduct(make_ahead(world.call.options, what, world.world))
+            await world.conduct(make_ahead(call, ratio, target, world.world))
     except Exception as error:  # noqa: BLE001 - the call that is due takes the normal way
         cause = error.__cause__ if isinstance(error, CompactionError) else error
         reason = str(error) if isinstance(error, FunctionError) else "no summary could be had"
@@ -162,7 +159,7 @@ class Preparation:
             prefix_digest(form, body[: self.count]) == self.digest
         )
 
-    def is_over(self) -> bool:
+    def over(self) -> bool:
         """Return whether to stop waiting for it: it has ended, or its event loop does not run."""
         if self.done is None or self.done.done():
             return True
@@ -173,10 +170,8 @@ class Preparation:
         this code is part of it, or stops the loop that it runs in.
         """
         stops = not io.asynchronous and self.loop is not None and self.loop is running_loop()
-        end = time.monotonic() if stops or self in _WITHIN.get() else time.monotonic() + seconds
-        while not self.is_over() and (left := end - time.monotonic()) > 0:
-            assert self.done is not None  # noqa: S101 - for the type checker
-            await io.wait(self.done, min(_LOOK_AGAIN, left))
+        if not stops and self not in _WITHIN.get():
+            await wait_until_over(io, self, seconds)
 
 
 class Preparations(ForkAware):
@@ -194,7 +189,7 @@ class Preparations(ForkAware):
         self._kept: LRUCache[str, Preparation] = LRUCache(_MOST_KEPT)
 
     def __bool__(self) -> bool:
-        return any(not item.is_over() for item in self._running)
+        return any(not item.over() for item in self._running)
 
     def after_fork_in_child(self) -> None:
         """Forget the parent's, which do not run in the child."""
@@ -241,7 +236,7 @@ class Preparations(ForkAware):
         if is_trio and self.nursery is None:
             return
         with self._lock:
-            self._running = [item for item in self._running if not item.is_over()]
+            self._running = [item for item in self._running if not item.over()]
             mine = sum(item.tenant == tenant for item in self._running) if tenant else 0
             # No caller takes all places.
             if len(self._running) >= MOST_AT_ONCE or mine >= MOST_AT_ONCE // 2:
@@ -288,10 +283,5 @@ class Preparations(ForkAware):
 
 def running_loop() -> asyncio.AbstractEventLoop | None:
     """Return the event loop that runs in this thread."""
-    if "asyncio" not in sys.modules:
-        return None
-    import asyncio
-
-    with contextlib.suppress(RuntimeError):
-        return asyncio.get_running_loop()
-    return None
+    asyncio = sys.modules.get("asyncio")
+    return asyncio._get_running_loop() if asyncio else None  # noqa: SLF001 - the public one raises

@@ -33,10 +33,11 @@ from compacter.messages.fields import field as member
 from compacter.messages.format import Message, MessageFormat
 
 Args: TypeAlias = tuple[Any, ...]
+Named: TypeAlias = dict[str, Any]
 Options: TypeAlias = Mapping[str, Any]
 Prompt: TypeAlias = Sequence[Mapping[str, str]]
 """OpenAI-style messages that ask for a summary."""
-Arguments: TypeAlias = tuple[Args, dict[str, Any]]
+Arguments: TypeAlias = tuple[Args, Named]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +125,7 @@ class Binding:
         given = self.of_call(args, kwargs).messages(args, kwargs)
         return type(given) is not list and (hasattr(given, "pinned_ids") or is_mere_iterable(given))
 
-    def as_list(self, args: Args, kwargs: dict[str, Any], *, histories: bool = True) -> Arguments:
+    def as_list(self, args: Args, kwargs: Named, *, histories: bool = True) -> Arguments:
         """Return the call's arguments with a list in place of an iterable or a ``History``."""
         own = self.of_call(args, kwargs)
         given = own.messages(args, kwargs)
@@ -231,9 +232,7 @@ class Binding:
     def _accepts(self, name: str) -> bool:
         return bool(name) and (self.accepts is None or name in self.accepts)
 
-    def _keep(
-        self, args: Args, kwargs: Options, keeps: Callable[[str, object], bool]
-    ) -> tuple[Args, dict[str, Any]]:
+    def _keep(self, args: Args, kwargs: Options, keeps: Callable[[str, object], bool]) -> Arguments:
         """Return the arguments that are kept; those passed by position have their defaults in place
         of others.
         """

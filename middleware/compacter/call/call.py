@@ -21,6 +21,7 @@ from compacter.call.sizes import (
     FEWEST_QUOTED,
     LEAST_CUT,
     calibrate,
+    detect_refusal,
     fills_window,
     learn,
     may_be_cut,
@@ -40,6 +41,7 @@ from compacter.events import (
     SilentTruncation,
     Trigger,
 )
+from compacter.messages.refusals import SEALED
 from compacter.messages.replies import Reply
 from compacter.messages.usage import tokens_read
 from compacter.options import Options, TriggerFacts
@@ -83,9 +85,7 @@ class Call:
     """Whether this call has looked for quotes without room for them: once is enough."""
 
     async def complete(self) -> object:
-        """Return the reply to the call. Raises the exceptions of the call and those of
-        ``recover``.
-        """
+        """Return the reply. Raises the exceptions of the call and those of ``recover``."""
         self.state.calls += 1
         if self.options.memory is not None:
             view = await self.world.look_up()
@@ -98,8 +98,7 @@ class Call:
         return await self.recover(reply)
 
     async def recover(self, refused: Reply) -> object:
-        """Make the request smaller and call again, until there is a reply, another error, or
-        nothing left to try.
+        """Make the request smaller and call again, as long as that helps and is allowed.
 
         ``refused`` is the reply with the token limit. Raises the provider's own last exception,
         with a note that lists the rounds, if the call is given up; ``CompactionError`` if there is
@@ -119,10 +118,9 @@ class Call:
                 return await self._give_up(refused, reason)
             rounds.prepare_for_next_attempt()
             try:
-                done = await make_smaller(self, found)
+                done = await make_smaller(self, found, error)
             except CompactionError as failure:
-                # If it has no cause of its own, the provider's error, for which the summary was
-                # needed.
+                # Without a cause of its own: from the error for which the summary was needed.
                 raise failure from failure.__cause__ or refused.error
             if not done:
                 return await self._give_up(refused, "nothing more can be reduced")
@@ -141,7 +139,7 @@ class Call:
         try:
             reply = await self.world.send(request.sent, request.options)
         except Exception as error:
-            limit = self.options.detect(error)
+            limit = detect_refusal(self.options.detect, error)
             if limit is None:
                 raise
             return Reply(token_limit=limit, error=error)
@@ -152,10 +150,11 @@ class Call:
         return reply
 
     async def _give_up(self, refused: Reply, reason: str) -> object:
-        """Raise the provider's own exception, with a note; return the reply if the refusal
-        was one.
-        """
+        """Raise the provider's own exception, with a note; return the reply if that refused."""
         limit = refused.token_limit or TokenLimit()
+        is_sealed = limit.source == SEALED
+        if refused.error and is_sealed and not self.tried:
+            raise refused.error
         rounds = len(self.tried)
         if self.tried and not self.may_fit(self.target(limit)):
             self.state.helpless = self.staying
@@ -172,7 +171,7 @@ class Call:
         if refused.error is None:
             return refused.raw
         steps = "; ".join(f"round {number}: {step}" for number, step in enumerate(self.tried, 1))
-        helps = advice(self.request, self.calibration, limit.limit)
+        helps = "" if is_sealed else advice(self.request, self.calibration, limit.limit)
         add_note(
             refused.error, f"compacter gave up: {reason} ({steps or 'nothing was tried'}).{helps}"
         )
@@ -388,9 +387,9 @@ class Call:
         if isinstance(self.options.prepare_tokens, float) and calibration.window is None:
             await self._skip_once("prepared")
             return
-        what = ahead(self.options, replace(self.request, quotes=""), calibration, tokens)
+        what = ahead(self, tokens)
         if what is not None:
-            await self.world.prepare(what)
+            await self.world.prepare(*what)
 
     # -- what these go by --------------------------------------------------------------------------
 

@@ -13,7 +13,6 @@ import re
 import sys
 import traceback
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Literal
 
 from compacter.compaction.strategies import BUILT_IN
@@ -26,7 +25,6 @@ from compacter.events import (
     MessageShortened,
     SilentTruncation,
 )
-from compacter.memory import BaseMemory
 from compacter.options import Options
 
 Level = Literal["debug", "info", "warning"]
@@ -129,20 +127,15 @@ class Log:
                 return
             self._warned.add(what)
             kind = str(error) if isinstance(error, FunctionError) else type(error).__name__
-            said = _FAILED.get(
-                what, what.replace("_", " ") + (" failed ({error}); the call goes on")
-            ).format(error=kind)
+            usual = f"{what.replace('_', ' ')} failed ({{error}}); the call goes on"
+            said = _FAILED.get(what, usual).format(error=kind)
             facts: dict[str, object] = {"error": kind}
+            level: Level = "warning"
             if what != "memory":
-                facts["traceback"] = _frames(error)
+                facts["traceback"] = _traceback(error)
                 said = f"{said}\n{facts['traceback']}"
-            memory = self._options.memory
-            is_reported = (
-                what == "memory"
-                and isinstance(memory, BaseMemory)
-                and isinstance(error, memory.failures)
-            )
-            level: Level = "debug" if is_reported else "warning"
+            elif isinstance(error, getattr(self._options.memory, "failures", ())):
+                level = "debug"
             self.write(level, f"compacter.{what}_failed", said, facts)
 
     def write(self, level: Level, name: str, said: str, facts: dict[str, object]) -> None:
@@ -234,28 +227,29 @@ def _circumstances(error: BaseException | None) -> str:
     The place is the last one outside this package, or the last one if there is none outside.
     """
     status = getattr(error, "status_code", None)
-    found = [f"HTTP {status}"] if isinstance(status, int) else []
-    frames = traceback.extract_tb(_own(error) or getattr(error, "__traceback__", None))
-    known = [frame for frame in frames if "site-packages" not in frame.filename]
-    if known:
-        found.append(f"{Path(known[-1].filename).name}, line {known[-1].lineno}")
-    return f" ({', '.join(found)})" if found else ""
+    facts = [f"HTTP {status}"] if isinstance(status, int) else []
+    frames = [frame for frame in _frames(error) if "site-packages" not in frame.filename]
+    facts += [f"{Path(frame.filename).name}, line {frame.lineno}" for frame in frames[-1:]]
+    return f" ({', '.join(facts)})" if facts else ""
 
 
-def _frames(error: BaseException) -> str:
+def _traceback(error: BaseException) -> str:
     """Return the traceback with files, lines and functions only: source lines and variables may
     contain messages.
     """
-    frames = traceback.extract_tb(_own(error) or error.__traceback__)
-    lines = [f'  File "{frame.filename}", line {frame.lineno}, in {frame.name}' for frame in frames]
+    lines = [
+        f'  File "{frame.filename}", line {frame.lineno}, in {frame.name}'
+        for frame in _frames(error)
+    ]
     return "\n".join(["Traceback (most recent call last):", *lines, type(error).__qualname__])
 
 
-def _own(error: BaseException | None) -> TracebackType | None:
-    """Return the traceback of an exception from the first frame outside this package."""
-    if isinstance(error, FunctionError):
-        error = error.__cause__
-    trace = error.__traceback__ if error is not None else None
+def _frames(error: BaseException | None) -> traceback.StackSummary:
+    """Return the frames of an exception from the first one outside this package; all if there is
+    none.
+    """
+    cause = error.__cause__ if isinstance(error, FunctionError) else error
+    trace = getattr(cause, "__traceback__", None)
     while trace is not None and trace.tb_frame.f_code.co_filename.startswith(_PACKAGE):
         trace = trace.tb_next
-    return trace
+    return traceback.extract_tb(trace or getattr(error, "__traceback__", None))

@@ -10,10 +10,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from compacter.io import IO
 from compacter.memory.protocol import BaseMemory
-from compacter.single_flight import LONGEST_WAIT, LOOK_AGAIN
+from compacter.single_flight import LONGEST_WAIT, LOOK_AGAIN, Flight
 
 if TYPE_CHECKING:
+    from compacter.call.ahead import Preparation
     from compacter.call.perform import Performer
 
 # Duration of a claim, and longest wait for another process's claim, in seconds. Most summaries take
@@ -35,9 +37,17 @@ async def lead(world: Performer, key: str) -> None:
         if memory is not None and memory.blocking:
             await _claim(world, memory, key)
         return
-    end = time.monotonic() + min(LONGEST_WAIT, world.time_left())
-    while not flight.over() and (remaining := end - time.monotonic()) > 0:
-        await world.io.wait(flight.done, min(LOOK_AGAIN, remaining))
+    await wait_until_over(world.io, flight, min(LONGEST_WAIT, world.time_left()))
+
+
+async def wait_until_over(io: IO, work: Flight | Preparation, seconds: float) -> None:
+    """Wait for what another call does, for ``seconds`` at most. A loop that was closed or stands
+    still does not end it, so it is looked at again and again.
+    """
+    end = time.monotonic() + seconds
+    while not work.over() and (left := end - time.monotonic()) > 0:
+        done: Any = work.done
+        await io.wait(done, min(LOOK_AGAIN, left))
 
 
 async def _claim(world: Performer, memory: BaseMemory, key: str) -> None:

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from compacter import models
 from compacter.call import ahead, streams
 from compacter.call.apart import APART, drive
-from compacter.call.arguments import Binding
+from compacter.call.arguments import Args, Binding, Named
 from compacter.call.nested import GiveUps, gave_up_since
 from compacter.call.one_summary import lead
-from compacter.call.prepare import SCOPE, Prepare
+from compacter.call.prepare import SCOPE
 from compacter.call.request import ConversationState, holds_secrets
 from compacter.call.state import State
 from compacter.compaction.conversation import Conversation
@@ -84,8 +84,8 @@ class Performer:
     function: Callable[..., Any] | None = None
     """The wrapped function; ``None`` for a compaction by hand."""
     binding: Binding = field(default_factory=Binding)
-    args: tuple[Any, ...] = ()
-    kwargs: dict[str, Any] = field(default_factory=dict)
+    args: Args = ()
+    kwargs: Named = field(default_factory=dict)
     call: Call = None  # type: ignore[assignment]  # once it has been read; never by hand
     conversation: ConversationState = field(default_factory=ConversationState)
     scope: str = ""
@@ -140,14 +140,10 @@ class Performer:
 
     # -- summaries ---------------------------------------------------------------------------------
 
-    @property
-    def timeout(self) -> float | None:
-        """Limit for the summaries, in seconds."""
-        return self.state.options.timeout or self.most_seconds
-
     def time_left(self) -> float:
         """Return the rest of ``timeout``, in seconds."""
-        return math.inf if self.timeout is None else max(0.0, self.timeout - self._spent)
+        limit = self.state.options.timeout or self.most_seconds or math.inf
+        return max(0.0, limit - self._spent)
 
     async def ask(self, question: AskSummarizer) -> Reply:
         """Send a prompt to the summarizer; raises its exceptions.
@@ -161,7 +157,8 @@ class Performer:
             raise SummarizerPausedError(f"it has failed {vain} times in this conversation")
         self._asked = True
         totals = self.state.totals
-        seconds = None if self.timeout is None else self.time_left()
+        left = self.time_left()
+        seconds = None if left == math.inf else left
         request, blocks = self._request_of(question)
         totals.add(summarizer_calls=1)
         began = time.monotonic()
@@ -330,7 +327,7 @@ class Performer:
 
     async def view(self) -> View | None:
         """As ``look_up``, of what is in force or made ahead."""
-        matcher = self.state.matcher_of(ahead=self.is_ahead)
+        matcher = self.state.prepared if self.is_ahead else self.state.matcher
         if matcher is None:
             return None
         request = self.call.request
@@ -343,7 +340,7 @@ class Performer:
 
     async def remember(self, after: Sequence[Message]) -> None:
         """Store ``after`` in memory as the view of the caller's messages."""
-        matcher = self.state.matcher_of(ahead=self.is_ahead)
+        matcher = self.state.prepared if self.is_ahead else self.state.matcher
         request = self.call.request
         if matcher is None or holds_secrets(request, after, self.state.options.redact):
             return
@@ -357,12 +354,11 @@ class Performer:
         if record and not self.is_ahead:
             self._views.append((after, record))
             self.state.note_record(record)
-            await self.io.thread(partial(self._embed_compacted, after))
+            recall = self.state.options.recall
+            if recall is not None and recall.embed is not None:
+                await self.io.thread(partial(self._embed_compacted, after))
 
     def _embed_compacted(self, after: Sequence[Message]) -> None:
-        recall = self.state.options.recall
-        if recall is None or recall.embed is None:
-            return
         request = self.call.request
         view = Conversation.of(after, request.format)
         asked = Quote(request.original, view, 0, request.archive, request.digest, sent=False)
@@ -374,9 +370,9 @@ class Performer:
         self.state.log_reports(matcher.memory)
         return used
 
-    async def prepare(self, what: Prepare) -> None:
+    async def prepare(self, ratio: float, target: int) -> None:
         """Have this compaction made in the background, see ``ahead.py``."""
-        await self.safely("preparation", partial(ahead.prepare, self, what))
+        await self.safely("preparation", partial(ahead.prepare, self, ratio, target))
 
     async def find_prepared(self) -> View | None:
         """Return the view of the caller's messages that was made ahead, or ``None``.

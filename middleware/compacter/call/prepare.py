@@ -1,6 +1,6 @@
 """Compactions made ahead: when the next one is made, and what it compacts.
 
-Pure. A reply shows that a conversation has reached `limits`; `ahead` then describes the next
+Pure. A reply shows that a conversation has reached the size for it; `ahead` then describes the next
 compaction, and `make_ahead` makes it while the program goes on (``call/ahead.py``). It is stored
 like any other, in a scope of its own, and put in force only when one is due
 (``smaller.enforce_prepared``).
@@ -8,18 +8,16 @@ like any other, in a scope of its own, and put in force only when one is due
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from compacter.call.request import Request
 from compacter.compaction.cut import is_agents, plan
-from compacter.compaction.plan import MARGIN, Calibration, CompactionPlan
+from compacter.compaction.plan import MARGIN, CompactionPlan
 from compacter.compaction.run import compact
 from compacter.compaction.trigger import threshold
 
 if TYPE_CHECKING:
+    from compacter.call.call import Call
     from compacter.call.perform import Performer
-    from compacter.options import Options
 
 SCOPE = "\0prepared"
 """Added to the scope of a compaction that is not in force yet, so that no call takes it for one."""
@@ -46,52 +44,26 @@ _LEAST_LEFT = 0.25
 _MOST_FOLDED = 0.97
 
 
-@dataclass(frozen=True, slots=True)
-class Prepare:
-    """A compaction to make in the background."""
-
-    request: Request
-    """The request whose reply has shown the size, without quotes."""
-    calibration: Calibration
-    ratio: float = 0.0
-    """Share of the compactable size to compact; 0 to note the request only."""
-    target: int = 1
-    """Largest size of the messages afterwards, in characters."""
-
-
-def limits(
-    options: Options, calibration: Calibration, output_tokens: int | None
-) -> tuple[int | None, int | None]:
-    """Return the input tokens from which the next compaction is made ahead, and those at which one
-    is due: at the trigger, or else where the request would exceed the window.
-
-    ``None`` where that is not known: a share of an unknown window.
-    """
-    window = calibration.window
-    due = None if window is None else int(window * MARGIN)
-    trigger = options.trigger_tokens
-    if trigger is not None and not callable(trigger):
-        due = threshold(trigger, window, output_tokens or 0) or due
-    begin = threshold(options.prepare_tokens or 0, window, output_tokens or 0)
-    if begin is None or due is None:
-        return begin, due
-    return max(1, min(begin, int(due * _BEFORE_LIMIT))), due
-
-
-def ahead(
-    options: Options, request: Request, calibration: Calibration, tokens: int
-) -> Prepare | None:
-    """Return the compaction to make now that the request has so many input tokens; ``None`` if it
-    is too small for one.
+def ahead(call: Call, tokens: int) -> tuple[float, int] | None:
+    """Return the share of the compactable size to compact now that the request has so many input
+    tokens, 0 to note the request only, and the largest size of the messages afterwards, in
+    characters; ``None`` if it is too small for either.
 
     It compacts what would be compacted if the request had grown up to the size at which a
-    compaction is due: until it is in force, the conversation grows by the rest.
+    compaction is due, at the trigger or where it would exceed the window: until it is in force, the
+    conversation grows by the rest.
     """
-    begin, due = limits(options, calibration, request.output_tokens)
-    if begin is None or tokens < begin * NOTED:
+    options = call.options
+    request = call.request
+    window = call.calibration.window
+    begin = threshold(options.prepare_tokens or 0, window, request.output_tokens or 0)
+    due = call.threshold() or (None if window is None else int(window * MARGIN))
+    if begin is None:
         return None
+    if due is not None:
+        begin = max(1, min(begin, int(due * _BEFORE_LIMIT)))
     if tokens < begin:
-        return Prepare(request, calibration)
+        return (0.0, 1) if tokens >= begin * NOTED else None
     due = due or int(begin / _USUAL)
     # Of an agent's steps what comes until then is the tail: the room is divided as it would be at
     # that size.
@@ -101,32 +73,32 @@ def ahead(
         growth = max(1.0, due / tokens)
         ratio = max(options.compact_ratio, min(_MOST_FOLDED, options.compact_ratio * growth))
         left = max(_LEAST_LEFT, 1 - options.compact_ratio * _GONE - (1 - 1 / growth))
-    target = int(due * left * calibration.chars_per_token) - request.overhead
-    return Prepare(request, calibration, ratio, max(1, target))
+    target = int(due * left * call.calibration.chars_per_token) - request.overhead
+    return ratio, max(1, target)
 
 
-async def make_ahead(options: Options, what: Prepare, world: Performer) -> None:
+async def make_ahead(call: Call, ratio: float, target: int, world: Performer) -> None:
     """Make a compaction and remember it.
 
     There is no fallback: a failing summarizer is asked again when the compaction is due. Raises
     ``CompactionError`` then.
     """
-    request = what.request
+    update: dict[str, object] = {"compact_ratio": ratio, "fallback": ()}
+    if "summary_request" not in call.options.model_fields_set:
+        # The provider's cache has what the program has just sent.
+        update["summary_request"] = "native"
+    options = call.options.model_copy(update=update)
+    request = call.request
     asked = CompactionPlan(
         conversation=request.conversation,
         trigger="prepared",
-        calibration=what.calibration,
+        calibration=call.calibration,
         model=request.model,
         attempt=0,
         digest=request.digest,
-        target=what.target,
+        target=target,
     )
-    update: dict[str, object] = {"compact_ratio": what.ratio, "fallback": ()}
-    if "summary_request" not in options.model_fields_set:
-        # The provider's cache has what the program has just sent.
-        update["summary_request"] = "native"
-    changed = options.model_copy(update=update)
-    made = await compact(changed, plan(changed, asked), world)
+    made = await compact(options, plan(options, asked), world)
     if made is not None:
         await world.remember(made.conversation.messages)
         await world.emit(made.event)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from compacter.call.arguments import Binding, characters_sent
+from compacter.call.arguments import Args, Binding, Named, characters_sent
 from compacter.call.call import Call
 from compacter.call.perform import Performer
 from compacter.call.request import Request
@@ -27,8 +27,8 @@ async def read_call(
     function: Callable[..., Any],
     binding: Binding,
     io: IO,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
+    args: Args,
+    kwargs: Named,
     *,
     learns: bool = True,
 ) -> Performer | str:

@@ -56,6 +56,8 @@ class Request:
     """Message to send in place of the last user message; ``messages`` contains the whole one."""
     saved: int = 0
     """Characters saved by ``shortened``."""
+    sealed: bool = True
+    """Whether what only the model that made it can read is sent."""
 
     @property
     def conversation(self) -> Conversation:
@@ -103,9 +105,13 @@ class Request:
 
     @property
     def sent(self) -> Sequence[Message]:
-        """Messages as they are sent: with the shortened message, and the quotes before the last
-        user message.
+        """Messages as they are sent: with the shortened message, with the quotes before the last
+        user message, and without what is sealed.
         """
+        return self._placed if self.sealed else self.format.without_sealed(self._placed)[0]
+
+    @property
+    def _placed(self) -> Sequence[Message]:
         if self.shortened is None and not self.quotes:
             return self.messages  # Without reading them, which takes long for a whole history.
         messages = self.messages

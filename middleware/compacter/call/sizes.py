@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import json
 import marshal
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from compacter.call.request import Request
 from compacter.compaction.plan import MARGIN, Calibration, most_tokens
 from compacter.compaction.trigger import MOST_RESERVED
-from compacter.messages.refusals import NO_ROOM
+from compacter.messages.refusals import NO_ROOM, SEALED, detect_sealed
 from compacter.overflow import TokenLimit
 
 if TYPE_CHECKING:
@@ -51,6 +51,13 @@ _LEAST_SCALE = 0.8
 # -- the numbers of a token limit ------------------------------------------------------------------
 
 
+def detect_refusal(
+    detect: Callable[[BaseException], TokenLimit | None], error: BaseException
+) -> TokenLimit | None:
+    """Return the token limit that ``detect`` finds, or what else a call can mend."""
+    return detect(error) or detect_sealed(error)
+
+
 def fills_window(found: TokenLimit, allowed: int | None, window: int | None) -> bool:
     """Return whether a reply that was cut off has filled the window; True for any other sign of a
     token limit.
@@ -72,6 +79,8 @@ def calibrate(request: Request, found: TokenLimit, calibration: Calibration) -> 
     """Calibrate by the numbers of the error that refused a request, and return the token limit with
     its input tokens filled in.
     """
+    if found.source == SEALED:
+        return found  # It says nothing about sizes.
     used = found.input_tokens
     if used is None and found.requested:
         used = found.requested - output_that_counts(request, found)

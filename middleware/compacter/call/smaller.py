@@ -17,7 +17,14 @@ from compacter.compaction.plan import CompactionPlan
 from compacter.compaction.run import compact
 from compacter.compaction.trigger import GROWN
 from compacter.errors import CompactionError, FunctionError
-from compacter.events import CompactionReused, MaxTokensAdjusted, MessageShortened, Trigger
+from compacter.events import (
+    CompactionReused,
+    MaxTokensAdjusted,
+    MessageShortened,
+    SealedContentRemoved,
+    Trigger,
+)
+from compacter.messages.refusals import SEALED
 
 if TYPE_CHECKING:
     from compacter.call.call import Call
@@ -32,11 +39,14 @@ _OUTPUT_MARGIN = 8
 """Tokens left free when the output limit is lowered, for those that a chat template adds."""
 
 
-async def make_smaller(call: Call, limit: TokenLimit) -> str:
+async def make_smaller(call: Call, limit: TokenLimit, error: Exception) -> str:
     """Make the request smaller, and return a description of the step; empty if there is no way to.
 
-    Raises ``CompactionError`` if there is neither a summary nor a fallback.
+    ``error`` is the provider's. Raises ``CompactionError`` if there is neither a summary nor a
+    fallback.
     """
+    if limit.source == SEALED:
+        return await _leave_out_sealed(call, error)
     request = call.request
     target = call.target(limit)
     if request.quotes:
@@ -58,6 +68,27 @@ async def make_smaller(call: Call, limit: TokenLimit) -> str:
     if is_hopeless and 0 < call.state.helpless <= call.staying:
         return ""  # It was too much before, although all else was compacted.
     return await compact_history(call, target, limit)
+
+
+async def _leave_out_sealed(call: Call, error: Exception) -> str:
+    """Leave out of the request what only another model can read, once; return what was done, if
+    anything.
+    """
+    request = call.request
+    _, kinds = request.format.without_sealed(request.sent)
+    if not kinds:
+        return ""
+    call.request = replace(request, sealed=False)
+    removed = kinds.total()
+    event = SealedContentRemoved(
+        removed=removed,
+        kinds=tuple(sorted(kinds)),
+        error=type(error).__name__,
+        attempt=len(call.tried) + 1,
+        **request.named,
+    )
+    await call.world.emit(event)
+    return f"{removed} sealed blocks left out ({', '.join(event.kinds)})"
 
 
 async def _lower_output(call: Call, limit: TokenLimit) -> str:

@@ -16,6 +16,7 @@ from cachetools import LRUCache
 from compacter.call.ahead import Preparations
 from compacter.call.log import Log
 from compacter.call.request import ConversationState
+from compacter.call.sizes import detect_refusal
 from compacter.call.warm import warm_up
 from compacter.compaction.plan import Calibration
 from compacter.events import (
@@ -27,6 +28,7 @@ from compacter.events import (
     MaxTokensAdjusted,
     PassagesRecalled,
     RetriesExhausted,
+    SealedContentRemoved,
     Totals,
 )
 from compacter.locks import Lock, import_before_fork
@@ -67,10 +69,12 @@ class State:
         self.name = secrets.token_hex()
         """Random id; wrappers have it as an attribute, which can be copied and pickled."""
         self.log = Log(options)
-        self.detect = options.detect
-        if isinstance(self.detect, UserDetector):
-            self.detect = replace(self.detect, on_error=partial(self.log.failed, "detect"))
-            options = options.model_copy(update={"detect": self.detect})
+        detect = options.detect
+        if isinstance(detect, UserDetector):
+            detect = replace(detect, on_error=partial(self.log.failed, "detect"))
+            options = options.model_copy(update={"detect": detect})
+        self.detect = partial(detect_refusal, detect)
+        """Detector of the refusals that a call can mend."""
         self.options = options
         pin: Callable[[Message], Any] | None = options.pin
         self.pin = (
@@ -79,26 +83,29 @@ class State:
             else lambda one: self.safely("pin", partial(pin, one), otherwise=True)
         )
         """``pin``; a message for which it fails is pinned."""
-        self.summarizer_takes = (
-            taken(options.summarizer, ASKED) if callable(options.summarizer) else ()
-        )
+        summarizer = options.summarizer
+        self.summarizer_takes = taken(summarizer, ASKED) if callable(summarizer) else ()
         """Names of the options that the summarizer takes, if it is a function."""
         self.totals = RunningTotals()
         self.count_call = self.totals.count_call
-        memory = options.memory
-        self.memory: BaseMemory | None = None if memory is None else base_memory(memory)
-        # Compacters with the same memory also share the compactions in progress.
-        self.flights = SingleFlight() if self.memory is None else self.memory.flights
-        self.matcher: Matcher | None = None
-        if self.memory is not None:
-            self.matcher = Matcher(
-                self.memory, alternate=options.alternate_roles, on_unencodable=self._not_remembered
-            )
-        self.preparations = Preparations()
         self.prepares = options.prepare_tokens is not None
+        match = partial(
+            Matcher, alternate=options.alternate_roles, on_unencodable=self._report_unencodable
+        )
+        self.memory: BaseMemory | None = None
+        self.matcher: Matcher | None = None
+        self.flights = SingleFlight()
+        if options.memory is not None:
+            self.memory = base_memory(options.memory)
+            self.matcher = match(self.memory)
+            # Compacters with the same memory also share the compactions in progress.
+            self.flights = self.memory.flights
+        self.prepared = self.matcher
+        """Where compactions made ahead are kept: without a memory, in one for them alone."""
+        self.preparations = Preparations()
         if self.prepares:
             warm_up()
-        self._prepared: Matcher | None = None
+            self.prepared = self.matcher or match(InProcessMemory(_MOST_PREPARED))
         self.redaction = options.redact
         self._recall: Recall | None = None
         self._with_recall: State | None = None
@@ -140,7 +147,7 @@ class State:
         if made.options.memory is self.options.memory:
             made.memory = self.memory
             made.flights = self.flights
-            made._prepared = self.matcher_of(ahead=True)
+            made.prepared = self.prepared or made.prepared
         return made
 
     # -- models and conversations ------------------------------------------------------------------
@@ -148,14 +155,13 @@ class State:
     def calibration(self, model: str | None) -> Calibration:
         """Return the calibration of a model, with its window if that is known."""
         with self._lock:
-            found = self._learnt.get(model or "")
-            if found is None:
+            learnt = self._learnt.get(model or "")
+            if learnt is None:
                 summarizer = self.options.summarizer
                 other = window(summarizer) if isinstance(summarizer, str) else None
-                found = self._learnt[model or ""] = Calibration(summarizer_window=other)
-        if found.window is None:
-            found.window = window(model)
-        return found
+                learnt = self._learnt[model or ""] = Calibration(summarizer_window=other)
+        learnt.window = learnt.window or window(model)
+        return learnt
 
     def conversation(self, digest: str) -> ConversationState:
         """Return the state of a conversation, for the trigger."""
@@ -169,18 +175,6 @@ class State:
             self._records[record] = True
             return is_new
 
-    def matcher_of(self, *, ahead: bool) -> Matcher | None:
-        """Return the memory's matcher; for compactions made ahead, without a memory, that of one
-        for them alone.
-        """
-        if self.matcher is not None or not ahead:
-            return self.matcher
-        with self._lock:
-            if self._prepared is None:
-                alternate = self.options.alternate_roles
-                self._prepared = Matcher(InProcessMemory(_MOST_PREPARED), alternate=alternate)
-            return self._prepared
-
     # -- recall ------------------------------------------------------------------------------------
 
     def recall(self) -> Recall:
@@ -192,17 +186,14 @@ class State:
                 # Imports SQLite, which few calls need.
                 from compacter.recall.turns import Recall
 
-                self._recall = Recall(self.options.recall, self.redaction, self._embeddings())
+                recall = self.options.recall
+                vectors: Embedded | None = None
+                if recall is not None and recall.embed is not None:
+                    from compacter.call.embedding import Embeddings
+
+                    vectors = Embeddings(recall.embed, partial(self.log.failed, "embed"))
+                self._recall = Recall(recall, self.redaction, vectors)
             return self._recall
-
-    def _embeddings(self) -> Embedded | None:
-        """Return the comparison by meaning; ``None`` without the option for it."""
-        recall = self.options.recall
-        if recall is None or recall.embed is None:
-            return None
-        from compacter.call.embedding import Embeddings
-
-        return Embeddings(recall.embed, partial(self.log.failed, "embed"))
 
     # -- events ------------------------------------------------------------------------------------
 
@@ -224,7 +215,7 @@ class State:
             reason="history_changed",
         )
         for hook in self.record(skipped):
-            outcome: Any = self.safely("hook", lambda: hook(skipped))  # noqa: B023 - called at once
+            outcome: Any = self.safely("hook", partial(hook, skipped))
             if hasattr(outcome, "close"):  # A coroutine cannot be awaited here.
                 outcome.close()
 
@@ -246,14 +237,12 @@ class State:
     def log_reports(self, memory: BaseMemory) -> None:
         """Log what happened to a memory since it was last used."""
         for report in memory.take_reports():
-            self.log.write(
-                report.level, f"compacter.{report.name}", report.sentence, {**report.facts}
-            )
+            name = f"compacter.{report.name}"
+            self.log.write(report.level, name, report.sentence, {**report.facts})
 
-    def _not_remembered(self, reason: str) -> None:
-        self.log.write(
-            "debug", "compacter.not_remembered", f"not remembered: {reason}", {"reason": reason}
-        )
+    def _report_unencodable(self, reason: str) -> None:
+        said = f"not remembered: {reason}"
+        self.log.write("debug", "compacter.not_remembered", said, {"reason": reason})
 
 
 # Field of the totals that an event adds one to.
@@ -263,6 +252,7 @@ _COUNTED: Mapping[type, str] = {
     CompactionReused: "reused",
     PassagesRecalled: "recalled",
     MaxTokensAdjusted: "adjusted",
+    SealedContentRemoved: "unsealed",
     RetriesExhausted: "given_up",
 }
 

@@ -27,8 +27,6 @@ class Opening:
 
     held: deque[Any] = dataclass_field(default_factory=deque)
     error: Exception | None = None
-    found: TokenLimit | None = None
-    """Token limit that a chunk, not an exception, states."""
     on_end: Callable[[], None] | None = None
     """Called when the stream has been read to its end; not if it is dropped or fails."""
 
@@ -58,14 +56,14 @@ class Opening:
 
     def _raise_once(self) -> None:
         error = self.error
-        self.error = None
         if error is not None:
+            self.error = None
             raise error
 
     def _end_once(self) -> None:
         action = self.on_end
-        self.on_end = None
         if action is not None:
+            self.on_end = None
             action()
 
 
@@ -79,14 +77,15 @@ def _has(kind: type, method: str) -> bool:
 has: Callable[[type, str], bool] = lru_cache(256)(_has)
 """Return whether a class has a method. ``hasattr`` is true of any special method of a
 ``MagicMock``."""
+_SHAPES: Mapping[str, Shape] = {
+    "__next__": "stream",
+    "__anext__": "async stream",
+    "__await__": "awaitable",
+}
 
 
 def _shape(kind: type) -> Shape | None:
-    if has(kind, "__next__"):
-        return "stream"
-    if has(kind, "__anext__"):
-        return "async stream"
-    return "awaitable" if has(kind, "__await__") else None
+    return next((shape for method, shape in _SHAPES.items() if has(kind, method)), None)
 
 
 shape: Callable[[type], Shape | None] = lru_cache(256)(_shape)
@@ -132,32 +131,32 @@ async def opened(
     opening = Opening()
     source = core(stream)
     response = field(source, "response")
+    limit: TokenLimit | None = None
     if field(response, "is_stream_consumed") is False:
         # The SDKs skip what is no event, such as a JSON document.
         body = await look_into(io, response)
         if body.shows and quiet is None:
             # Unread by the SDK, whose response gives out all bytes.
             return Reply(raw=replay(stream, opening))
-        if body.is_document:
-            opening.found = body.found
-    while opening.found is None:
+        limit = body.found if body.is_document else None
+    while limit is None:
         try:
             chunk = await io.call(io.step, source, _END)
         except Exception as error:  # noqa: BLE001 - raised when the reader gets this far
             opening.error = error
+            limit = detect(error)
+            if limit is not None:
+                await close(io, stream)
+                return Reply(token_limit=limit, error=error)
             break
         if chunk is _END:
             break
         opening.held.append(chunk)
-        opening.found = detect_in_reply(chunk)
-        if opening.found is not None or (has_content(chunk) if quiet is None else not quiet(chunk)):
+        limit = detect_in_reply(chunk)
+        if has_content(chunk) if quiet is None else not quiet(chunk):
             break
-    found = opening.found if opening.error is None else detect(opening.error)
-    if opening.error is not None and found is not None:
-        await close(io, stream)
-        return Reply(token_limit=found, error=opening.error)
     is_read = opening.held or opening.error
-    return Reply(raw=replay(stream, opening) if is_read else stream, token_limit=found)
+    return Reply(raw=replay(stream, opening) if is_read else stream, token_limit=limit)
 
 
 _END: Any = object()
@@ -178,29 +177,24 @@ def replay(stream: Any, opening: Opening) -> Any:
     try:
         earlier = stream.__dict__.get(_OPENING)
         if earlier is None:
-            own = {
-                name: method for name, method in _REPLAYING.items() if hasattr(type(stream), name)
-            }
-            with_special_methods(stream, own)
+            with_special_methods(stream, _those_of(stream, _REPLAYING))
         else:  # Wrapped twice: the chunks of the inner opening have all been read.
             opening.on_end = earlier.on_end
         stream.__dict__[_OPENING] = opening
     except (TypeError, AttributeError):
-        standing = {
-            name: method for name, method in _STANDING.items() if hasattr(type(stream), name)
-        }
-        return with_special_methods(Replayed(stream, opening), standing)
+        return with_special_methods(Replayed(stream, opening), _those_of(stream, _STANDING))
     return stream
+
+
+def _those_of(stream: Any, methods: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: method for name, method in methods.items() if hasattr(type(stream), name)}
 
 
 def when_done(stream: Any, action: Callable[[], None]) -> Any:
     """Return the stream, and call ``action`` once it has been read to its end."""
     inner = core(stream)
-    opening = (
-        inner.opening
-        if isinstance(inner, Replayed)
-        else getattr(inner, "__dict__", {}).get(_OPENING)
-    )
+    name = "opening" if isinstance(inner, Replayed) else _OPENING
+    opening = getattr(inner, "__dict__", {}).get(name)
     if opening is None:
         action()
     else:
@@ -232,15 +226,11 @@ def _anext(self: Any) -> Any:
     return _opening_of(self, kind).anext(partial(kind.__anext__, self))
 
 
-def _itself(self: Any) -> Any:
-    return self
-
-
 _REPLAYING: Mapping[str, Callable[..., Any]] = {
     "__next__": _next,
-    "__iter__": _itself,
+    "__iter__": lambda self: self,
     "__anext__": _anext,
-    "__aiter__": _itself,
+    "__aiter__": lambda self: self,
 }
 
 
@@ -257,41 +247,24 @@ class Replayed:
         return getattr(self._stream, name)
 
 
-def _standing_next(self: Replayed) -> Any:
-    return self.opening.next(partial(next, self._stream))
-
-
-async def _standing_anext(self: Replayed) -> Any:
-    return await self.opening.anext(partial(anext, self._stream))
-
-
-def _enter(self: Replayed) -> Replayed:
+def _enter(self: Any) -> Any:
     self._stream.__enter__()
     return self
 
 
-async def _aenter(self: Replayed) -> Replayed:
+async def _aenter(self: Any) -> Any:
     await self._stream.__aenter__()
     return self
 
 
-def _exit(self: Replayed, *exc: object) -> Any:
-    return self._stream.__exit__(*exc)
-
-
-def _aexit(self: Replayed, *exc: object) -> Any:
-    return self._stream.__aexit__(*exc)
-
-
 _STANDING: Mapping[str, Callable[..., Any]] = {
-    "__next__": _standing_next,
-    "__iter__": _itself,
-    "__anext__": _standing_anext,
-    "__aiter__": _itself,
+    **_REPLAYING,
+    "__next__": lambda self: self.opening.next(partial(next, self._stream)),
+    "__anext__": lambda self: self.opening.anext(partial(anext, self._stream)),
     "__enter__": _enter,
-    "__exit__": _exit,
+    "__exit__": lambda self, *error: self._stream.__exit__(*error),
     "__aenter__": _aenter,
-    "__aexit__": _aexit,
+    "__aexit__": lambda self, *error: self._stream.__aexit__(*error),
 }
 
 

@@ -10,10 +10,11 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping
-from typing import Any, NoReturn
+from typing import Any
 
 from compacter.call import streams
-from compacter.call.arguments import Binding
+from compacter.call.apart import drive
+from compacter.call.arguments import Args, Binding, Named
 from compacter.call.nested import GiveUps, gave_up_since, mark_given_up
 from compacter.call.perform import Performer
 from compacter.call.reader import note_usage, read_call
@@ -46,7 +47,7 @@ class WrappedFunction:
 
     # -- the wrappers: a quiet call creates no objects ---------------------------------------------
 
-    def synchronous(self) -> Function:  # noqa: C901 - in one piece, to keep quiet calls fast
+    def synchronous(self) -> Function:
         """Return the wrapper of a plain function, which may return a reply, a stream or an
         awaitable.
         """
@@ -56,14 +57,15 @@ class WrappedFunction:
         count_call = state.count_call
         idle = self.idle()
         messages = binding.messages
-        param = self._param()
+        # Empty if a subclass of ``Binding`` has to find the messages.
+        param = binding.messages_param if type(binding).messages is Binding.messages else ""
         shape_of = streams.shape
         event_hooks = state.event_hooks
         prepares = state.prepares
 
         def call(*args: Any, **kwargs: Any) -> Any:
             if OWN_OPTIONS in kwargs:
-                return self._with(kwargs.pop(OWN_OPTIONS), "synchronous")(*args, **kwargs)
+                return self._with(kwargs.pop(OWN_OPTIONS))(*args, **kwargs)
             count_call()
             given = kwargs[param] if param in kwargs else messages(args, kwargs)
             if (
@@ -71,9 +73,7 @@ class WrappedFunction:
                 or not idle()
                 or (type(given) is not list and binding.needs_list(args, kwargs))
             ):
-                if self.returns_awaitable:
-                    return self._handle(ASYNC, args, kwargs)
-                return run(self._handle(SYNC, args, kwargs))
+                return self._start(args, kwargs)
             before = GiveUps.count
             try:
                 raw = function(*args, **kwargs)
@@ -83,7 +83,7 @@ class WrappedFunction:
                     raise
             else:
                 if type(raw) is not dict and (shape := shape_of(type(raw))) is not None:
-                    return self._wrap_result(shape, raw, given, args, kwargs)
+                    return self._wrap_result(shape, raw, args, kwargs)
                 limit = detect_in_reply(raw)
                 if limit is None:
                     tokens = note_usage(state, raw, given)
@@ -91,32 +91,17 @@ class WrappedFunction:
                         run(self._look_after(SYNC, raw, args, kwargs))
                     return raw
                 refused = Reply(token_limit=limit, raw=raw)
-            return run(self._handle(SYNC, args, kwargs, refused))
+            return self._start(args, kwargs, refused)
 
         return call
 
     def asynchronous(self) -> Function:
         """Return the wrapper of a coroutine function."""
-        function = self.function
-        binding = self.binding
-        prepares = self.state.prepares
-        count_call = self.state.count_call
-        idle = self.idle()
-        messages = binding.messages
-        param = self._param()
+        self.returns_awaitable = True
+        begin = self.synchronous()
 
         async def call(*args: Any, **kwargs: Any) -> Any:
-            if OWN_OPTIONS in kwargs:
-                return await self._with(kwargs.pop(OWN_OPTIONS), "asynchronous")(*args, **kwargs)
-            count_call()
-            given = kwargs[param] if param in kwargs else messages(args, kwargs)
-            if (
-                prepares
-                or not idle()
-                or (type(given) is not list and binding.needs_list(args, kwargs))
-            ):
-                return await self._handle(ASYNC, args, kwargs)
-            return await self._await_reply(function(*args, **kwargs), given, args, kwargs)
+            return await begin(*args, **kwargs)
 
         return call
 
@@ -144,8 +129,8 @@ class WrappedFunction:
 
         return _iterate_later(WrappedFunction(self.state, begin, self.binding).asynchronous())
 
-    def _with(self, options: object, shape: str) -> Any:
-        """Return the wrapper of this shape with other options; for ``False`` the bare function."""
+    def _with(self, options: object) -> Function:
+        """Return the wrapper with other options; for ``False`` the bare function."""
         if options is False:
             return self.binding.bare or self.function
         if not isinstance(options, Mapping):
@@ -153,26 +138,24 @@ class WrappedFunction:
                 f"{OWN_OPTIONS} takes a dict of options, or False, not {options!r}"
             )
         other = WrappedFunction(self.state.replaced(options), self.function, self.binding)
-        return getattr(other, shape)()
+        other.returns_awaitable = self.returns_awaitable
+        return other.synchronous()
+
+    def _start(self, args: Args, kwargs: Named, refused: Reply | None = None) -> Any:
+        if self.returns_awaitable:
+            return self._handle(ASYNC, args, kwargs, refused)
+        return run(self._handle(SYNC, args, kwargs, refused))
 
     def idle(self) -> Callable[[], bool]:
         """Return a function that is true if no work is needed before the call."""
         state = self.state
-        matcher = state.matcher_of(ahead=state.prepares)
-        if state.proactive or matcher is None:
+        if state.proactive or state.prepared is None:
             return lambda: not state.proactive
-        is_empty = matcher.memory.empty
+        is_empty = state.prepared.memory.empty
         if not state.prepares:
             return is_empty
         # A call that is due has to wait for the compaction that is being made.
         return lambda: is_empty() and not state.preparations
-
-    def _param(self) -> str:
-        """Return the keyword of the messages argument; empty if a subclass of ``Binding`` has to
-        find it.
-        """
-        plain = type(self.binding).messages is Binding.messages
-        return self.binding.messages_param if plain else ""
 
     def _refusal(self, error: Exception, before: int) -> Reply | None:
         """Return the reply for a token limit; ``None`` for another error, and for a call that a
@@ -183,27 +166,18 @@ class WrappedFunction:
             return None
         return Reply(token_limit=limit, error=error)
 
-    def _wrap_result(
-        self,
-        shape: streams.Shape,
-        raw: Any,
-        given: Any,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-    ) -> Any:
+    def _wrap_result(self, shape: streams.Shape, raw: Any, args: Args, kwargs: Named) -> Any:
         """Return the result for a stream or an awaitable that a plain function returned."""
         if shape == "awaitable":
             self.returns_awaitable = True
-            return self._await_reply(raw, given, args, kwargs)
+            return self._await_reply(raw, args, kwargs)
         if shape == "stream":
-            return run(self._read_reply(SYNC, raw, given, args, kwargs))
-        return _iterate_later(self._read_reply)(ASYNC, raw, given, args, kwargs)
+            return run(self._read_reply(SYNC, raw, args, kwargs))
+        return _iterate_later(self._read_reply)(ASYNC, raw, args, kwargs)
 
     # -- calls that need compaction, and async results; the same code for sync and async -----------
 
-    async def _await_reply(
-        self, awaitable: Awaitable[Any], given: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> Any:
+    async def _await_reply(self, awaitable: Awaitable[Any], args: Args, kwargs: Named) -> Any:
         """Await the result of a quiet call, and do with the reply what ``synchronous`` does."""
         before = GiveUps.count
         try:
@@ -213,12 +187,10 @@ class WrappedFunction:
             if refused is None:
                 raise
         else:
-            return await self._read_reply(ASYNC, raw, given, args, kwargs)
+            return await self._read_reply(ASYNC, raw, args, kwargs)
         return await self._handle(ASYNC, args, kwargs, refused)
 
-    async def _read_reply(
-        self, io: IO, raw: Any, given: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> Any:
+    async def _read_reply(self, io: IO, raw: Any, args: Args, kwargs: Named) -> Any:
         """Return the result of a quiet call, or recover. A stream is read up to its first content,
         and returned as if unread.
         """
@@ -229,29 +201,27 @@ class WrappedFunction:
                 raise reply.error
             return await self._handle(io, args, kwargs, reply)
         if type(raw) is dict or not streams.has(type(raw), io.iterates):
+            given = self.binding.messages(args, kwargs)
             tokens = note_usage(self.state, raw, given)
             if self.state.event_hooks and self._may_be_cut(tokens, given, args, kwargs):
                 await self._look_after(io, raw, args, kwargs)
         return reply.raw
 
     async def read(
-        self, io: IO, args: tuple[Any, ...], kwargs: dict[str, Any], *, learns: bool = True
+        self, io: IO, args: Args, kwargs: Named, *, learns: bool = True
     ) -> Performer | str:
         """See ``read_call``."""
         return await read_call(
             self.state, self.function, self.binding, io, args, kwargs, learns=learns
         )
 
-    async def _handle(
-        self, io: IO, args: tuple[Any, ...], kwargs: dict[str, Any], refused: Reply | None = None
-    ) -> Any:
+    async def _handle(self, io: IO, args: Args, kwargs: Named, refused: Reply | None = None) -> Any:
         """Carry out a call that is not quiet: with records to look up, a trigger, a ``History``, or
         after a refusal.
 
         If compacter itself fails, the result is that of the unwrapped function, or the provider's
         own exception. Only ``CompactionError`` is passed on.
         """
-        state = self.state
         if refused is None:
             args, kwargs = self.binding.as_list(args, kwargs, histories=False)
         world = await self.read(io, args, kwargs)
@@ -263,7 +233,8 @@ class WrappedFunction:
             world.trace = refused.error.__traceback__ if refused.error is not None else None
         failure: Exception
         try:
-            raw = await world.conduct(call.complete() if refused is None else call.recover(refused))
+            work = call.complete() if refused is None else call.recover(refused)
+            raw = await (drive(world, work) if world.large else work)
         except CompactionError:
             raise
         except Exception as error:  # noqa: BLE001 - handled below, outside of this block
@@ -271,22 +242,18 @@ class WrappedFunction:
         else:
             shape = None if io.asynchronous else streams.shape(type(raw))
             if shape in ("awaitable", "async stream"):
-                return self._wrap_result(shape, raw, None, args, kwargs)
+                return self._wrap_result(shape, raw, args, kwargs)
             return raw if world.history is None else self._install_after(world, raw)
         finally:
             world.close()
         last = world.last
         if last is not None and last.error is not None:
-            self._raise(last.error, world, failure)
-        state.log.failed("compaction", failure)
-        if last is not None:
-            return last.raw
-        return await self._call_unchanged(
-            io, args, kwargs, None, f"it raised {type(failure).__name__}"
-        )
+            raise self._strip(last.error, world, failure)
+        self.state.log.failed("compaction", failure)
+        return last.raw if last is not None else await self._call_unchanged(io, args, kwargs, None)
 
-    def _raise(self, theirs: Exception, world: Performer, failure: Exception) -> NoReturn:
-        """Raise the wrapped function's exception, with compacter's frames removed from its
+    def _strip(self, theirs: Exception, world: Performer, failure: Exception) -> Exception:
+        """Return the wrapped function's exception, with compacter's frames removed from its
         traceback.
         """
         if failure is not theirs:
@@ -300,7 +267,7 @@ class WrappedFunction:
         trace = world.trace
         while trace is not None and trace.tb_frame.f_globals.get("__package__") == __package__:
             trace = trace.tb_next
-        raise theirs.with_traceback(trace)
+        return theirs.with_traceback(trace)
 
     def _install_after(self, world: Performer, raw: Any) -> Any:
         """Return the reply, and install the compacted messages in the ``History`` once the reply is
@@ -323,10 +290,10 @@ class WrappedFunction:
     async def _call_unchanged(
         self,
         io: IO,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
+        args: Args,
+        kwargs: Named,
         refused: Reply | None,
-        reason: str,
+        reason: str = "",
     ) -> Any:
         """Call the function as if it were not wrapped; a refusal is raised again with the reason as
         a note.
@@ -342,9 +309,7 @@ class WrappedFunction:
 
     # -- after a quiet call ------------------------------------------------------------------------
 
-    def _may_be_cut(
-        self, tokens: int | None, given: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-    ) -> bool:
+    def _may_be_cut(self, tokens: int | None, given: Any, args: Args, kwargs: Named) -> bool:
         """Return whether the prompt of a quiet call may have been truncated. A quick estimate."""
         if not tokens or type(given) is not list:
             # A list without usage in its reply tells nothing.
@@ -352,9 +317,7 @@ class WrappedFunction:
         beside = [value for value in (*args, *kwargs.values()) if value is not given]
         return may_be_cut(given, tokens, beside=beside, earlier=self.measured)
 
-    async def _look_after(
-        self, io: IO, raw: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> None:
+    async def _look_after(self, io: IO, raw: Any, args: Args, kwargs: Named) -> None:
         """Send an event if the server has silently truncated the prompt."""
         world = await self.read(io, args, kwargs, learns=False)
         if not isinstance(world, str):

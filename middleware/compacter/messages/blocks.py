@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from operator import is_
 from typing import ClassVar, Literal, TypeAlias
 
-from compacter.messages.fields import Json, dig, field, listed, replaced, text_field
-from compacter.messages.parts import Part, Place, spoken
-from compacter.messages.table import DATA, TEXT, Paths, Row, dig_first, edit_at
+from compacter.messages.fields import Json, dig, field, flat, listed, replaced, text_field
+from compacter.messages.parts import Part, Place, Voice, spoken
+from compacter.messages.table import COMPACTION, DATA, TEXT, Paths, Row, dig_first, edit_at
 
 Edit = Callable[[Literal["text", "result"], str, str], str]
 """``(kind, text, tool name) -> text``; returning the same text leaves it unchanged."""
@@ -17,6 +18,11 @@ Edit = Callable[[Literal["text", "result"], str, str], str]
 Found: TypeAlias = tuple[Row, Json, str]
 """The row of a block, what it describes (the block, or one member of it), and that member's name or
 an empty string."""
+
+
+_QUOTED = 300
+"""Most characters of a thought that are quoted where it is left out."""
+_NOTHING_LEFT = "[compacter: thinking, left out]"
 
 
 class Blocks:
@@ -95,8 +101,9 @@ class Blocks:
                 )
         else:
             if row.kind == "result":
-                place = Place("tool", place.index, row.tool_of(block) or place.name)
-                yield place.answer(self._call_id(row, block))
+                name = row.tool_of(block) or place.name
+                place = Place("tool", place.index, name, self._call_id(row, block))
+                yield place.answer()
             yield from self._show_inner(row.paths, block, place)
 
     def _show_inner(self, paths: Paths, block: Json, place: Place) -> Iterator[Part]:
@@ -115,6 +122,12 @@ class Blocks:
         if not self.text_type:
             return [{"text": spoken(text)}]
         return spoken(text) if self.alternates else text
+
+    def say(self, role: Voice, text: str) -> Json:
+        """Return a new message with this text, which is never blank if the provider
+        refuses that.
+        """
+        return {"role": "user" if role == "user" else self.assistant, self.body: self._body(text)}
 
     # -- editing -----------------------------------------------------------------------------------
 
@@ -184,3 +197,50 @@ class Blocks:
 
     def _text_block(self, text: str) -> Json:
         return {"type": self.text_type, "text": text} if self.text_type else {"text": text}
+
+    # -- after a change of model -------------------------------------------------------------------
+
+    def without_sealed(self, messages: Sequence[Json]) -> tuple[list[Json], Counter[str]]:
+        """Return messages without what only the model that made them can read, such as encrypted
+        reasoning, and the number of such blocks by their type.
+
+        Pairs of calls and results stay, and no message is left empty. What could be read is quoted
+        in a note, thoughts by their beginning.
+        """
+        kinds: Counter[str] = Counter()
+        sent: list[Json] = []
+        for message in messages:
+            row = self.whole(message)
+            if row is not None:
+                notes = self._note((row, message, ""), kinds)
+                says = partial(self.say, "assistant")
+                sent.extend([message] if notes is None else map(says, notes))
+                continue
+            old = listed(field(message, self.body))
+            new = [inner for block in old for inner in self._unseal(block, kinds)]
+            if len(new) == len(old) and all(map(is_, new, old)):
+                sent.append(message)
+            else:
+                body = new or [self._text_block(_NOTHING_LEFT)]
+                sent.append(replaced(message, **{self.body: body}))
+        return sent, kinds
+
+    def _unseal(self, block: Json, kinds: Counter[str]) -> list[Json]:
+        """Return what stands for a block, and count what was left out."""
+        notes = self._note(self.find(block), kinds)
+        return [block] if notes is None else list(map(self._text_block, notes))
+
+    def _note(self, found: Found, kinds: Counter[str]) -> list[str] | None:
+        """Return the note for a block that is sealed, if any; ``None`` for any other block."""
+        row, block, key = found
+        if not row.is_sealed(block):
+            return None
+        kinds[key or text_field(block, "type")] += 1
+        text = row.read(block) or ""
+        if row is COMPACTION:
+            return [f"[compacter: summary of earlier messages: {text or 'it cannot be read'}]"]
+        return (
+            [f"[compacter: earlier thinking, left out, began: {flat(text)[:_QUOTED]}]"]
+            if text
+            else []
+        )

@@ -6,11 +6,10 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import is_dataclass
 from enum import Enum
 from functools import lru_cache
-from itertools import chain
 from operator import methodcaller
 from typing import Any, TypeAlias
 
@@ -181,6 +180,8 @@ _DEEPEST = 100
 _LARGEST = 8_192
 # Packages whose private attributes contain only bookkeeping (request ids, timings).
 _SDKS = frozenset({"openai", "litellm", "anthropic", "google"})
+_NO_DATA = ("__dict__", "__weakref__")
+_DATA = (str, int, float, list, tuple, dict)
 _EMPTY: tuple[object, ...] = (None, "", (), [], {}, frozenset())
 
 
@@ -252,49 +253,46 @@ def _scalar(value: object) -> Json:
     return _scalar(value.value) if isinstance(value, Enum) else None
 
 
-def _members(item: object) -> Iterator[tuple[str, object]]:
+def _members(item: object) -> Iterable[tuple[str, object]]:  # noqa: C901 - one decision a line
     """Return names and values of an object's data. Raises ``Unencodable`` if it may have hidden
     data.
     """
     kind: Any = type(item)
     if isinstance(item, type) or callable(item):
         raise Unencodable(f"{kind.__name__} is not data")
+    found: dict[str, object] = {}
+    private: Mapping[str, object] = {}
     fields = getattr(kind, "model_fields", None)
     if isinstance(fields, Mapping):
-        private = getattr(item, "__pydantic_private__", None) or {}
-        if kind.__module__.partition(".")[0] not in _SDKS and any(
-            value not in _EMPTY for value in private.values()
-        ):
-            raise Unencodable(f"{kind.__name__} has private attributes")
-        extra = getattr(item, "__pydantic_extra__", None) or {}
-        return chain(
-            ((name, value) for name, value in vars(item).items() if name in fields), extra.items()
-        )
-    found: dict[str, object] = {}
-    # From the oldest class to the newest, which overrides; ``object`` has no data.
-    for ancestor in kind.__mro__[-2::-1]:
-        found.update(_declarations(item, ancestor))
-    found.update(getattr(item, "__dict__", {}))
-    hidden = [name for name, value in found.items() if name.startswith("_") and value not in _EMPTY]
-    if hidden or not found:
-        raise Unencodable(f"{kind.__name__} has data that cannot be seen")
-    return iter((name, value) for name, value in found.items() if not name.startswith("_"))
-
-
-def _declarations(item: object, ancestor: type) -> Iterator[tuple[str, object]]:
-    """Yield the members of an object that its class or slots define."""
-    members = vars(ancestor)
-    slots = members.get("__slots__", ())
-    for name in (slots,) if isinstance(slots, str) else tuple(slots):
-        if name.startswith("_") and name not in ("__dict__", "__weakref__"):
-            raise Unencodable(f"{ancestor.__name__} has private attributes")
-        if not name.startswith("_") and hasattr(item, name):
-            yield name, getattr(item, name)
-    if not is_dataclass(ancestor):
-        # Class attributes distinguish objects of different classes.
-        for name, value in members.items():
-            if not name.startswith("_") and isinstance(value, (str, int, float, list, tuple, dict)):
-                yield name, value
+        found.update((name, value) for name, value in vars(item).items() if name in fields)
+        found.update(getattr(item, "__pydantic_extra__", None) or {})
+        if kind.__module__.partition(".")[0] not in _SDKS:
+            private = getattr(item, "__pydantic_private__", None) or {}
+    else:
+        # From the oldest class to the newest, which overrides; ``object`` has no data.
+        for ancestor in kind.__mro__[-2::-1]:
+            declared = vars(ancestor)
+            slots = declared.get("__slots__", ())
+            for name in (slots,) if isinstance(slots, str) else slots:
+                # One with two underscores has another name in the object, which is not looked for.
+                if name[:2] == "__" and name not in _NO_DATA:
+                    raise Unencodable(f"{kind.__name__} has private attributes")
+                if name not in _NO_DATA and hasattr(item, name):
+                    found[name] = getattr(item, name)
+            if not is_dataclass(ancestor):
+                # Class attributes distinguish objects of different classes.
+                found.update(
+                    (name, value)
+                    for name, value in declared.items()
+                    if name[:1] != "_" and isinstance(value, _DATA)
+                )
+        found.update(getattr(item, "__dict__", {}))
+        private = {name: found.pop(name) for name in list(found) if name[:1] == "_"}
+        if not found:
+            raise Unencodable(f"{kind.__name__} has no data that can be seen")
+    if any(value not in _EMPTY for value in private.values()):
+        raise Unencodable(f"{kind.__name__} has private attributes")
+    return found.items()
 
 
 def replaced(item: Json, **updates: Json) -> Json:
@@ -309,12 +307,20 @@ def replaced(item: Json, **updates: Json) -> Json:
     return {**plain(item), **updates}
 
 
+def without(item: Json, *names: str) -> Json:
+    """Return ``item`` without these fields: itself if it has none of them, else a dict."""
+    if all(field(item, name) is None for name in names):
+        return item
+    data = item if isinstance(item, Mapping) else plain(item)
+    return {name: value for name, value in data.items() if name not in names}
+
+
 def json_text(value: Json) -> str:
     """Return ``value`` as text: a string unchanged, ``None`` as an empty string, anything else as
     JSON.
 
-    A value that JSON cannot encode (nested too deeply, too large a number) becomes the strings in
-    it, joined.
+    A value that JSON cannot encode (nested too deeply, too large a number), and no provider takes,
+    becomes the name of its type.
     """
     if value is None:
         return ""
@@ -323,7 +329,7 @@ def json_text(value: Json) -> str:
     try:
         return _JSON.encode(plain(value, shown=True))
     except (RecursionError, TypeError, ValueError):
-        return " ".join(_leaves(value))
+        return f"[{type(value).__name__}]"
 
 
 def flat(text: str) -> str:
@@ -341,11 +347,13 @@ def listed(content: Json) -> list[Json] | tuple[Json, ...]:
 
 
 def characters(value: Json) -> int:
-    """Return the number of characters of all strings, numbers and keys inside a JSON-like value."""
+    """Return the number of characters of all strings, numbers and keys inside a JSON-like value; 0
+    for one that JSON cannot encode.
+    """
     try:
         return _characters(value)
     except Exception:  # noqa: BLE001 - nested too deeply, too large a number, or a foreign object
-        return sum(map(len, _leaves(value)))
+        return 0
 
 
 def _characters(value: Json) -> int:
@@ -363,24 +371,3 @@ def _characters(value: Json) -> int:
     if isinstance(value, (bytes, bytearray)):
         return 0
     return _characters(plain(value))
-
-
-def _leaves(value: Json) -> Iterator[str]:
-    """Yield the strings and keys of a value in order, without recursion, and also if it contains
-    itself.
-    """
-    waiting: list[Json] = [value]
-    seen: set[int] = set()
-    while waiting:
-        item = waiting.pop()
-        if isinstance(item, str):
-            yield str.__str__(item)
-        elif isinstance(item, Mapping) and id(item) not in seen:
-            seen.add(id(item))
-            yield from map(str, item)
-            waiting.extend(reversed(list(item.values())))
-        elif isinstance(item, (list, tuple)) and id(item) not in seen:
-            seen.add(id(item))
-            waiting.extend(reversed(item))
-        elif isinstance(item, int):
-            yield str(item) if item.bit_length() < _LARGEST else hex(item)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from importlib import import_module
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
@@ -95,12 +94,6 @@ class MessageFormat(Blocks):
         if role is None or (type(message) is not dict and foreign(message)):
             return Kind.UNKNOWN
         return self.roles.get(role, Kind.OTHER)
-
-    def say(self, role: Voice, text: str) -> Message:
-        """Return a new message with this text, which is never blank if the provider
-        refuses that.
-        """
-        return {"role": "user" if role == "user" else self.assistant, self.body: self._body(text)}
 
     def _content(self, data: Json) -> Json:
         """Return the ``faithful`` data of a message the same for all forms with the same
@@ -210,31 +203,14 @@ class MessageFormat(Blocks):
         Empty parts and fillers are left out, but never a call. ``index`` is the position of the
         message in the caller's list.
         """
-        return self._readable(self.all_parts(message, index))
+        return list(filter(_is_readable, self.all_parts(message, index)))
 
     def parts_of_each(self, messages: Sequence[Message]) -> list[MessageParts]:
         """Return the parts of each message. Their ``index`` is its position in ``messages``."""
         read: list[MessageParts] = []
         for index, message in enumerate(messages):
             every = tuple(self.all_parts(message, index))
-            read.append(MessageParts(message, every, tuple(self._readable(every))))
-        return read
-
-    @staticmethod
-    def _readable(parts: Iterable[Part]) -> list[Part]:
-        """Return those of all parts that ``parts`` returns; each of a result has the result's id,
-        which stands in a part of its own.
-        """
-        read: list[Part] = []
-        call_id: str | None = None
-        for part in parts:
-            if part.kind == "result" and part.call_id is not None:
-                call_id = part.call_id
-            if part.kind == "call":
-                read.append(part)
-            elif part.text and part.kind != "reasoning" and part.text not in FILLERS.values():
-                is_unnamed = part.kind == "result" and part.call_id is None
-                read.append(replace(part, call_id=call_id) if is_unnamed and call_id else part)
+            read.append(MessageParts(message, every, tuple(filter(_is_readable, every))))
         return read
 
     def all_parts(self, message: Message, index: int) -> Sequence[Part]:
@@ -297,13 +273,13 @@ class MessageFormat(Blocks):
         """Return the tool names of each message with tool results, by its index; an unknown name is
         empty.
         """
-        called: dict[str, str] = {}
+        called: dict[str | None, str] = {}
         names: dict[int, tuple[str, ...]] = {}
         for index, message in enumerate(messages):
             for part in self.all_parts(message, index):
-                if part.call_id is not None and part.kind == "call":
+                if part.kind == "call":
                     called[part.call_id] = part.name
-                elif part.call_id is not None:
+                elif part.kind == "answer":
                     name = part.name or called.get(part.call_id, "")
                     names[index] = (*names.get(index, ()), name)
         return names
@@ -336,6 +312,11 @@ class MessageFormat(Blocks):
     def filler(self, role: Voice) -> Message:
         """Return the filler message of this role."""
         return self.say(role, FILLERS[role])
+
+
+def _is_readable(part: Part) -> bool:
+    """Return whether a summarizer reads a part: a call, or a text that is no filler."""
+    return part.kind == "call" or (bool(part.text) and part.text not in FILLERS.values())
 
 
 def get_format(name: str) -> MessageFormat:

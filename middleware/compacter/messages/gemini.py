@@ -9,9 +9,11 @@ id where both have one, else by name, in order. Field names may be snake_case (S
 
 from __future__ import annotations
 
+import base64
 import re
-from collections import defaultdict, deque
-from collections.abc import Callable, Iterator
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import lru_cache
 
 from compacter.messages.blocks import Edit, Found
@@ -25,12 +27,13 @@ from compacter.messages.fields import (
     listed,
     plain,
     replaced,
+    without,
     word,
 )
 from compacter.messages.foreign import foreign
 from compacter.messages.format import Message, MessageFormat
 from compacter.messages.parts import Kind, Outline, Part, Place
-from compacter.messages.table import MEDIUM, TEXT, Row
+from compacter.messages.table import ANY_SIGNATURE, MEDIUM, TEXT, Row
 
 _THOUGHT = Row("reasoning")
 _SIGNATURE = Row("reasoning", ("~",))
@@ -124,10 +127,11 @@ class GeminiFormat(MessageFormat):
         row, block, _ = found
         parts = super()._show(found, place)
         if row is _RESPONSE:
-            yield next(parts)
+            answer = next(parts)
+            yield answer
             output = field(block, "response")
-            place = Place("tool", place.index, row.tool_of(block))
-            yield place.text(_lone_text(output)[1], characters(output))
+            text = _lone_text(output)[1]
+            yield replace(answer, kind="result", text=text, size=characters(output))
         yield from parts
 
     def _call_id(self, row: Row, block: Message) -> str | None:
@@ -136,6 +140,26 @@ class GeminiFormat(MessageFormat):
         """
         called = super()._call_id(row, block)
         return None if called is None else f"{row.tool_of(block)}\n{called}"
+
+    def _unseal(self, block: Message, kinds: Counter[str]) -> list[Message]:
+        """Leave out signatures. A call needs one: Google documents a text that stands for it."""
+        row, value, key = self.find(block)
+        signature = either(block, "thought_signature")
+        if key in ("function_call", "functionCall"):
+            # The SDK encodes bytes as base64, and the text must arrive as it is.
+            in_rest = key == "functionCall"
+            mark = ANY_SIGNATURE if in_rest else base64.urlsafe_b64decode(ANY_SIGNATURE)
+            if signature == mark:
+                return [block]
+            rest = replaced(block, **{_SIGNATURES[in_rest]: mark})
+        elif not signature:
+            return [block]
+        elif isinstance(block, Mapping):
+            rest = without(block, *_SIGNATURES)
+        else:
+            rest = replaced(block, thought_signature=None)
+        kinds["thought_signature"] += 1
+        return [] if row is _NOTHING or value == "" else [rest]
 
     def _reader(self) -> Callable[[Message], Outline]:
         """Return a reader that also pairs calls and responses without ids, by name."""
@@ -172,6 +196,7 @@ _OWN_TYPES = frozenset({dict, str, list, tuple})
 _ONLY_TEXT = frozenset({"text"})
 # Members that a part may have beside what it is.
 _MARKS = frozenset({"thought", "thought_signature", "thoughtSignature"})
+_SIGNATURES = ("thought_signature", "thoughtSignature")
 _NOTHING = Row("nested", ())
 
 

@@ -7,15 +7,16 @@ role ``function`` is the form before 2023-11.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from compacter.messages.blocks import Edit
-from compacter.messages.fields import Json, field, word
+from compacter.messages.fields import Json, field, without, word
 from compacter.messages.format import Message, MessageFormat
 from compacter.messages.parts import Kind, Outline, Place
-from compacter.messages.table import COMPACTION, MEDIUM, TEXT, Row
+from compacter.messages.table import ANY_SIGNATURE, COMPACTION, MEDIUM, TEXT, Row, edit_at
 
-_REASONING = Row("reasoning", ("thinking", "reasoning"))
+_REASONING = Row("reasoning", ("thinking", "reasoning", "~signature", "~data"))
 _RESULTS = {
     role: Row("result", ("content",), ("name",), (call_id,), edits=("content",))
     for role, call_id in (("tool", "tool_call_id"), ("function", "name"))
@@ -26,6 +27,13 @@ _CALL = Row(
     ("function.name", "custom.name"),
     ("id",),
 )
+
+# Gemini's, as Google and litellm write it; Google documents a text that stands for it.
+_SIGNATURES = (
+    "tool_calls.extra_content.google.thought_signature",
+    "tool_calls.provider_specific_fields.thought_signature",
+)
+_SEALED = ("thinking_blocks", "reasoning_details")
 
 
 class OpenAIFormat(MessageFormat):
@@ -102,6 +110,17 @@ class OpenAIFormat(MessageFormat):
         text = self._reword(edit, part.text)
         return block if text == part.text else self._text_block(text)
 
+    def without_sealed(self, messages: Sequence[Message]) -> tuple[list[Message], Counter[str]]:
+        """Leave out also what litellm and OpenRouter keep beside the content."""
+        sent, kinds = super().without_sealed(messages)
+        for at, message in enumerate(sent):
+            sent[at] = without(message, *_SEALED)
+            for path in _SIGNATURES:
+                sent[at] = edit_at(sent[at], path, _unsign)
+            if sent[at] is not message:
+                kinds["thinking_blocks"] += 1
+        return sent, kinds
+
     def _content(self, data: Json) -> Json:
         """SDK objects have empty lists (annotations, tool calls) for fields that a dict omits."""
         if not isinstance(data, dict):
@@ -113,6 +132,10 @@ class OpenAIFormat(MessageFormat):
     ) -> tuple[list[Message], dict[str, Json]]:
         """Return the prompt as it is, without extra call options."""
         return [dict(message) for message in messages], {}
+
+
+def _unsign(signature: str) -> str:
+    return signature if signature == ANY_SIGNATURE else ANY_SIGNATURE
 
 
 OPENAI = OpenAIFormat()

@@ -70,13 +70,13 @@ def left(counts: dict[str, int]) -> list[str]:
 Speaker = Literal["system", "user", "assistant", "tool"]
 Voice = Literal["user", "assistant"]
 """Who speaks a message that compacter writes."""
-PartKind = Literal["text", "call", "result", "media", "reasoning"]
+PartKind = Literal["text", "call", "answer", "result", "media", "reasoning"]
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One part of a message: a text, a tool call, a tool result or a part of one, a medium, or
-    reasoning.
+    """One part of a message: a text, a tool call, the beginning of its result (``answer``), a part
+    of the result, a medium, or reasoning.
     """
 
     role: Speaker
@@ -107,12 +107,14 @@ class Place:
     index: int
     name: str = ""
     """Name of the tool, or of the speaker, for the parts made here."""
+    call_id: str | None = None
+    """Id of the call whose result this is."""
 
     def text(self, text: str, size: int | None = None) -> Part:
         """Return a part for a text, whose size is its length unless stated."""
         kind: PartKind = "result" if self.role == "tool" else "text"
         size = len(text) if size is None else size
-        return Part(self.role, kind, text, self.name, self.index, size)
+        return Part(self.role, kind, text, self.name, self.index, size, self.call_id)
 
     def data(self, data: Json) -> Part:
         """Return a part for data of unknown structure, as JSON.
@@ -135,19 +137,18 @@ class Place:
         size = len(name) + characters(arguments)
         return Part("assistant", "call", json_text(arguments), name, self.index, size, call_id)
 
-    def answer(self, call_id: str | None) -> Part:
-        """Return the first part of a tool's result, which has its id: the output may be empty or
-        only an image.
-        """
-        return Part("tool", "result", "", self.name, self.index, 0, call_id)
+    def answer(self) -> Part:
+        """Return the beginning of a tool's result, which may be empty or only an image."""
+        return Part("tool", "answer", "", self.name, self.index, 0, self.call_id)
 
     def medium(self, kind: str, block: Json) -> Part:
         """Return a part for a medium of any format. ``kind`` is its type, or the member that it
         stands in.
         """
         mime, data, size = _read_medium(kind, block)
-        if isinstance(data, str) and (parsed := _data_url(data)) is not None:
-            mime, data = parsed
+        if isinstance(data, str) and data.startswith("data:"):
+            head, _, data = data[5:].partition(",")
+            mime = head.partition(";")[0] or "application/octet-stream"
         if not isinstance(data, (str, bytes, bytearray)) or (
             # Base64 has no colon; an address has one after its scheme.
             isinstance(data, str) and ":" in data[:16]
@@ -188,9 +189,9 @@ def outline(role: Kind, parts: Iterable[Part]) -> Outline:
             continue
         if part.kind == "call":
             calls[part.call_id] = calls.get(part.call_id, 0) + 1
-        elif calls.get(part.call_id):
+        elif part.kind == "answer" and calls.get(part.call_id):
             calls[part.call_id] -= 1
-        else:
+        elif part.kind == "answer":
             results.append(part.call_id)
     kind = Kind.RESULT if role is Kind.USER and results and not genuine else role
     return kind, size, tuple(left(calls)), tuple(results)
@@ -363,14 +364,6 @@ def _size_inside(part: Json) -> int:
     if kind in ("image", "document"):
         return Place("user", 0).medium(kind, part).size
     return characters(field(part, "text") or part)
-
-
-def _data_url(url: str) -> tuple[str, str] | None:
-    """Return MIME type and base64 text of a ``data:`` URL, or ``None`` for any other URL."""
-    if not url.startswith("data:"):
-        return None
-    head, _, body = url[5:].partition(",")
-    return head.partition(";")[0] or "application/octet-stream", body
 
 
 def placeholder(

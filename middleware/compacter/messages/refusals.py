@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from compacter.messages.fields import Json
-from compacter.overflow import TokenLimit, detect_in_body
+from compacter.messages.fields import Json, camel
+from compacter.messages.replies import FINISHES
+from compacter.overflow import TokenLimit, explain, is_sealed
 
 # Stop reasons of a full window (Anthropic, Bedrock; Mistral's is `model_length`).
 _WINDOW_FULL: Final = re.compile(
@@ -20,6 +21,9 @@ _WINDOW_FULL: Final = re.compile(
 NO_ROOM: Final = "no room for output"
 """Source of a limit that is only likely: a reply cut off after a few tokens. The request has to
 confirm it."""
+SEALED: Final = "sealed"
+"""Source of what is no token limit: the request has something that only another model can read. It
+goes the same way through a call, up to ``call.smaller.make_smaller``."""
 _CUT_OFF: Final = frozenset(("length", "max_tokens", "MAX_TOKENS", "max_output_tokens"))
 # A reply of more tokens was not cut off by a full window: what is left of one is a few tokens.
 _FEW_TOKENS: Final = 16
@@ -30,6 +34,15 @@ _ERRORS: Final = ("error", "errors", "detail")
 # Endings of the type of a flat error, in lower case.
 _ERROR_NAMES: Final = ("error", "exception")
 
+# Where a reply has an answer.
+_ANSWERS: Final = (
+    *(
+        f"choices.0.{holder}.{name}"
+        for holder in ("message", "delta")
+        for name in ("content", "tool_calls")
+    ),
+    *("content", "output", "candidates"),
+)
 # The members that are read below: a reply without any of them is no refusal.
 _TELLING: Final = frozenset(
     {
@@ -48,6 +61,13 @@ _TELLING: Final = frozenset(
         "__type",
     }
 )
+
+
+def detect_sealed(error: object) -> TokenLimit | None:
+    """Return the reason to leave out what only another model can read, if an exception or a body
+    asks for that.
+    """
+    return TokenLimit(source=SEALED) if is_sealed(error) else None
 
 
 def detect_in_reply(reply: object) -> TokenLimit | None:
@@ -101,85 +121,63 @@ def _is_finished(reply: Json) -> bool:
 
 def states_error(reply: object) -> bool:
     """Return whether a reply or a chunk says that something failed."""
-    return bool(_error(reply, _member(reply, "response")))
+    return bool(_error(reply))
 
 
 def _detect(reply: Json) -> TokenLimit | None:
-    response = _member(reply, "response")
-    reason = _finish_reason(reply, response)
+    reason = _at(reply, *FINISHES)
     if isinstance(reason, str) and _WINDOW_FULL.fullmatch(reason):
         return TokenLimit(source="stop reason")
-    error = _error(reply, response)
+    error = _error(reply)
     if isinstance(error, TokenLimit):  # A body that was read before: ``call/bodies.py``.
         return error
     if error:
-        return None if _has_answer(reply) else detect_in_body(error)
+        return None if _at(reply, *_ANSWERS) else explain(error).limit or detect_sealed(error)
     if reason in _CUT_OFF:
-        return _without_room(_member(response, "usage") or _member(reply, "usage"))
+        return _without_room(_at(reply, "response.usage", "usage"))
     return None
 
 
-def _finish_reason(reply: Json, response: Json) -> Json:
-    return (
-        _member(_first(reply, "choices"), "finish_reason")
-        or _member(reply, "stop_reason", "stopReason")
-        or _member(_member(reply, "delta"), "stop_reason")
-        or _member(_member(reply, "messageStop"), "stopReason")
-        or _member(_member(response or reply, "incomplete_details"), "reason")
-    )
-
-
-def _error(reply: Json, response: Json) -> Json:
+def _error(reply: Json) -> Json:
     """Return the error in a reply; itself if it is a flat one; ``None`` if it has none."""
-    error = (
-        _member(reply, *_ERRORS)
-        or _member(_first(reply, "choices"), "error")
-        or _member(response, "error")
-    )
+    error = _at(reply, *_ERRORS, "choices.0.error", "response.error")
     if error:
         return error
-    kind = _member(reply, "type", "__type")
-    if kind in ("error", "response.failed") or _member(reply, "object") == "error":
+    kind = _at(reply, "type", "__type")
+    if kind in ("error", "response.failed") or _at(reply, "object") == "error":
         return reply
     # An event that was named ``error``, whose name the SDK has dropped.
     named = isinstance(kind, str) and kind.lower().endswith(_ERROR_NAMES)
-    is_flat = isinstance(_member(reply, "message"), str) and (named or _member(reply, "code"))
+    is_flat = isinstance(_at(reply, "message"), str) and (named or _at(reply, "code"))
     return reply if is_flat else None
-
-
-def _has_answer(reply: Json) -> bool:
-    message = _member(_first(reply, "choices"), "message", "delta")
-    return bool(
-        _member(message, "content", "tool_calls")
-        or _member(reply, "content", "output", "candidates")
-    )
 
 
 def _without_room(usage: Json) -> TokenLimit | None:
     """Return the limit of a reply that ended after a few tokens, as it fills the window together
     with the prompt.
     """
-    read = _member(usage, "prompt_tokens", "input_tokens", "inputTokens")
-    written = _member(usage, "completion_tokens", "output_tokens", "outputTokens")
+    read = _at(usage, "prompt_tokens", "input_tokens")
+    written = _at(usage, "completion_tokens", "output_tokens")
     if isinstance(read, int) and isinstance(written, int) and written <= _FEW_TOKENS:
         return TokenLimit(None, None, "input_plus_output", read, written, NO_ROOM)
     return None
 
 
-def _first(thing: Json, name: str) -> Json:
-    members = _member(thing, name)
-    return members[0] if isinstance(members, (list, tuple)) and members else None
-
-
-def _member(thing: object, *names: str) -> Json:
-    """Return the first of these members that is not None or empty; 0 is a value.
+def _at(thing: Json, *paths: str) -> Json:
+    """Return what stands at the first of these paths that leads to something; 0 is a value.
 
     Properties are not read, as those of a mock are always there.
     """
-    members = thing if isinstance(thing, dict) else getattr(thing, "__dict__", None) or {}
-    extra = getattr(thing, "__pydantic_extra__", None) or members
-    for name in names:
-        value = extra.get(name, members.get(name))
+    for path in paths:
+        value = thing
+        for name in path.split("."):
+            if isinstance(value, (list, tuple)):
+                value = value[0] if value else None
+                continue
+            members = value if isinstance(value, dict) else getattr(value, "__dict__", None) or {}
+            extra = getattr(value, "__pydantic_extra__", None) or {}
+            every = {**members, **extra}
+            value = every.get(name, every.get(camel(name)))
         if value not in (None, "", []):
             return value
     return None

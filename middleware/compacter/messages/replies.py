@@ -1,12 +1,12 @@
 """Reading replies and the chunks of streams, which are dicts or objects of an SDK: text, finish
-reason, content. ``FORMATS`` says where each kind of API has them.
+reason, content, at the paths at which the kinds of API have them.
 
 Counts of tokens are read in ``usage.py``, and what says "too long" in ``refusals.py``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from compacter.messages.fields import Json, either, field, first, listed
@@ -39,113 +39,45 @@ class Reply:
     """The reply as the function returned it."""
 
 
-def _has_list(name: str) -> Callable[[object], bool]:
-    return lambda reply: isinstance(field(reply, name), (list, tuple))
-
-
-def _is_event_of_bedrock(chunk: object) -> bool:
-    """Return whether a chunk is a dict with one member, named by its kind."""
-    return isinstance(chunk, dict) and len(chunk) == 1 and not _EVENTS.isdisjoint(chunk)
-
-
-_EVENTS = frozenset(
-    {"messageStart", "contentBlockStart", "contentBlockDelta", "messageStop", "metadata"}
+# Paths of what has the content; the first that is there is read. In the order of: OpenAI's chat
+# completions, and the many servers that answer like them; Ollama's chat; Gemini's; Bedrock's
+# Converse; all others, with the content at the top.
+_HOLDERS = (
+    *("choices.0.delta", "choices.0.message", "choices.0", "message"),
+    *("candidates.0.content", "candidates.0", "output.message", "contentBlockDelta", ""),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class ReplyFormat:
-    """How one kind of API writes its replies and the chunks of its streams."""
-
-    fits: Callable[[object], object]
-    """Returns whether a reply or a chunk is in this format."""
-    holders: tuple[str, ...]
-    """Paths of what has the content; the first that is there is read."""
-    finish: tuple[str, ...]
-    """Paths of the finish reason."""
-    shown: tuple[str, ...] = ()
-    """Paths of what else a user sees of a chunk."""
-    housekeeping: frozenset[str] | None = None
-    """Types of the chunks without content; ``None`` if the type does not tell."""
-
-
-FORMATS = (
-    # OpenAI's chat completions, and the many servers that answer like them.
-    ReplyFormat(
-        _has_list("choices"),
-        ("choices.0.delta", "choices.0.message", "choices.0"),
-        ("choices.0.finish_reason",),
-        tuple(
-            f"choices.0.{holder}.{name}"
-            for holder in ("delta", "message")
-            for name in ("reasoning_content", "reasoning", "audio", "thinking_blocks", "images")
-        ),
-    ),
-    # Ollama's chat and completions, whose last chunk is marked.
-    ReplyFormat(
-        lambda reply: isinstance(field(reply, "done"), bool),
-        ("message", ""),
-        ("done_reason",),
-        ("done", "thinking", "message.thinking"),
-    ),
-    # Gemini's; where the prompt was refused there is no candidate.
-    ReplyFormat(
-        lambda reply: (
-            _has_list("candidates")(reply)
-            or either(reply, "usage_metadata")
-            or either(reply, "prompt_feedback")
-        ),
-        ("candidates.0.content",),
-        ("candidates.0.finish_reason",),
-        ("prompt_feedback",),
-    ),
-    # OpenAI's responses, whose events carry the response in progress.
-    ReplyFormat(
-        lambda reply: (
-            _has_list("output")(reply)
-            or str(field(reply, "type")).startswith(("response.", "keepalive"))
-        ),
-        ("",),
-        ("response.incomplete_details.reason", "incomplete_details.reason"),
-        housekeeping=frozenset(
-            {
-                "response.created",
-                "response.in_progress",
-                "response.queued",
-                "response.output_item.added",
-                "response.content_part.added",
-                "keepalive",
-            }
-        ),
-    ),
-    # Bedrock's Converse.
-    ReplyFormat(
-        lambda reply: isinstance(field(reply, "output"), Mapping) or _is_event_of_bedrock(reply),
-        ("output.message", "contentBlockDelta"),
-        ("messageStop.stopReason", "stopReason"),
-        housekeeping=frozenset({"messageStart", "contentBlockStart"}),
-    ),
-    # Anthropic's messages, and replies of any other shape.
-    ReplyFormat(
-        lambda _: True,
-        ("",),
-        ("stop_reason", "delta.stop_reason"),
-        housekeeping=frozenset({"message_start", "content_block_start", "ping"}),
-    ),
-)
-"""The formats, those with a telling member first."""
 # Members with the content of what holds it; the first that is there.
 _CONTENT = ("content", "parts", "output", "text", "response", "delta")
-
-
-def format_of(reply: object) -> ReplyFormat:
-    """Return the format of a reply or of a chunk."""
-    return next(each for each in FORMATS if each.fits(reply))
+FINISHES = (
+    *("choices.0.finish_reason", "stop_reason", "delta.stop_reason", "messageStop.stop_reason"),
+    *("response.incomplete_details.reason", "incomplete_details.reason"),
+    *("done_reason", "candidates.0.finish_reason"),
+)
+"""Paths of the finish reason, in the words of each kind of API."""
+# Members of replies and chunks of which the parts tell whether they have content, and not the type.
+_WITH_PARTS = ("choices", "done", "candidates", "usage_metadata", "prompt_feedback")
+# Paths of what else a user sees of such a chunk.
+_SHOWN = (
+    *("done", "thinking", "message.thinking", "prompt_feedback"),
+    *(
+        f"choices.0.{holder}.{name}"
+        for holder in ("delta", "message")
+        for name in ("reasoning_content", "reasoning", "audio", "thinking_blocks", "images")
+    ),
+)
+# Types of all other chunks that have no content; Bedrock's one member says what a chunk is.
+_HOUSEKEEPING = frozenset(
+    {
+        *("response.created", "response.in_progress", "response.queued"),
+        *("response.output_item.added", "response.content_part.added", "keepalive"),
+        *("message_start", "content_block_start", "ping", "messageStart", "contentBlockStart"),
+    }
+)
 
 
 def _parts(reply: object) -> Iterator[Json]:
     """Yield the parts of a reply or a chunk: texts, and objects such as tool calls and thoughts."""
-    holder = first(reply, format_of(reply).holders)
+    holder = first(reply, _HOLDERS)
     content = first(holder, _CONTENT)
     # OpenAI's responses also have deltas of other texts.
     if isinstance(content, str) and not _is_delta_of_text(reply):
@@ -190,7 +122,7 @@ def finish_of(reply: object) -> str | None:
         return None
     if _is_blocked(reply):
         return "refusal"
-    reason = first(reply, format_of(reply).finish)
+    reason = first(reply, FINISHES)
     name = getattr(reason, "name", reason)
     return None if reason is None else str(name).lower()
 
@@ -207,15 +139,12 @@ def has_content(chunk: object) -> bool:
     """
     if isinstance(chunk, (str, bytes)):
         return bool(chunk)
-    style = format_of(chunk)
-    if style.housekeeping is not None:
-        members = next(iter(chunk), "") if isinstance(chunk, dict) and len(chunk) == 1 else ""
-        return (field(chunk, "type") or members) not in style.housekeeping
+    if all(either(chunk, name) is None for name in _WITH_PARTS):
+        member = next(iter(chunk), "") if isinstance(chunk, dict) and len(chunk) == 1 else ""
+        return (field(chunk, "type") or member) not in _HOUSEKEEPING
     choices = field(chunk, "choices")
     each = [{"choices": [choice]} for choice in choices] if choices else [chunk]
-    return any(
-        first(one, (*style.finish, *style.shown)) or any(map(_shows, _parts(one))) for one in each
-    )
+    return any(first(one, (*FINISHES, *_SHOWN)) or any(map(_shows, _parts(one))) for one in each)
 
 
 def chunk_text(chunk: object) -> str:

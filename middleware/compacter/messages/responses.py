@@ -8,14 +8,16 @@ reasoning item must be followed by the items it was made with, and those must ke
 from __future__ import annotations
 
 import json
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import accumulate
 
 from compacter.messages.blocks import Edit, Found
-from compacter.messages.fields import Json, field, listed, replaced, text_field, word
+from compacter.messages.fields import Json, field, listed, replaced, text_field, without, word
 from compacter.messages.foreign import foreign
 from compacter.messages.format import Message, MessageFormat
-from compacter.messages.parts import Broken, Kind, Outline, Part, Place, Steps, Voice
+from compacter.messages.parts import Broken, Kind, Part, Place, Steps, Voice
 from compacter.messages.table import COMPACTION, MEDIUM, Row
 
 _TYPES = {
@@ -102,11 +104,57 @@ class ResponsesFormat(MessageFormat):
         """Return the row of an item that is no message."""
         return None if _type(message) == "message" else self.find(message)[0]
 
-    def outline(self, messages: Sequence[Message]) -> Steps:
+    def outline(  # noqa: C901 - one decision a line
+        self, messages: Sequence[Message]
+    ) -> Steps:
         """Return kinds, sizes and steps; a step spans from a call to its output, and from reasoning
         to its items.
         """
-        return _group(messages, [self.read(item) for item in messages])
+        outlines = [self.read(item) for item in messages]
+        kinds = [read[0] for read in outlines]
+        types = [_type(item) for item in messages]
+        count = len(kinds)
+        # Index of the last item that must stay together with this one.
+        reach = list(range(count))
+        broken: list[Broken] = []
+        waiting: defaultdict[str, list[int]] = defaultdict(list)
+        referred: int | None = None
+        for index, (kind, _, calls, results) in enumerate(outlines):
+            if kind is Kind.USER:
+                referred = None
+            elif types[index] == "item_reference":
+                referred = index
+            for answered in results:
+                if waiting[answered]:
+                    # The latest: ids may be reused, and an earlier call has its output by then.
+                    reach[waiting[answered].pop()] = index
+                elif referred is not None:
+                    # The call may be the stored item that a reference names.
+                    reach[referred] = index
+                else:
+                    broken.append(Broken(index, answered, "orphan result"))
+            for called in calls:
+                waiting[called].append(index)
+        # A response's items follow each other: reasoning stays with those that were made with it. A
+        # reference may stand for reasoning.
+        end = count
+        for index in reversed(range(count)):
+            if kinds[index] not in _MADE:
+                end = index
+            elif types[index] in ("reasoning", "item_reference"):
+                reach[index] = max(reach[index], end - 1)
+        # The last response, if only outputs follow it: some calls may have no output yet.
+        final = _before(kinds, _before(kinds, count, (Kind.RESULT, Kind.SYSTEM)), _MADE)
+        unanswered = [(index, called) for called, places in waiting.items() for index in places]
+        broken += [Broken(*half, "unanswered call") for half in unanswered if half[0] < final]
+        broken.sort(key=lambda half: half.index)
+        opened = min((index for index, _ in unanswered if index >= final), default=None)
+        if opened is not None:
+            reach[opened] = count - 1
+        furthest = accumulate(reach, max, initial=-1)
+        steps = [index for index, far in zip(range(count), furthest, strict=False) if index > far]
+        sizes = [read[1] for read in outlines]
+        return Steps(kinds, sizes, steps, tuple(broken), None if opened is None else steps[-1])
 
     def speaker(self, message: Message) -> str:
         """Return the speaker of an item; the provider's own compaction has none."""
@@ -114,13 +162,13 @@ class ResponsesFormat(MessageFormat):
 
     def _show(self, found: Found, place: Place) -> Iterator[Part]:
         yield from super()._show(found, place)
-        _, item, _ = found
+        row, item, _ = found
         what = word(item, "type")
         if what == "image_generation_call" and isinstance(field(item, "result"), str):
             yield place.medium(what, item)
         elif what == "mcp_approval_response":
             approved = "approved" if field(item, "approve") else "refused"
-            yield Place("tool", place.index).text(approved)
+            yield Place("tool", place.index, "", self._call_id(row, item)).text(approved)
 
     def say(self, role: Voice, text: str) -> Message:
         """Return a new plain text message."""
@@ -131,6 +179,16 @@ class ResponsesFormat(MessageFormat):
         # Annotations refer to positions in the old text.
         has_some = edited is not block and field(block, "annotations")
         return replaced(edited, annotations=[]) if has_some else edited
+
+    def without_sealed(self, messages: Sequence[Message]) -> tuple[list[Message], Counter[str]]:
+        """Items made with reasoning lose their ids: OpenAI demands that reasoning by them."""
+        sent, kinds = super().without_sealed(messages)
+        if kinds:
+            sent = [
+                without(item, "id") if field(item, "call_id") or word(item, "role") else item
+                for item in sent
+            ]
+        return sent, kinds
 
     def _content(self, data: Json) -> Json:
         """An item without a type is a message."""
@@ -159,93 +217,11 @@ def _type(item: Message) -> str:
     return text_field(item, "type") or ("message" if word(item, "role") else "")
 
 
-def _group(items: Sequence[Message], outlines: Sequence[Outline]) -> Steps:
-    """Return the steps as the union of spans, in linear time."""
-    # Index of the last item that must stay together with this one.
-    reach = list(range(len(outlines)))
-    waiting, broken = _join_calls(items, outlines, reach)
-    _join_reasoning(items, outlines, reach)
-    final = _final_run(outlines)
-    opened = min((index for index, _ in waiting if index in final), default=None)
-    if opened is not None:
-        reach[opened] = len(outlines) - 1
-    broken.extend(
-        Broken(index, called, "unanswered call") for index, called in waiting if index not in final
-    )
-    broken.sort(key=lambda half: half.index)
-    steps = _steps(reach)
-    kinds = [read[0] for read in outlines]
-    sizes = [read[1] for read in outlines]
-    return Steps(kinds, sizes, steps, tuple(broken), None if opened is None else steps[-1])
-
-
-def _join_calls(
-    items: Sequence[Message], outlines: Sequence[Outline], reach: list[int]
-) -> tuple[list[tuple[int, str]], list[Broken]]:
-    """Pair each output with the latest open call of its id. Returns the unpaired calls and
-    outputs.
-    """
-    orphans: list[Broken] = []
-    waiting: dict[str, list[int]] = {}
-    referred: int | None = None
-    for index, (kind, _, calls, results) in enumerate(outlines):
-        if kind is Kind.USER:
-            referred = None
-        elif _type(items[index]) == "item_reference":
-            referred = index
-        for answered in results:
-            if waiting.get(answered):
-                # The latest: ids may be reused, and an earlier call has its output by then.
-                reach[waiting[answered].pop()] = index
-            elif referred is not None:
-                # The call may be the stored item that a reference names.
-                reach[referred] = index
-            else:
-                orphans.append(Broken(index, answered, "orphan result"))
-        for called in calls:
-            waiting.setdefault(called, []).append(index)
-    return [(index, called) for called, places in waiting.items() for index in places], orphans
-
-
-def _join_reasoning(
-    items: Sequence[Message], outlines: Sequence[Outline], reach: list[int]
-) -> None:
-    """Pair reasoning with the items that the model made right after it.
-
-    A response's items follow each other; only a user, an output or an instruction stands between
-    two responses. A reference may stand for reasoning.
-    """
-    end = len(items)
-    # Backwards, so that the end of each response is known when its reasoning is met.
-    for index in range(len(items) - 1, -1, -1):
-        if outlines[index][0] not in _MADE:
-            end = index
-        elif _type(items[index]) in ("reasoning", "item_reference"):
-            reach[index] = max(reach[index], end - 1)
-
-
-def _final_run(outlines: Sequence[Outline]) -> range:
-    """Return the items of the last response if only outputs follow it, as some calls may have no
-    output yet.
-    """
-    stop = len(outlines)
-    while stop and outlines[stop - 1][0] in (Kind.RESULT, Kind.SYSTEM):
-        stop -= 1
-    start = stop
-    while start and outlines[start - 1][0] in _MADE:
-        start -= 1
-    return range(start, stop)
-
-
-def _steps(reach: Sequence[int]) -> list[int]:
-    """Return the indexes at which steps begin: those that no earlier span reaches."""
-    steps: list[int] = []
-    furthest = -1
-    for index, far in enumerate(reach):
-        if index > furthest:
-            steps.append(index)
-        furthest = max(furthest, far)
-    return steps
+def _before(kinds: Sequence[Kind], end: int, run: Sequence[Kind]) -> int:
+    """Return where the items of these kinds begin that end there."""
+    while end and kinds[end - 1] in run:
+        end -= 1
+    return end
 
 
 RESPONSES = ResponsesFormat()

@@ -35,10 +35,12 @@ class Row:
     tool: str = ""
     """Name of the tool if the block states none; ``_call`` for its type without that ending."""
 
-    @property
-    def is_sealed(self) -> bool:
-        """Whether the block has something that only the model that made it can read."""
-        return any(path[:1] == "~" for path in self.paths)
+    def is_sealed(self, block: Json) -> bool:
+        """Return whether only the model that made a block can read it. The text of a compaction can
+        be read by any, if nothing is sealed beside it.
+        """
+        sealed = [path[1:] for path in self.paths if path[:1] == "~"]
+        return bool(dig_first(block, tuple(sealed)) if self is COMPACTION else sealed)
 
     def tool_of(self, block: Json) -> str:
         """Return the name of the tool of a call or a result; empty if it is not stated."""
@@ -75,6 +77,11 @@ DATA: Final = Row("text", ())
 """Data of unknown structure, shown as JSON."""
 COMPACTION: Final = Row("reasoning", ("content", "~encrypted_content"))
 """A compaction by the provider."""
+
+
+ANY_SIGNATURE: Final = "skip_thought_signature_validator"
+"""Stands for the signature that a call in Gemini's format needs and that another model cannot have:
+https://ai.google.dev/gemini-api/docs/thought-signatures."""
 
 
 def dig_first(thing: Json, paths: Paths) -> Json:

@@ -10,17 +10,17 @@ reads what came without an exception.
 from __future__ import annotations
 
 from compacter.overflow.detect import (
-    detect_in_body,
     detect_text,
     detect_token_limit,
     explain,
+    is_sealed,
 )
 from compacter.overflow.numbers import TokenLimit
 
 __all__ = [
     "TokenLimit",
-    "detect_in_body",
     "detect_text",
     "detect_token_limit",
     "explain",
+    "is_sealed",
 ]

@@ -23,6 +23,7 @@ from compacter.overflow.signals import (
 )
 from compacter.overflow.statements import MEANINGS, Verdict, decide
 from compacter.overflow.table import Table, default_table
+from compacter.overflow.text import normalise
 
 _NOT_A_LETTER: Final = re.compile(r"[^a-z]")
 
@@ -63,23 +64,29 @@ def detect_text(
     return explain(text, status=status, code=code).limit
 
 
-def detect_in_body(body: object) -> TokenLimit | None:
-    """Return the token limit that an error in a reply states, or None if it is another error.
+def is_sealed(error: object) -> bool:
+    """Return whether an error, or the body of one, says that the conversation has something that
+    only another model can read. Never raises.
 
-    Args:
-        body: the error as a dict, an object of an SDK or a text.
+    Such as encrypted reasoning or signed thinking, after a switch of model. A refused caller or a
+    busy server is none, and a token limit is asked for first.
     """
-    return judge(signals_of(body), default_table()).limit
+    with suppress(Exception):
+        behind = reasons(error) if isinstance(error, BaseException) else ()
+        return any(
+            default_table()["sealed"].search(normalise(" ".join((signals.text, *signals.codes))))
+            for signals in map(signals_of, (error, *behind))
+            if signals.status not in _OTHER_STATUS
+        )
+    return False
 
 
-def explain(
-    error: BaseException | str, *, status: int | None = None, code: str | None = None
-) -> Verdict:
-    """Return the classification of an exception, or of the text of one, with its reason. Never
-    raises.
+def explain(error: object, *, status: int | None = None, code: str | None = None) -> Verdict:
+    """Return the classification of an exception, a body or a text, with its reason. Never raises.
 
     Args:
-        error: an exception, or the text of an error.
+        error: an exception, the error in a reply (a dict or an object of an SDK), or the text of
+            one.
         status: the HTTP status that belongs to a text, if known.
         code: the error code that belongs to a text, if known.
     """

@@ -212,7 +212,7 @@ def _texts_of_step(asked: Quote) -> list[str]:
     last = len(conversation.messages) - 1
     if conversation.kinds[last] is not Kind.RESULT:
         return []
-    first = conversation.steps[-1]
+    first = conversation.steps[-2]
     if first and conversation.kinds[first - 1] is Kind.ASSISTANT:
         first -= 1  # Some formats have a text and its calls in two messages.
     reads = conversation.parts_of_each(conversation.messages[first:])

@@ -22,6 +22,7 @@ _TYPICAL_FIELDS = (
     ("CompactionStarted", "head_size"),
     ("PassagesRecalled", "passages"),
     ("SilentTruncation", "prompt_tokens"),
+    ("SealedContentRemoved", "kinds"),
     ("RetriesExhausted", "rounds"),
     ("CompactionFailed", "error"),
     ("CompactionSkipped", "reason"),

@@ -331,6 +331,7 @@ _WORDS = {
     "RetriesExhausted": "given up",
     "MaxTokensAdjusted": "output limit lowered",
     "MessageShortened": "message shortened",
+    "SealedContentRemoved": "left out for another model",
 }
 
 
