@@ -149,7 +149,7 @@ WAY_OF_AN_OVERFLOW = {
     "doors": 64,  # functions that are entered from another room
     "passes": 16,  # calls that take the whole list of messages
     "depth": 22,  # functions of compacter on the stack at once
-    "room_changes": 404,  # from one room to another, returns included
+    "room_changes": 410,  # from one room to another, returns included
     "readings_per_message": 1.2,  # once, and again where a copy of it is read
 }
 """Limits for one overflow with summary, memory, recall and detector. Lower them when the way gets
@@ -167,7 +167,7 @@ CEILINGS = {
     "clients/": 10_369,
     "compaction/": 11_584,
     "frameworks/": 8_633,
-    "gateway/": 24_640,
+    "gateway/": 24_000,
     "memory/": 9_492,
     "messages/": 18_197,
     "overflow/": 9_186,
@@ -175,7 +175,7 @@ CEILINGS = {
     "summary/": 11_838,
     "testing/": 9_987,
     "text/": 3_658,
-    "tools/": 20_070,
+    "tools/": 19_910,
     "top": 19_994,
     "core": 130_388,
     "whole": 209_600,
