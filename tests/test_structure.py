@@ -171,7 +171,7 @@ CEILINGS = {
     "memory/": 9_492,
     "messages/": 17_760,
     "overflow/": 9_186,
-    "recall/": 10_620,
+    "recall/": 10_541,
     "summary/": 11_838,
     "testing/": 9_987,
     "text/": 3_658,
