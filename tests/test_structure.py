@@ -172,7 +172,7 @@ CEILINGS = {
     "messages/": 17_760,
     "overflow/": 9_186,
     "recall/": 10_541,
-    "summary/": 11_838,
+    "summary/": 11_839,
     "testing/": 9_987,
     "text/": 3_658,
     "tools/": 19_820,
