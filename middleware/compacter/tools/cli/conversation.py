@@ -213,7 +213,7 @@ def _show(console: Console, file: Transcript, made: CompactionPlan, window: int 
         ]
         for name, row in rows(made).items()
     ]
-    print_table(console, ("role", "messages", "characters", "compacted", "kept"), cells)
+    print_table(console, cells, ("role", "messages", "characters", "compacted", "kept"))
     console.print(_bars(made, window, max(10, min(60, console.width - 19))))
     last = max(made.compacted)
     console.print(

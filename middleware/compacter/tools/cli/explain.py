@@ -18,8 +18,8 @@ from compacter.overflow.statements import Verdict
 from compacter.tools.cli.terminal import (
     STDIN,
     MistakeError,
-    print_facts,
     print_json,
+    print_table,
     read_text,
     results,
 )
@@ -267,7 +267,7 @@ def _show(console: Console, verdict: Verdict, *, verbose: bool) -> None:
             "in": _short(verdict.statement),
         }
     facts["manual"] = MANUAL
-    print_facts(console, [(Text(name, "dim"), Text(said)) for name, said in facts.items() if said])
+    print_table(console, [(Text(name, "dim"), Text(said)) for name, said in facts.items() if said])
 
 
 def _short(text: str, size: int = 240) -> str:
