@@ -101,7 +101,7 @@ def faults(
         Counter((half.what, half.call_id) for half in each.broken) for each in (before, after)
     )
     yield from (f"new {what} {call}" for what, call in later - sooner)
-    if after.open is not None and before.open is None:
+    if after.end < len(after.messages) and before.end == len(before.messages):
         yield "a call lost its results"
     places = {id(item): index for index, item in enumerate(items)}
     kept = [places[id(item)] for item in out if id(item) in places]

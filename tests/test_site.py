@@ -185,3 +185,19 @@ def test_the_files_that_contributing_names_are_there() -> None:
     gone = {name for name in named if not any(path.endswith(f"/{name}") for path in there)}
     assert named
     assert not gone
+
+
+def test_the_functions_that_contributing_names_are_in_their_files() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    package = ROOT / "middleware" / "compacter"
+    named = re.findall(r"`([\w/]+\.py)`, `([\w.]+)`", text)
+    gone = [
+        (file, name)
+        for file, name in named
+        if not all(
+            re.search(rf"\b(?:def|class) {part}\b", (package / file).read_text(encoding="utf-8"))
+            for part in name.split(".")
+        )
+    ]
+    assert len(named) > 5
+    assert not gone

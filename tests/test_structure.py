@@ -149,7 +149,7 @@ WAY_OF_AN_OVERFLOW = {
     "doors": 64,  # functions that are entered from another room
     "passes": 16,  # calls that take the whole list of messages
     "depth": 22,  # functions of compacter on the stack at once
-    "room_changes": 404,  # from one room to another, returns included
+    "room_changes": 410,  # from one room to another, returns included
     "readings_per_message": 1.2,  # once, and again where a copy of it is read
 }
 """Limits for one overflow with summary, memory, recall and detector. Lower them when the way gets
@@ -165,18 +165,18 @@ DENSITY = {
 CEILINGS = {
     "call/": 25_715,
     "clients/": 10_369,
-    "compaction/": 12_170,
+    "compaction/": 11_584,
     "frameworks/": 8_633,
-    "gateway/": 24_640,
+    "gateway/": 24_000,
     "memory/": 9_492,
-    "messages/": 18_197,
+    "messages/": 17_760,
     "overflow/": 9_186,
-    "recall/": 10_815,
-    "summary/": 11_856,
+    "recall/": 10_620,
+    "summary/": 11_838,
     "testing/": 9_987,
-    "text/": 3_678,
-    "tools/": 20_078,
-    "top": 20_173,
+    "text/": 3_658,
+    "tools/": 19_820,
+    "top": 19_994,
     "core": 130_388,
     "whole": 209_600,
 }
@@ -243,7 +243,7 @@ PUBLIC_MODULES = {
     "compacter.testing",
     "compacter.testing.memory_conformance",
 }
-INTERNAL_NAMES = 260
+INTERNAL_NAMES = 250
 """Most names that tests import from elsewhere, and neither the manual nor an example does: each is
 one that a change of the code has to keep, or tests have to follow. It only goes down."""
 
@@ -268,6 +268,9 @@ def test_the_tests_import_no_more_internal_names() -> None:
     ]
     examples = [file.read_text() for file in (ROOT / "examples").rglob("*.py")]
     shown = set().union(*map(names_imported, [*blocks, *examples]))
+    for page in (ROOT / "docs" / "reference").glob("*.md"):
+        told = re.findall(r"(?m)^## `(\w+)`\n\nFrom `([\w.]+)`", page.read_text())
+        shown |= {(module, name) for name, module in told}
     tests = [file.read_text() for file in Path(__file__).parent.rglob("*.py")]
     imported_names = set().union(*map(names_imported, tests))
     internal = {name for name in imported_names - shown if name[0] not in PUBLIC_MODULES}

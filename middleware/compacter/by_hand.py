@@ -5,7 +5,7 @@ checks of their arguments.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Never
@@ -20,7 +20,7 @@ from compacter.errors import ConfigurationError, InvalidHistoryError, whole_numb
 from compacter.events import CompactionEvent
 from compacter.io import ASYNC, IO, SYNC, is_large, run
 from compacter.memory.record import conversation_digest
-from compacter.messages.format import Message, get_format
+from compacter.messages.format import Message, MessageFormat, get_format
 from compacter.messages.recognise import recognise
 from compacter.recall.passages import Passage
 
@@ -81,11 +81,10 @@ class ByHand:
         """
         held = check_messages(messages)
         check_model(model)
-        check_wire_format(wire_format)
         counter = self._state.options.token_counter
         if counter is not None:
             return counter(list(held))
-        size = get_format(wire_format or recognise(held)).size
+        size = format_of(held, wire_format).size
         return self._state.calibration(model).tokens(sum(map(size, held)))
 
     def plan(
@@ -205,14 +204,13 @@ class ByHand:
         from compacter.recall.quotes import search
 
         held = check_messages(messages)
-        check_wire_format(wire_format)
         if not isinstance(query, str):
             raise ConfigurationError(f"query takes a text, not {query!r}")
         whole_number("limit", limit, least=1, of="passages")
         archive = getattr(messages, "archive", None)
         index = Index(archive.index().entries if archive else (), max_bytes=sys.maxsize)
         if held:
-            form = get_format(wire_format or recognise(held))
+            form = format_of(held, wire_format)
             index = index.extend(folded(held, (), form), self._state.redaction)
         return search(index, query, limit)
 
@@ -270,7 +268,8 @@ async def compact_by_hand(
     if made is None:
         return CompactionResult(list(messages), fits=planned.is_met_by(planned.original_data_size))
     event = await performer.emit(made.event)
-    return CompactionResult(list(made.conversation.messages), event.discarded, event, made.fits)
+    fits = planned.is_met_by(made.conversation.size)
+    return CompactionResult(list(made.conversation.messages), event.discarded, event, fits)
 
 
 def read_plan(
@@ -288,10 +287,9 @@ def read_plan(
     check_model(model)
     if budget is not None:
         whole_number("budget", budget, least=1, of="characters")
-    check_wire_format(wire_format)
-    form = get_format(wire_format or recognise(held))
+    form = format_of(held, wire_format)
     held = tuple(strip(held, form)) or held
-    by_history = _find_pinned_by(messages)
+    by_history: frozenset[int] = getattr(messages, "pinned_ids", frozenset)()
     rules = state.options.with_declared(getattr(messages, "rules", ()))
     asked = CompactionPlan(
         conversation=Conversation.of(
@@ -313,10 +311,11 @@ def read_plan(
     return plan(state.options, asked)
 
 
-def _find_pinned_by(messages: object) -> frozenset[int]:
-    """Return the ids of the messages pinned in a ``History``; an empty set for a plain list."""
-    ids: Callable[[], frozenset[int]] = getattr(messages, "pinned_ids", frozenset)
-    return ids()
+def format_of(messages: Sequence[Message], wire_format: str | None) -> MessageFormat:
+    """Return the format of that name, or else that of the messages. Raises ``ConfigurationError``
+    if there is none.
+    """
+    return get_format(recognise(messages) if wire_format is None else wire_format)
 
 
 def check_messages(messages: object) -> tuple[Message, ...]:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from copy import deepcopy
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from compacter.by_hand import CompactionResult, check_model, check_wire_format
+from compacter.by_hand import CompactionResult, check_model, check_wire_format, format_of
 from compacter.compaction.change import origins_of
 from compacter.compaction.trigger import due, threshold
 from compacter.errors import CompactionError, ConfigurationError, whole_number
 from compacter.io import ASYNC, IO, SYNC, is_large, run
 from compacter.memory.record import conversation_digest
-from compacter.messages.format import Message, get_format
-from compacter.messages.recognise import UnknownFormatError, recognise
-from compacter.pinned_list import CHANGES, PinnedList, check_each
+from compacter.messages.format import Message
+from compacter.messages.recognise import UnknownFormatError
+from compacter.pinned_list import CHANGES, PinnedList, check_each, with_pins
 from compacter.recall.archive import Archive
 from compacter.recall.frame import folded
 from compacter.recall.index import Redact
@@ -71,11 +71,6 @@ class History(PinnedList):
         archive: bool = True,
         conversation: str | None = None,
     ) -> None:
-        given: object = messages
-        if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
-            raise ConfigurationError(
-                f"messages takes a list of messages, not {type(messages).__name__}"
-            )
         if compacter is not None and (
             isinstance(compacter, type) or not callable(getattr(compacter, "compact", None))
         ):
@@ -107,25 +102,23 @@ class History(PinnedList):
     @property
     def conversation(self) -> str:
         """Name in events; empty while there are too few messages for a digest."""
-        if not self._conversation and len(self._messages) > 3:  # One may be a system message.
+        if not self._conversation and len(self) > 3:  # One may be a system message.
             self._conversation = self._digest()
         return self._conversation
 
     def _digest(self) -> str:
         try:
-            form = get_format(self._wire_format or recognise(self._messages))
+            form = format_of(self.messages, self._wire_format)
         except UnknownFormatError:
             return ""
-        return conversation_digest(form, self._messages)
+        return conversation_digest(form, self.messages)
 
     def __add__(self, other: Iterable[Message]) -> History:
         """Return a new ``History`` with these messages, then those of another one or of a list."""
         if not isinstance(other, (History, list, tuple)):
             return NotImplemented
         longer = self.copy()
-        with CHANGES:
-            longer._messages += check_each(other)
-            longer._pins += other.pins if isinstance(other, History) else [False] * len(other)
+        longer._items += with_pins(other)
         return longer
 
     def __radd__(self, other: list[Message]) -> History:
@@ -133,20 +126,17 @@ class History(PinnedList):
         if not isinstance(other, (list, tuple)):
             return NotImplemented
         longer = self.copy()
-        with CHANGES:
-            longer._messages[:0] = check_each(other)
-            longer._pins[:0] = [False] * len(other)
+        longer._items[:0] = with_pins(other)
         return longer
 
     def __repr__(self) -> str:
-        return f"History({len(self)} messages, {sum(self._pins)} pinned)"
+        return f"History({len(self)} messages, {sum(self.pins)} pinned)"
 
     def __copy__(self) -> History:
         clone = object.__new__(type(self))
         clone.__dict__.update(self.__dict__)
         with CHANGES:
-            clone._messages = list(self._messages)
-            clone._pins = list(self._pins)
+            clone._items = list(self._items)
             clone._archive = self._archive.copy() if self._archive is not None else None
         return clone
 
@@ -155,7 +145,7 @@ class History(PinnedList):
     def __deepcopy__(self, memo: dict[int, Any]) -> History:
         """Copy the messages too; the Compacter is shared."""
         clone = memo[id(self)] = self.__copy__()
-        clone._messages = deepcopy(clone._messages, memo)  # noqa: SLF001 - of the same class
+        clone._items = deepcopy(clone._items, memo)  # noqa: SLF001 - of the same class
         return clone
 
     def __getstate__(self) -> dict[str, Any]:
@@ -185,7 +175,7 @@ class History(PinnedList):
             )
         check_each([value])
         if rule:
-            text = get_format(self._wire_format or recognise([value])).plain_text(value)
+            text = format_of([value], self._wire_format).plain_text(value)
             if not (text and text.strip()):
                 raise ConfigurationError("rule=True takes a message with text")
             self._rules = (*self._rules, text)
@@ -203,7 +193,7 @@ class History(PinnedList):
         calibrated by replies.
         """
         return self._own().estimate_tokens(
-            self._messages, model=self._model, wire_format=self._wire_format
+            self.messages, model=self._model, wire_format=self._wire_format
         )
 
     def needs_compaction(self) -> bool:
@@ -213,7 +203,7 @@ class History(PinnedList):
         model's window; less ``reserve_tokens``.
         """
         threshold = self._threshold()
-        return threshold is not None and bool(self._messages) and self.tokens() >= threshold
+        return threshold is not None and bool(self.messages) and self.tokens() >= threshold
 
     def compact_if_needed(self) -> CompactionResult:
         """Compact to below the threshold if it is reached, and return the result (see ``changed``
@@ -281,14 +271,15 @@ class History(PinnedList):
         with CHANGES:
             if version != self._version:
                 return False
-            origins = origins_of(self._messages, messages)
-            pins = [origin is not None and self._pins[origin] for origin in origins]
+            before = self.messages
+            pins = self.pins
+            origins = origins_of(before, messages)
             if self._archive is not None:
-                form = get_format(self._wire_format or recognise(self._messages))
-                fold = partial(folded, self._messages, messages, form)
-                self._archive.add(fold, len(self._messages) - len(messages), redact)
+                form = format_of(before, self._wire_format)
+                fold = partial(folded, before, messages, form)
+                self._archive.add(fold, len(before) - len(messages), redact)
             self._conversation = self._conversation or self._digest()
-            self._set(list(messages), pins)
+            self._set(messages, (origin is not None and pins[origin] for origin in origins))
             return True
 
     async def _compact(
@@ -316,27 +307,25 @@ class History(PinnedList):
             return result
         if not self.install(version, result.messages, own.options.redact):
             own.tell_history_changed(result.event)
-            return CompactionResult(list(self._messages))
+            return CompactionResult(self.messages)
         return result
 
     async def _compact_if_needed(self, io: IO) -> CompactionResult:
-        large = io.asynchronous and is_large(self._messages)
+        large = io.asynchronous and is_large(self.messages)
 
         async def compute(action: Callable[[], T]) -> T:
             return await io.thread(action) if large else action()
 
         budget = await compute(self._budget)
         if budget is None:
-            return CompactionResult(
-                list(self._messages), fits=not await compute(self.needs_compaction)
-            )
+            return CompactionResult(self.messages, fits=not await compute(self.needs_compaction))
         result = await self._compact(io, budget)
         self._stuck = self._size() if await compute(self.needs_compaction) else 0
         return result
 
     def _size(self) -> int:
-        form = get_format(self._wire_format or recognise(self._messages))
-        return sum(map(form.size, self._messages))
+        form = format_of(self.messages, self._wire_format)
+        return sum(map(form.size, self.messages))
 
     def _budget(self) -> int | None:
         """Return the size to compact to, in characters; ``None`` if that is not needed, or did not
@@ -368,12 +357,10 @@ class History(PinnedList):
 
     def snapshot(self) -> str:
         """Return messages, pins, rules and archive as versioned JSON; SDK objects become dicts."""
-        with CHANGES:
-            messages = list(self._messages)
-            pins = list(self._pins)
+        frozen = self.copy()
         return write_snapshot(
-            messages,
-            pins,
+            frozen.messages,
+            pins=frozen.pins,
             wire_format=self._wire_format,
             rules=self._rules,
             conversation=self.conversation,
@@ -392,7 +379,7 @@ class History(PinnedList):
         """
         read = read_snapshot(snapshot, self._wire_format)
         if self._archive is not None:
-            self._archive = read.restored_archive()
+            self._archive = read.archive
         self._wire_format = read.wire_format or self._wire_format
         self._rules = tuple(read.rules)
         self._conversation = read.conversation or self._conversation

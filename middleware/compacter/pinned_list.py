@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, MutableSequence
+from collections.abc import Iterable, Mapping, MutableSequence
 from typing import Any, overload
 
 from compacter.errors import ConfigurationError
@@ -11,34 +11,28 @@ from compacter.messages.format import Message
 
 _NOT_MESSAGES = (bool, int, float, complex, bytes, bytearray, list, tuple, set, frozenset, type)
 CHANGES = Lock()
-"""Held during each change of a history, so that messages and pins are always consistent. Shared by
-all histories."""
+"""Held during each change of a history, so that none is lost. Shared by all histories."""
 
 
 class PinnedList(MutableSequence[Message]):
     """Messages and their pins, which stay together in every change."""
 
     def __init__(self, messages: Iterable[Message]) -> None:
-        self._messages: list[Message] = check_each(messages)
-        self._pins = (
-            list(messages.pins)
-            if isinstance(messages, PinnedList)
-            else ([False] * len(self._messages))
-        )
+        self._items = with_pins(messages)
         self._version = 0
 
     @property
     def messages(self) -> list[Message]:
         """The messages as a new list, for ``json.dumps`` for instance."""
-        return list(self._messages)
+        return [message for message, _ in self._items]
 
     def __len__(self) -> int:
-        return len(self._messages)
+        return len(self._items)
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, PinnedList):
-            return self._messages == other._messages and self._pins == other._pins
-        return self._messages == other if isinstance(other, list) else NotImplemented
+            return self._items == other._items
+        return self.messages == other if isinstance(other, list) else NotImplemented
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -47,7 +41,7 @@ class PinnedList(MutableSequence[Message]):
     @overload
     def __getitem__(self, index: slice) -> MutableSequence[Message]: ...
     def __getitem__(self, index: int | slice) -> Any:
-        return self._messages[index]
+        return self.messages[index] if isinstance(index, slice) else self._items[index][0]
 
     @overload
     def __setitem__(self, index: int, value: Message) -> None: ...
@@ -55,26 +49,24 @@ class PinnedList(MutableSequence[Message]):
     def __setitem__(self, index: slice, value: Iterable[Message]) -> None: ...
     def __setitem__(self, index: int | slice, value: Any) -> None:
         """Replace messages. A single replacement keeps the pin; those of a slice are not pinned."""
-        value = check_each(value) if isinstance(index, slice) else check_each([value])[0]
+        items = with_pins(value if isinstance(index, slice) else [value])
         with CHANGES:
-            messages = list(self._messages)
-            pins = list(self._pins)
             if isinstance(index, slice):
-                pins[index] = [False] * len(value)
-            messages[index] = value
-            self._set(messages, pins)
+                self._items[index] = items
+            else:
+                self._items[index] = (value, self._items[index][1])
+            self._version += 1
 
     def __delitem__(self, index: int | slice) -> None:
         with CHANGES:
-            messages = list(self._messages)
-            pins = list(self._pins)
-            del messages[index], pins[index]
-            self._set(messages, pins)
+            del self._items[index]
+            self._version += 1
 
     def reverse(self) -> None:
         """Reverse in place; pins stay with their messages."""
         with CHANGES:
-            self._set(self._messages[::-1], self._pins[::-1])
+            self._items.reverse()
+            self._version += 1
 
     def insert(self, index: int, value: Message, *, pinned: bool = False) -> None:
         """Insert a message before ``index``.
@@ -86,8 +78,7 @@ class PinnedList(MutableSequence[Message]):
         """
         check_each([value])
         with CHANGES:
-            self._messages.insert(index, value)
-            self._pins.insert(index, bool(pinned))
+            self._items.insert(index, (value, bool(pinned)))
             self._version += 1
 
     def pin(self, index: int) -> None:
@@ -102,41 +93,48 @@ class PinnedList(MutableSequence[Message]):
 
     def _set_pin(self, index: int, *, pinned: bool) -> None:
         with CHANGES:
-            if not -len(self._pins) <= index < len(self._pins):
+            if not -len(self) <= index < len(self):
                 raise IndexError(f"there is no message {index}: the history has {len(self)}")
-            self._pins[index] = pinned
+            self._items[index] = (self._items[index][0], pinned)
             self._version += 1
 
     @property
     def pins(self) -> tuple[bool, ...]:
         """For each message, whether it is pinned."""
-        return tuple(self._pins)
+        return tuple(pinned for _, pinned in self._items)
 
     def pinned_ids(self) -> frozenset[int]:
         """Return the ``id`` of each pinned message object."""
         with CHANGES:
-            return frozenset(
-                id(message)
-                for message, pinned in zip(self._messages, self._pins, strict=True)
-                if pinned
-            )
+            return frozenset(id(message) for message, pinned in self._items if pinned)
 
     @property
     def version(self) -> int:
         """Number of changes so far; a compaction of an older version is never installed."""
         return self._version
 
-    def _set(self, messages: list[Message], pins: list[bool]) -> None:
+    def _set(self, messages: Iterable[Message], pins: Iterable[bool]) -> None:
         with CHANGES:
-            self._messages = messages
-            self._pins = pins
+            self._items = list(zip(messages, pins, strict=True))
             self._version += 1
+
+
+def with_pins(messages: Iterable[Message]) -> list[tuple[Message, bool]]:
+    """Return the messages with their pins; those of a plain list are not pinned."""
+    if isinstance(messages, PinnedList):
+        return list(messages._items)  # noqa: SLF001 - of this module
+    return [(message, False) for message in check_each(messages)]
 
 
 def check_each(messages: Iterable[Message]) -> list[Message]:
     """Return a list of the messages. Raises ``ConfigurationError`` if one certainly is not a
     message.
     """
+    given: object = messages
+    if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
+        raise ConfigurationError(
+            f"messages takes a list of messages, not {type(messages).__name__}"
+        )
     held = list(messages)
     for index, message in enumerate(held):
         if message is None or isinstance(message, _NOT_MESSAGES):

@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError
 
 from compacter.compaction.conversation import Conversation
 from compacter.errors import InvalidHistoryError
@@ -33,41 +33,26 @@ class Snapshot(BaseModel):
     wire_format: str | None = None
     conversation: str | None = None
     summary: Any = None
-    archive: Any = None
-
-    def restored_archive(self) -> Archive:
-        """Return the archive. Raises ``InvalidHistoryError`` if it is damaged."""
-        try:
-            return Archive.restored(self.archive)
-        except (ValueError, TypeError, LookupError):
-            raise InvalidHistoryError(
-                "the snapshot is damaged: its archive cannot be read"
-            ) from None
+    archive: Annotated[Any, PlainValidator(Archive.restored)] = Field(None, validate_default=True)
 
 
 def write_snapshot(
-    messages: Sequence[Message],
-    pins: Sequence[bool],
-    *,
-    wire_format: str | None,
-    rules: Sequence[str],
-    conversation: str,
-    archive: object,
+    messages: Sequence[Message], *, wire_format: str | None, **content: object
 ) -> str:
-    """Return a snapshot. ``archive`` is that of ``Archive.snapshot()``, if there is one."""
+    """Return a snapshot. ``content`` are the other fields of a ``Snapshot``; of the archive what
+    ``Archive.snapshot()`` returns.
+    """
     form = get_format(wire_format or recognise(messages))
     return json.dumps(
         {
             "version": VERSION,
             "wire_format": wire_format,
             "messages": [plain(message) for message in messages],
-            "pins": list(pins),
-            "rules": list(rules),
-            "conversation": conversation,
             "summary": Conversation.of(messages, form).prior,
-            "archive": archive,
+            **content,
         },
-        default=_store_bytes,
+        # Some SDKs put bytes into messages; ``plain`` leaves nothing else.
+        default=lambda value: {_BYTES: base64.b64encode(value).decode()},
     )
 
 
@@ -85,7 +70,7 @@ def read_snapshot(snapshot: str | bytes, wire_format: str | None) -> Snapshot:
         raise InvalidHistoryError(
             f"not a History snapshot of version {VERSION}, or damaged: {place}: {first['msg']}"
         ) from None
-    except (ValueError, TypeError, RecursionError) as error:
+    except (ValueError, TypeError, LookupError, RecursionError) as error:
         raise InvalidHistoryError(f"not a History snapshot: {error}") from None
     if len(read.messages) != len(read.pins):
         raise InvalidHistoryError(
@@ -96,13 +81,6 @@ def read_snapshot(snapshot: str | bytes, wire_format: str | None) -> Snapshot:
             "the snapshot is damaged: its summary message was moved or edited"
         )
     return read
-
-
-def _store_bytes(value: bytes | bytearray) -> dict[str, str]:
-    """Return bytes, which some SDKs put into messages, in a form for JSON. ``plain`` leaves nothing
-    else.
-    """
-    return {_BYTES: base64.b64encode(value).decode("ascii")}
 
 
 def _restore_bytes(value: dict[str, object]) -> object:

@@ -84,7 +84,9 @@ def carried_out(
         return world.asked, None
     world.told.append(made.event)
     messages = list(made.conversation.messages)
-    return world.asked, SimpleNamespace(messages=messages, event=made.event, fits=made.fits)
+    return world.asked, SimpleNamespace(
+        messages=messages, event=made.event, fits=work.is_met_by(made.conversation.size)
+    )
 
 
 class World:

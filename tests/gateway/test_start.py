@@ -26,8 +26,8 @@ HERE = "callback_settings.compacter"
         (["compact_ratio"], f"{HERE} takes a mapping"),
         ({"compact_ration": 0.5}, f"{HERE}.compact_ration is unknown"),
         ({"compact_ratio": 3}, f"{HERE}: compact_ratio: "),
-        ({"pin": "lambda m: True"}, f"{HERE}.pin takes an object or a function"),
-        ({"summarizer": 3}, f"{HERE}.summarizer takes a model group"),
+        ({"pin": "lambda m: True"}, f"{HERE}.pin is unknown, or takes an object or a function"),
+        ({"summarizer": 3}, f"{HERE}: summarizer: "),
         ({"dry_run": "perhaps"}, f"{HERE}.dry_run: "),
         ({"model_groups": ["small"]}, f"{HERE}.model_groups takes a mapping"),
         (
@@ -36,7 +36,7 @@ HERE = "callback_settings.compacter"
         ),
         ({"teams": {"blue": {"colour": "blue"}}}, f"{HERE}.teams.blue.colour is unknown"),
         ({"keys": {"anna": {"memory": {}}}}, f"{HERE}.keys.anna.memory: the proxy has one memory"),
-        ({"memory": {"redis": "localhost"}}, f"{HERE}.memory: url: Redis URL must "),
+        ({"memory": {"redis": "localhost"}}, f"{HERE}.memory: memory takes sqlite:PATH"),
         (
             {"memory": {"redis": "redis://h", "sqlite": "x.db"}},
             (f"{HERE}.memory takes redis or sqlite"),

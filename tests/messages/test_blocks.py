@@ -151,6 +151,8 @@ def test_no_blank_result_is_left_where_bedrock_refuses_one() -> None:
     [
         ("openai", {"type": "image_url", "image_url": {"url": "https://x.invalid/a.png"}}),
         ("openai", {"type": "thinking", "thinking": "hm"}),
+        ("openai", {"type": "refusal", "refusal": "a"}),
+        ("openai", {"type": "new", "data": "a"}),
         ("openai", {"type": "text", "text": ""}),
         ("anthropic", {"type": "thinking", "thinking": "hm", "signature": "c2ln"}),
         ("anthropic", {"type": "tool_use", "id": "c", "name": "f", "input": {"text": "a"}}),
@@ -180,9 +182,6 @@ def test_what_is_neither_text_nor_result_is_never_edited(name: str, block: Messa
     [
         ("bare", "gone"),
         ({"type": "text", "text": "a", "mark": 1}, {"type": "text", "text": "gone", "mark": 1}),
-        # A text that stands elsewhere:
-        ({"type": "refusal", "refusal": "a"}, {"type": "text", "text": "gone"}),
-        ({"type": "new", "data": "a"}, {"type": "text", "text": "gone"}),
     ],
 )
 def test_an_edited_part_of_a_chat_is_a_text(part: Any, edited: Any) -> None:

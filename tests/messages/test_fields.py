@@ -25,6 +25,7 @@ from compacter.messages.fields import (
     text_field,
     word,
 )
+from compacter.messages.format import get_format
 
 
 class Model(BaseModel):
@@ -287,7 +288,7 @@ class Marked:
 )
 def test_a_value_that_is_not_all_seen_has_no_digest(value: object) -> None:
     with pytest.raises(Unencodable):
-        faithful(value)
+        get_format("openai").content({"role": "tool", "content": value})
 
 
 @pytest.mark.parametrize(
@@ -330,7 +331,7 @@ def test_a_value_of_which_reading_fails_is_named_by_its_class() -> None:
             raise RuntimeError(name)
 
     with pytest.raises(Unencodable, match="Broken"):
-        faithful(Broken())
+        get_format("openai").content(Broken())
 
 
 def test_classes_of_replies_are_not_held_for_ever() -> None:

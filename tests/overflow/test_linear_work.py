@@ -6,8 +6,9 @@ import pytest
 from tests.effort import grows_linearly, repeated, seconds
 
 from compacter.overflow import detect_text
-from compacter.overflow.text import MAX_TEXT
 
+MAX_TEXT = 32_768
+"""Characters that are read of a text, its beginning and its end, as the manual says."""
 SHAPES = [
     "max ",
     "a",

@@ -7,8 +7,9 @@ import json
 import pytest
 
 from compacter.overflow import detect_text
-from compacter.overflow.text import MAX_TEXT, limit_text, normalise
+from compacter.overflow.text import limit_text, normalise
 
+MAX_TEXT = 32_768
 SENTENCE = "The prompt has 9000 tokens, which exceeds the maximum context length of 8192 tokens."
 
 

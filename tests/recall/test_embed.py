@@ -255,5 +255,5 @@ def test_where_words_tell_nothing_meaning_decides_alone() -> None:
 def test_what_is_close_to_nothing_adds_nothing(folded: list[Any]) -> None:
     assert fuse({1: 1.0}, [{2: 0.1}], evidence=1.0) == {1: 1.0}
     quoter = Quoter(Index(folded), 1_000)
-    quoter.answer(question((), ()), (), near={})
+    quoter.answer(question((), ()), near={})
     assert quoter.quotation() is None

@@ -231,7 +231,7 @@ def test_a_long_question_is_read_at_its_beginning_and_its_end() -> None:
     ]
 
     assert {"alpha", "omega"} <= set(words)
-    assert len(words) <= 64
+    assert len(words) <= 128
 
 
 def test_what_stands_between_them_is_not_read() -> None:

@@ -30,8 +30,10 @@ def quoted(
     rank: object = None,
 ) -> Quotation | None:
     wanted = question([Part("user", "text", asked, "", 99)], view)
-    quoter = Quoter(Index(folded), room)
-    quoter.answer(wanted, view, rank=rank)  # type: ignore[arg-type]
+    index = Index(folded)
+    texts = [sentence.text for sentence in wanted.sentences]
+    quoter = Quoter(index.extend(view), room, texts=texts, compacted=index.count)
+    quoter.answer(wanted, rank=rank)  # type: ignore[arg-type]
     return quoter.quotation()
 
 
@@ -95,7 +97,7 @@ def test_a_tool_is_named_beside_its_output(folded: list[Part]) -> None:
 def test_a_call_is_told_from_words(folded: list[Part]) -> None:
     call = Part("assistant", "call", '{"path": "recipes/stollen.md"}', "open_file", 20)
 
-    text = text_of(quoted([*folded, call], "which file held the stollen?"))
+    text = text_of(quoted([*folded, call], "which file is the stollen in?"))
 
     assert "\nAssistant, message 20, calling open_file: path: recipes/stollen.md\n" in text
 

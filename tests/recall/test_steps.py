@@ -83,8 +83,8 @@ def test_steps_can_be_left_out() -> None:
 
 def chosen(said: list[str], asked: str, request: str = "") -> list[str]:
     parts = [Part("tool", "result", text, "look", at) for at, text in enumerate(said)]
-    quoter = Quoter(Index(parts), 2_000, request=request)
-    quoter.remind([asked])
+    quoter = Quoter(Index(parts), 2_000, texts=[asked], request=request)
+    quoter.remind()
     made = quoter.quotation(STEP_NOTE)
     return [passage.text for passage in made.passages] if made else []
 
@@ -130,8 +130,9 @@ def test_the_same_asked_of_others_does_not_hide_the_line_that_is_meant() -> None
 @pytest.mark.parametrize("name", FORMATS)
 def test_quotes_for_a_step_stand_at_the_end_and_can_be_taken_out(name: Any) -> None:
     form = get_format(name)
-    quoter = Quoter(Index([Part("tool", "result", FACT, "look", 2)]), 2_000)
-    quoter.remind(["quail-77"])
+    index = Index([Part("tool", "result", FACT, "look", 2)])
+    quoter = Quoter(index, 2_000, texts=["quail-77"])
+    quoter.remind()
     made = quoter.quotation(STEP_NOTE)
     assert made is not None
     history = {

@@ -43,7 +43,7 @@ def characters_quoted(folded: str, talk: str, room: int) -> int:
     entries = [*others, *(Part("user", "text", f"{folded}{n}", "", n) for n in range(20))]
     asked = question([Part("user", "text", folded[:14], "", 99)], [])
     quoter = Quoter(Index(entries), room, tokens_each([talk]))
-    quoter.answer(asked, ())
+    quoter.answer(asked)
     made = quoter.quotation()
     return len(made.text) if made else 0
 

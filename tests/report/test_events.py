@@ -87,23 +87,23 @@ def test_a_field_that_is_no_number_counts_as_nothing(value: object) -> None:
         [json.dumps({"event": "CompactionEvent", "limit": value, "compacted_tokens": value})]
     )
     assert (record.count("limit"), record.known("compacted_tokens")) == (0, None)
-    assert stories([record])[0].folds[0].after == 0
+    assert stories([record])[0].compactions[0].after == 0
 
 
 def test_conversations_are_kept_apart_and_in_order(lines: Lines) -> None:
     found = stories(read_lines(lines(conversations=3, folds=4))[0])
     assert [story.key[-1] for story in found] == ["0", "1", "2"]
-    assert [len(story.folds) for story in found] == [4, 4, 4]
+    assert [len(story.compactions) for story in found] == [4, 4, 4]
     assert [story.failures for story in found] == [2, 1, 1]
     assert found[0].largest == 8_400
 
 
 def test_what_was_before_and_after(lines: Lines) -> None:
-    fold = stories(read_lines(lines(1, 1))[0])[0].folds[0]
-    assert (fold.before, fold.after) == (8_050, 3_250)
-    assert fold.summary is not None
-    assert 0 < fold.summary < 100
-    assert fold.saved == 8_050 - 3_250
+    compaction = stories(read_lines(lines(1, 1))[0])[0].compactions[0]
+    assert (compaction.before, compaction.after) == (8_050, 3_250)
+    assert compaction.summary is not None
+    assert 0 < compaction.summary < 100
+    assert compaction.saved == 8_050 - 3_250
 
 
 def test_events_without_texts_do_not_tell_the_summarys_share(lines: Lines) -> None:
@@ -111,8 +111,8 @@ def test_events_without_texts_do_not_tell_the_summarys_share(lines: Lines) -> No
     bare = {
         name: value for name, value in json.loads(text).items() if name not in ("summary", "ledger")
     }
-    fold = stories(read_lines([json.dumps(bare)])[0])[0].folds[0]
-    assert (fold.after, fold.summary) == (3_250, None)
+    compaction = stories(read_lines([json.dumps(bare)])[0])[0].compactions[0]
+    assert (compaction.after, compaction.summary) == (3_250, None)
 
 
 def test_the_window_is_the_providers_where_it_stated_one(lines: Lines) -> None:
@@ -126,8 +126,8 @@ def test_the_window_is_the_providers_where_it_stated_one(lines: Lines) -> None:
 
 def test_a_compaction_without_a_model_costs_nothing() -> None:
     alone = FOLD.model_copy(update={"input_tokens": 0, "output_tokens": 0})
-    (fold,) = stories(read_lines([alone.model_dump_json()])[0])[0].folds
-    assert fold.cost == 0
+    (compaction,) = stories(read_lines([alone.model_dump_json()])[0])[0].compactions
+    assert compaction.cost == 0
 
 
 @pytest.mark.parametrize("usage", [(0, 0), (1_000, 100)])
@@ -136,19 +136,19 @@ def test_a_cost_that_nobody_states_is_not_known(usage: tuple[int, int]) -> None:
         update={"summarizer_calls": 1, "input_tokens": usage[0], "output_tokens": usage[1]}
     )
     (story,) = stories(read_lines([asked.model_dump_json()])[0])
-    assert (story.folds[0].cost, story.cost) == (None, None)
+    assert (story.compactions[0].cost, story.cost) == (None, None)
     assert "$0.00" not in page([story])
 
 
 def test_a_model_whose_price_is_known_costs_it() -> None:
     priced = FOLD.model_copy(update={"model": "gpt-4o", "summarizer_calls": 1})
-    (fold,) = stories(read_lines([priced.model_dump_json()])[0])[0].folds
+    (compaction,) = stories(read_lines([priced.model_dump_json()])[0])[0].compactions
     price = models.prices("gpt-4o")
     assert price is not None
-    assert fold.cost == pytest.approx(1_000 * price[0] + 100 * price[2])
+    assert compaction.cost == pytest.approx(1_000 * price[0] + 100 * price[2])
 
 
 def test_a_compaction_that_saves_nothing_saves_nothing() -> None:
     same = FOLD.model_copy(update={"compacted_tokens": 10_000})
-    (fold,) = stories(read_lines([same.model_dump_json()])[0])[0].folds
-    assert fold.saved == 0
+    (compaction,) = stories(read_lines([same.model_dump_json()])[0])[0].compactions
+    assert compaction.saved == 0

@@ -362,7 +362,7 @@ class Performer:
         request = self.call.request
         view = Conversation.of(after, request.format)
         asked = Quote(request.original, view, 0, request.archive, request.digest, sent=False)
-        self._use_recall("embed_compacted", asked)
+        self._use_recall("add", asked)
 
     async def _use(self, matcher: Matcher, work: Callable[..., Coroutine[Any, Any, T]]) -> T | None:
         """Return the result of using the memory; ``None`` if it fails."""
@@ -392,7 +392,7 @@ class Performer:
         # may be slow.
         slow = self.large or question.archive or (recall and (recall.rank or recall.embed))
 
-        find = partial(self._use_recall, "quotation", question)
+        find = partial(self._use_recall, "quotes", question)
         quotation = await self.io.thread(find) if slow else find()
         if quotation is None:
             return ""

@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 from compacter.compaction.conversation import Conversation
-from compacter.messages.format import Message
+from compacter.messages.format import FILLERS, Message
 from compacter.messages.parts import Kind
 from compacter.summary import message as summary_message
 
@@ -78,7 +78,7 @@ def check(
         (half.what, half.call_id) for half in before.broken
     )
     faults.extend(f"{what} {call_id!r}" for what, call_id in halves)
-    if after.open is not None and before.open is None:
+    if after.end < len(after.messages) and before.end == len(before.messages):
         faults.append("a call lost its results")
     return after, faults
 
@@ -118,24 +118,23 @@ def with_fillers(
     first message that is not the user's.
     """
     form = before.format
-    roles = list(map(form.speaker, before.messages))
-    opens = next((role for role in roles if role != "system"), "") == "user"
+    spoken = (role for role in map(form.speaker, before.messages) if role != "system")
+    opens = next(spoken, "")
     result: list[Message] = []
     last = ""
-    last_origin: int | None = None
+    previous: int | None = None
+    is_parted = True
     for message, origin in zip(messages, origins, strict=True):
+        # Messages that were neighbours, or had only instructions between them, may stay so.
+        is_parted = is_parted or origin is None or previous is None or origin > previous + 1
+        previous = origin
         role = form.speaker(message)
-        if role in ("user", "assistant"):
-            if not last and role == "assistant" and opens:
-                result.append(form.filler("user"))
-            elif role == last and (
-                origin is None
-                or last_origin is None
-                or any(gone != "system" for gone in roles[last_origin + 1 : origin])
-            ):
-                result.append(form.filler("assistant" if role == "user" else "user"))
+        if not last and role == "assistant" and opens == "user":
+            result.append(form.filler("user"))
+        elif role == last and is_parted and role in FILLERS:
+            result.append(form.filler("assistant" if role == "user" else "user"))
         if role != "system":
             last = role
-            last_origin = origin
+            is_parted = False
         result.append(message)
     return result

@@ -17,6 +17,8 @@ from compacter.summary import message as summary_message
 
 # Kinds of messages that are always kept.
 _STAYING = re.compile(b"[%c%c]" % (Kind.SYSTEM, Kind.UNKNOWN))
+# Messages that are read at once, from the newest on, where not all have to be.
+_AT_ONCE = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +34,11 @@ class Conversation:
     sizes: tuple[int, ...] = field(repr=False)
     """Data size of each message; 0 for those before ``start``."""
     steps: tuple[int, ...] = field(repr=False)
-    """Indexes at which a step begins, ascending. A step ends where the next one begins."""
-    open: int | None
-    """Index at which the last step begins, if some of its calls have no result yet."""
+    """Indexes at which a step begins, ascending, and at last the number of messages: a step ends
+    where the next one begins."""
+    end: int
+    """Index at which the last step begins if some of its calls have no result yet, else the number
+    of messages."""
     broken: tuple[Broken, ...]
     """Calls without results and results without a call, in order, except the calls of an open last
     step."""
@@ -82,43 +86,45 @@ class Conversation:
         """
         held = tuple(messages)
         outline = format.outline(held)
-        kinds = outline.kinds
-        sizes = outline.sizes
-        codes = bytes(kinds)  # Searched at the speed of C.
+        codes = bytes(outline.kinds)  # Searched at the speed of C.
         native = codes.rfind(Kind.COMPACTED)
-        start = native if native >= 0 else None
-        if start:
-            sizes = [0] * start + sizes[start:]
-        found = cls(
+        start = max(native, 0)
+        sizes = (*[0] * start, *outline.sizes[start:])
+        read = cls(
             format=format,
             messages=held,
-            kinds=tuple(kinds),
-            sizes=tuple(sizes),
-            steps=tuple(outline.steps),
-            open=outline.open,
+            kinds=tuple(outline.kinds),
+            sizes=sizes,
+            steps=(*outline.steps, len(held)),
+            end=len(held) if outline.open is None else outline.open,
             broken=outline.broken,
             pinned=tuple(pinned),
             rules=tuple(rules),
-            start=start or 0,
+            start=start,
             size=sum(sizes),
             parts_read={} if earlier is None else earlier.parts_read,
         )
-        lead, prior = found._summary_after(0 if start is None else found.step(start)[1])
+        lead, prior = read._summary_after(0 if native < 0 else read.step(native)[1])
+        kinds = outline.kinds
         if Kind.INSERTED in codes:
-            kinds = found._with_typed(lead, prior)
-            codes = bytes(kinds)
-            found = replace(found, kinds=tuple(kinds))
-        if Kind.OTHER in codes and codes.find(Kind.USER, 0 if prior is None else prior + 1) < 0:
+            # A filler that stands where compacter puts none is the user's. Fillers are never last,
+            # and stand first, or in a list with a summary.
+            is_compacted = prior is not None or native >= 0
+            places = range(len(held) - 1) if is_compacted else (lead,)
+            kinds = [
+                Kind.USER if kind is Kind.INSERTED and at not in places else kind
+                for at, kind in enumerate(kinds)
+            ]
+        if Kind.OTHER in codes and Kind.USER not in kinds[0 if prior is None else prior + 1 :]:
             # No message has the role of a user: the meaning of the other unknown roles cannot be
             # relied on either.
-            unknown = (
+            kinds = [
                 Kind.UNKNOWN
                 if kind is Kind.OTHER and field_of(message, "role") is not None
                 else kind
                 for kind, message in zip(kinds, held, strict=True)
-            )
-            found = replace(found, kinds=tuple(unknown))
-        return found._settle(prior, start, lead)  # noqa: SLF001
+            ]
+        return replace(read, kinds=tuple(kinds))._settle(prior, native, lead)  # noqa: SLF001
 
     def _summary_after(self, index: int) -> tuple[int, int | None]:
         """Return the index after the system messages that begin at ``index``, and that of the
@@ -128,59 +134,36 @@ class Conversation:
         messages = self.messages
         while index < len(kinds) and kinds[index] is Kind.SYSTEM:
             index += 1
-        at = index + (index < len(kinds) and messages[index] == self.format.filler("assistant"))
-        text = (
-            self.format.plain_text(messages[at])
-            if at < len(kinds) and kinds[at] is Kind.USER
-            else None
-        )
-        if text is None or at == len(kinds) - 1:
-            return index, None  # Something of the conversation always follows a summary.
-        return index, None if summary_message.parse(text) is None else at
+        last = len(kinds) - 1  # Something of the conversation always follows a summary.
+        at = index + (index < last and messages[index] == self.format.filler("assistant"))
+        text = self.format.plain_text(messages[at]) if at < last else None
+        return index, at if text and summary_message.parse(text) else None
 
-    def _with_typed(self, lead: int, prior: int | None) -> list[Kind]:
-        """Return the kinds, in which a filler that stands where compacter puts none is the user's.
-
-        Fillers are never last, and stand first, or in a list with a summary.
-        """
-        is_compacted = prior is not None or Kind.COMPACTED in self.kinds
-        last = len(self.kinds) - 1
-        return [
-            Kind.USER
-            if kind is Kind.INSERTED and (at == last or not (is_compacted or at == lead))
-            else kind
-            for at, kind in enumerate(self.kinds)
-        ]
-
-    def _settle(self, prior: int | None, start: int | None, lead: int) -> Conversation:
-        """Return a copy with the fields that depend on the prior summary and the provider's own
-        compaction.
+    def _settle(self, prior: int | None, native: int, lead: int) -> Conversation:
+        """Return a copy with the fields that depend on the prior summary, and on the place of the
+        provider's own compaction; -1 for none.
         """
         codes = bytes(self.kinds)
         last = codes.rfind(Kind.USER)
         if last == prior:
             last = codes.rfind(Kind.USER, 0, prior)
         staying = {found.start() for found in _STAYING.finditer(codes)}
-        for index in (*self.pinned, last, -1 if start is None else start):
+        for index in (*self.pinned, last, native):
             if index >= 0:
                 staying.update(range(*self.step(index)))
-        if start:
+        if native > 0:
             # Summary messages before the provider's compaction are not read any more, and are
             # dropped.
-            behind = [0, *(self.step(at)[1] for at in range(start) if codes[at] == Kind.COMPACTED)]
-            staying.update(
-                set(range(start)).difference(at for _, at in map(self._summary_after, behind))
-            )
-        protected = [False] * len(codes)
-        foldable = list(self.sizes)
-        for index in staying:
-            protected[index] = True
-            foldable[index] = 0
-        heads = tuple(accumulate(foldable, initial=0))
+            behind = [0, *(self.step(at)[1] for at in range(native) if codes[at] == Kind.COMPACTED)]
+            summaries = {at for _, at in map(self._summary_after, behind)}
+            staying.update({*range(native)} - summaries)
+        protected = tuple(index in staying for index in range(len(codes)))
+        free = (0 if stays else size for stays, size in zip(protected, self.sizes, strict=True))
+        heads = tuple(accumulate(free, initial=0))
         return replace(
             self,
             prior=prior,
-            protected=tuple(protected),
+            protected=protected,
             lead=lead,
             last_user=last if last >= 0 else None,
             heads=heads,
@@ -191,8 +174,8 @@ class Conversation:
         """Return the beginning and end of the step that contains this message, as a half-open
         range.
         """
-        at = bisect_right(self.steps, index) - 1
-        return self.steps[at], self.steps[at + 1] if at + 1 < len(self.steps) else len(self.kinds)
+        following = bisect_right(self.steps, index)
+        return self.steps[following - 1], self.steps[following]
 
     def with_messages(self, messages: Sequence[Message]) -> Conversation:
         """Read a list made of messages of this one and new ones; pinned messages stay pinned."""
@@ -225,22 +208,15 @@ class Conversation:
 
     def newest_texts(self, characters: int) -> list[str]:
         """Return the texts of the newest messages, the newest message first, until they have this
-        many characters. Older messages are not read.
+        many characters. Much older messages are not read.
         """
         texts: list[str] = []
-        missing = characters
         first = len(self.messages)
-        while first > self.start and missing > 0:
+        while first > self.start and sum(map(len, texts)) < characters:
             end = first
-            size = 0
-            while first > self.start and size < missing:
-                first -= 1
-                size += self.sizes[first]
-            # A medium has a size and no text, so that these may not be enough.
+            first = max(self.start, first - _AT_ONCE)
             for read in reversed(self.parts_of_each(self.messages[first:end])):
-                new = _texts(read)
-                texts += new
-                missing -= sum(map(len, new))
+                texts += _texts(read)
         return texts
 
     def without_native(self) -> Conversation | None:
@@ -249,19 +225,10 @@ class Conversation:
 
         Everything before it is compacted too, as it must not return to the model's context.
         """
-        if not self.kinds or self.kinds[self.start] is not Kind.COMPACTED:
-            return None
-        if not self.format.compacted(self.messages[self.start]):
+        if not self.messages or not self.format.compacted(self.messages[self.start]):
             return None
         lead = next(index for index, kind in enumerate(self.kinds) if kind is not Kind.SYSTEM)
-        return self._settle(self.start, None, lead)
-
-    def prior_text(self) -> str:
-        """Return the text of the prior summary, or an empty string."""
-        if self.prior is None:
-            return ""
-        message = self.messages[self.prior]
-        return self.format.compacted(message) or self.format.plain_text(message) or ""
+        return self._settle(self.start, -1, lead)
 
 
 def _texts(read: MessageParts) -> list[str]:

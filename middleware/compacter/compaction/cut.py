@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from compacter.compaction.conversation import Conversation
@@ -55,10 +56,9 @@ def plan(options: Options, asked: CompactionPlan) -> CompactionPlan:
     A cut that a hook has set is moved to the beginning of its step, and never past an open step.
     """
     read = asked.conversation
-    count = len(read.messages)
     if asked.is_chosen:
-        cut = max(0, min(asked.cut, count if read.open is None else read.open))
-        cut = read.step(cut)[0] if cut < count else cut
+        cut = max(0, min(asked.cut, read.end))
+        cut = read.steps[bisect_right(read.steps, cut) - 1]
     elif asked.is_satisfied:
         cut = 0
     else:
@@ -66,8 +66,9 @@ def plan(options: Options, asked: CompactionPlan) -> CompactionPlan:
         staying = read.size - read.free + FRAME
         # The messages that stay exceed the target alone: compact the provider's own compaction too,
         # if it is readable.
-        whole = read.without_native() if asked.must else None
-        if whole is not None and not (cut and asked.is_met_by(staying)):
+        is_helpless = asked.must and not (cut and asked.is_met_by(staying))
+        whole = read.without_native() if is_helpless else None
+        if whole is not None:
             read = whole
             cut = _cut(options, replace(asked, conversation=whole))
         is_wanted = asked.must or (asked.trigger == "manual" and asked.target is not None)
@@ -127,7 +128,7 @@ def _cut(options: Options, asked: CompactionPlan) -> int:
         asked.reserved
         and cut
         and conversation.kinds[-1] is Kind.RESULT
-        and cut > conversation.steps[-1]
+        and cut > conversation.steps[-2]
     ):
         # Results that the model has not read yet are worth more than room for quotes.
         return _cut(options, replace(asked, reserved=0))
@@ -154,54 +155,43 @@ def choose_cut(
     steps = conversation.steps
     heads = conversation.heads
     kinds = conversation.kinds
-    protected = conversation.protected
-    prior = conversation.prior
     total = conversation.free
-    count = len(kinds)
-    end = count if conversation.open is None else conversation.open
     # A prior summary is always compacted, so its size does not count towards the ratio.
     aged = prior_size(conversation)
     goal = max((total - aged) * ratio + aged, need)
 
-    # The first step boundary at which the head is large enough, otherwise the last boundary.
-    boundaries = (0, *steps[1:], count)
-    at = min(bisect_left(boundaries, bisect_left(heads, goal)), bisect_right(boundaries, end) - 1)
-    cut = boundaries[at]
-    newest = boundaries[-2]
+    # The first boundary of a step at which the head is large enough, otherwise the last boundary.
+    last = bisect_right(steps, conversation.end) - 1
+    cut = steps[min(bisect_left(steps, bisect_left(heads, goal)), last)]
+    newest = steps[-2:][0]
     if cut > newest and ratio < 1 and heads[newest] >= max(need, 1) and kinds[-1] is Kind.RESULT:
         # The model has not seen the newest results yet: cut before them if that is enough.
         cut = newest
     else:
         # Move the cut to the end of the turn if that is near. A turn may begin inside a step: with
         # tool results.
-        turn = cut
-        most = heads[cut] + total * _TURN_REST
-        while turn < newest and kinds[turn] is not Kind.USER and heads[turn] <= most:
-            turn += 1
-        if turn < newest and heads[turn] <= most and conversation.step(turn)[0] == turn:
+        turn = bytes(kinds).find(Kind.USER, cut, newest)
+        if turn in steps and heads[turn] <= heads[cut] + total * _TURN_REST:
             cut = turn
-
-    def only_prior(cut: int) -> bool:
-        return prior is not None and all(protected[index] or index == prior for index in range(cut))
-
     if keep_turns:
+        prior = conversation.prior
         turns = [index for index, kind in enumerate(kinds) if kind is Kind.USER and index != prior]
         limits = (conversation.step(turn)[0] for turn in turns[-keep_turns:])
         kept = next((limit for limit in limits if heads[limit] >= keep_need), cut)
         if kept < cut:
-            if not must and not keep_need and only_prior(kept):
+            if not must and not keep_need and heads[kept] <= aged:
                 # No size is required, and compacting only a prior summary again would gain nothing.
                 return 0
             cut = kept
-    if cut == count and not any(protected):
+    if cut == len(kinds) and not any(conversation.protected):
         cut = newest  # At least one message stays.
-    while prior is not None and only_prior(cut):
+    while heads[cut] <= aged:
         # A head with nothing but the prior summary is extended by the next step that can be
         # compacted.
-        if cut >= end:
+        if not aged or cut >= conversation.end:
             return 0
-        cut = boundaries[bisect_right(boundaries, cut)]
-    return 0 if all(protected[:cut]) else cut
+        cut = steps[bisect_right(steps, cut)]
+    return cut
 
 
 def _tail_size(asked: CompactionPlan, room: int, summary: int) -> int:
@@ -220,7 +210,7 @@ def _tail_size(asked: CompactionPlan, room: int, summary: int) -> int:
         most = max(most, unread)
     size = min(room - summary, int(most))
     if conversation.kinds[-1] is Kind.RESULT:
-        newest = conversation.free - conversation.heads[conversation.steps[-1]]
+        newest = conversation.free - conversation.heads[conversation.steps[-2]]
         if newest <= room * _NEWEST:
             return max(size, newest)
     return size
@@ -235,10 +225,9 @@ def prior_size(conversation: Conversation) -> int:
 def is_agents(conversation: Conversation) -> bool:
     """Return whether most of what may be compacted are steps with tool results."""
     heads = conversation.heads
-    kinds = conversation.kinds
-    ends = (*conversation.steps[1:], len(kinds))
-    worked = 0
-    for start, end in zip(conversation.steps, ends, strict=False):  # No step in no messages.
-        if Kind.RESULT in kinds[start:end]:
-            worked += heads[end] - heads[start]
+    worked = sum(
+        heads[end] - heads[start]
+        for start, end in pairwise(conversation.steps)
+        if Kind.RESULT in conversation.kinds[start:end]
+    )
     return worked > _WORKING * (conversation.free - prior_size(conversation))

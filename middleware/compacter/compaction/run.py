@@ -8,8 +8,8 @@ import copy
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
-from operator import is_
-from typing import TYPE_CHECKING, Any, Literal
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from compacter.compaction.change import check, origins_of
 from compacter.compaction.conversation import Conversation
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 # Share of the target that counts as fitting between two strategies, so that the next message still
 # fits too.
 _ROOM = 0.9
+# Where no strategy made the request small enough.
+_LAST_RESORT = Shorten()
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,6 @@ class Compaction:
     conversation: Conversation
     event: CompactionEvent
     """Not sent yet: a hook that repeats the call is to find the compaction in the memory."""
-    fits: bool
 
 
 async def compact(options: Options, planned: CompactionPlan, world: World) -> Compaction | None:
@@ -55,11 +56,12 @@ async def compact(options: Options, planned: CompactionPlan, world: World) -> Co
     """
     if planned.is_satisfied:
         return None
+    skipped = partial(CompactionSkipped, trigger=planned.trigger, **planned.named)
     edits = any(getattr(link, "edits", False) for link in options.strategy)
     if options.before_compaction is not None and (planned.cut or planned.must or edits):
         answer = await world.approve(planned)
         if answer is None:
-            await _skip(planned, world, "vetoed")
+            await world.emit(skipped(reason="vetoed"))
             return None
         # A hook may change the cut; everything else is derived from it.
         cut: object = answer.cut
@@ -73,24 +75,34 @@ async def compact(options: Options, planned: CompactionPlan, world: World) -> Co
             **planned.facts,
         )
         await world.emit(started)
-    before = planned.conversation
-    task = CompactionTask(plan=planned, options=options, target=planned.target)
-    after = await _run(options.strategy, task, world)
-    if planned.must and (after is before or not planned.is_met_by(after.size)):
-        # The last resort if no strategy made the request small enough.
-        rest = replace(_onward(task, after), last=False)
-        after = await _attempt(Shorten(), rest, world) or after
+    goal = planned.target
+    if goal is None and len(options.strategy) > 1 and planned.cut:
+        # What compacting the planned head would leave.
+        goal = planned.tail_size + planned_reserve(options, planned, planned.head_size)
+    enough = goal
+    if enough is not None and planned.trigger != "manual":
+        enough = int(enough * _ROOM)
+    before = after = planned.conversation
+    task = CompactionTask(plan=planned, options=options, target=goal)
+    here = task
+    for left, strategy in enumerate([*options.strategy, _LAST_RESORT], -len(options.strategy)):
+        if not left:
+            enough = planned.target
+            if not planned.must:
+                break
+        if after is not before:
+            if enough is None or after.size <= enough:
+                break
+            here = _onward(here, after)
+        here = replace(here, last=left == -1)
+        after = await _attempt(strategy, here, world) or after
     # Summarize has fallen back itself, or knows why not.
     if planned.must and after is before and not summarizes(options):
         after = _fall_back(task) or after
     if after is before:
-        await _skip(planned, world, "nothing_to_compact")
+        await world.emit(skipped(reason="nothing_to_compact"))
         return None
-    event = _describe(task, after)
-    if not event.discarded:
-        await _skip(planned, world, "no_progress")
-        return None
-    return Compaction(after, event, planned.is_met_by(after.size))
+    return Compaction(after, _describe(task, after))
 
 
 def _describe(task: CompactionTask, after: Conversation) -> CompactionEvent:
@@ -122,39 +134,6 @@ def _describe(task: CompactionTask, after: Conversation) -> CompactionEvent:
         **task.tally.facts,
         **planned.facts,
     )
-
-
-async def _skip(
-    planned: CompactionPlan,
-    world: World,
-    reason: Literal["nothing_to_compact", "vetoed", "no_progress"],
-) -> None:
-    await world.emit(CompactionSkipped(trigger=planned.trigger, reason=reason, **planned.named))
-
-
-async def _run(
-    links: Sequence[CompactionStrategy], task: CompactionTask, world: World
-) -> Conversation:
-    """Run these strategies, and return the resulting conversation; the task's own if none changed
-    it.
-    """
-    planned = task.plan
-    if task.target is None and len(links) > 1:
-        # What compacting the planned head would leave.
-        summary = planned_reserve(task.options, planned, planned.head_size)
-        task = replace(task, target=planned.tail_size + summary)
-    enough = task.target
-    if enough is not None and planned.trigger != "manual":
-        enough = int(enough * _ROOM)
-    left = task.conversation
-    for number, strategy in enumerate(links, 1):
-        if left is not task.conversation:
-            if enough is None or left.size <= enough:
-                break
-            task = _onward(task, left)
-        here = replace(task, last=task.last and number == len(links))
-        left = await _attempt(strategy, here, world) or left
-    return left
 
 
 def _onward(task: CompactionTask, made: Conversation) -> CompactionTask:
@@ -189,7 +168,7 @@ async def _attempt(
             if isinstance(answer, Generator):
                 answer = await _carry_out(answer, task.tally, world)
             messages = list(answer)
-        if len(messages) == len(before.messages) and all(map(is_, messages, before.messages)):
+        if list(map(id, messages)) == list(map(id, before.messages)):
             return None
         edits = getattr(strategy, "edits", False)
         after, faults = check(before, messages, alternate=task.alternate, edits=edits)
@@ -207,11 +186,8 @@ async def _attempt(
     except Exception as error:  # noqa: BLE001 - a broken strategy must not break the call
         cause = error
         why += f"failed, as {error}" if isinstance(error, FunctionError) else "raised"
-    costs = {
-        name: value
-        for name, value in task.tally.facts.items()
-        if name in CompactionFailed.model_fields
-    }
+    facts = task.tally.facts
+    costs = {name: facts[name] for name in facts.keys() & CompactionFailed.model_fields.keys()}
     failed = CompactionFailed(
         trigger=planned.trigger,
         reason=why,

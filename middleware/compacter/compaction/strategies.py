@@ -19,9 +19,8 @@ from compacter.compaction.task import (
 )
 from compacter.errors import ConfigurationError, whole_number
 from compacter.messages.format import Message
-from compacter.summary import message as summary_message
 from compacter.summary.message import Summary
-from compacter.text.shorten import original_size, pieces, shorten
+from compacter.text.shorten import original_size, shorten
 
 _NOTE = re.compile(r"(\d+) earlier messages? left out without a summary\.")
 
@@ -139,61 +138,51 @@ class Shorten:
 
     def compact(self, task: CompactionTask) -> list[Message]:
         """Return the list of ``task`` with the largest messages shortened, no more than needed."""
-        sizes = task.conversation.sizes
-        form = task.conversation.format
-        goal = task.target if task.target is not None else int(sum(sizes) * 0.5)
-        out = list(task.messages)
-        stays = [
-            protected
-            or (
-                size > self.min_size
-                and summary_message.parse(form.plain_text(message) or "") is not None
-            )
-            for message, size, protected in zip(out, sizes, task.protected, strict=True)
-        ]
-        free = [size for size, whole in zip(sizes, stays, strict=True) if not whole]
+        whole = task.size()
+        goal = whole // 2 if task.target is None else task.target
+        free = {
+            index: size
+            for index, size in enumerate(task.conversation.sizes)
+            if not task.protected[index] and index != task.conversation.prior
+        }
         # The largest size of a message with which the total is within the goal.
         ceiling = bisect_right(
-            range(max(free, default=0) + 1),
-            goal - sum(sizes) + sum(free),
+            range(max(free.values(), default=0) + 1),
+            goal - whole + sum(free.values()),
             self.min_size + 1,
-            key=lambda most: sum(min(size, most) for size in free),
+            key=lambda most: sum(min(size, most) for size in free.values()),
         )
         ceiling -= 1
-        for index, size in enumerate(sizes):
-            if size > ceiling and not stays[index]:
-                out[index] = self._shorten_message(task, out[index], size, ceiling)
+        out = list(task.messages)
+        for index, size in free.items():
+            if size > ceiling:
+                out[index] = _shorten_message(task, out[index], size, ceiling)
         return out
 
-    @staticmethod
-    def _shorten_message(
-        task: CompactionTask, message: Message, size: int, ceiling: int
-    ) -> Message:
-        """Return a copy of the message with each text shortened in proportion."""
-        form = task.conversation.format
-        texts = list[int]()
 
-        def measure(kind: str, text: str, name: str) -> str:  # noqa: ARG001 - every edit is called like this
-            texts.append(len(text))
-            return text
+def _shorten_message(task: CompactionTask, message: Message, size: int, ceiling: int) -> Message:
+    """Return a copy of the message with each text shortened in proportion."""
+    form = task.conversation.format
+    texts = list[int]()
 
-        form.rewrite(message, measure)
-        words = sum(texts)
-        room = ceiling - (size - words)
-        if room <= 0:  # The texts are not what makes it too large.
-            return message
+    def measure(kind: str, text: str, name: str) -> str:  # noqa: ARG001 - every edit is called like this
+        texts.append(len(text))
+        return text
 
-        def edit(kind: str, text: str, name: str) -> str:  # noqa: ARG001
-            share = max(100, len(text) * room // words)
-            short = shorten(text, share)
-            redact = task.options.redact
-            if redact is None or short == text or (clean := redact(text)) == text:
-                return short
-            # Half of a secret would not be recognised later, in a summary or the memory.
-            whole = all(redact(piece) in clean for piece in pieces(short))
-            return short if whole else shorten(clean, share)
+    form.rewrite(message, measure)
+    words = sum(texts)
+    room = ceiling - (size - words)
+    if room <= 0:  # The texts are not what makes it too large.
+        return message
 
-        return form.rewrite(message, edit)
+    def edit(kind: str, text: str, name: str) -> str:  # noqa: ARG001
+        share = max(100, len(text) * room // words)
+        short = shorten(text, share)
+        redact = task.options.redact
+        # Half of a secret would not be recognised later, in a summary or the memory.
+        return short if redact is None or short == text else shorten(redact(text), share)
+
+    return form.rewrite(message, edit)
 
 
 class Chain(tuple[CompactionStrategy, ...]):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from compacter.compaction.change import with_fillers
 from compacter.compaction.task import CompactionTask
 from compacter.effects import AskSummarizer, Effect
-from compacter.errors import CompactionError, ConfigurationError
+from compacter.errors import CompactionError, ConfigurationError, whole_number
 from compacter.messages.format import Message
 from compacter.messages.replies import Reply
 from compacter.summary.message import FRAME, NoSummaryError, Summary, rule_lines
@@ -195,14 +195,9 @@ class Summarize:
             raise ConfigurationError(
                 f"Summarize: prompt takes a text that is not empty, or None (got {prompt!r})"
             )
-        tokens: Any = self.max_tokens
-        is_number = isinstance(tokens, int) and not isinstance(tokens, bool)
-        is_enough = is_number and tokens >= _SMALLEST_SUMMARY
-        if tokens is not None and not is_enough:
-            raise ConfigurationError(
-                f"Summarize: max_tokens takes a whole number of tokens, at least "
-                f"{_SMALLEST_SUMMARY}, or None (got {tokens!r})"
-            )
+        if self.max_tokens is not None:
+            name = "Summarize: max_tokens"
+            whole_number(name, self.max_tokens, least=_SMALLEST_SUMMARY, of="tokens")
         if self.request not in (None, "transcript", "native"):
             raise ConfigurationError(
                 f'Summarize: request takes "transcript" or "native" (got {self.request!r})'
@@ -219,7 +214,7 @@ class Summarize:
         _check_rules(task)
         most = self.max_tokens or task.options.max_summary_tokens
         if task.plan.summary is not None:
-            return task.replace_head(_callers_summary(task, task.plan.summary))
+            return task.replace_head(_checked(task, task.plan.summary.strip()))
         head = read_head(task)
         # With nothing new to tell a model, the prior summary is only to be shorter.
         if task.options.summarizer == "extractive" or not head.parts:
@@ -316,15 +311,16 @@ def _check_rules(task: CompactionTask) -> None:
         )
 
 
-def _callers_summary(task: CompactionTask, given: str) -> Summary:
-    """Return the summary that the caller passed, if it is one."""
+def _checked(task: CompactionTask, summary: str) -> str:
+    """Return the summary that the caller passed, redacted. Raises ``NoSummaryError`` if it is
+    none.
+    """
     from compacter.summary import checks
 
-    fault = checks.fault(given, limit=room(task), entries=())
+    fault = checks.fault(summary, limit=room(task), entries=())
     if fault:
         raise NoSummaryError(f"the summary that was passed is refused: {fault}")
-    redact = task.options.redact
-    return Summary(redact(given.strip()) if redact else given.strip())
+    return task.options.redact(summary) if task.options.redact else summary
 
 
 def _prefix(task: CompactionTask) -> list[Message]:

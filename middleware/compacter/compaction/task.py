@@ -203,7 +203,7 @@ class CompactionTask:
         prior = self.plan.prior
         if prior is not None and not note:
             wanted.add(prior)
-        steps = pairwise((*self.conversation.steps, len(self.messages)))
+        steps = pairwise(self.conversation.steps)
         whole = [range(*step) for step in steps if not wanted.isdisjoint(range(*step))]
         kept = {*compress(range(len(self.messages)), self.protected)}.union(*whole)
         if note:

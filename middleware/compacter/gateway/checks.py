@@ -12,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from compacter.errors import ConfigurationError
 from compacter.memory import Memory
+from compacter.options import Summarizer, validated
 
 M = TypeVar("M", bound=BaseModel)
 # Key of a record that is never there.
@@ -34,6 +35,16 @@ def checked(model: type[M], given: Mapping[str, Any], path: str = "") -> M:
             text = problem["msg"].removeprefix("Value error, ").removeprefix(f"{name} ")
             problems.append(f"{path}{name}: {text}")
         raise ConfigurationError("; ".join(problems)) from None
+
+
+def read_summarizer(options: Mapping[str, Any]) -> tuple[str | None, Summarizer]:
+    """Return the model of the gateway that writes summaries, and the summarizer, if it is another:
+    ``"extractive"``, or a function. Raises ``ConfigurationError``.
+    """
+    writer = validated({"summarizer": options.get("summarizer")}).summarizer
+    if isinstance(writer, str) and writer != "extractive":
+        return writer.strip(), None
+    return None, writer
 
 
 def problem_of(memory: Memory | None, address: str) -> str | None:

@@ -10,8 +10,6 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cachetools import TTLCache
-
 from compacter.events import (
     CompactionEvent,
     CompactionFailed,
@@ -33,7 +31,6 @@ COUNTERS = {
     "folds": "The same as compactions, under its name up to 0.3",
     "prepared": "Histories that were compacted ahead, in the background",
     "prepared_used": "Compactions made ahead that were put in force",
-    "prepared_unused": "Compactions made ahead for nothing: replaced, passed over, or an hour old",
     "preparations_failed": "Compactions made ahead that could not be had",
     "records_reused": "Calls that began from a summary made earlier: what compacting has saved",
     "memory_hits": "Refused requests that went on with what another call had just compacted",
@@ -67,9 +64,6 @@ _NAME = 60
 # Names that are counted apart. Callers choose them, and each is kept for good; what comes after
 # these is counted as `other`.
 _MOST_NAMES = 200
-# Compactions made ahead whose use is waited for, and seconds after which nobody waits any more.
-_MOST_AHEAD = 10_000
-_HOUR = 3_600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +97,8 @@ class Metrics:
     def __init__(
         self, registry: CollectorRegistry | None = None, more: Iterable[tuple[str, str]] = ()
     ) -> None:
-        self._counters: dict[str, Any] = {}
-        self._seconds: dict[str, Any] = {}
+        self._figures: dict[str, Any] = {}
         self._names: set[str] = set()
-        self._ahead: TTLCache[tuple[str, str], Origin] = TTLCache[Any, Any](_MOST_AHEAD, _HOUR)
         self._lock = threading.Lock()
         if registry is None:
             return
@@ -114,24 +106,24 @@ class Metrics:
 
         labels = ("upstream", "model_group", "tenant_class")
         for name, text in (*COUNTERS.items(), *more):
-            self._counters[name] = client.Counter(
+            self._figures[name] = client.Counter(
                 f"compacter_{name}", text, labels, registry=registry
             )
         for name, text in SECONDS.items():
-            self._seconds[name] = client.Histogram(
+            self._figures[name] = client.Histogram(
                 f"compacter_{name}", text, labels, buckets=_BUCKETS, registry=registry
             )
 
     def add(self, name: str, amount: float = 1, origin: Origin | None = None) -> None:
         """Add to a counter, for the present call if no other one is given."""
         for each in (name, _OLD_NAMES.get(name)):
-            if each in self._counters:
-                self._counters[each].labels(*self._labels(origin)).inc(amount)
+            if each in self._figures:
+                self._figures[each].labels(*self._labels(origin)).inc(amount)
 
     def observe(self, name: str, seconds: float) -> None:
         """Add to a histogram of ``SECONDS``, for the present call."""
-        if name in self._seconds:
-            self._seconds[name].labels(*self._labels()).observe(seconds)
+        if name in self._figures:
+            self._figures[name].labels(*self._labels()).observe(seconds)
 
     def hear(self, event: Event) -> None:
         """Count an event."""
@@ -139,27 +131,6 @@ class Metrics:
             self.add(name)
         if isinstance(event, CompactionEvent):
             self.observe("summary_seconds", event.duration)
-        for origin in self._unused(event):
-            self.add("prepared_unused", 1, origin)
-
-    def _unused(self, event: Event) -> list[Origin]:
-        """Return where the compactions come from of which an event shows that they were made ahead
-        for nothing.
-        """
-        origin = ORIGIN.get()
-        key = origin.caller, event.conversation
-        unused = []
-        with self._lock:
-            unused += [of for _, of in self._ahead.expire() or ()]
-            if isinstance(event, (CompactionEvent, CompactionReused)):
-                earlier = self._ahead.pop(key, None)
-                if earlier is not None and not (
-                    isinstance(event, CompactionReused) and event.prepared
-                ):
-                    unused.append(earlier)
-            if isinstance(event, CompactionEvent) and event.trigger == "prepared":
-                self._ahead[key] = origin
-        return unused
 
     def _labels(self, origin: Origin | None = None) -> tuple[str, str, str]:
         of = origin or ORIGIN.get()
@@ -200,29 +171,29 @@ def show(
         gauge.set_function(read)
 
 
+_COUNTED: dict[type[Event], str] = {
+    PreparationFailed: "preparations_failed",
+    CompactionFailed: "summary_failures",
+    MaxTokensAdjusted: "output_limits_lowered",
+    PassagesRecalled: "quotes",
+    RetriesExhausted: "given_up",
+}
+
+
 def _counters_of(event: Event) -> Iterator[str]:
     """Yield the counters that an event adds one to. Tokens and cost are counted where the summary
     was asked for.
     """
-    match event:
-        case CompactionEvent():
-            yield "prepared" if event.trigger == "prepared" else "compactions"
-            if event.fallback:
-                yield "fallbacks"
-        case CompactionReused():
-            yield "prepared_used" if event.prepared else "memory_hits"
-        case PreparationFailed():
-            yield "preparations_failed"
-        case CompactionFailed():
-            yield "summary_failures"
-        case CompactionSkipped() if is_stuck(event):
-            yield "not_compactable"
-        case MaxTokensAdjusted():
-            yield "output_limits_lowered"
-        case PassagesRecalled():
-            yield "quotes"
-        case RetriesExhausted():
-            yield "given_up"
+    if isinstance(event, CompactionEvent):
+        yield "prepared" if event.trigger == "prepared" else "compactions"
+        if event.fallback:
+            yield "fallbacks"
+    elif isinstance(event, CompactionReused):
+        yield "prepared_used" if event.prepared else "memory_hits"
+    elif is_stuck(event):
+        yield "not_compactable"
+    elif type(event) in _COUNTED:
+        yield _COUNTED[type(event)]
 
 
 def is_stuck(event: Event) -> bool:

@@ -8,9 +8,18 @@ from functools import partial
 from operator import is_
 from typing import ClassVar, Literal, TypeAlias
 
-from compacter.messages.fields import Json, dig, field, flat, listed, replaced, text_field
+from compacter.messages.fields import (
+    Json,
+    dig,
+    dig_first,
+    field,
+    flat,
+    listed,
+    replaced,
+    text_field,
+)
 from compacter.messages.parts import Part, Place, Voice, spoken
-from compacter.messages.table import COMPACTION, DATA, TEXT, Paths, Row, dig_first, edit_at
+from compacter.messages.table import COMPACTION, DATA, TEXT, Paths, Row, edit_at
 
 Edit = Callable[[Literal["text", "result"], str, str], str]
 """``(kind, text, tool name) -> text``; returning the same text leaves it unchanged."""
@@ -146,10 +155,9 @@ class Blocks:
         )
 
     def _with_each(self, message: Json, blocks: list[Json]) -> Json:
-        """Return a copy with these blocks, as many as there were; the message itself if they are
-        the same.
-        """
-        if all(map(is_, blocks, self.blocks(message))):
+        """Return a copy with these blocks; the message itself if they are the same."""
+        old = self.blocks(message)
+        if len(blocks) == len(old) and all(map(is_, blocks, old)):
             return message
         is_list = isinstance(field(message, self.body), (list, tuple))
         return replaced(message, **{self.body: blocks if is_list else blocks[0]})
@@ -216,13 +224,11 @@ class Blocks:
                 says = partial(self.say, "assistant")
                 sent.extend([message] if notes is None else map(says, notes))
                 continue
-            old = listed(field(message, self.body))
+            old = self.blocks(message)
             new = [inner for block in old for inner in self._unseal(block, kinds)]
-            if len(new) == len(old) and all(map(is_, new, old)):
-                sent.append(message)
-            else:
-                body = new or [self._text_block(_NOTHING_LEFT)]
-                sent.append(replaced(message, **{self.body: body}))
+            if old and not new:
+                new = [self._text_block(_NOTHING_LEFT)]
+            sent.append(self._with_each(message, new))
         return sent, kinds
 
     def _unseal(self, block: Json, kinds: Counter[str]) -> list[Json]:

@@ -101,6 +101,11 @@ def dig(thing: object, path: str) -> Json:
     return value
 
 
+def dig_first(thing: object, paths: Iterable[str]) -> Json:
+    """Return what stands at the first of these paths that leads to anything, else ``None``."""
+    return next((value for path in paths if (value := dig(thing, path)) is not None), None)
+
+
 def first(thing: object, paths: Iterable[str]) -> Json:
     """Return what stands at the first of these paths that leads to something, else ``None``."""
     return next((value for path in paths if (value := dig(thing, path))), None)
@@ -185,8 +190,10 @@ _DATA = (str, int, float, list, tuple, dict)
 _EMPTY: tuple[object, ...] = (None, "", (), [], {}, frozenset())
 
 
-def faithful(item: Json, own: frozenset[str] = frozenset()) -> Json:
-    """Return ``item`` as dicts, lists, strings and integers, different for different contents.
+def faithful(
+    value: Json, own: frozenset[str] = frozenset(), depth: int = 0, *, inside: bool = False
+) -> Json:
+    """Return ``value`` as dicts, lists, strings and integers, different for different contents.
 
     Equal data means equal content, by ``==`` and as JSON: booleans and floats become marked
     strings, since ``True == 1`` and ``1.0 == 1``. Keys are sorted. Cache marks and ``None`` fields
@@ -195,20 +202,9 @@ def faithful(item: Json, own: frozenset[str] = frozenset()) -> Json:
     tool or a model, nothing is left out.
 
     Raises :class:`Unencodable` for objects with hidden data (behind properties, in private
-    attributes), keys that are not strings, more than 100 levels of nesting, and numbers of more
-    than 8,192 bits.
+    attributes), more than 100 levels of nesting, and numbers of more than 8,192 bits; and whatever
+    a foreign class or a key that is not a string raises.
     """
-    try:
-        return _faithful(item, own, 0, False)  # noqa: FBT003
-    except Unencodable:
-        raise
-    except Exception as error:  # a foreign class may raise anything
-        raise Unencodable(
-            f"{type(item).__name__} cannot be read: {type(error).__name__}"
-        ) from error
-
-
-def _faithful(value: object, own: frozenset[str], depth: int, inside: bool) -> Json:  # noqa: FBT001
     if type(value) is not dict and (
         value is None or isinstance(value, (str, int, float, bytes, bytearray, Enum))
     ):
@@ -216,7 +212,7 @@ def _faithful(value: object, own: frozenset[str], depth: int, inside: bool) -> J
     if depth > _DEEPEST:
         raise Unencodable("nested too deeply")
     if isinstance(value, (list, tuple)):
-        return [_faithful(inner, own, depth + 1, inside) for inner in value]
+        return [faithful(inner, own, depth + 1, inside=inside) for inner in value]
     members = value.items() if isinstance(value, (dict, Mapping)) else _members(value)
     found: dict[str, Json] = {}
     for key, inner in sorted(members):
@@ -228,7 +224,7 @@ def _faithful(value: object, own: frozenset[str], depth: int, inside: bool) -> J
         if type(inner) is str and inner[:1] != "\0":
             found[name] = inner
         else:
-            found[name] = _faithful(inner, own, depth + 1, inside or name in own)
+            found[name] = faithful(inner, own, depth + 1, inside=inside or name in own)
     return found
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import cache
 from importlib import import_module
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
@@ -17,7 +19,6 @@ from compacter.messages.fields import (
     text_field,
     word,
 )
-from compacter.messages.foreign import foreign
 from compacter.messages.parts import (
     Kind,
     MessageParts,
@@ -53,6 +54,55 @@ FILLERS: Mapping[Voice, str] = {
 """Short messages between two of the same role, where roles must alternate. No user or model writes
 them."""
 _FILLER = FILLERS["user"]
+
+
+# Packages whose objects are messages of one of the formats; lists may mix them with dicts.
+_SDKS = (
+    "openai.",
+    "litellm.",
+    "anthropic.",
+    "google.genai.",
+    "google.ai.",
+    "google.generativeai.",
+    "google.cloud.",
+    "vertexai.",
+    "proto.",
+    "mistralai.",
+    "groq.",
+    "together.",
+    "cohere.",
+    "ollama.",
+    "xai_sdk.",
+    "cerebras.",
+)
+# The fields that an object of an unknown class may have to be read as a provider's message.
+_FIELDS = frozenset(
+    {
+        "role",
+        "content",
+        "parts",
+        "name",
+        "tool_calls",
+        "tool_call_id",
+        "function_call",
+        "refusal",
+        "audio",
+        "annotations",
+        "reasoning_content",
+        "reasoning",
+        "thinking_blocks",
+        "provider_specific_fields",
+        "id",
+        "type",
+        "status",
+        "phase",
+        "call_id",
+        "arguments",
+        "output",
+        "summary",
+        "encrypted_content",
+    }
+)
 
 
 class MessageFormat(Blocks):
@@ -109,6 +159,8 @@ class MessageFormat(Blocks):
         Returns the messages and the extra call options they need (such as ``{"system": "..."}`` for
         Anthropic).
         """
+        if not self.system_option:
+            return [dict(message) for message in messages], {}
         system = "\n\n".join(
             message["content"] for message in messages if message["role"] == "system"
         )
@@ -233,16 +285,12 @@ class MessageFormat(Blocks):
         if self.kind(message) is not Kind.USER:
             return None
         if self.plain and type(text := field(message, "content")) is str:
-            return text
-        try:
+            return text  # Fast path of the common form.
+        with suppress(Exception):  # as in ``read``
             parts = list(self._parts(message, Kind.USER, 0))
-        except Exception:  # noqa: BLE001 - as in ``read``
-            return None
-        return (
-            "".join(part.text for part in parts)
-            if all(part.kind == "text" for part in parts)
-            else None
-        )
+            if all(part.kind == "text" for part in parts):
+                return "".join(part.text for part in parts)
+        return None
 
     def plain_texts(self, messages: Iterable[Message]) -> list[str | None]:
         """Return the ``plain_text`` of each message."""
@@ -299,14 +347,8 @@ class MessageFormat(Blocks):
             for block in self.blocks(message)
             if block != ""
         ]
-        first = next(
-            (
-                at
-                for at, block in enumerate(own)
-                if not self.read(self.with_blocks(None, [block]))[3]
-            ),
-            len(own),
-        )
+        others = (at for at, block in enumerate(own) if self.find(block)[0].kind != "result")
+        first = next(others, len(own))
         return self.with_blocks(message, [*own[:first], self._text_block(text), *own[first:]])
 
     def filler(self, role: Voice) -> Message:
@@ -330,3 +372,41 @@ def get_format(name: str) -> MessageFormat:
     raise ConfigurationError(
         f"wire_format={name!r} is unknown; use one of {', '.join(map(repr, FORMATS))}"
     )
+
+
+@cache
+def roles() -> frozenset[str]:
+    """Return the roles of all formats."""
+    return frozenset(role for name in FORMATS for role in get_format(name).roles)
+
+
+def foreign(message: Json) -> bool:
+    """Return whether an object may be a message of a framework, and not of a provider's SDK."""
+    if isinstance(message, Mapping):
+        return False
+    kind = type(message)
+    if any(f"{ancestor.__module__}.".startswith(_SDKS) for ancestor in kind.__mro__):
+        return False
+    try:
+        names = {
+            *getattr(message, "__dict__", ()),
+            *(getattr(message, "__pydantic_extra__", None) or ()),
+        }
+    except Exception:  # noqa: BLE001 - a foreign class may raise anything
+        return True
+    for ancestor in kind.__mro__:
+        slots = vars(ancestor).get("__slots__", ())
+        names.update((slots,) if isinstance(slots, str) else slots)
+    names -= {
+        "__dict__",
+        "__weakref__",
+        "__pydantic_fields_set__",
+        "__pydantic_extra__",
+        "__pydantic_private__",
+    }
+    known = (
+        word(message, "role") in roles()
+        if "role" in names
+        else "type" in names and "content" not in names
+    )
+    return not (known and names <= _FIELDS)

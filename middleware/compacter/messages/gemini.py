@@ -30,8 +30,7 @@ from compacter.messages.fields import (
     without,
     word,
 )
-from compacter.messages.foreign import foreign
-from compacter.messages.format import Message, MessageFormat
+from compacter.messages.format import Message, MessageFormat, foreign
 from compacter.messages.parts import Kind, Outline, Part, Place
 from compacter.messages.table import ANY_SIGNATURE, MEDIUM, TEXT, Row
 
@@ -87,10 +86,6 @@ class GeminiFormat(MessageFormat):
         # google-genai does the same without a role: only the model makes calls.
         has_calls = any(either(part, "function_call") for part in self.blocks(message))
         return Kind.ASSISTANT if has_calls else Kind.USER
-
-    def speaker(self, message: Message) -> str:
-        """Return the role for alternation; function responses count as the user's."""
-        return {Kind.USER: "user", Kind.SYSTEM: "system"}.get(self.kind(message), "assistant")
 
     def blocks(self, message: Message) -> list[Message]:
         """Return the parts of a content; a bare string, part or list of parts is a user's content
@@ -194,9 +189,9 @@ class GeminiFormat(MessageFormat):
 
 _OWN_TYPES = frozenset({dict, str, list, tuple})
 _ONLY_TEXT = frozenset({"text"})
-# Members that a part may have beside what it is.
-_MARKS = frozenset({"thought", "thought_signature", "thoughtSignature"})
 _SIGNATURES = ("thought_signature", "thoughtSignature")
+# Members that a part may have beside what it is.
+_MARKS = frozenset({"thought", *_SIGNATURES})
 _NOTHING = Row("nested", ())
 
 

@@ -8,12 +8,11 @@ role ``function`` is the form before 2023-11.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from compacter.messages.blocks import Edit
-from compacter.messages.fields import Json, field, without, word
+from compacter.messages.fields import Json, without, word
 from compacter.messages.format import Message, MessageFormat
-from compacter.messages.parts import Kind, Outline, Place
+from compacter.messages.parts import Kind, Outline
 from compacter.messages.table import ANY_SIGNATURE, COMPACTION, MEDIUM, TEXT, Row, edit_at
 
 _REASONING = Row("reasoning", ("thinking", "reasoning", "~signature", "~data"))
@@ -100,16 +99,6 @@ class OpenAIFormat(MessageFormat):
         """Return the row of a tool's result."""
         return _RESULTS.get(word(message, "role") or "")
 
-    def _edit_block(self, block: Message, edit: Edit) -> Message:
-        """Edit a block; one with its text elsewhere than in ``text`` becomes a plain text block."""
-        edited = super()._edit_block(block, edit)
-        row, _, _ = self.find(block)
-        if row is not self.other or isinstance(field(block, "text"), str):
-            return edited
-        (part,) = self._show((row, block, ""), Place("user", 0))
-        text = self._reword(edit, part.text)
-        return block if text == part.text else self._text_block(text)
-
     def without_sealed(self, messages: Sequence[Message]) -> tuple[list[Message], Counter[str]]:
         """Leave out also what litellm and OpenRouter keep beside the content."""
         sent, kinds = super().without_sealed(messages)
@@ -126,12 +115,6 @@ class OpenAIFormat(MessageFormat):
         if not isinstance(data, dict):
             return data
         return {key: value for key, value in data.items() if value not in ([], {})}
-
-    def prompt(
-        self, messages: Sequence[Mapping[str, str]]
-    ) -> tuple[list[Message], dict[str, Json]]:
-        """Return the prompt as it is, without extra call options."""
-        return [dict(message) for message in messages], {}
 
 
 def _unsign(signature: str) -> str:

@@ -10,8 +10,7 @@ from itertools import islice
 from compacter.errors import ConfigurationError
 from compacter.messages.bedrock import BEDROCK
 from compacter.messages.fields import Json, field, word
-from compacter.messages.foreign import foreign, roles
-from compacter.messages.format import FORMATS, FormatName, Message, get_format
+from compacter.messages.format import FORMATS, FormatName, Message, foreign, get_format, roles
 from compacter.messages.parts import Kind
 from compacter.messages.responses import RESPONSES
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from compacter.messages.fields import Json, camel
+from compacter.messages.fields import Json, dig_first, field, first
 from compacter.messages.replies import FINISHES
 from compacter.overflow import TokenLimit, explain, is_sealed
 
@@ -125,30 +125,30 @@ def states_error(reply: object) -> bool:
 
 
 def _detect(reply: Json) -> TokenLimit | None:
-    reason = _at(reply, *FINISHES)
+    reason = first(reply, FINISHES)
     if isinstance(reason, str) and _WINDOW_FULL.fullmatch(reason):
         return TokenLimit(source="stop reason")
     error = _error(reply)
     if isinstance(error, TokenLimit):  # A body that was read before: ``call/bodies.py``.
         return error
     if error:
-        return None if _at(reply, *_ANSWERS) else explain(error).limit or detect_sealed(error)
+        return None if first(reply, _ANSWERS) else explain(error).limit or detect_sealed(error)
     if reason in _CUT_OFF:
-        return _without_room(_at(reply, "response.usage", "usage"))
+        return _without_room(first(reply, ("response.usage", "usage")))
     return None
 
 
 def _error(reply: Json) -> Json:
     """Return the error in a reply; itself if it is a flat one; ``None`` if it has none."""
-    error = _at(reply, *_ERRORS, "choices.0.error", "response.error")
+    error = first(reply, (*_ERRORS, "choices.0.error", "response.error"))
     if error:
         return error
-    kind = _at(reply, "type", "__type")
-    if kind in ("error", "response.failed") or _at(reply, "object") == "error":
+    kind = first(reply, ("type", "__type"))
+    if kind in ("error", "response.failed") or field(reply, "object") == "error":
         return reply
     # An event that was named ``error``, whose name the SDK has dropped.
     named = isinstance(kind, str) and kind.lower().endswith(_ERROR_NAMES)
-    is_flat = isinstance(_at(reply, "message"), str) and (named or _at(reply, "code"))
+    is_flat = isinstance(field(reply, "message"), str) and (named or field(reply, "code"))
     return reply if is_flat else None
 
 
@@ -156,28 +156,8 @@ def _without_room(usage: Json) -> TokenLimit | None:
     """Return the limit of a reply that ended after a few tokens, as it fills the window together
     with the prompt.
     """
-    read = _at(usage, "prompt_tokens", "input_tokens")
-    written = _at(usage, "completion_tokens", "output_tokens")
+    read = dig_first(usage, ("prompt_tokens", "input_tokens"))
+    written = dig_first(usage, ("completion_tokens", "output_tokens"))
     if isinstance(read, int) and isinstance(written, int) and written <= _FEW_TOKENS:
         return TokenLimit(None, None, "input_plus_output", read, written, NO_ROOM)
-    return None
-
-
-def _at(thing: Json, *paths: str) -> Json:
-    """Return what stands at the first of these paths that leads to something; 0 is a value.
-
-    Properties are not read, as those of a mock are always there.
-    """
-    for path in paths:
-        value = thing
-        for name in path.split("."):
-            if isinstance(value, (list, tuple)):
-                value = value[0] if value else None
-                continue
-            members = value if isinstance(value, dict) else getattr(value, "__dict__", None) or {}
-            extra = getattr(value, "__pydantic_extra__", None) or {}
-            every = {**members, **extra}
-            value = every.get(name, every.get(camel(name)))
-        if value not in (None, "", []):
-            return value
     return None

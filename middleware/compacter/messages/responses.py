@@ -15,8 +15,7 @@ from itertools import accumulate
 
 from compacter.messages.blocks import Edit, Found
 from compacter.messages.fields import Json, field, listed, replaced, text_field, without, word
-from compacter.messages.foreign import foreign
-from compacter.messages.format import Message, MessageFormat
+from compacter.messages.format import Message, MessageFormat, foreign
 from compacter.messages.parts import Broken, Kind, Part, Place, Steps, Voice
 from compacter.messages.table import COMPACTION, MEDIUM, Row
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from operator import is_
 from typing import Final, Literal
 
-from compacter.messages.fields import Json, characters, dig, field, replaced, text_field
+from compacter.messages.fields import Json, characters, dig, dig_first, field, replaced, text_field
 from compacter.messages.parts import weigh_sealed
 
 Paths = tuple[str, ...]
@@ -82,11 +82,6 @@ COMPACTION: Final = Row("reasoning", ("content", "~encrypted_content"))
 ANY_SIGNATURE: Final = "skip_thought_signature_validator"
 """Stands for the signature that a call in Gemini's format needs and that another model cannot have:
 https://ai.google.dev/gemini-api/docs/thought-signatures."""
-
-
-def dig_first(thing: Json, paths: Paths) -> Json:
-    """Return what stands at the first of these paths that leads to anything, else ``None``."""
-    return next((value for path in paths if (value := dig(thing, path)) is not None), None)
 
 
 def text_of(value: Json) -> str | None:

@@ -92,8 +92,5 @@ _WRITTEN = (
 
 def _first(usage: Json, names: Sequence[str]) -> int:
     """Return the first of these counts that is above 0; 0 if there is none."""
-    for name in names:
-        value = either(usage, name)
-        if type(value) is int and value > 0:
-            return value
-    return 0
+    value = first(usage, names)
+    return value if type(value) is int and value > 0 else 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import replace
 
 from compacter.locks import Lock
@@ -58,10 +59,9 @@ class Archive:
     def copy(self) -> Archive:
         """Return an independent copy."""
         with self._lock:
-            clone = Archive(shift=self._shift)
-            clone._index = self._index
-            clone._redact = self._redact
-            clone._waiting = list(self._waiting)
+            clone = copy(self)
+            clone._waiting = [*self._waiting]  # noqa: SLF001 - a copy of this one
+            clone._lock = Lock()  # noqa: SLF001 - as above
             return clone
 
     def snapshot(self) -> Json:

@@ -18,6 +18,7 @@ from functools import cache
 from heapq import nlargest
 from itertools import count as counter
 from itertools import takewhile
+from string import ascii_lowercase
 from sys import getsizeof
 from typing import NamedTuple
 
@@ -40,10 +41,10 @@ _STEPS = range(-4, 5)
 _MOST_HITS = 40
 # Number of runs, beyond the limit, whose neighbours are read too: those with the most weight.
 _MORE = 20
-# Most passages in which words are looked for as one phrase: the newest.
-_MOST_VERIFIED = 300
 # Power of the number of runs from which on a word is common.
 _COMMON = 0.55
+# Lengths of words that are looked for with one mistake: shorter ones have too many neighbours.
+_MISSPELT = range(6, 25)
 # Number of entries after the user's that are searched for the end of a turn.
 _LONGEST_TURN = 200
 # Size of a word and of one of its places, in bytes.
@@ -70,9 +71,10 @@ class Hit(NamedTuple):
 class Found(NamedTuple):
     """Result of one search."""
 
-    terms: Sequence[Term]
     weights: Sequence[float]
     """Weight of each term: BM25's weight of a rare word."""
+    masks: Mapping[int, int]
+    """Terms in each run itself: bits as in ``Hit.held``."""
     hits: Sequence[Hit]
     """The runs that match best, the best first."""
 
@@ -152,40 +154,17 @@ class Index:
         """Number of runs."""
         return len(self._runs) // 3
 
-    def find(self, wanted: Sequence[Term], least: float = 0.0) -> Found:
-        """Return the runs that best match the ``wanted`` terms; none if no term has at least the
-        weight ``least``.
-        """
+    def find(self, wanted: Sequence[Term]) -> Found:
+        """Return the runs that best match the ``wanted`` terms."""
         masks: dict[int, int] = {}
         weights: list[float] = []
         for at, term in enumerate(wanted):
-            runs = self.runs_of(words(term.text))
+            phrase = list(map(self._spelt, words(term.text)))
+            runs = self.runs_with(phrase)
             weights.append(term.weight * rarity(len(runs), self.count))
             for run in runs:
                 masks[run] = masks.get(run, 0) | 1 << at
-        tells = max(weights, default=0.0) >= least
-        return Found(
-            wanted, weights, ranked(weights, masks, self.count, _MOST_HITS) if tells else ()
-        )
-
-    def runs_of(self, phrase: Sequence[str]) -> list[int]:
-        """Return the runs that have these words beside each other, oldest first; of words that
-        stand in many only the newest.
-
-        Words between them that are none of the phrase's kind do not count: "list of Bergen" has
-        "list Bergen".
-        """
-        telling = [word for word in phrase if word not in FUNCTION_WORDS]
-        shared = self.runs_with(telling)
-        if len(phrase) == 1:
-            return shared
-        skipped = FUNCTION_WORDS if len(telling) == len(phrase) else frozenset[str]()
-        text = _as_text(phrase)
-        return [
-            run
-            for run in shared[-_MOST_VERIFIED:]
-            if text in _as_text(word for word in words(self.text(run)) if word not in skipped)
-        ]
+        return Found(weights, masks, ranked(weights, masks, self.count, _MOST_HITS))
 
     def runs_with(self, some: Iterable[str]) -> list[int]:
         """Return the runs that have all of some words, in any order, oldest first."""
@@ -194,10 +173,21 @@ class Index:
         ]
         return sorted(set.intersection(*of_each)) if of_each else []
 
+    def _times(self, word: str) -> int:
+        """Return the number of runs that have a word."""
+        return sum(len(piece.get(stem(word), ())) for piece in self._pieces)
+
     def is_common(self, word: str) -> bool:
         """Return whether a word stands in so many runs that it tells nothing apart."""
-        times = sum(len(piece.get(stem(word), ())) for piece in self._pieces)
-        return times > math.pow(self.count, _COMMON)
+        return self._times(word) > math.pow(self.count, _COMMON)
+
+    def _spelt(self, word: str) -> str:
+        """Return a word; for a long one that stands nowhere the commonest one that does and differs
+        by one letter.
+        """
+        if len(word) not in _MISSPELT or not word.isalpha() or self._times(word):
+            return word
+        return max(filter(self._times, _with_one_mistake(word)), key=self._times, default=word)
 
     def entry(self, number: int) -> Part:
         """Return the entry of a run; its text is redacted, and JSON is in lines, as searched."""
@@ -233,8 +223,8 @@ class Index:
         if self.entries[place].role == "user" and 0 < len(texts) < len(turn):
             answer = bisect_left(range(self.count), texts[-1], key=lambda run: self._runs[3 * run])
         else:
-            answer = number + 1 if _QUESTION.search(self.text(number)[-8:]) else number
-        return (number,) if answer in (number, self.count) else (number, answer)
+            answer = number + bool(_QUESTION.search(self.text(number)[-8:]))
+        return tuple({number, min(answer, self.count - 1)})
 
 
 def _read(entries: Iterable[Part], redact: Redact | None) -> Iterator[Part]:
@@ -252,8 +242,18 @@ def _read(entries: Iterable[Part], redact: Redact | None) -> Iterator[Part]:
         yield entry if same else replace(entry, text=text, name=name)
 
 
-def _as_text(phrase: Iterable[str]) -> str:
-    return f" {' '.join(map(stem, phrase))} "
+def _with_one_mistake(word: str) -> Iterator[str]:
+    """Yield a word with a letter left out, added or changed, or with two letters swapped; the first
+    letter is seldom wrong.
+    """
+    for at in range(1, len(word) + 1):
+        before = word[:at]
+        after = word[at:]
+        yield before + after[1:]
+        yield before + after[1:2] + after[:1] + after[2:]
+        for letter in ascii_lowercase:
+            yield before + letter + after
+            yield before + letter + after[1:]
 
 
 def rarity(rows: int, count: int) -> float:

@@ -145,29 +145,21 @@ def _records(data: object) -> Iterator[str]:
     """Yield JSON's flat records that are short enough for a line, and the values of others: a value
     says little without those beside it.
     """
-    waiting: list[tuple[str, object]] = [("", data)]
+    waiting: list[tuple[tuple[str, ...], object]] = [((), data)]
     while waiting:
         path, item = waiting.pop()
-        if isinstance(item, str):
-            item = parse(item) or item
+        item = (parse(item) or item) if isinstance(item, str) else item
         members = dict(enumerate(item)) if isinstance(item, list) else item
-        is_flat = True
+        line = item if isinstance(item, str) else json.dumps(item, ensure_ascii=False)
         if isinstance(members, dict):
-            held = set(map(type, members.values()))
-            is_flat = members is item and len(members) > 1 and held.isdisjoint((dict, list))
-        text = (
-            item
-            if isinstance(item, str)
-            else json.dumps(item, ensure_ascii=False)
-            if is_flat
-            else ""
-        )
-        if isinstance(members, dict) and not 0 < len(text) <= _LONGEST_RECORD:
-            keys = path.split(".")[1 - _MOST_KEYS :] if path else ()
-            inside = [(".".join((*keys, str(key))), member) for key, member in members.items()]
-            waiting.extend(reversed(inside))
-        elif text and item is not None:
-            yield f"{path}: {text}" if path else text
+            is_nested = any(isinstance(member, (dict, list)) for member in members.values())
+            is_record = members is item and len(members) > 1 and not is_nested
+            if not is_record or len(line) > _LONGEST_RECORD:
+                inside = [((*path, str(key))[-_MOST_KEYS:], each) for key, each in members.items()]
+                waiting.extend(reversed(inside))
+                continue
+        if line and item is not None:
+            yield ": ".join(filter(None, (".".join(path), line)))
 
 
 def cut(text: str, *, lines: bool = False) -> Iterator[tuple[int, int]]:

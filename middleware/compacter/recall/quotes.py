@@ -9,31 +9,33 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from compacter.errors import result_of
-from compacter.messages.parts import Part
 from compacter.recall.frame import NOTE, Quotation, frame, line_of
-from compacter.recall.index import Found, Index, rarity
-from compacter.recall.passages import Passage, Rank, cut, header
+from compacter.recall.index import Index, rarity
+from compacter.recall.passages import Passage, Rank, header
 from compacter.recall.question import Question, Sentence
-from compacter.recall.terms import stem, terms, words
+from compacter.recall.terms import terms, words
 from compacter.recall.vectors import fuse
 from compacter.recall.weight import OF_PROSE, tokens
 from compacter.text.words import FUNCTION_WORDS, TALK_WORDS
 
-# Least evidence of a sentence that asks, see `_evidence`.
-_LEAST_ASKED = 0.43
-# Least evidence of any other sentence.
-_LEAST_SAID = 0.95
-# Kinds of sentences, whether they ask and lean on the last message; those of one kind are used.
-_KINDS = {(True, False): _LEAST_ASKED, (True, True): _LEAST_ASKED, (False, False): _LEAST_SAID}
+# Kinds of sentences, and the least evidence of each, see `Quoter._search`. Those of the first kind
+# that has any are used: one that asks, one with the words that it leans on, any other.
+_KINDS: Sequence[tuple[Callable[[Sentence], bool], float]] = (
+    (lambda sentence: sentence.asks and bool(sentence.text), 0.6),
+    (lambda sentence: not sentence.text, 0.43),
+    (lambda sentence: not sentence.asks, 0.95),
+)
 # Least evidence of a further sentence, as a share of the best one's.
-_BESIDE = 0.7
+_BESIDE = 0.3
 # The best passage must have a rare word of the question: one in at most `n ** 0.55` of `n`
 # passages.
 _TELLING = 0.45
+# So many rare words make a sentence long: the rest may be a story around what is asked.
+_LONG = 4
 # Smallest score of a passage, as a share of the best one's.
 _WORTH = 0.4
 # Between pieces of one message: a line of its own, so that no two items of a list become one.
@@ -55,26 +57,60 @@ class Quoter:
     """Chooses what is quoted into one request.
 
     Args:
-        index: Index of the compacted messages.
+        index: Index of the compacted messages, and of those in view behind them.
         room: Largest size of the whole text, in characters.
         tokens_of_one: Estimated tokens of one of these characters, see ``tokens_each``. A passage
             whose own characters cost more takes more room.
+        texts: What asks: sentences of the user's, or texts of a step.
         request: Text of the request; a line that stands in it is not quoted for its names.
+        compacted: Number of runs in the index that are compacted; by default all.
     """
 
     def __init__(
-        self, index: Index, room: float, tokens_of_one: float = OF_PROSE, request: str = ""
+        self,
+        index: Index,
+        room: float,
+        tokens_of_one: float = OF_PROSE,
+        *,
+        texts: Iterable[str] = (),
+        request: str = "",
+        compacted: int | None = None,
     ) -> None:
         self._index = index
+        self._compacted = index.count if compacted is None else compacted
         self._room = room - len(frame(""))
         self._tokens_of_one = tokens_of_one
-        self._request = request
+        self._request = _without_space(request)
         self._chosen: dict[int, float] = {}
+        # What each run that has a name of the texts has, and the newest one in view of each name.
+        self._names: dict[int, dict[str, float]] = {}
+        self._newest: dict[str, int] = {}
+        for phrase in dict.fromkeys(phrase for text in texts for phrase in _names_in(text)):
+            self._look_up(phrase)
+
+    def _look_up(self, phrase: Sequence[str]) -> None:
+        """Note the runs that have a name, if it tells some apart: of like ones the newest."""
+        index = self._index
+        # Words of a pair in any order: the newer statement seldom has the older one's.
+        runs = [] if all(map(index.is_common, phrase)) else index.runs_with(phrase)
+        different = {index.text(run): run for run in sorted(runs, key=self._age)}.values()
+        rows = sum(run < self._compacted for run in different)
+        for run in different if rows <= _RARE else ():
+            name = " ".join(phrase)
+            self._names.setdefault(run, {})[name] = rarity(rows, self._compacted)
+            if self._is_in_view(run):
+                self._newest[name] = run
+
+    def _age(self, run: int) -> tuple[int, int]:
+        """Return a key that sorts runs as they were said, oldest first."""
+        return self._index.entry(run).index, run
+
+    def _is_in_view(self, run: int) -> bool:
+        return run >= self._compacted or _without_space(self._index.text(run)) in self._request
 
     def answer(
         self,
         asked: Question,
-        view: Sequence[Part],
         *,
         rank: Rank | None = None,
         near: Mapping[str, Mapping[int, float]] | None = None,
@@ -83,7 +119,6 @@ class Quoter:
 
         Args:
             asked: The question of the turn, see ``question``.
-            view: The messages before the turn's user message, without summary and quotes.
             rank: Ranking function, used instead of the passages' own scores.
             near: How close the passages are in meaning to sentences of the question, see
                 ``vectors.closeness``.
@@ -91,30 +126,55 @@ class Quoter:
         Raises ``FunctionError`` if ``rank`` raises, or does not return one finite number for each
         passage.
         """
-        index = self._index
-        # The best passage has a rare word of the question, or the question is not about it.
-        least = _TELLING * math.log(max(1, index.count))
-        found = [index.find(sentence.terms, least=least) for sentence in asked.sentences]
-        strong = [_evidence(each, least, rarity(1, index.count)) for each in found]
-        # Sentences whose words do not stand in view. The message that one leans on always does.
-        unseen = [
-            place
-            for place, sentence in enumerate(asked.sentences)
-            if strong[place] < _LEAST_ASKED or sentence.leans or not _is_in_view(found[place], view)
-        ]
-        told = _telling(asked.sentences, unseen, strong)
-        scores = _shares(found[place] for place in told)
+        strong: dict[Sentence, float] = {}
+        shares: dict[Sentence, dict[int, float]] = {}
+        for sentence in asked.sentences:
+            strong[sentence], shares[sentence] = self._search(sentence)
+        told: list[Sentence] = []
+        for is_wanted, least in _KINDS:
+            told = told or [each for each in strong if is_wanted(each) and strong[each] >= least]
+        strongest = max((strong[each] for each in told), default=0.0)
+        scores: dict[int, float] = {}
+        for sentence in told:
+            for run, share in shares[sentence].items():
+                if strong[sentence] >= _BESIDE * strongest:
+                    scores[run] = max(share, scores.get(run, 0.0))
         if near:
-            texts = [asked.sentences[place].text for place in unseen]
-            strongest = max((strong[place] for place in told), default=0.0)
-            scores = fuse(scores, [near[text] for text in texts if text in near], strongest)
+            scores = fuse(scores, list(near.values()), strongest)
         order = sorted(((score, run) for run, score in scores.items()), reverse=True)
         if rank is not None and order:
             order = self._rank(rank, asked.text, order)
         for score, number in order:
-            for runs in (index.with_answer(number), (number,)):
-                if self._add([run for run in runs if run not in self._chosen], score):
-                    break
+            # With its answer, if there is room for both.
+            self._add(self._index.with_answer(number), score) or self._add((number,), score)
+
+    def _search(self, sentence: Sentence) -> tuple[float, dict[int, float]]:
+        """Return how clearly the best compacted passage is meant by a sentence, and the scores of
+        those that are worth it, as shares of the best one's.
+
+        The evidence is the weight of the words in it, in rare words, times the root of its share of
+        the whole weight. 0 without a rare word, or if a passage in view fits as well, except for a
+        sentence that leans on what was just said: that always does.
+        """
+        found = self._index.find(sentence.terms)
+        hits = [hit for hit in found.hits if hit.number < self._compacted]
+        if not hits:
+            return 0.0, {}
+        score, _, held = hits[0]
+
+        def weights_of(mask: int) -> list[float]:
+            return [weight for at, weight in enumerate(found.weights) if mask >> at & 1]
+
+        least = _TELLING * math.log(self._index.count)
+        in_view = (mask for run, mask in found.masks.items() if run >= self._compacted)
+        is_seen = bool(sentence.text) and any(sum(weights_of(mask)) >= score for mask in in_view)
+        if is_seen or max(weights_of(held), default=0.0) < least:
+            return 0.0, {}
+        rare = rarity(1, self._index.count)
+        whole = max(score, min(sum(found.weights), _LONG * rare))
+        shares = {hit.number: hit.score / score for hit in hits}
+        worth = {number: share for number, share in shares.items() if share >= _WORTH}
+        return score / rare * math.sqrt(score / whole), worth
 
     def _rank(
         self, rank: Rank, asked: str, order: Sequence[tuple[float, int]]
@@ -129,69 +189,66 @@ class Quoter:
         returns = "one finite number for each passage"
         return result_of("rank", rank, asked, candidates, read=numbers, returns=returns)
 
-    def remind(self, texts: Sequence[str]) -> None:
-        """Choose lines that have the names, numbers, rare words and rare pairs of words of texts.
+    def remind(self) -> None:
+        """Choose lines that have the names, numbers, rare words and rare pairs of words of the
+        texts.
 
         Each line is chosen for what the lines before it do not have, so that one that asks the same
         of another thing does not hide the line about this one. Of two alike the newer one is taken.
-        A line that stands in the request is not quoted, but behind an older one of the same names:
-        the last one that a reader meets is the newest for him.
         """
-        index = self._index
-        held: dict[int, dict[str, float]] = {}
-        newest: dict[str, int] = {}
-        for phrase in dict.fromkeys(phrase for text in texts for phrase in _names_in(text)):
-            # Words of a pair in any order: the newer statement seldom has the older one's.
-            runs = [] if all(map(index.is_common, phrase)) else index.runs_with(phrase)
-            newest.update((index.text(run), run) for run in runs)
-            different = {newest[index.text(run)] for run in runs}
-            for run in different if len(different) <= _RARE else ():
-                held.setdefault(run, {})[" ".join(phrase)] = rarity(len(different), index.count)
-        seen = _without_space(self._request)
+        held = {run: names for run, names in self._names.items() if run < self._compacted}
         used: Counter[str] = Counter()
-        visible: dict[str, int] = {}
         lines = 0
         self._room = min(self._room, _MOST_CHARACTERS)
         # A further line has something of its own, or is the second one of a word that is just
         # rare: an error stands below the command that it came of.
-        least = _AGAIN * rarity(_RARE, index.count)
+        least = _AGAIN * rarity(_RARE, self._compacted)
 
-        def worth(run: int) -> tuple[float, int]:
-            return sum(weight * _AGAIN ** used[name] for name, weight in held[run].items()), run
+        def worth(run: int) -> tuple[float, tuple[int, int]]:
+            weighed = (weight * _AGAIN ** used[name] for name, weight in held[run].items())
+            return sum(weighed), self._age(run)
 
         while held and lines < _MOST_LINES:
-            score, best = max(map(worth, held))
+            score, (_, best) = max(map(worth, held))
             if score < least:
                 break
             names = held.pop(best)
-            if _without_space(index.text(best)) in seen:
-                visible = {**dict.fromkeys(names, best), **visible}
-            elif best in self._chosen or not self._add([best], score):
-                continue
-            else:
-                newer = {visible[name] for name in names if visible.get(name, 0) > best}
-                self._add([*newer - {*self._chosen}], score)
+            if not self._is_in_view(best):
+                if not self._add((best,), score):
+                    continue
                 lines += 1
             used.update([*names])
 
-    def _add(self, runs: Sequence[int], score: float) -> bool:
-        """Add these runs if there is room for them; return whether there was."""
+    def _add(self, runs: Iterable[int], score: float) -> bool:
+        """Add these runs if there is room for them; return whether there was.
+
+        Newer ones in view that have a name of theirs stand behind them once more: the last
+        statement that a reader meets is the newest for him.
+        """
+        newest = (
+            (run, self._newest[name])
+            for run in runs
+            for name in self._names.get(run, ())
+            if name in self._newest
+        )
+        newer = [last for run, last in newest if self._age(last) > self._age(run)]
+        new = {*runs, *newer}.difference(self._chosen)
         needed = 0.0
-        for run in runs:
+        for run in new:
             passage = passage_of(self._index, [run], 0)
             dearer = max(0.0, tokens(passage.text) / self._tokens_of_one - len(passage.text))
             needed += len(line_of(passage, self._index.command(run))) + len(_GAP) + dearer
         if needed > self._room:
             return False
         self._room -= needed
-        self._chosen.update(dict.fromkeys(runs, score))
+        self._chosen.update(dict.fromkeys(new, score))
         return True
 
     def quotation(self, note: str = NOTE) -> Quotation | None:
         """Return the text with what was chosen, in the order in which it was said; or ``None``."""
         index = self._index
         messages: dict[int, list[int]] = {}
-        for run in sorted(self._chosen, key=lambda run: (index.entry(run).index, run)):
+        for run in sorted(self._chosen, key=self._age):
             messages.setdefault(id(index.entry(run)), []).append(run)
         passages = []
         lines = ""
@@ -242,63 +299,3 @@ def search(index: Index, query: str, limit: int = 5) -> list[Passage]:
             taken.update(runs)
             passages.append(passage_of(index, runs, score))
     return passages
-
-
-def _shares(found: Iterable[Found]) -> dict[int, float]:
-    """Return the scores of the runs, as shares of the best one's of each search."""
-    scores: dict[int, float] = {}
-    for result in found:
-        for hit in result.hits:
-            share = hit.score / result.hits[0].score
-            if share >= _WORTH:
-                scores[hit.number] = max(share, scores.get(hit.number, 0.0))
-    return scores
-
-
-def _telling(
-    sentences: Sequence[Sentence], unseen: Sequence[int], strong: Sequence[float]
-) -> list[int]:
-    """Return the places of the sentences that tell which passages are wanted; of those that ask if
-    there are such ones.
-    """
-    for kind, least in _KINDS.items():
-        told = {
-            place: strong[place]
-            for place in unseen
-            if sentences[place][1:3] == kind and strong[place] >= least
-        }
-        if told:
-            best = max(told.values())
-            return [place for place, each in told.items() if each >= _BESIDE * best]
-    return []
-
-
-def _is_in_view(found: Found, view: Sequence[Part]) -> bool:
-    """Return whether a passage in view has the words of a sentence as well as any compacted one."""
-    wanted = [
-        (weight, frozenset(map(stem, words(term.text))))
-        for term, weight in zip(found.terms, found.weights, strict=True)
-    ]
-    best = found.hits[0].score
-    for part in view:
-        for start, end in cut(part.text, lines=part.kind != "text"):
-            held = set(map(stem, words(part.text[start:end])))
-            if sum(weight for weight, term in wanted if term <= held) >= best:
-                return True
-    return False
-
-
-def _evidence(found: Found, least: float, rare: float) -> float:
-    """Return how clearly the best passage is meant: the weight of the words in it, in rare words,
-    times the root of its share of the whole weight. 0 without a word of the ``least`` weight.
-    """
-    if not found.hits:
-        return 0.0
-    score, _, held = found.hits[0]
-    heaviest = {True: 0.0, False: 0.0}
-    for at, (term, weight) in enumerate(zip(found.terms, found.weights, strict=True)):
-        if held >> at & 1:
-            heaviest[term.known] = max(weight, heaviest[term.known])
-    if heaviest[False] < least or heaviest[False] <= heaviest[True]:
-        return 0.0
-    return score / rare * math.sqrt(score / sum(found.weights))

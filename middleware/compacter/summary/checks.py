@@ -165,7 +165,7 @@ _REPEATED = 0.4
 # Largest share of new runs of words in a copy of the earlier summary.
 _NEW = 0.1
 # Characters of either text whose script is read.
-_SAMPLE = 5_000
+_SAMPLE = 1_500
 # Fewest letters of either text whose script is judged.
 _FEWEST_LETTERS = 80
 # Share of a script in the conversation from which on it is the script of its people.
@@ -226,21 +226,18 @@ def fault(
     finish = (finish or "").lower()
     head = text.strip()[:_HEAD]
     said = words(text)
-    refused = refused or finish in _FILTERED or _REFUSAL.match(head) is not None
-    checks = (
-        (called_tool, "the summarizer called a tool"),
-        (
-            refused or (_APOLOGY.match(head) and _CANNOT_ANYWHERE.search(head)),
-            "the summarizer refused",
-        ),
-        (not said, "the summary is empty"),
-        (finish in _CUT_OFF, "the summary was cut off by its token limit"),
-        (_FENCE.search(text), "the summary contains a tag of the request"),
-    )
-    for failed, reason in checks:
-        if failed:
-            return reason
-    if _says_request_again(text, said, entries):
+    if called_tool:
+        return "the summarizer called a tool"
+    is_sorry = _APOLOGY.match(head) and _CANNOT_ANYWHERE.search(head)
+    if refused or is_sorry or finish in _FILTERED or _REFUSAL.match(head):
+        return "the summarizer refused"
+    if not said:
+        return "the summary is empty"
+    if finish in _CUT_OFF:
+        return "the summary was cut off by its token limit"
+    if _FENCE.search(text):
+        return "the summary contains a tag of the request"
+    if _says_request_again(text, entries):
         return "the answer repeats the request"
     if _continues(text, entries):
         return "the answer continues the conversation instead of summarising it"
@@ -250,9 +247,8 @@ def fault(
         return "the summary is not smaller than what it replaces"
     every = runs(text)
     again = len(every) - len(set(every))
-    if len(said) >= 3 * _FEWEST_WORDS and again > _REPEATED * len(every):
-        return "the summary repeats itself"
-    return ""
+    is_long = len(said) >= 3 * _FEWEST_WORDS
+    return "the summary repeats itself" if is_long and again > _REPEATED * len(every) else ""
 
 
 def copies(text: str, prior: str, entries: Sequence[Part]) -> bool:
@@ -269,15 +265,15 @@ def copies(text: str, prior: str, entries: Sequence[Part]) -> bool:
     )
 
 
-def _says_request_again(text: str, said: list[str], entries: Sequence[Part]) -> bool:
+def _says_request_again(text: str, entries: Sequence[Part]) -> bool:
     """Return whether an answer, or its beginning, has the words of a request for a summary instead
     of a summary.
     """
     own = set(runs(text))
-    if len(said) >= _FEWEST_WORDS and len(own & _REQUEST) > _MOSTLY * len(own):
+    if len(own) >= _FEWEST_WORDS and len(own & _REQUEST) > _MOSTLY * len(own):
         return True
-    whole = sentences(text)
-    for asked in (text, whole[0]) if whole and not _PREAMBLE.match(whole[0]) else (text,):
+    begin = next(iter(sentences(text)), "")
+    for asked in {text, text if _PREAMBLE.match(begin) else begin}:
         telling = stems(asked)
         share = _ASKING_DENSE if UNSPACED.search(asked) else _MOSTLY
         if telling & _MAKES and len(telling & _ASKS) >= max(2, share * len(telling)):

@@ -13,7 +13,7 @@ from math import inf
 
 from compacter.messages.parts import Part
 from compacter.summary.message import Summary
-from compacter.text.own import CARRIES, Marks, separate
+from compacter.text.own import BEGINS, SIGNS, Marks, separate
 from compacter.text.sentences import LONGEST, output_lines, split_lines
 from compacter.text.values import parse, records
 from compacter.text.words import stems
@@ -191,8 +191,8 @@ def _read(parts: Iterable[Part], marks: Marks | None) -> list[Said]:
         elif said and _is_output(said[-1], text):
             said.append(Said(text, "Tool output", len(said), "result"))
         else:
-            is_plain = marks is None and '"""' not in text and not CARRIES.search(text)
-            for own, is_own in [(text, True)] if is_plain else separate(text, marks):
+            may_carry = marks or SIGNS.search(text) or '"""' in text or BEGINS.match(text)
+            for own, is_own in separate(text, marks) if may_carry else [(text, True)]:
                 speaker, kind = ("User", "text") if is_own else (PASTE, "result")
                 said.append(Said(own, speaker, len(said), kind))
     return said

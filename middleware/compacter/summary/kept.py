@@ -64,11 +64,12 @@ def keep(
     chosen: dict[Said, dict[int, str]] = {}
     left = budget
     for _, line in lines:
+        if line.text in told or len(line.text) + _HANDLING > left:
+            continue
         beside = chosen.get(line.said, {})
-        is_known = len(line.text) > _SHORTEST and (
+        if len(line.text) > _SHORTEST and (
             line.text in head.view_text or any(line.text in text for text in beside.values())
-        )
-        if is_known or line.text in told or len(line.text) + _HANDLING > left:
+        ):
             continue
         answer = [] if beside else _answer(head, line.said)
         group = [line, *(each for each in answer if each.text not in told)]

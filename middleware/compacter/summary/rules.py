@@ -60,7 +60,7 @@ _OF_ONESELF = re.compile(
 )
 """Whose habits are told orders nothing: "I never eat eggs.", "wie immer"."""
 _CHANGES = re.compile(
-    r"(?i)\b(?:now|again|instead|no longer|any ?more|except|unless|exception|forget|drop|scrap|"
+    r"\b(?:now|again|instead|no longer|any ?more|except|unless|exception|forget|drop|scrap|"
     r"cancel|withdr\w+|lift\w*|changed? (?:my|our) mind|is (?:fine|ok(?:ay)?|allowed)|may|"
     r"after all|nicht mehr|doch|wieder|jetzt|außer|stattdessen|plus besoin|maintenant|"
     r"sauf|finalement|ya no|ahora|salvo|excepto|más bien|больше не|теперь|кроме)\b|"
@@ -110,7 +110,7 @@ def rules(head: Head, room: int, quoted: Iterable[str] = ()) -> tuple[str, ...]:
             elif (
                 may_change
                 and not sentence.endswith(("?", "？"))
-                and _CHANGES.search(sentence)
+                and _CHANGES.search(sentence.lower())
                 and any(len(own & each) > _SAME * min(len(own), len(each)) for each in topics)
             ):
                 lines.pop(LATER + sentence, None)

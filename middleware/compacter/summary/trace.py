@@ -65,12 +65,12 @@ _OF_USER = re.compile(
 )
 """Words by which something is said to be the user's wish."""
 _OPEN = re.compile(
-    r"(?i)\b(?:pending|to-?do|open|remain\w*|next|still|not (?:yet )?(?:done|finished|complete\w*)|"
+    r"\b(?:pending|to-?do|open|remain\w*|next|still|not (?:yet )?(?:done|finished|complete\w*)|"
     r"unfinished|incomplete|left to|needs? to|ha(?:s|ve) to|must|should|offen|noch|à faire|"
     r"reste\w*|pendientes?|por hacer|falta\w*|осталось|ещё)\b|待办|还|未完成|まだ|残|아직"
 )
 _CLOSED = re.compile(
-    r"(?i)\b(?:done|completed?|finished|resolved|closed|merged|shipped|called off|cancell?ed|"
+    r"\b(?:done|completed?|finished|resolved|closed|merged|shipped|called off|cancell?ed|"
     r"skipped|withdrawn|erledigt|fertig|abgesagt|terminé\w*|fini\w*|annulé\w*|hecho|terminad\w+|"
     r"cancelad\w+|сделан\w*|готово|отмен\w+)\b|已完成|取消|完了|완료"
 )
@@ -247,9 +247,9 @@ class _Evidence:
         """Return whether an item is told as open though it is finished, or the other way round."""
         is_done = section in _FINISHED
         is_open = not is_done and (
-            section in ("pending", "questions") or _OPEN.search(item) is not None
+            section in ("pending", "questions") or _OPEN.search(item.lower()) is not None
         )
-        if not own or not (is_open or is_done or _CLOSED.search(item)):
+        if not own or not (is_open or is_done or _CLOSED.search(item.lower())):
             return False
         self._states = self._states or list(self._read_states())
         about = [(closed, at) for words, closed, at in self._states if is_about(own, words)]
@@ -269,9 +269,11 @@ class _Evidence:
             if said.kind == "call" and "stat" in said.text:
                 for item in read_items(said.text):
                     yield _telling(item.name), item.is_closed, said.place
-            elif said.place > _EARLIER and said.kind == "text" and _CLOSED.search(said.text):
+            elif (
+                said.place > _EARLIER and said.kind == "text" and _CLOSED.search(said.text.lower())
+            ):
                 for _, text in said.pieces:
-                    if _CLOSED.search(text) and not _OPEN.search(text):
+                    if _CLOSED.search(text.lower()) and not _OPEN.search(text.lower()):
                         yield _telling(text), True, said.place
 
 

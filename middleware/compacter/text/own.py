@@ -33,12 +33,13 @@ class Piece(NamedTuple):
 # Most characters at each end of a message in which the user's own words are looked for: nobody
 # types more.
 _TYPED_ENDS = 8_000
-CARRIES = re.compile(
-    r"(?i)\A\W{0,4}(?:observ|tool|function|command|execut|shell|terminal|console|script|code|api|"
-    r"search|action|step|result|output|response|std|exit)|[\n<`\[{>#]"
+BEGINS = re.compile(
+    r"(?i)\W{0,4}(?:observ|tool|function|command|execut|shell|terminal|console|script|code|api|"
+    r"search|action|step|result|output|response|std|exit)"
 )
-"""A text without any of these, and without threefold quotes, is the user's own, unless the program
-declares marks."""
+SIGNS = re.compile(r"[\n<`\[{>#]")
+"""A text that begins with none of these words, and has none of these signs nor threefold quotes, is
+the user's own, unless the program declares marks."""
 _RUN = re.compile(rb"\x00+|\x01+")
 """What is the user's own, and what is carried."""
 _TAG = re.compile(r"<(/?)([A-Za-z][\w.:-]{0,60})(?:\s[^<>]{0,300})?>")

@@ -87,16 +87,11 @@ def clauses(text: str) -> Iterator[str]:
             yield piece
 
 
-def lines(text: str) -> list[str]:
-    """Return the lines of ``text`` without surrounding white space and terminal colours, without
-    empty ones.
-    """
-    return [line for raw in _ANSI.sub("\n", text).splitlines() if (line := raw.strip())]
-
-
 def output_lines(text: str) -> Iterator[str]:
-    """Yield the lines of a tool's output that tell something; a very long one in pieces."""
-    for line in lines(text):
+    """Yield the lines of a tool's output that tell something, without terminal colours; a very long
+    one in pieces.
+    """
+    for line in map(str.strip, _ANSI.sub("\n", text).splitlines()):
         least = SHORTEST_VALUE if LETTERS.search(line) else LONG_NUMBER
         if len(line) > LONGEST:
             yield from clauses(line)

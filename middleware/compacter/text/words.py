@@ -31,7 +31,7 @@ _SHORTEST_WORD = 2
 
 _COMMONEST = """
     a about after all also am an and any are as at be been before but by can could did do does doing
-    done for from had has have having he her hers him his how i if in into is it its just like may
+    done for from had has have having he her hers him his how i if in into is it its just like
     me might mine more most much must my of on one or our ours out please she should so some tell
     than that the their theirs them then there these they this those to us was we were what when
     where which while who whom whose why will with would you your yours der das und oder ist sind
@@ -46,14 +46,16 @@ statements; without those that are nouns in another of these languages (war, son
 
 _TALK = """
     again ahead answer anything back bad best better bit bye care chat come continue day dear else
-    every everything exactly explain feel fine friend fun get give glad go going gone good great ha
-    haha happy hello help here hey hi hmm hope idea keep last let like little long look lot love
-    made make makes many maybe mean mind moment morning need needed never new next nice night no not
-    nothing now ok okay oh once one ones only perfect please put question quick quite read ready
-    really reply right s said same say see sentence shorter show simple simpler something soon sorry
-    sounds start still stop sure t take talk tell thank thanks then there thing things think thought
-    time times today tomorrow tonight too tried try two use used very want way week well word words
-    work worked works world write wrong wrote ya yeah year years yep yes yesterday yet
+    every everything exactly explain feel fine friend fun get give glad go going gone good great
+    ha haha happy hello help here hey hi hmm hope idea keep last let like little long look lot
+    love made make makes many may maybe mean mind moment morning need needed never new next nice
+    night no not nothing now ok okay oh once one ones only perfect please put question quick quite
+    read ready really reply right s said same say see sentence shorter show simple simpler
+    something soon sorry sounds start still stop sure t take talk tell thank thanks then there
+    thing things think thought time times today tomorrow tonight too tried try two use used very
+    want way week well word words work worked works world write wrong wrote ya yeah year years yep
+    yes yesterday yet aren couldn d didn doesn don hadn hasn haven isn ll m re remind shouldn ve
+    wasn weren won wonder wondering wouldn
     bitte danke gut gute guten hallo heute ja jetzt kein keine machen mal mehr morgen nein nur noch
     sagen schon schön sehr tag wieder
     ahora algo bien buenas bueno buenos día gracias hola hoy mañana más muchas muy otra palabras por

@@ -124,7 +124,7 @@ class CompacterPlugin(CustomLogger):
             return data
         team = (text_of(user_api_key_dict, "team_id"), text_of(user_api_key_dict, "team_alias"))
         key = (text_of(user_api_key_dict, "api_key"), text_of(user_api_key_dict, "key_alias"))
-        switches, _ = self.settings.of(group, team, key)
+        switches, state = self.settings.of(group, team, key)
         if not switches.enabled:
             return data
         shared = team[0] if self.settings.memory_settings.share == "team" else None
@@ -144,7 +144,7 @@ class CompacterPlugin(CustomLogger):
         token = metadata[TOKEN] = secrets.token_hex(16)
         self._calls[token] = call
         if not switches.dry_run and not data.get("disable_fallbacks"):
-            rounds = _most_rounds(self.settings.of(group, team, key)[1])
+            rounds = _most_rounds(state)
             call.fallbacks.extend(theirs)
             call.context_fallbacks.extend(
                 with_own(setting(data, "context_window_fallbacks"), group, theirs, rounds)
@@ -255,7 +255,7 @@ class CompacterPlugin(CustomLogger):
 
         call = self._call_of(request_data)
         group = str(request_data.get("model"))
-        if call is None or not self._folds(call, group):
+        if call is None or not self._compacts(call, group):
             async for chunk in response:
                 yield chunk
             return
@@ -378,7 +378,7 @@ class CompacterPlugin(CustomLogger):
                 return self._calls.get(token)
         return None
 
-    def _folds(self, call: ProxyCall, group: str) -> bool:
+    def _compacts(self, call: ProxyCall, group: str) -> bool:
         switches, _ = self._of(call, group)
         return switches.enabled and not switches.dry_run
 
@@ -408,16 +408,14 @@ class CompacterPlugin(CustomLogger):
     ) -> None:
         planned = await SteppedCall(state, self._binding(call, group, state)).planned(kwargs, found)
         state.count("dry_runs", group)
-        folded = len(planned.head) if planned else 0
-        of = len(kwargs[call.protocol.messages_param])
         log.warning(
             "compacter: dry run: %s refused (limit %s, requested %s); would compact %s of %s "
             "messages",
             group,
             found.limit,
             found.requested,
-            folded,
-            of,
+            len(planned.head) if planned else 0,
+            len(kwargs[call.protocol.messages_param]),
         )
 
 

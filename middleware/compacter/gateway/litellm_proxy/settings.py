@@ -13,16 +13,17 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from compacter.call.ahead import Preparations
 from compacter.call.state import State
 from compacter.errors import ConfigurationError
 from compacter.gateway import AHEAD
+from compacter.gateway.checks import checked, read_summarizer
 from compacter.gateway.counting import CountingState
 from compacter.gateway.metrics import Metrics
-from compacter.memory import InProcessMemory, Memory, RedisMemory, SQLiteMemory
-from compacter.memory.address import REDIS, keys_from, memory_of, sqlite_path
+from compacter.memory import Memory
+from compacter.memory.address import IN_PROCESS, REDIS, keys_from, memory_of
 from compacter.memory.protocol import DEADLINE, WEEK
 from compacter.models import window
 from compacter.options import Options, validated
@@ -30,20 +31,18 @@ from compacter.options import Options, validated
 _PATH = "callback_settings.compacter"
 # Options that take objects or functions, or need the wrapped call itself, and cannot be set in a
 # file.
-_IN_CODE = frozenset(
-    {
-        "pin",
-        "detect",
-        "on_compaction",
-        "on_event",
-        "before_compaction",
-        "logger",
-        "token_counter",
-        "strategy",
-        "summary_request",
-    }
-)
-OPTIONS = frozenset(Options.model_fields) - _IN_CODE - {"memory", "conversation"}
+_IN_CODE = {
+    "pin",
+    "detect",
+    "on_compaction",
+    "on_event",
+    "before_compaction",
+    "logger",
+    "token_counter",
+    "strategy",
+    "summary_request",
+    "conversation",
+}
 
 
 class Switches(BaseModel):
@@ -63,6 +62,8 @@ class MemorySettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    address: str = IN_PROCESS
+    """An address, as the option ``memory`` of a client takes it."""
     redis: str | None = None
     """``redis://host:port/db``, ``rediss://...`` or ``unix:///path``."""
     sqlite: str | None = None
@@ -73,13 +74,35 @@ class MemorySettings(BaseModel):
     """Prefix of all keys in Redis."""
     deadline: float = Field(default=DEADLINE, gt=0)
     """Longest time of one Redis operation, in seconds; a call then goes on without the memory."""
-    encryption: str | tuple[str, ...] | None = None
+    encryption: str | tuple[str, ...] = ()
     """``file:PATH``, a file with one key a line, or ``env:NAME``; or several of these. The first
     key encrypts, all decrypt."""
     quotes: bool = True
     """Whether the lines that summaries quote are stored."""
     share: Literal["key", "team"] = "key"
     """Calls that share records: those of one key, or of one team."""
+
+    @property
+    def place(self) -> str:
+        """The address, however it is written."""
+        return self.redis or (f"sqlite:{self.sqlite}" if self.sqlite else self.address)
+
+    def open(self, path: str) -> Memory | None:
+        """Return the memory. Raises ``ConfigurationError`` for an address or keys that are none."""
+        if self.redis is not None and self.sqlite is not None:
+            raise ConfigurationError(f"{path} takes redis or sqlite, not both")
+        name = f"{path}.encryption"
+        sources = [self.encryption] if isinstance(self.encryption, str) else self.encryption
+        keys = [key for source in sources for key in keys_from(source, name)] or None
+        if keys and self.place == IN_PROCESS:
+            raise ConfigurationError(f"{name} needs redis or sqlite: nothing else is stored")
+        more: dict[str, Any] = {"encryption": keys, "quotes": self.quotes}
+        if self.place.startswith(REDIS):
+            more |= {"ttl": self.ttl, "namespace": self.namespace, "deadline": self.deadline}
+        try:
+            return memory_of(self.place, **more)
+        except (ConfigurationError, ImportError) as error:
+            raise ConfigurationError(f"{path}: {error}") from error
 
 
 class Settings:
@@ -97,7 +120,12 @@ class Settings:
         top = _mapping(_PATH, given)
         self._by = {name: _tables(f"{_PATH}.{name}", top.pop(name, None)) for name in _BY}
         memory = top.pop("memory", None)
-        self.memory_settings, self.memory = _memory(f"{_PATH}.memory", memory)
+        if memory is False:
+            memory = "none"
+        path = f"{_PATH}.memory"
+        given_memory = {"address": memory} if isinstance(memory, str) else _mapping(path, memory)
+        self.memory_settings = checked(MemorySettings, given_memory, f"{path}.")
+        self.memory = self.memory_settings.open(path)
         self._top = top
         self._metrics = metrics or Metrics()
         self._preparations = Preparations()
@@ -137,32 +165,22 @@ class Settings:
     ) -> tuple[Switches, CountingState]:
         own = {name: value for name, value in table.items() if name in Switches.model_fields}
         options = {name: value for name, value in table.items() if name not in own}
-        for name in options:
-            if name not in OPTIONS:
-                reason = (
-                    "takes an object or a function, which cannot be set in a file"
-                    if name in _IN_CODE
-                    else "is unknown"
-                )
-                raise ConfigurationError(
-                    f"{path}.{name} {reason}; known settings: {', '.join(sorted(_KNOWN))}"
-                )
-        switches = _validate(path, Switches, own)
-        summarizer = options.pop("summarizer", None)
-        if summarizer is not None and (not isinstance(summarizer, str) or not summarizer.strip()):
+        unknown = sorted(options.keys() - _KNOWN)
+        if unknown:
             raise ConfigurationError(
-                f'{path}.summarizer takes a model group of this proxy, or "extractive"'
+                f"{path}.{unknown[0]} is unknown, or takes an object or a function, which cannot "
+                f"be set in a file; known settings: {', '.join(sorted(_KNOWN))}"
             )
-        options["summarizer"] = (
-            summarizer if summarizer == "extractive" else RouterSummarizer(summarizer)
-        )
+        switches = checked(Switches, own, f"{path}.")
         try:
-            checked = validated({"prepare_tokens": AHEAD, **options, "memory": self.memory})
-            return switches, CountingState(
-                checked, self._metrics, self._preparations, tenant_class=tenant_class
-            )
+            group, writer = read_summarizer(options)
+            options["summarizer"] = writer or RouterSummarizer(group)
+            valid = validated({"prepare_tokens": AHEAD, **options, "memory": self.memory})
         except ConfigurationError as error:
             raise ConfigurationError(f"{path}: {error}") from None
+        return switches, CountingState(
+            valid, self._metrics, self._preparations, tenant_class=tenant_class
+        )
 
 
 def _class_of(places: Sequence[tuple[str, str]]) -> str:
@@ -175,7 +193,7 @@ def _class_of(places: Sequence[tuple[str, str]]) -> str:
 
 _BY = ("model_groups", "teams", "keys")
 _TENANTS = _BY[1:]
-_KNOWN = OPTIONS | set(Switches.model_fields) | {"memory", *_BY}
+_KNOWN = {*Options.model_fields, *Switches.model_fields, *_BY} - _IN_CODE
 
 
 def _mapping(path: str, given: object) -> dict[str, Any]:
@@ -198,59 +216,6 @@ def _tables(path: str, given: object) -> dict[str, dict[str, Any]]:
                 f"{path}.{name}.memory: the proxy has one memory; set it in {_PATH}.memory"
             )
     return tables
-
-
-def _memory(path: str, given: object) -> tuple[MemorySettings, Memory | None]:
-    if isinstance(given, str):
-        file = sqlite_path(given)
-        if file is None and not given.startswith(REDIS):
-            try:
-                return MemorySettings(), memory_of(given)
-            except ConfigurationError as error:
-                raise ConfigurationError(f"{path}: {error}") from None
-        given = {"sqlite": file} if file else {"redis": given}
-    if given is False:
-        return MemorySettings(), None
-    settings = _validate(path, MemorySettings, _mapping(path, given))
-    if settings.redis is not None and settings.sqlite is not None:
-        raise ConfigurationError(f"{path} takes redis or sqlite, not both")
-    sources = settings.encryption or ()
-    sources = (sources,) if isinstance(sources, str) else sources
-    name = f"{path}.encryption"
-    keys = [key for source in sources for key in keys_from(source, name)] or None
-    if keys and settings.redis is None and settings.sqlite is None:
-        raise ConfigurationError(f"{name} needs redis or sqlite: nothing else is stored")
-    try:
-        if settings.redis is not None:
-            return settings, RedisMemory(
-                settings.redis,
-                ttl=settings.ttl,
-                namespace=settings.namespace,
-                deadline=settings.deadline,
-                encryption=keys,
-                quotes=settings.quotes,
-            )
-        if settings.sqlite is not None:
-            memory = SQLiteMemory(settings.sqlite, encryption=keys, quotes=settings.quotes)
-            return settings, memory
-    except (ConfigurationError, ImportError) as error:
-        raise ConfigurationError(f"{path}: {error}") from error
-    return settings, InProcessMemory()
-
-
-def _validate(path: str, model: type[Any], given: Mapping[str, Any]) -> Any:
-    try:
-        return model(**given)
-    except ValidationError as error:
-        known = ", ".join(model.model_fields)
-        problems = (
-            (
-                f"{path}.{'.'.join(map(str, problem['loc']))}: {problem['msg']}; known "
-                f"settings: {known}"
-            )
-            for problem in error.errors()
-        )
-        raise ConfigurationError("; ".join(problems)) from None
 
 
 # -- requests for summaries ------------------------------------------------------------------------

@@ -54,9 +54,7 @@ def check_settings(settings: Settings, given: object) -> None:
     config = read() if callable(read) else None
     if isinstance(config, Mapping) and isinstance(given, Mapping):
         check_names(config, given)
-    memory = settings.memory_settings
-    state = settings.of("", (), ())[1]
-    problem = problem_of(state.memory, memory.redis or memory.sqlite or "this process")
+    problem = problem_of(settings.memory, settings.memory_settings.place)
     if problem:
         log.warning("compacter: %s", problem)
 
@@ -79,9 +77,7 @@ def check_names(config: Mapping[str, Any], given: Mapping[str, Any]) -> None:
     for path, name in _name_groups(given):
         if not any(fnmatch.fnmatchcase(name, group) for group in groups):
             near = difflib.get_close_matches(name, groups, 1)
-            question = (
-                f"; did you mean {near[0]!r}?" if near else f"; known: {_list_groups(groups)}"
-            )
+            question = f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(groups)}"
             raise ConfigurationError(f"{path}: there is no model group {name!r}{question}")
 
 
@@ -112,9 +108,3 @@ def _name_groups(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         writer = table.get("summarizer")
         if isinstance(writer, str) and writer != "extractive":
             yield f"{path}.summarizer", writer
-
-
-def _list_groups(groups: list[str]) -> str:
-    most = 12
-    more = f" and {len(groups) - most} more" if len(groups) > most else ""
-    return f"{', '.join(groups[:most])}{more}"

@@ -26,13 +26,11 @@ from compacter.gateway.serve.targets import Setup, make_setup
 from compacter.gateway.serve.upstream import is_loopback
 
 GAUGES: dict[str, tuple[str, Callable[[Gateway], float]]] = {
-    MEMORY_OPEN: (
-        MEMORY_OPEN_TEXT,
-        lambda gateway: any(is_open(target.state) for target in gateway.setup.targets),
-    ),
+    MEMORY_OPEN: (MEMORY_OPEN_TEXT, lambda gateway: is_open(gateway.setup.targets[0].state)),
     "requests_open": ("Requests that are being handled", lambda gateway: gateway.open),
 }
-"""Gauge name -> description, and function that reads it when the page is asked for."""
+"""Gauge name -> description, and function that reads it when the page is asked for. All upstreams
+have one memory."""
 # Headers of the server's own pages; the report itself contains the policy for what it may load.
 _PRIVATE = {
     "cache-control": "no-store",
@@ -115,13 +113,9 @@ def _pages(gateway: Gateway, board: Board) -> list[Route]:
         shown = await asyncio.to_thread(board.page, gateway.setup.shown)
         return HTMLResponse(shown, headers=headers)
 
-    async def counts(_: Request) -> Response:
-        return JSONResponse(board.as_json(gateway.setup.shown), headers=_PRIVATE)
-
     return [
         Route("/healthz", health),
         Route("/readyz", health),
         Route("/metrics", metrics),
         Route("/compacter", page),
-        Route("/compacter.json", counts),
     ]

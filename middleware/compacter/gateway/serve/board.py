@@ -1,4 +1,4 @@
-"""Counts and last events of the server, as JSON and as a report. They contain no keys, and no text
+"""Counts and last events of the server, and the report of these. They contain no keys, and no text
 unless enabled.
 
 Model names come from callers, so they are truncated, and escaped in the report.
@@ -58,7 +58,6 @@ class Board:
     metrics: Metrics = field(init=False)
     _said: set[str] = field(default_factory=set)
     _away: set[str] = field(default_factory=set)
-    _started: float = field(default_factory=time.time)
 
     def __post_init__(self) -> None:
         self.metrics = Metrics(self.registry, OWN_COUNTERS.items())
@@ -107,26 +106,13 @@ class Board:
 
     def numbers(self) -> dict[str, float | None]:
         """Return all counts by name. A sum with an unknown cost is unknown."""
-        sums: dict[str, float | None] = {
-            name: self.counts[name] for name in (*OWN_COUNTERS, "dry_runs")
-        }
+        names = (*OWN_COUNTERS, "dry_runs")
+        sums: dict[str, float | None] = {name: self.counts[name] for name in names}
         for totals in self.totals:
             for name, number in asdict(totals.snapshot()).items():
                 before = sums.get(name, 0)
                 sums[name] = None if number is None or before is None else before + number
-        return {"seconds": int(time.time() - self._started), **sums}
-
-    def as_json(self, settings: Mapping[str, object]) -> dict[str, object]:
-        """Return version, settings, counts and the last 50 events."""
-        events = [
-            {"event": one.kind, "time": one.time, **one.fields} for one in list(self.records)[-50:]
-        ]
-        return {
-            "version": compacter.__version__,
-            "settings": dict(settings),
-            "totals": self.numbers(),
-            "events": events,
-        }
+        return sums
 
     def tag(self) -> str:
         """Return the entity tag of the page, which changes whenever the page does."""

@@ -5,6 +5,7 @@ page of somebody else made a browser send.
 from __future__ import annotations
 
 from collections.abc import Callable, Container
+from dataclasses import dataclass
 from urllib.parse import quote, urlsplit
 
 from starlette.responses import JSONResponse
@@ -13,6 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from compacter.gateway.serve.upstream import Headers, climbs, is_loopback
 
 
+@dataclass
 class Guard:
     """Middleware that refuses requests for any other server, as this is not an open proxy, and
     those of web pages of other sites.
@@ -24,21 +26,14 @@ class Guard:
         pages: Paths of the server's own pages, which a link anywhere may lead to.
     """
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        hosts: Callable[[str], bool],
-        origins: Callable[[], frozenset[str]],
-        pages: Container[str],
-    ) -> None:
-        self._app = app
-        self._hosts = hosts
-        self._origins = origins
-        self._pages = pages
+    app: ASGIApp
+    hosts: Callable[[str], bool]
+    origins: Callable[[], frozenset[str]]
+    pages: Container[str]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
-        handler = self._app
+        handler = self.app
         if scope["type"] != "lifespan":
             handler = self._refusal(scope) or handler
         await handler(scope, receive, send)
@@ -47,8 +42,8 @@ class Guard:
         problem = self._problem(scope)
         if problem:
             return error_response(400, "not_a_proxy", problem)
-        is_link = scope["path"] in self._pages and scope.get("method") == "GET"
-        if is_cross_site(scope["headers"], self._origins(), is_link=is_link):
+        is_link = scope["path"] in self.pages and scope.get("method") == "GET"
+        if is_cross_site(scope["headers"], self.origins(), is_link=is_link):
             message = "a web page of another site may not use this server; see --allow-origin"
             return error_response(403, "cross_site", message, {"connection": "close"})
         return None
@@ -63,7 +58,7 @@ class Guard:
         if climbs(path):
             return 'the path has a segment "." or ".."'
         named = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
-        if len(named) != 1 or not self._hosts(without_port(named[0])):
+        if len(named) != 1 or not self.hosts(without_port(named[0])):
             return "the Host header does not name this server"
         return ""
 

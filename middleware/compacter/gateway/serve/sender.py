@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Coroutine
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from starlette.types import Receive
@@ -23,6 +24,7 @@ class TooLarge(Exception):  # noqa: N818 - a state
     """The body is larger than allowed."""
 
 
+@dataclass
 class Sender:
     """The sender of a request.
 
@@ -32,18 +34,17 @@ class Sender:
         seconds: Longest pause in the body.
     """
 
-    def __init__(self, receive: Receive, most: int | None, seconds: float) -> None:
-        self._receive = receive
-        self._most = most
-        self._seconds = seconds
-        self._size = 0
-        self._sent = asyncio.Event()
+    receive: Receive
+    most: int | None
+    seconds: float
+    _size: int = 0
+    _sent: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def body(self) -> AsyncGenerator[bytes]:
         """Yield the rest of the body. Raises ``Gone``, ``Stalled`` or ``TooLarge``."""
         while not self._sent.is_set():
             try:
-                message = await asyncio.wait_for(self._receive(), self._seconds)
+                message = await asyncio.wait_for(self.receive(), self.seconds)
             except TimeoutError:
                 raise Stalled from None
             if message["type"] != "http.request":
@@ -52,7 +53,7 @@ class Sender:
                 self._sent.set()
             chunk = message.get("body", b"")
             self._size += len(chunk)
-            if self._most is not None and self._size > self._most:
+            if self.most is not None and self._size > self.most:
                 raise TooLarge
             yield chunk
 
@@ -74,5 +75,5 @@ class Sender:
 
     async def _leave(self) -> None:
         await self._sent.wait()
-        while (await self._receive())["type"] != "http.disconnect":
+        while (await self.receive())["type"] != "http.disconnect":
             pass

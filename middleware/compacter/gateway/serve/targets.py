@@ -14,7 +14,7 @@ import httpx
 from compacter.call.ahead import Preparations
 from compacter.errors import ConfigurationError
 from compacter.gateway import AHEAD
-from compacter.gateway.checks import problem_of
+from compacter.gateway.checks import problem_of, read_summarizer
 from compacter.gateway.counting import CountingState
 from compacter.gateway.serve.aws import Signer
 from compacter.gateway.serve.board import Board
@@ -73,11 +73,7 @@ def make_setup(board: Board, memories: dict[object, Memory], given: Mapping[str,
     shown: dict[str, object] = {
         name: value for name, value in options.items() if isinstance(value, (str, int, float))
     }
-    writer = validated({"summarizer": options.get("summarizer")}).summarizer
-    model = None
-    if isinstance(writer, str) and writer != "extractive":
-        model = writer.strip()
-        writer = None
+    model, writer = read_summarizer(options)
     options = {"timeout": _SUMMARIES, "prepare_tokens": AHEAD, **options, "summarizer": writer}
     if settings.dry_run:
         options |= {"before_compaction": board.veto, "adjust_max_tokens": False, "memory": None}

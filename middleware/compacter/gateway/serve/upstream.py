@@ -53,14 +53,11 @@ class Upstream:
     @classmethod
     def parse(cls, text: object) -> Upstream:
         """Return the upstream of ``URL`` or ``NAME=URL``. Raises ``ConfigurationError``."""
-        if not isinstance(text, str):
-            raise ConfigurationError(
-                f"upstream takes a URL such as https://api.openai.com/v1, not {text!r}"
-            )
         import httpx  # It is part of the extra.
 
-        named = _NAMED.match(text)
-        given = (text[named.end() :] if named else text).rstrip("/")
+        written = text if isinstance(text, str) else ""
+        named = _NAMED.match(written)
+        given = written[named.end() if named else 0 :].rstrip("/")
         # The error does not repeat a URL that may contain a password.
         if re.search("[@?#]", given):
             raise ConfigurationError(

@@ -66,6 +66,12 @@ Window = Annotated[
 Conversation = Annotated[
     str, typer.Argument(metavar="FILE", help=("A conversation, or a session of an agent."))
 ]
+Output = Annotated[
+    str,
+    typer.Option(
+        "-o", "--output", metavar="FILE", help="The file to write; - for standard output."
+    ),
+]
 Events = Annotated[str, typer.Argument(metavar="EVENTS", help="Events as JSON lines.")]
 
 
@@ -154,12 +160,7 @@ def plan(
 )
 def compact(
     file: Conversation,
-    output: Annotated[
-        str,
-        typer.Option(
-            "-o", "--output", metavar="FILE", help=("The file to write; - for standard output.")
-        ),
-    ] = "-",
+    output: Output = "-",
     model: Annotated[
         str | None,
         typer.Option(
@@ -244,12 +245,7 @@ def search(
 @app.command(cls=Command, epilog="Example: compacter report events.jsonl -o report.html")
 def report(
     events: Events,
-    output: Annotated[
-        str,
-        typer.Option(
-            "-o", "--output", metavar="FILE", help=("The file to write; - for standard output.")
-        ),
-    ],
+    output: Output,
     no_text: Annotated[
         bool, typer.Option("--no-text", help="Leave out the text of summaries.")
     ] = False,

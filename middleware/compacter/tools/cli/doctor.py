@@ -22,7 +22,7 @@ from rich.text import Text
 from compacter import models
 from compacter.errors import ConfigurationError
 from compacter.memory.address import memory_at, sqlite_path
-from compacter.tools.cli.terminal import print_facts, print_json, results
+from compacter.tools.cli.terminal import print_json, print_table, results
 
 State = Literal["ok", "note", "bad"]
 
@@ -65,7 +65,7 @@ def run(asked: Sequence[str], memories: Sequence[str], *, as_json: bool) -> int:
         return int(bad)
     marks = {"ok": ("ok", "green"), "note": ("note", "yellow"), "bad": ("BAD", "bold red")}
     console = results()
-    print_facts(
+    print_table(
         console,
         [
             (Text(*marks[finding.state]), Text(finding.name, "bold"), Text(finding.text))

@@ -7,10 +7,10 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.panel import Panel
 from rich.text import Text
@@ -110,35 +110,23 @@ def watch(path: str, *, window: int | None, once: bool) -> int:
         return 0
     if not Path(path).parent.is_dir():
         raise MistakeError(f"{path}: there is no such folder")
+    waiting = Text(f"waiting for events in {path}", "dim")
+    live = Live(waiting, console=console, refresh_per_second=4) if console.is_terminal else None
     tail = Tail(Path(path))
-    with suppress(KeyboardInterrupt):  # The normal end of the command.
-        if console.is_terminal:
-            _draw(console, tail, window, path)
-        else:
-            remarks().print(f"waiting for events in {path}", markup=False)
-            _print(console, tail)
-    return 0
-
-
-def _print(console: Console, tail: Tail) -> None:
-    while True:
-        for record in read_lines(tail.lines())[0]:
-            console.print(Text(line(record)), soft_wrap=True)
-        time.sleep(_EVERY)
-
-
-def _draw(console: Console, tail: Tail, window: int | None, path: str) -> None:
-    records: list[Record] = []
-    with Live(console=console, refresh_per_second=4, screen=False) as live:
-        live.update(Text(f"waiting for events in {path}", "dim"))
+    seen: list[Record] = []
+    with suppress(KeyboardInterrupt), live or nullcontext():  # The normal end of the command.
+        if live is None:
+            remarks().print(waiting)
         while True:
             added, _ = read_lines(tail.lines())
-            if added:
-                records += added
-                live.update(
-                    picture(stories(records), window, min(console.width, 120)), refresh=True
-                )
+            if live is None:
+                for record in added:
+                    console.print(Text(line(record)), soft_wrap=True)
+            elif added:
+                seen += added
+                live.update(picture(stories(seen), window, min(console.width, 120)), refresh=True)
             time.sleep(_EVERY)
+    return 0
 
 
 def line(record: Record) -> str:
@@ -169,16 +157,16 @@ def picture(found: Sequence[Story], window: int | None, width: int) -> Renderabl
     """
     newest = sorted(found, key=lambda story: story.end or 0)[-_MOST:]
     panels = [_panel(story, window, width) for story in newest]
-    folds = [fold for story in found for fold in story.folds]
-    costs = [fold.cost for fold in folds if fold.cost is not None]
-    spent = f"{sum(costs):.4f} USD" if costs or not folds else "cost unknown"
+    compactions = [compaction for story in found for compaction in story.compactions]
+    costs = [compaction.cost for compaction in compactions if compaction.cost is not None]
+    spent = f"{sum(costs):.4f} USD" if costs or not compactions else "cost unknown"
     totals = (
-        f"{plural(len(found), 'conversation')}, {plural(len(folds), 'compaction')}, "
-        f"{sum(fold.saved for fold in folds):,} tokens taken out, "
+        f"{plural(len(found), 'conversation')}, {plural(len(compactions), 'compaction')}, "
+        f"{sum(compaction.saved for compaction in compactions):,} tokens taken out, "
         f"{sum(story.summarizer_tokens for story in found):,} summarizer tokens, {spent}, "
         f"{plural(sum(story.failures for story in found), 'failure')}"
     )
-    key = [Text("▓ summary  █ kept", "dim")] if folds else []
+    key = [Text("▓ summary  █ kept", "dim")] if compactions else []
     return Group(*panels, *key, Text(totals, "dim"))
 
 
@@ -187,18 +175,14 @@ def _panel(story: Story, window: int | None, whole: int) -> Panel:
     limit = window or story.window or story.largest
     name = one_line(f"{short_key(story.key) or 'conversation'} {story.model}".rstrip())
     rows: list[RenderableType] = []
-    if story.folds:
-        last = story.folds[-1]
+    if story.compactions:
+        last = story.compactions[-1]
         summary = last.summary or 0
         parts = [(summary, "▓", "magenta"), (last.after - summary, "█", "green")]
         drawn = Text.from_markup(f"sent   {bar(parts, limit, width)}  ")
         rows += [drawn.append(f"{last.after:,} of {limit:,} tokens"), _saw(story, limit, width)]
-        rows.append(
-            Text(
-                (f"compactions: {len(story.folds):,}, the last by {last.record.text('strategy')}"),
-                "dim",
-            )
-        )
+        by = last.record.text("strategy")
+        rows.append(Text(f"compactions: {len(story.compactions):,}, the last by {by}", "dim"))
     rows += [Text(line(record), "yellow") for record in story.troubles[-2:]]
     return Panel(Group(*rows), title=Text(name), title_align="left", width=whole)
 
@@ -211,7 +195,7 @@ def _saw(story: Story, limit: int, width: int) -> Text:
 
 
 def _sizes(story: Story, most: int) -> Iterator[tuple[int, int]]:
-    return ((fold.before, fold.after) for fold in story.folds[-most:])
+    return ((compaction.before, compaction.after) for compaction in story.compactions[-most:])
 
 
 def _step(tokens: int, limit: int) -> str:

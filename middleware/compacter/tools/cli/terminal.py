@@ -14,8 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, NoReturn, cast
 
-from rich.console import Console, ConsoleOptions, RenderableType
-from rich.measure import Measurement
+from rich.console import Console, ConsoleOptions, JustifyMethod, RenderableType
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
@@ -207,23 +206,6 @@ def write_text(path: str, text: str, *, force: bool) -> None:
         raise MistakeError(f"{path} cannot be written: {error.strerror or error}") from None
 
 
-def print_facts(console: Console, facts: Sequence[tuple[Text, ...]]) -> None:
-    """Print one row for each fact, the last cell wrapped; as paragraphs if the other cells leave no
-    room for it.
-    """
-    grid = Table.grid(padding=(0, 2))
-    for place in range(len(facts[0])):
-        last = place == len(facts[0]) - 1
-        grid.add_column(no_wrap=not last, overflow="fold")
-    for row in facts:
-        grid.add_row(*row)
-    if max(sum(len(cell) + 2 for cell in row[:-1]) for row in facts) <= console.width // 2:
-        console.print(grid)
-        return
-    for row in facts:
-        console.print(Text(" ").join(row))
-
-
 def json_text(value: object, indent: int | None = None) -> str:
     """Return JSON, in which characters are escaped only if a text cannot be encoded in UTF-8."""
     text = json.dumps(value, ensure_ascii=False, indent=indent)
@@ -248,31 +230,36 @@ def print_json(value: object) -> None:
     put(visible(json_text(value, indent=2)) + "\n")
 
 
-def print_table(console: Console, names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table with its first column aligned left, or a paragraph for each row if the terminal
-    is too narrow.
+def print_table(
+    console: Console, rows: Sequence[Sequence[str | Text]], names: Sequence[str] = ()
+) -> None:
+    """Print a table, or a paragraph for each row if the terminal is too narrow.
 
     Args:
         console: Console to print to.
-        names: Column headers.
         rows: Cells of each row.
+        names: Column headers, of numbers after the first column; without them the last column is
+            text, which is wrapped.
     """
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for place, name in enumerate(names):
-        table.add_column(name, justify="right" if place else "left", no_wrap=True)
+    table = Table(box=None, pad_edge=False, show_header=bool(names), header_style="dim")
+    columns = list(zip(*rows, strict=True))
+    fixed = 0
+    for place, column in enumerate(columns):
+        wraps = not names and place == len(columns) - 1
+        name = names[place] if names else ""
+        justify: JustifyMethod = "right" if names and place else "left"
+        table.add_column(name, justify=justify, no_wrap=not wraps, overflow="fold")
+        fixed += 0 if wraps else max(map(len, (name, *column))) + 2
     for row in rows:
-        table.add_row(*map(Text, row))
-    if (
-        Measurement.get(console, console.options.update(max_width=1_000), table).maximum
-        <= console.width
-    ):
+        table.add_row(*row)
+    if fixed <= console.width // (1 if names else 2):
         console.print(table)
         return
     for row in rows:
-        console.print(Text(row[0], "bold"))
-        console.print(
-            Text(", ".join(f"{name} {cell}" for name, cell in zip(names[1:], row[1:], strict=True)))
-        )
+        cells = [Text.assemble(cell) for cell in row]
+        for place, name in enumerate(names[1:], 1):
+            cells[place] = Text(f"{name} {row[place]}")
+        console.print(Text(" ").join(cells))
 
 
 def bar(parts: list[tuple[int, str, str]], whole: int, width: int) -> str:

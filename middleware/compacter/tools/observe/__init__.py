@@ -10,6 +10,7 @@ import os
 import sys
 import time
 from collections.abc import Generator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -84,7 +85,8 @@ class JsonLines:
         )
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _make_json_lines, (self.path, self.max_bytes, self.backups, self.texts)
+        made = partial(JsonLines, max_bytes=self.max_bytes, backups=self.backups, texts=self.texts)
+        return made, (self.path,)
 
     def __call__(self, event: Event) -> None:
         """Append ``event``. Raises ``OSError`` if it cannot be written, which a
@@ -136,7 +138,3 @@ class JsonLines:
                 newer.replace(older)
         if not self.backups:
             self.path.unlink(missing_ok=True)
-
-
-def _make_json_lines(path: Path, max_bytes: int, backups: int, texts: bool) -> JsonLines:  # noqa: FBT001 - as pickle calls it
-    return JsonLines(path, max_bytes=max_bytes, backups=backups, texts=texts)

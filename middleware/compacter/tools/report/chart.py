@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from html import escape
 
-from compacter.tools.report.figures import Fold, Story, plural
+from compacter.tools.report.figures import Compaction, Story, plural
 
 WIDTH = 1000
 HEIGHT = 240
@@ -25,7 +25,7 @@ def sawtooth(story: Story, key: str) -> str:
         story: The conversation.
         key: Id that is unique in the page.
     """
-    teeth = _thin_out(story.folds)
+    teeth = _thin_out(story.compactions)
     if not teeth:
         return ""
     top = _round_up(max([*(before for before, _ in teeth), story.window or 0]))
@@ -45,7 +45,8 @@ def sawtooth(story: Story, key: str) -> str:
     points.append(f"{WIDTH},{y(teeth[-1][1])}")
     line = " ".join(points)
     last = points[-1].partition(",")[0]
-    title = f"{plural(len(story.folds), 'compaction')}, requests of up to {story.largest:,} tokens"
+    count = plural(len(story.compactions), "compaction")
+    title = f"{count}, requests of up to {story.largest:,} tokens"
     window = f'<path class="limit" d="M0,{y(story.window)}H{WIDTH}"/>' if story.window else ""
     return f"""<figure class="chart">
 <div class="scale" aria-hidden="true">{_scale(story, top)}</div>
@@ -56,7 +57,7 @@ aria-labelledby="{key}-t"><title id="{key}-t">{escape(title)}</title>
 <polygon class="area" points="{line} {last},{HEIGHT}"/>{window}
 <polyline class="size" points="{line}"/><path class="drop" d="{"".join(drops)}"/>\
 <path class="dot" d="{"".join(dots)}"/></svg></div>
-<div class="along" aria-hidden="true">{_along(len(story.folds))}</div>
+<div class="along" aria-hidden="true">{_along(len(story.compactions))}</div>
 <figcaption><span class="key size">size of the request, tokens</span>\
 <span class="key drop">compaction</span>\
 {_window_key(story)}\
@@ -81,11 +82,11 @@ def _scale(story: Story, top: int) -> str:
     return "".join(shown)
 
 
-def _along(folds: int) -> str:
+def _along(compactions: int) -> str:
     """Return the labels of the horizontal axis."""
     return (
         "<span>first call</span><span>compactions, in order of time</span>"
-        f"<span>compaction {folds:,}</span>"
+        f"<span>compaction {compactions:,}</span>"
     )
 
 
@@ -96,14 +97,18 @@ def _window_key(story: Story) -> str:
     return f'<span class="key limit">window of {story.window:,} tokens{source}</span>'
 
 
-def _thin_out(folds: list[Fold]) -> list[tuple[int, int]]:
+def _thin_out(compactions: list[Compaction]) -> list[tuple[int, int]]:
     """Return the sizes before and after each compaction, combined to at most ``_MOST_TEETH``
     pairs.
     """
-    each = -(-len(folds) // _MOST_TEETH) or 1
-    groups = (folds[start : start + each] for start in range(0, len(folds), each))
+    each = -(-len(compactions) // _MOST_TEETH) or 1
+    groups = (compactions[start : start + each] for start in range(0, len(compactions), each))
     return [
-        (max(fold.before for fold in group), min(fold.after for fold in group)) for group in groups
+        (
+            max(compaction.before for compaction in group),
+            min(compaction.after for compaction in group),
+        )
+        for group in groups
     ]
 
 

@@ -119,7 +119,7 @@ def plural(count: int, what: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Fold:
+class Compaction:
     """One compaction. Sizes are estimates in tokens."""
 
     record: Record
@@ -143,7 +143,7 @@ class Story:
     key: str
     """Conversation digest; empty if the events have none."""
     records: list[Record] = field(default_factory=list)
-    folds: list[Fold] = field(default_factory=list)
+    compactions: list[Compaction] = field(default_factory=list)
     model: str = ""
     """Model of most of its events."""
     window: int | None = None
@@ -169,42 +169,38 @@ class Story:
     @property
     def saved(self) -> int:
         """Tokens that compactions took out, each counted once."""
-        return sum(fold.saved for fold in self.folds)
+        return sum(compaction.saved for compaction in self.compactions)
 
     @property
     def summarizer_tokens(self) -> int:
         """Tokens that the summarizer read and wrote."""
         return sum(
-            fold.record.count("input_tokens") + fold.record.count("output_tokens")
-            for fold in self.folds
+            compaction.record.count("input_tokens") + compaction.record.count("output_tokens")
+            for compaction in self.compactions
         )
 
     @property
     def cost(self) -> float | None:
         """Price of the summarizer's tokens in USD; ``None`` if a part of it is unknown."""
-        costs = [fold.cost for fold in self.folds]
+        costs = [compaction.cost for compaction in self.compactions]
         return None if None in costs else sum(cost for cost in costs if cost is not None)
 
     @property
     def largest(self) -> int:
         """Size of the largest request, in tokens."""
-        sizes = [fold.before for fold in self.folds]
+        sizes = [compaction.before for compaction in self.compactions]
         sizes += [record.count("requested") for record in self.of("RetriesExhausted")]
         return max(sizes, default=0)
 
     @property
-    def begin(self) -> float | None:
-        """Unix time of the first event, in seconds."""
-        return min(
-            (record.time for record in self.records if record.time is not None), default=None
-        )
+    def times(self) -> list[float]:
+        """Unix times of the events, in seconds, in order; none if the lines have none."""
+        return sorted(record.time for record in self.records if record.time is not None)
 
     @property
     def end(self) -> float | None:
         """Unix time of the last event, in seconds."""
-        return max(
-            (record.time for record in self.records if record.time is not None), default=None
-        )
+        return self.times[-1] if self.times else None
 
 
 def stories(records: Iterable[Record]) -> list[Story]:
@@ -219,11 +215,11 @@ def stories(records: Iterable[Record]) -> list[Story]:
         stated = [limit for record in story.records if (limit := record.count("limit"))]
         story.window_stated = bool(stated)
         story.window = stated[-1] if stated else models.window(story.model or None)
-        story.folds = [_fold(record) for record in story.of("CompactionEvent")]
+        story.compactions = [_compaction(record) for record in story.of("CompactionEvent")]
     return list(found.values())
 
 
-def _fold(record: Record) -> Fold:
+def _compaction(record: Record) -> Compaction:
     after = record.count("compacted_tokens")
     words = len(record.text("summary")) + len(record.text("ledger"))
     share = min(1.0, words / max(1, record.count("compacted_data_size")))
@@ -235,7 +231,7 @@ def _fold(record: Record) -> Fold:
         cost = read * price[0] + written * price[2]
     elif cost is None and not (read or written or record.count("summarizer_calls")):
         cost = 0.0  # No model was asked. One that states no usage costs what nobody knows.
-    return Fold(
+    return Compaction(
         record=record,
         before=record.count("requested") or record.count("original_tokens"),
         after=after,

@@ -10,7 +10,7 @@ from importlib.resources import files
 from string import Template
 
 from compacter.tools.report.chart import sawtooth
-from compacter.tools.report.figures import Fold, Record, Story, plural, short_key
+from compacter.tools.report.figures import Compaction, Record, Story, plural, short_key
 from compacter.tools.visible import escape
 
 _PAGE = Template("""<!doctype html>
@@ -133,18 +133,17 @@ def _name(story: Story, index: int) -> str:
 
 
 def _span(stories: Sequence[Story]) -> str:
-    begins = [story.begin for story in stories if story.begin is not None]
-    ends = [story.end for story in stories if story.end is not None]
+    times = [time for story in stories for time in story.times]
     counted = sum(len(story.records) for story in stories)
     words = f"{plural(counted, 'event')} of {plural(len(stories), 'conversation')}"
-    if begins and ends:
-        words += f", {_when(min(begins))} to {_when(max(ends))} UTC"
+    if times:
+        words += f", {_when(min(times))} to {_when(max(times))} UTC"
     return words
 
 
 def _cards(stories: Sequence[Story], counts: Iterable[tuple[str, str, str]]) -> str:
-    folds = [fold for story in stories for fold in story.folds]
-    cards = [card for card in _all_cards(stories, folds) if card[1] not in _NOTHING]
+    compactions = [compaction for story in stories for compaction in story.compactions]
+    cards = [card for card in _all_cards(stories, compactions) if card[1] not in _NOTHING]
     return "".join(
         f"<div><dt>{name}</dt><dd>{value}{f'<small>{small}</small>' if small else ''}</dd></div>"
         for name, value, small in [*cards, *(tuple(map(escape, count)) for count in counts)]
@@ -155,7 +154,9 @@ _NOTHING = ("0", "–", "$0.00", "0.0 s")
 """Values of cards that are left out: a page about one event should not show eight zeros."""
 
 
-def _all_cards(stories: Sequence[Story], folds: Sequence[Fold]) -> list[tuple[str, str, str]]:
+def _all_cards(
+    stories: Sequence[Story], compactions: Sequence[Compaction]
+) -> list[tuple[str, str, str]]:
     """Return each card's name, value and explanation; failures first."""
     failed = sum(len(story.of("CompactionFailed")) for story in stories)
     lost = sum(story.failures for story in stories) - failed
@@ -163,16 +164,18 @@ def _all_cards(stories: Sequence[Story], folds: Sequence[Fold]) -> list[tuple[st
         f"{plural(failed, 'time')} no summary" * bool(failed),
         f"{plural(lost, 'call')} given up" * bool(lost),
     )
-    saved = sum(fold.saved for fold in folds)
-    costs = [fold.cost for fold in folds if fold.cost is not None]
-    unpriced = len(folds) - len(costs)
+    saved = sum(compaction.saved for compaction in compactions)
+    costs = [compaction.cost for compaction in compactions if compaction.cost is not None]
+    unpriced = len(compactions) - len(costs)
     reused = sum(len(story.of("CompactionReused")) for story in stories)
-    waited = [fold for fold in folds if fold.record.text("trigger") != "prepared"]
-    ahead = len(folds) - len(waited)
-    seconds = sum(fold.record.number("duration") for fold in waited)
+    waited = [
+        compaction for compaction in compactions if compaction.record.text("trigger") != "prepared"
+    ]
+    ahead = len(compactions) - len(waited)
+    seconds = sum(compaction.record.number("duration") for compaction in waited)
     return [
         ("Failures", f"{failed + lost:,}", ", ".join(filter(None, reasons))),
-        ("Compactions", f"{len(folds):,}", f"{ahead:,} made ahead" if ahead else ""),
+        ("Compactions", f"{len(compactions):,}", f"{ahead:,} made ahead" if ahead else ""),
         ("Calls that used an earlier one", f"{reused:,}", "and paid for no summary"),
         ("Tokens taken out", f"{saved:,}", "each of them counted once"),
         ("Calls waited", f"{seconds:,.1f} s", f"in all, for {plural(len(waited), 'compaction')}"),
@@ -230,7 +233,7 @@ def _sums(story: Story) -> list[tuple[str, float]]:
     """Return the figures of ``_SUMS``, each as text and as the number that it is sorted by."""
     failures = f'<span class="bad">{story.failures:,}</span>' if story.failures else "0"
     return [
-        (f"{len(story.folds):,}", len(story.folds)),
+        (f"{len(story.compactions):,}", len(story.compactions)),
         (f"{story.largest:,}", story.largest),
         (f"{story.window:,}" if story.window else "–", story.window or 0),
         (f"{story.saved:,}", story.saved),
@@ -246,12 +249,12 @@ def _sums(story: Story) -> list[tuple[str, float]]:
 
 def _story(story: Story, index: int, *, with_text: bool, is_open: bool) -> str:
     facts = [story.model] if story.model else []
-    facts += [plural(len(story.folds), "compaction"), f"{story.saved:,} tokens saved"]
+    facts += [plural(len(story.compactions), "compaction"), f"{story.saved:,} tokens saved"]
     if story.failures:
         facts.append(plural(story.failures, "failure"))
     name = escape(_name(story, index))
     place = f"conversation {index}"
-    body = _others(story, place) + sawtooth(story, f"c{index}") + _folds(story, place)
+    body = _others(story, place) + sawtooth(story, f"c{index}") + _compactions(story, place)
     if with_text:
         body += _texts(story)
     return (
@@ -260,12 +263,12 @@ def _story(story: Story, index: int, *, with_text: bool, is_open: bool) -> str:
     )
 
 
-def _folds(story: Story, name: str) -> str:
-    if not story.folds:
+def _compactions(story: Story, name: str) -> str:
+    if not story.compactions:
         return ""
-    names = [(column, column not in _WORDED) for column in _fold_cells(story.folds[0], 1)]
+    names = [(column, column not in _WORDED) for column in _cells(story.compactions[0], 1)]
     head = _head(names, sortable=False)
-    rows = [_fold_row(fold, number) for number, fold in enumerate(story.folds, 1)]
+    rows = [_row(compaction, number) for number, compaction in enumerate(story.compactions, 1)]
     table = _table(f"Compactions of {name}", head, rows[-_SHOWN:])
     older = rows[:-_SHOWN]
     if older:
@@ -283,8 +286,8 @@ def _earlier(what: str, count: int, html: str) -> str:
     return f'<details class="text"><summary>{count:,} earlier {what}</summary>{html}</details>\n'
 
 
-def _fold_row(fold: Fold, number: int) -> str:
-    first, *cells = _fold_cells(fold, number).items()
+def _row(compaction: Compaction, number: int) -> str:
+    first, *cells = _cells(compaction, number).items()
     shown = "".join(
         f'<td class="l">{cell}</td>' if name in _WORDED else f"<td>{cell}</td>"
         for name, cell in cells
@@ -304,9 +307,9 @@ def _way(record: Record) -> str:
     return strategy.replace("_", " ")
 
 
-def _fold_cells(fold: Fold, number: int) -> dict[str, str]:
+def _cells(compaction: Compaction, number: int) -> dict[str, str]:
     """Return what is told of a compaction by the headings of the columns."""
-    record = fold.record
+    record = compaction.record
     trigger = record.text("trigger")
     by = escape(_way(record))
     by += f" <small>{escape(trigger.replace('_', ' '))}</small>" * (trigger != "token_limit")
@@ -314,12 +317,12 @@ def _fold_cells(fold: Fold, number: int) -> dict[str, str]:
     return {
         "No.": f"{number:,}",
         "By": by,
-        "Before": f"{fold.before:,}",
-        "After": f"{fold.after:,}",
-        "Summary": "–" if fold.summary is None else f"{fold.summary:,}",
+        "Before": f"{compaction.before:,}",
+        "After": f"{compaction.after:,}",
+        "Summary": "–" if compaction.summary is None else f"{compaction.summary:,}",
         "Messages": f"{record.count('messages_before'):,} to {record.count('messages_after'):,}",
         "Summarizer": f"{record.count('input_tokens') + record.count('output_tokens'):,}",
-        "Spent": _usd(fold.cost),
+        "Spent": _usd(compaction.cost),
         "Seconds": f"{record.number('duration'):.1f}",
     }
 
@@ -368,9 +371,9 @@ def _reason(record: Record) -> str:
 
 def _texts(story: Story) -> str:
     found: list[str] = []
-    for number, fold in enumerate(story.folds, 1):
+    for number, compaction in enumerate(story.compactions, 1):
         text = "\n\n".join(
-            filter(None, (fold.record.text(name).strip() for name in ("summary", "ledger")))
+            filter(None, (compaction.record.text(name).strip() for name in ("summary", "ledger")))
         )
         if text:
             found.append(
