@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 import os
 from collections import defaultdict
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -79,9 +78,9 @@ class Row:
     """Messages of one role. Sizes are in characters."""
 
     messages: int = 0
-    size: int = 0
-    compacted: int = 0
-    compacted_size: int = 0
+    characters: int = 0
+    compacted_messages: int = 0
+    compacted_characters: int = 0
 
 
 def tokens(characters: int) -> int:
@@ -120,10 +119,10 @@ def rows(made: CompactionPlan) -> dict[str, Row]:
         name = "summary" if index == made.prior else _NAMES.get(kind, "other")
         row = found[name]
         row.messages += 1
-        row.size += size
+        row.characters += size
         if index in head:
-            row.compacted += 1
-            row.compacted_size += size
+            row.compacted_messages += 1
+            row.compacted_characters += size
     return dict(found)
 
 
@@ -165,15 +164,7 @@ def _as_data(file: Transcript, made: CompactionPlan, window: int | None) -> dict
         "compacted": list(made.compacted),
         "compacted_characters": made.head_size,
         "kept_characters": made.tail_size,
-        "roles": {
-            name: {
-                "messages": row.messages,
-                "characters": row.size,
-                "compacted_messages": row.compacted,
-                "compacted_characters": row.compacted_size,
-            }
-            for name, row in rows(made).items()
-        },
+        "roles": {name: asdict(row) for name, row in rows(made).items()},
     }
 
 
@@ -198,21 +189,11 @@ def _show(console: Console, file: Transcript, made: CompactionPlan, window: int 
             "stay."
         )
         return
-    cells = [
-        [
-            name,
-            *(
-                f"{number:,}"
-                for number in (
-                    row.messages,
-                    row.size,
-                    row.compacted_size,
-                    row.size - row.compacted_size,
-                )
-            ),
-        ]
-        for name, row in rows(made).items()
-    ]
+    cells = []
+    for name, row in rows(made).items():
+        kept = row.characters - row.compacted_characters
+        numbers = (row.messages, row.characters, row.compacted_characters, kept)
+        cells.append([name, *(f"{number:,}" for number in numbers)])
     print_table(console, cells, ("role", "messages", "characters", "compacted", "kept"))
     console.print(_bars(made, window, max(10, min(60, console.width - 19))))
     last = max(made.compacted)
@@ -227,14 +208,10 @@ def _show(console: Console, file: Transcript, made: CompactionPlan, window: int 
 def _bars(made: CompactionPlan, window: int | None, width: int) -> str:
     limit = 0 if window is None else int(window * CHARS_PER_TOKEN)
     scale = max(made.original_data_size, limit)
-    before: Sequence[tuple[int, str, str]] = [
-        (made.head_size, "▒", "magenta"),
-        (made.tail_size, "█", "green"),
-    ]
-    after: Sequence[tuple[int, str, str]] = [(made.tail_size, "█", "green")]
+    kept = (made.tail_size, "█", "green")
     lines = [
-        f"before  {bar(list(before), scale, width)}",
-        (f"after   {bar(list(after), scale, width)}  + summary"),
+        f"before  {bar([(made.head_size, '▒', 'magenta'), kept], scale, width)}",
+        f"after   {bar([kept], scale, width)}  + summary",
     ]
     if limit:
         edge = round(width * limit / scale)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from rich.console import Console
 from rich.text import Text
@@ -24,6 +24,7 @@ from compacter.tools.cli.terminal import (
     results,
 )
 
+T = TypeVar("T")
 MANUAL = f"{page('detector')}, or python -m pydoc compacter.detect_token_limit"
 
 _CHAINED = re.compile(
@@ -122,18 +123,9 @@ def _read_serialised(
     """Return the exception for an error that a logger or another language wrote as JSON, with its
     causes.
     """
-    name = next(
-        (data[key] for key in ("exception", "name", "class") if isinstance(data.get(key), str)), ""
-    )
-    stated = next(
-        (
-            data[key]
-            for key in ("http_status", "status_code", "statusCode", "status")
-            if isinstance(data.get(key), int)
-        ),
-        None,
-    )
+    stated = _first(data, int, "http_status status_code statusCode status")
     message = data.get("message")
+    name = _first(data, str, "exception name class") or ""
     error = _error(
         re.sub(r"[^\w.].*", "", name, flags=re.DOTALL),
         message if isinstance(message, str) else "",
@@ -163,6 +155,12 @@ def _read_serialised(
                 last.__cause__ = found
                 last = found
     return error
+
+
+def _first(data: dict[str, Any], kind: type[T], names: str) -> T | None:
+    """Return the first of these members that is of a type."""
+    values = map(data.get, names.split())
+    return next((value for value in values if isinstance(value, kind)), None)
 
 
 def _traceback(text: str, status: int | None, code: str | None) -> Exception:

@@ -193,18 +193,14 @@ class Story:
         return max(sizes, default=0)
 
     @property
-    def begin(self) -> float | None:
-        """Unix time of the first event, in seconds."""
-        return min(
-            (record.time for record in self.records if record.time is not None), default=None
-        )
+    def times(self) -> list[float]:
+        """Unix times of the events, in seconds, in order; none if the lines have none."""
+        return sorted(record.time for record in self.records if record.time is not None)
 
     @property
     def end(self) -> float | None:
         """Unix time of the last event, in seconds."""
-        return max(
-            (record.time for record in self.records if record.time is not None), default=None
-        )
+        return self.times[-1] if self.times else None
 
 
 def stories(records: Iterable[Record]) -> list[Story]:

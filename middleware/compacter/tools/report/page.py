@@ -133,12 +133,11 @@ def _name(story: Story, index: int) -> str:
 
 
 def _span(stories: Sequence[Story]) -> str:
-    begins = [story.begin for story in stories if story.begin is not None]
-    ends = [story.end for story in stories if story.end is not None]
+    times = [time for story in stories for time in story.times]
     counted = sum(len(story.records) for story in stories)
     words = f"{plural(counted, 'event')} of {plural(len(stories), 'conversation')}"
-    if begins and ends:
-        words += f", {_when(min(begins))} to {_when(max(ends))} UTC"
+    if times:
+        words += f", {_when(min(times))} to {_when(max(times))} UTC"
     return words
 
 
