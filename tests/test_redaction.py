@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from compacter import Compacter, History, Shorten, SQLiteMemory, Summarize
+from compacter.compaction.task import CompactionTask
 from compacter.messages.format import FORMATS, get_format
 from compacter.redaction import redact_secrets
 from compacter.summary import message as summary_message
@@ -129,6 +130,36 @@ def test_a_summary_of_the_callers_own_is_redacted_too() -> None:
     assert result.event.summary == "They use [API key]."
 
 
+class Clip:
+    """A strategy that cuts texts, whatever is in them."""
+
+    name = "clip"
+    edits = True
+
+    def compact(self, task: CompactionTask) -> list[Any]:
+        return [
+            {**message, "content": message["content"][:600]}
+            if len(message["content"]) > 600
+            else message
+            for message in task.messages
+        ]
+
+
+def test_what_shorten_has_cut_goes_into_the_memory_without_its_secret(tmp_path: Path) -> None:
+    listing = f"This is the listing. {KEY} " + "An entry stands on each of its lines. " * 80
+    history = [said("Look."), {"role": "assistant", "content": listing}, said("And the next?")]
+    memory = SQLiteMemory(tmp_path / "memory.db")
+    model = ScriptedModel(window=600)
+
+    Compacter(strategy=Shorten(min_size=200), redact="secrets", memory=memory).wrap(
+        model.completion
+    )("m", history)
+
+    content = b"".join(file.read_bytes() for file in tmp_path.iterdir()).decode("latin-1")
+    assert "This is the listing. [API key]" in content
+    assert not leaks(content)
+
+
 @pytest.mark.parametrize(("key", "stored"), [("", True), (KEY, False)], ids=["plain", "secret"])
 def test_an_edited_message_goes_into_the_memory_unless_it_holds_a_secret(
     key: str, stored: bool, tmp_path: Path
@@ -141,9 +172,7 @@ def test_an_edited_message_goes_into_the_memory_unless_it_holds_a_secret(
     ]
     model = ScriptedModel(window=600)
     memory = SQLiteMemory(tmp_path / "memory.db")
-    completion = Compacter(strategy=Shorten(min_size=200), redact="secrets", memory=memory).wrap(
-        model.completion
-    )
+    completion = Compacter(strategy=Clip(), redact="secrets", memory=memory).wrap(model.completion)
 
     completion("m", history)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from copy import deepcopy
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from compacter.by_hand import CompactionResult, check_model, check_wire_format, format_of
@@ -276,8 +275,8 @@ class History(PinnedList):
             origins = origins_of(before, messages)
             if self._archive is not None:
                 form = format_of(before, self._wire_format)
-                fold = partial(folded, before, messages, form)
-                self._archive.add(fold, len(before) - len(messages), redact)
+                removed = len(before) - len(messages)
+                self._archive.add(folded(before, messages, form), removed, redact)
             self._conversation = self._conversation or self._digest()
             self._set(messages, (origin is not None and pins[origin] for origin in origins))
             return True

@@ -67,9 +67,5 @@ def _token(value: object) -> str:
         # With the process id, because a forked child continues its parent's counter.
         token = f"object {_PROCESS}-{os.getpid()}-{next(_COUNTER)}"
         with contextlib.suppress(TypeError):  # Without a weak reference, another text each time.
-            _TOKENS[id(value)] = weakref.ref(value, partial(_forget, id(value))), token
+            _TOKENS[id(value)] = weakref.ref(value, partial(_TOKENS.pop, id(value))), token
         return token
-
-
-def _forget(key: int, _: object) -> None:
-    _TOKENS.pop(key, None)

@@ -300,15 +300,9 @@ def weight(value: Any, enough: int, depth: int = 6) -> int:
     """Return the number of characters of all texts in a value, counted up to ``enough``."""
     if isinstance(value, str):
         return len(value)
-    inner = (
-        value.values()
-        if isinstance(value, dict)
-        else value
-        if isinstance(value, (list, tuple))
-        else ()
-    )
-    if not inner:
-        inner = getattr(value, "__dict__", {}).values()
+    inner = value
+    if not isinstance(value, (list, tuple)):
+        inner = (value if isinstance(value, dict) else getattr(value, "__dict__", {})).values()
     total = 0
     for one in inner if depth else ():
         total += len(one) if type(one) is str else weight(one, enough - total, depth - 1)

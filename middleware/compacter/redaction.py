@@ -68,6 +68,8 @@ class Redaction:
 
     def _redact_json(self, text: str) -> str:
         """Return JSON with the strings that have escapes redacted; what is not JSON, unchanged."""
+        if not text.lstrip().startswith(("{", "[", '"')):
+            return text
         try:
             value = json.loads(text)
             clean = self._redact_strings(value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import replace
 
@@ -16,7 +16,7 @@ _ARCHIVE_BYTES = 16_000_000
 
 
 class Archive:
-    """Text of the compacted messages of a ``History``, which no longer has them; read and indexed
+    """Text of the compacted messages of a ``History``, which no longer has them; indexed
     at the first search.
 
     ``entries`` are those of another archive, ``shift`` is the number of messages that the
@@ -28,32 +28,27 @@ class Archive:
         self._shift = shift
         self._redact: Redact | None = None
         self._lock = Lock()
-        self._waiting: list[Callable[[], list[Part]]] = []
+        self._waiting: list[Part] = []
 
     def __bool__(self) -> bool:
         """Return whether anything was compacted."""
         return bool(self._index.entries or self._waiting)
 
-    def add(self, folded: Callable[[], list[Part]], removed: int, redact: Redact | None) -> None:
-        """Add the messages of one compaction. ``redact`` is applied to their text.
-
-        ``folded`` reads their entries, with indexes in the list before the compaction, which was
-        ``removed`` messages longer.
+    def add(self, compacted: Iterable[Part], removed: int, redact: Redact | None) -> None:
+        """Add the entries of one compaction, with indexes in the list before it, which was
+        ``removed`` messages longer. ``redact`` is applied to their text.
         """
-        shift = self._shift
         with self._lock:
             self._redact = redact or self._redact
+            self._waiting += [replace(part, index=part.index + self._shift) for part in compacted]
             self._shift += removed
-            self._waiting.append(
-                lambda: [replace(part, index=part.index + shift) for part in folded()]
-            )
 
     def index(self) -> Index:
         """Return the index of the archive."""
         with self._lock:
-            while self._waiting:
-                self._index = self._index.extend(self._waiting[0](), self._redact)
-                del self._waiting[0]
+            if self._waiting:
+                self._index = self._index.extend(self._waiting, self._redact)
+                self._waiting = []
             return self._index
 
     def copy(self) -> Archive:

@@ -256,6 +256,11 @@ def _with_one_mistake(word: str) -> Iterator[str]:
             yield before + letter + after[1:]
 
 
+def weights_in(mask: int, weights: Sequence[float]) -> list[float]:
+    """Return the weights of the terms whose bits a mask has."""
+    return [weight for at, weight in enumerate(weights) if mask >> at & 1]
+
+
 def rarity(rows: int, count: int) -> float:
     """Return BM25's weight of a word in ``rows`` of ``count`` runs; in none counts as in one."""
     rows = max(1, rows)
@@ -269,12 +274,7 @@ def ranked(weights: Sequence[float], masks: Mapping[int, int], count: int, limit
 
     @cache
     def weigh(mask: int) -> float:
-        total = 0.0
-        while mask:
-            lowest = mask & -mask
-            total += weights[lowest.bit_length() - 1]
-            mask ^= lowest
-        return total
+        return sum(weights_in(mask, weights))
 
     best = nlargest(limit + _MORE, masks, key=lambda run: (weigh(masks[run]), run))
     hits: list[Hit] = []

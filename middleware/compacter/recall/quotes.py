@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from compacter.errors import result_of
 from compacter.recall.frame import NOTE, Quotation, frame, line_of
-from compacter.recall.index import Index, rarity
+from compacter.recall.index import Index, rarity, weights_in
 from compacter.recall.passages import Passage, Rank, header
 from compacter.recall.question import Question, Sentence
 from compacter.recall.terms import terms, words
@@ -126,19 +126,17 @@ class Quoter:
         Raises ``FunctionError`` if ``rank`` raises, or does not return one finite number for each
         passage.
         """
-        strong: dict[Sentence, float] = {}
-        shares: dict[Sentence, dict[int, float]] = {}
-        for sentence in asked.sentences:
-            strong[sentence], shares[sentence] = self._search(sentence)
+        searches = {sentence: self._search(sentence) for sentence in asked.sentences}
         told: list[Sentence] = []
         for is_wanted, least in _KINDS:
-            told = told or [each for each in strong if is_wanted(each) and strong[each] >= least]
-        strongest = max((strong[each] for each in told), default=0.0)
+            told = told or [
+                each for each in searches if is_wanted(each) and searches[each][0] >= least
+            ]
+        strongest = max((searches[each][0] for each in told), default=0.0)
         scores: dict[int, float] = {}
-        for sentence in told:
-            for run, share in shares[sentence].items():
-                if strong[sentence] >= _BESIDE * strongest:
-                    scores[run] = max(share, scores.get(run, 0.0))
+        for evidence, shares in map(searches.__getitem__, told):
+            for run, share in shares.items() if evidence >= _BESIDE * strongest else ():
+                scores[run] = max(share, scores.get(run, 0.0))
         if near:
             scores = fuse(scores, list(near.values()), strongest)
         order = sorted(((score, run) for run, score in scores.items()), reverse=True)
@@ -162,13 +160,11 @@ class Quoter:
             return 0.0, {}
         score, _, held = hits[0]
 
-        def weights_of(mask: int) -> list[float]:
-            return [weight for at, weight in enumerate(found.weights) if mask >> at & 1]
-
         least = _TELLING * math.log(self._index.count)
         in_view = (mask for run, mask in found.masks.items() if run >= self._compacted)
-        is_seen = bool(sentence.text) and any(sum(weights_of(mask)) >= score for mask in in_view)
-        if is_seen or max(weights_of(held), default=0.0) < least:
+        fits = (sum(weights_in(mask, found.weights)) >= score for mask in in_view)
+        is_seen = bool(sentence.text) and any(fits)
+        if is_seen or max(weights_in(held, found.weights), default=0.0) < least:
             return 0.0, {}
         rare = rarity(1, self._index.count)
         whole = max(score, min(sum(found.weights), _LONG * rare))
@@ -180,10 +176,10 @@ class Quoter:
         self, rank: Rank, asked: str, order: Sequence[tuple[float, int]]
     ) -> list[tuple[float, int]]:
         def numbers(result: Iterable[float]) -> list[tuple[float, int]]:
-            ranks = list(map(float, result))
-            if not all(map(math.isfinite, ranks)):
+            ranked = list(zip(map(float, result), (run for _, run in order), strict=True))
+            if not all(math.isfinite(number) for number, _ in ranked):
                 raise ValueError
-            return sorted(zip(ranks, (run for _, run in order), strict=True), reverse=True)
+            return sorted(ranked, reverse=True)
 
         candidates = [passage_of(self._index, [run], score) for score, run in order]
         returns = "one finite number for each passage"

@@ -87,8 +87,9 @@ class Recall:
         messages = asked.conversation.messages
         archive = asked.archive.index() if asked.archive else None
         version = archive.number if archive else None
-        at = next((at for at, (view, _) in enumerate(views) if _same(view, messages)), None)
-        names = [] if at is None else [(view, (name, version)) for view, name in views[: at + 1]]
+        own = [list(map(id, view)) == list(map(id, messages)) for view, _ in views]
+        before = views[: own.index(True) + 1] if True in own else ()
+        names = [(view, (name, version)) for view, name in before]
         with self._lock:
             kept = [(view, self._indexes[name]) for view, name in names if name in self._indexes]
         since, index = kept[-1] if kept else (None, archive or Index(max_bytes=_MOST_BYTES))
@@ -219,7 +220,3 @@ class Recall:
             request="\n".join(asked.conversation.texts()),
             compacted=index.count,
         )
-
-
-def _same(some: Sequence[Message], others: Sequence[Message]) -> bool:
-    return list(map(id, some)) == list(map(id, others))
