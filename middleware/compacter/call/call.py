@@ -37,6 +37,7 @@ from compacter.errors import CompactionError, FunctionError, add_note
 from compacter.events import (
     CompactionFailed,
     CompactionSkipped,
+    Event,
     RetriesExhausted,
     SilentTruncation,
     Trigger,
@@ -158,15 +159,13 @@ class Call:
         rounds = len(self.tried)
         if self.tried and not self.may_fit(self.target(limit)):
             self.state.helpless = self.staying
-        await self.world.emit(
-            RetriesExhausted(
-                rounds=rounds,
-                reason=reason,
-                attempt=rounds,
-                limit=limit.limit,
-                requested=limit.requested,
-                **self.request.named,
-            )
+        await self.tell(
+            RetriesExhausted,
+            rounds=rounds,
+            reason=reason,
+            attempt=rounds,
+            limit=limit.limit,
+            requested=limit.requested,
         )
         if refused.error is None:
             return refused.raw
@@ -362,9 +361,7 @@ class Call:
             return tokens, False
         if tokens < LEAST_CUT:
             return 0, False
-        await self.world.emit(
-            SilentTruncation(expected_tokens=expected, prompt_tokens=tokens, **request.named)
-        )
+        await self.tell(SilentTruncation, expected_tokens=expected, prompt_tokens=tokens)
         return tokens, True
 
     def note_usage(self, tokens: int) -> None:
@@ -425,13 +422,15 @@ class Call:
         """See ``sizes.fills_window``."""
         return fills_window(limit, self.request.output_tokens, self.calibration.window)
 
+    async def tell(self, kind: type[Event], **facts: Any) -> None:
+        """Send an event of this kind, with the names of model and conversation."""
+        await self.world.emit(kind(**facts, **self.request.named))
+
     async def skip(
         self, trigger: Trigger, reason: Literal["cool_down", "unknown_window", "no_progress"]
     ) -> None:
         """Send the event that a compaction was due and does not take place."""
-        await self.world.emit(
-            CompactionSkipped(trigger=trigger, reason=reason, **self.request.named)
-        )
+        await self.tell(CompactionSkipped, trigger=trigger, reason=reason)
 
     async def _skip_once(self, trigger: Trigger) -> None:
         """Send the event that the option is a share of an unknown window, once for a model."""
@@ -445,5 +444,4 @@ class Call:
         """Send the event that the request could not be made smaller; of a ``FunctionError`` the
         cause is named.
         """
-        facts: dict[str, Any] = {**facts_of(cause), **self.request.named}
-        await self.world.emit(CompactionFailed(trigger=trigger, reason=reason, **facts))
+        await self.tell(CompactionFailed, trigger=trigger, reason=reason, **facts_of(cause))

@@ -7,7 +7,7 @@ with a shorter last user message, or with the history compacted.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from compacter.call.prepare import WORTH
 from compacter.call.shorten import with_less_retrieved
@@ -19,6 +19,7 @@ from compacter.compaction.trigger import GROWN
 from compacter.errors import CompactionError, FunctionError
 from compacter.events import (
     CompactionReused,
+    Event,
     MaxTokensAdjusted,
     MessageShortened,
     SealedContentRemoved,
@@ -80,15 +81,10 @@ async def _leave_out_sealed(call: Call, error: Exception) -> str:
         return ""
     call.request = replace(request, sealed=False)
     removed = kinds.total()
-    event = SealedContentRemoved(
-        removed=removed,
-        kinds=tuple(sorted(kinds)),
-        error=type(error).__name__,
-        attempt=len(call.tried) + 1,
-        **request.named,
-    )
-    await call.world.emit(event)
-    return f"{removed} sealed blocks left out ({', '.join(event.kinds)})"
+    names = tuple(sorted(kinds))
+    cause = type(error).__name__
+    await _tell_step(call, SealedContentRemoved, removed=removed, kinds=names, error=cause)
+    return f"{removed} sealed blocks left out ({', '.join(names)})"
 
 
 async def _lower_output(call: Call, limit: TokenLimit) -> str:
@@ -102,14 +98,7 @@ async def _lower_output(call: Call, limit: TokenLimit) -> str:
         return ""
     options = {**request.options, request.output_option: left}
     call.request = replace(request, options=options, output_tokens=left)
-    event = MaxTokensAdjusted(
-        before=before,
-        after=left,
-        limit=limit.limit,
-        attempt=len(call.tried) + 1,
-        **request.named,
-    )
-    await call.world.emit(event)
+    await _tell_step(call, MaxTokensAdjusted, before=before, after=left, limit=limit.limit)
     return f"{request.output_option} lowered from {before} to {left}"
 
 
@@ -129,14 +118,8 @@ async def _shorten_message(
     call.request = shorter
     read = shorter.conversation
     size = read.sizes[read.last_user or 0]
-    event = MessageShortened(
-        before=size,
-        after=size - shorter.saved,
-        limit=limit.limit,
-        attempt=len(call.tried) + 1,
-        **shorter.named,
-    )
-    await call.world.emit(event)
+    left = size - shorter.saved
+    await _tell_step(call, MessageShortened, before=size, after=left, limit=limit.limit)
     return f"the last user message shortened by {shorter.saved:,} characters"
 
 
@@ -161,7 +144,7 @@ async def compact_history(
         smaller = request.with_view(await world.look_up(planned.replaced))
         if smaller is not None and smaller.size < request.size:
             call.request = smaller
-            await _report_reused(call, request, attempt=planned.attempt)
+            await _tell_step(call, CompactionReused, **_counts(request, smaller))
             return "a compaction that another call had just made"
     made = await compact(options, planned, world)
     if made is None:
@@ -279,18 +262,14 @@ async def enforce_prepared(call: Call) -> bool:
     # First, as with a new one: a hook that repeats the call finds it.
     if call.options.memory is not None:
         await call.world.remember(smaller.messages)
-    await _report_reused(call, request, prepared=True)
+    await call.tell(CompactionReused, prepared=True, **_counts(request, smaller))
     return True
 
 
-async def _report_reused(
-    call: Call, before: Request, *, attempt: int = 0, prepared: bool = False
-) -> None:
-    event = CompactionReused(
-        messages_before=len(before.messages),
-        messages_after=len(call.request.messages),
-        prepared=prepared,
-        attempt=attempt,
-        **before.named,
-    )
-    await call.world.emit(event)
+async def _tell_step(call: Call, kind: type[Event], **facts: Any) -> None:
+    """Send the event of a step that makes the request smaller."""
+    await call.tell(kind, attempt=len(call.tried) + 1, **facts)
+
+
+def _counts(before: Request, after: Request) -> dict[str, int]:
+    return {"messages_before": len(before.messages), "messages_after": len(after.messages)}

@@ -18,7 +18,7 @@ from compacter.call.arguments import Args, Binding, Named
 from compacter.call.nested import GiveUps, gave_up_since, mark_given_up
 from compacter.call.perform import Performer
 from compacter.call.reader import note_usage, read_call
-from compacter.call.sizes import may_be_cut
+from compacter.call.sizes import LEAST_CUT, may_be_cut
 from compacter.call.state import State
 from compacter.errors import CompactionError, ConfigurationError, FunctionError, add_note, notes_of
 from compacter.io import ASYNC, IO, SYNC, is_kind, run
@@ -172,8 +172,8 @@ class WrappedFunction:
             self.returns_awaitable = True
             return self._await_reply(raw, args, kwargs)
         if shape == "stream":
-            return run(self._read_reply(SYNC, raw, args, kwargs))
-        return _iterate_later(self._read_reply)(ASYNC, raw, args, kwargs)
+            return run(self._open_stream(SYNC, raw, args, kwargs))
+        return _iterate_later(self._open_stream)(ASYNC, raw, args, kwargs)
 
     # -- calls that need compaction, and async results; the same code for sync and async -----------
 
@@ -187,25 +187,29 @@ class WrappedFunction:
             if refused is None:
                 raise
         else:
-            return await self._read_reply(ASYNC, raw, args, kwargs)
+            if type(raw) is not dict and streams.has(type(raw), ASYNC.iterates):
+                return await self._open_stream(ASYNC, raw, args, kwargs)
+            limit = detect_in_reply(raw)
+            if limit is None:
+                given = self.binding.messages(args, kwargs)
+                tokens = note_usage(self.state, raw, given)
+                if self.state.event_hooks and self._may_be_cut(tokens, given, args, kwargs):
+                    await self._look_after(ASYNC, raw, args, kwargs)
+                return raw
+            refused = Reply(token_limit=limit, raw=raw)
         return await self._handle(ASYNC, args, kwargs, refused)
 
-    async def _read_reply(self, io: IO, raw: Any, args: Args, kwargs: Named) -> Any:
-        """Return the result of a quiet call, or recover. A stream is read up to its first content,
-        and returned as if unread.
+    async def _open_stream(self, io: IO, stream: Any, args: Args, kwargs: Named) -> Any:
+        """Read the stream of a quiet call up to its first content, and return it as if unread, or
+        recover.
         """
         before = GiveUps.count
-        reply = await streams.read(io, raw, self.state.detect, self.binding.quiet)
-        if reply.token_limit is not None:
-            if reply.error is not None and gave_up_since(before, reply.error):
-                raise reply.error
-            return await self._handle(io, args, kwargs, reply)
-        if type(raw) is dict or not streams.has(type(raw), io.iterates):
-            given = self.binding.messages(args, kwargs)
-            tokens = note_usage(self.state, raw, given)
-            if self.state.event_hooks and self._may_be_cut(tokens, given, args, kwargs):
-                await self._look_after(io, raw, args, kwargs)
-        return reply.raw
+        reply = await streams.opened(io, stream, self.state.detect, self.binding.quiet)
+        if reply.token_limit is None:
+            return reply.raw
+        if reply.error is not None and gave_up_since(before, reply.error):
+            raise reply.error
+        return await self._handle(io, args, kwargs, reply)
 
     async def read(
         self, io: IO, args: Args, kwargs: Named, *, learns: bool = True
@@ -315,7 +319,9 @@ class WrappedFunction:
             # A list without usage in its reply tells nothing.
             return type(given) is not list
         beside = [value for value in (*args, *kwargs.values()) if value is not given]
-        return may_be_cut(given, tokens, beside=beside, earlier=self.measured)
+        return tokens >= LEAST_CUT and may_be_cut(
+            given, tokens, beside=beside, earlier=self.measured
+        )
 
     async def _look_after(self, io: IO, raw: Any, args: Args, kwargs: Named) -> None:
         """Send an event if the server has silently truncated the prompt."""
