@@ -144,7 +144,6 @@ def public() -> dict[str, dict[str, Any]]:
         "compacter.events": _classes(events),
         "compacter.compaction.task": {
             "CompactionTask": task.CompactionTask,
-            "EditingStrategy": task.EditingStrategy,
         },
         "compacter.memory": {name: getattr(memory, name) for name in memory.__all__},
         "compacter.overflow": {"detect_text": overflow.detect_text, "explain": overflow.explain},

@@ -206,9 +206,9 @@ def test_the_bar_can_be_read_without_colours(run: Run, write: Write, chat: list[
     told = run("plan", "chat.json").out
     keys = re.search(r"(\S) compacted  (\S) kept", told)
     assert keys
-    folded, kept = keys.groups()
-    assert folded != kept
-    assert re.search(f"^before  {folded}+{kept}+$", told, re.MULTILINE)
+    compacted, kept = keys.groups()
+    assert compacted != kept
+    assert re.search(f"^before  {compacted}+{kept}+$", told, re.MULTILINE)
 
 
 def test_nothing_is_written_over_without_force(run: Run, write: Write, chat: list[Line]) -> None:

@@ -95,7 +95,7 @@ def test_with_two_deployments_neither_is_cooled_down(
 
 
 @pytest.mark.parametrize(("protocol", "upstream", "stream"), CELLS)
-def test_two_refusals_in_a_row_fold_deeper(
+def test_two_refusals_in_a_row_compact_deeper(
     proxy: Proxy, provider: Provider, protocol: str, upstream: str, stream: bool
 ) -> None:
     mark = new_mark()

@@ -1,4 +1,4 @@
-"""A summary is paid by the key whose history is folded, and a key that is spent is refused."""
+"""A summary is paid by the key whose history is compacted, and a key that is spent is refused."""
 
 from __future__ import annotations
 

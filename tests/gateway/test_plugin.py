@@ -59,7 +59,7 @@ def proxy(start: Start, provider: Provider) -> Proxy:
     )
 
 
-def test_what_was_folded_says_so_in_its_headers(proxy: Proxy) -> None:
+def test_what_was_compacted_says_so_in_its_headers(proxy: Proxy) -> None:
     answer = proxy.post(CHAT, request("chat", "plain", new_mark()))
     assert answer.headers["x-compacter-rounds"] == "1"
     assert int(answer.headers["x-compacter-tokens-saved"]) > 500
@@ -82,7 +82,7 @@ def test_where_it_is_off_the_client_gets_the_refusal(
     assert len(seen(provider, mark)) == 1
 
 
-def test_a_dry_run_only_tells_what_would_be_folded(proxy: Proxy, provider: Provider) -> None:
+def test_a_dry_run_only_tells_what_would_be_compacted(proxy: Proxy, provider: Provider) -> None:
     mark = new_mark()
     answer = proxy.post(CHAT, request("chat", "shadow", mark))
     assert answer.status == 400
@@ -105,7 +105,7 @@ def test_fallbacks_for_other_failures_keep_working(proxy: Proxy, provider: Provi
     assert seen(provider, mark)[-1].model == "plain"
 
 
-def test_the_model_that_such_a_fallback_leads_to_folds_too(
+def test_the_model_that_such_a_fallback_leads_to_compacts_too(
     proxy: Proxy, provider: Provider
 ) -> None:
     mark = new_mark()
@@ -127,7 +127,7 @@ def test_another_bad_request_goes_straight_back(proxy: Proxy, provider: Provider
     assert len(seen(provider, mark)) == 1
 
 
-def test_a_history_that_cannot_be_folded_gets_the_providers_own_refusal(
+def test_a_history_that_cannot_be_compacted_gets_the_providers_own_refusal(
     proxy: Proxy, provider: Provider
 ) -> None:
     mark = new_mark()
@@ -185,9 +185,9 @@ def test_one_key_is_never_served_the_record_of_another(proxy: Proxy, provider: P
     for key in ("sk-anna", "sk-bert", "sk-anna", "sk-bert"):
         assert proxy.post(CHAT, body, key=key).status == 200
     models = [one.model for one in seen(provider, mark)]
-    folding = ["plain", "writer-window-100000", "plain"]
+    compacting = ["plain", "writer-window-100000", "plain"]
     reusing = ["plain"]
-    assert models == [*folding, *folding, *reusing, *reusing]
+    assert models == [*compacting, *compacting, *reusing, *reusing]
 
 
 def test_clients_that_choose_the_same_call_id_get_their_own_answers(proxy: Proxy) -> None:

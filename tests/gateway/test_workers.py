@@ -32,7 +32,7 @@ def workers(
     return [start(said), start(said)]
 
 
-def test_what_one_worker_has_folded_the_other_one_knows(
+def test_what_one_worker_has_compacted_the_other_one_knows(
     workers: list[Proxy], provider: Provider
 ) -> None:
     mark = new_mark()
@@ -46,8 +46,8 @@ def test_keys_of_one_team_share_and_others_do_not(workers: list[Proxy], provider
     body = request("chat", "plain", mark)
     for key in ("sk-anna-of-blue", "sk-bert-of-blue", "sk-carl-of-red", "sk-dora"):
         assert workers[0].post(CHAT, body, key=key).status == 200
-    folding = ["plain", "writer-window-100000", "plain"]
-    assert models(provider, mark) == [*folding, "plain", *folding, *folding]
+    compacting = ["plain", "writer-window-100000", "plain"]
+    assert models(provider, mark) == [*compacting, "plain", *compacting, *compacting]
 
 
 def test_what_happens_is_counted_by_model_group(workers: list[Proxy]) -> None:

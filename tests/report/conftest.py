@@ -31,10 +31,10 @@ def line(event: Event, seconds: float) -> str:
     )
 
 
-def conversation(key: str, folds: int, start: float, **more: Any) -> Iterator[str]:
-    """Folds with their quotes; each third one fell back."""
+def conversation(key: str, compactions: int, start: float, **more: Any) -> Iterator[str]:
+    """Compactions with their quotes; each third one fell back."""
     common: dict[str, Any] = {"model": "gpt-4o", "conversation": key} | more
-    for number in range(folds):
+    for number in range(compactions):
         now = start + number * 300
         before = 8_050 + 37 * (number % 7)
         failed = number % 3 == 2
@@ -84,14 +84,14 @@ def endings(key: str, start: float) -> list[str]:
 
 @pytest.fixture
 def lines() -> Lines:
-    """So many conversations of so many folds each, and the other events in the first one."""
+    """So many conversations of so many compactions each, and the other events in the first one."""
 
-    def lines(conversations: int = 2, folds: int = 8) -> list[str]:
+    def lines(conversations: int = 2, compactions: int = 8) -> list[str]:
         begin = 1_790_000_000.0
         made = [
             each
             for at in range(conversations)
-            for each in conversation(f"{at:016x}", folds, begin + at * 9_000)
+            for each in conversation(f"{at:016x}", compactions, begin + at * 9_000)
         ]
         return [*made, *endings(f"{0:016x}", begin + 5_000)]
 

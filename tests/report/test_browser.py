@@ -133,7 +133,7 @@ def test_ten_thousand_events_are_one_page_that_opens(
 ) -> None:
     # How long it takes is measured in benchmarks/report.py.
     records, _ = read_lines(
-        lines(conversations=conversations, folds=-(-10_000 * 3 // 7 // conversations))
+        lines(conversations=conversations, compactions=-(-10_000 * 3 // 7 // conversations))
     )
     assert len(records) >= 10_000
     path = tmp_path / "report.html"

@@ -91,7 +91,7 @@ def test_a_field_that_is_no_number_counts_as_nothing(value: object) -> None:
 
 
 def test_conversations_are_kept_apart_and_in_order(lines: Lines) -> None:
-    found = stories(read_lines(lines(conversations=3, folds=4))[0])
+    found = stories(read_lines(lines(conversations=3, compactions=4))[0])
     assert [story.key[-1] for story in found] == ["0", "1", "2"]
     assert [len(story.compactions) for story in found] == [4, 4, 4]
     assert [story.failures for story in found] == [2, 1, 1]

@@ -1,4 +1,4 @@
-"""The SDKs, unwrapped, with another base URL: what is too long is folded, and nobody notices."""
+"""The SDKs, unwrapped, with another base URL: what is too long is compacted, and nobody notices."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_every_request_bears_the_callers_key_and_headers(
     assert set(openai_server.paths) == {"/v1/chat/completions?api-version=7"}
 
 
-def test_a_folded_request_does_not_bear_the_key_of_the_refused_one(
+def test_a_compacted_request_does_not_bear_the_key_of_the_refused_one(
     serve: Serve, openai_server: Any, talk: Talk
 ) -> None:
     serving = serve(f"{openai_server.url}/v1")
@@ -232,7 +232,7 @@ def test_summaries_need_no_model(serve: Serve, openai_server: Any, talk: Talk) -
     assert len(openai_server.bodies) == 2
 
 
-def test_a_dry_run_changes_nothing_and_tells_what_would_be_folded(
+def test_a_dry_run_changes_nothing_and_tells_what_would_be_compacted(
     serve: Serve, openai_server: Any, talk: Talk
 ) -> None:
     serving = serve(f"{openai_server.url}/v1", dry_run=True)

@@ -29,16 +29,16 @@ def serving(serve: Serve, openai_server: Any) -> Any:
 
 
 @pytest.fixture
-def fold(serving: Any, talk: Talk) -> Callable[[str], None]:
-    """Has a conversation folded once more."""
+def compact(serving: Any, talk: Talk) -> Callable[[str], None]:
+    """Has a conversation compacted once more."""
     turns: dict[str, int] = {}
 
-    def fold(about: str) -> None:
+    def compact(about: str) -> None:
         turns[about] = turns.get(about, 0) + 20
         with openai.OpenAI(base_url=f"{serving.url}/v1", api_key="k", max_retries=0) as client:
             client.chat.completions.create(model="m", messages=talk(turns[about], about))
 
-    return fold
+    return compact
 
 
 def opened(
@@ -57,12 +57,12 @@ def opened(
 def test_axe_finds_no_violation(
     browser: Browser,
     serving: Any,
-    fold: Callable[[str], None],
+    compact: Callable[[str], None],
     conversations: int,
     theme: Literal["light", "dark"],
 ) -> None:
     for number in range(conversations):
-        fold(f"pier {number}")
+        compact(f"pier {number}")
     # The page's own policy keeps axe out as well.
     shown = opened(browser, serving.url, theme, bypass_csp=True)
     shown.locator("header").wait_for()
@@ -71,10 +71,10 @@ def test_axe_finds_no_violation(
 
 
 def test_what_is_new_appears_and_what_a_reader_did_stays(
-    browser: Browser, serving: Any, fold: Callable[[str], None]
+    browser: Browser, serving: Any, compact: Callable[[str], None]
 ) -> None:
     for number in range(5):
-        fold(f"pier {number}")
+        compact(f"pier {number}")
     complaints: list[str] = []
     shown = opened(browser, serving.url)
     shown.on("console", lambda message: complaints.append(message.text))
@@ -88,7 +88,7 @@ def test_what_is_new_appears_and_what_a_reader_did_stays(
     shown.evaluate("scrollTo(0, 300)")
     top = shown.evaluate("scrollY")
     for what in ("pier 0", "pier 1", "lamps"):
-        fold(what)
+        compact(what)
     shown.locator("details.story").nth(5).wait_for()
     for story in (first, second):
         story.locator("span", has_text="2 compactions").wait_for()
@@ -113,11 +113,11 @@ def test_a_server_that_has_ended_is_told(browser: Browser, serving: Any) -> None
 
 
 def test_nothing_is_sent_again_while_nothing_has_happened(
-    serving: Any, fold: Callable[[str], None]
+    serving: Any, compact: Callable[[str], None]
 ) -> None:
     head = "GET /compacter HTTP/1.1\nHOST\nConnection: close\n"
     tag = serving.ask(f"{head}\n").partition(b"etag: ")[2].partition(b"\r\n")[0].decode()
     asked = f"{head}If-None-Match: {tag}\n\n"
     assert serving.ask(asked).startswith(b"HTTP/1.1 304 ")
-    fold("lamps")
+    compact("lamps")
     assert serving.ask(asked).startswith(b"HTTP/1.1 200 ")

@@ -176,9 +176,9 @@ def test_a_log_for_programs_is_one_object_a_line_throughout(
         ask(found[1], talk())
         process.terminate()
         lines += map(json.loads, process.stderr)
-    (fold,) = [line for line in lines if line["event"] == "CompactionEvent"]
-    assert fold["trigger"] == "token_limit"
-    assert "summary" not in fold
+    (compaction,) = [line for line in lines if line["event"] == "CompactionEvent"]
+    assert compaction["trigger"] == "token_limit"
+    assert "summary" not in compaction
     told = "".join(str(line.get("message")) for line in lines)
     for words in ("library speaks", "is old", "ZeroDivisionError", "a task was lost"):
         assert words in told

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 
@@ -85,10 +85,10 @@ def shorten_message(
     return form.rewrite(message, edit)
 
 
-def _cut_by(function: object, text: str, size: int) -> str:
-    if size >= len(text) or not callable(function):
+def _cut_by(function: Callable[[str, int], str], text: str, size: int) -> str:
+    if size >= len(text):
         return text
-    short: str = function(text, size - len(_RECEIPT) - 20)
+    short = function(text, size - len(_RECEIPT) - 20)
     return short + _RECEIPT.format(before=len(text), after=len(short))
 
 

@@ -318,10 +318,10 @@ class WrappedFunction:
         if not tokens or type(given) is not list:
             # A list without usage in its reply tells nothing.
             return type(given) is not list
-        if tokens < LEAST_CUT:
-            return False
         beside = [value for value in (*args, *kwargs.values()) if value is not given]
-        return may_be_cut(given, tokens, beside=beside, earlier=self.measured)
+        return tokens >= LEAST_CUT and may_be_cut(
+            given, tokens, beside=beside, earlier=self.measured
+        )
 
     async def _look_after(self, io: IO, raw: Any, args: Args, kwargs: Named) -> None:
         """Send an event if the server has silently truncated the prompt."""

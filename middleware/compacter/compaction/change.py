@@ -10,11 +10,7 @@ from collections.abc import Sequence
 
 from compacter.compaction.conversation import Conversation
 from compacter.messages.format import FILLERS, Message
-from compacter.messages.parts import Kind
 from compacter.summary import message as summary_message
-
-# Kinds of messages that stay, so that there are no more of them than before.
-_STAYING = (Kind.SYSTEM, Kind.UNKNOWN)
 
 
 def origins_of(before: Sequence[Message], after: Sequence[Message]) -> tuple[int | None, ...]:
@@ -24,6 +20,10 @@ def origins_of(before: Sequence[Message], after: Sequence[Message]) -> tuple[int
     An object that occurs several times is matched from the end, in order, since the oldest messages
     are compacted.
     """
+    first = dict(zip(map(id, before), range(len(before)), strict=True))
+    if len(first) == len(before) and len(set(map(id, after))) == len(after):
+        # No object occurs several times.
+        return tuple(map(first.get, map(id, after)))
     places = defaultdict[int, list[int]](list)
     for index, message in enumerate(before):
         places[id(message)].append(index)
@@ -68,10 +68,6 @@ def check(
     if alternate:
         messages = with_fillers(before, messages, origins)
     after = before.with_messages(messages)
-    if sum(kind in _STAYING for kind in after.kinds) > sum(
-        kind in _STAYING for kind in before.kinds
-    ):
-        faults.append("a new message speaks as the system, or is no message")
     if after.size >= before.size:
         faults.append(f"the history did not get smaller ({before.size} to {after.size} characters)")
     halves = Counter((half.what, half.call_id) for half in after.broken) - Counter(
@@ -103,6 +99,8 @@ def _check_notes(
             faults.append("a message stands before the system prompt")
         elif is_summary and place > lead:
             faults.append("the summary does not stand right after the system prompt")
+        if note is None or before.format.speaker(note) == "system":
+            faults.append("a new message speaks as the system, or is no message")
         if place == len(kept) > lead:
             faults.append("the newest message is not one of the conversation's")
         prior = before.prior

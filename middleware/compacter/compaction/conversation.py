@@ -18,7 +18,7 @@ from compacter.summary import message as summary_message
 # Kinds of messages that are always kept.
 _STAYING = re.compile(b"[%c%c]" % (Kind.SYSTEM, Kind.UNKNOWN))
 # Messages that are read at once, from the newest on, where not all have to be.
-_AT_ONCE = 8
+_AT_ONCE = 16
 
 
 @dataclass(frozen=True, slots=True)

@@ -211,8 +211,7 @@ class CompactionPlan:
     @property
     def ratio(self) -> float:
         """Share of the head in the compactable size, from 0 to 1."""
-        free = self.conversation.free
-        return round(self.head_size / free, 4) if free else 0.0
+        return round(self.head_size / (self.conversation.free or 1), 4)
 
     @property
     def replaced(self) -> tuple[Message, ...]:

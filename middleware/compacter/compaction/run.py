@@ -5,7 +5,7 @@ report it.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -68,13 +68,14 @@ async def compact(options: Options, planned: CompactionPlan, world: World) -> Co
         if isinstance(cut, int) and cut != planned.cut:
             planned = plan(options, replace(planned, cut=cut, is_chosen=True))
     if planned.cut or planned.must:
-        started = CompactionStarted(
-            trigger=planned.trigger,
-            original_data_size=planned.original_data_size,
-            head_size=planned.head_size,
-            **planned.facts,
+        await world.emit(
+            CompactionStarted(
+                trigger=planned.trigger,
+                original_data_size=planned.original_data_size,
+                head_size=planned.head_size,
+                **planned.facts,
+            )
         )
-        await world.emit(started)
     goal = planned.target
     if goal is None and len(options.strategy) > 1 and planned.cut:
         # What compacting the planned head would leave.
@@ -113,7 +114,6 @@ def _describe(task: CompactionTask, after: Conversation) -> CompactionEvent:
     origins = origins_of(before.messages, after.messages)
     kept = set(origins)
     gone = [index for index in range(len(before.messages)) if index not in kept]
-    size = sum(before.sizes[index] for index in gone)
     text: str | None = None
     if after.prior is not None and origins[after.prior] is None:
         text = after.format.plain_text(after.messages[after.prior])
@@ -124,7 +124,7 @@ def _describe(task: CompactionTask, after: Conversation) -> CompactionEvent:
         summary=summary,
         ledger=ledger,
         trigger=planned.trigger,
-        ratio=round(size / before.free, 4) if before.free else 0.0,
+        ratio=round(sum(before.sizes[index] for index in gone) / (before.free or 1), 4),
         messages_before=len(before.messages),
         messages_after=len(after.messages),
         original_tokens=tokens(before.size),
@@ -162,16 +162,19 @@ async def _attempt(
     is_fatal = False
     why = f"strategy {strategy.name} "
     try:
-        own = type(strategy) in BUILT_IN.values()
-        with nullcontext() if own else _guard(before.messages):
+        with nullcontext() if type(strategy) in BUILT_IN.values() else _guard(before.messages):
             answer = strategy.compact(task)
             if isinstance(answer, Generator):
                 answer = await _carry_out(answer, task.tally, world)
             messages = list(answer)
         if list(map(id, messages)) == list(map(id, before.messages)):
             return None
-        edits = getattr(strategy, "edits", False)
-        after, faults = check(before, messages, alternate=task.alternate, edits=edits)
+        after, faults = check(
+            before,
+            messages,
+            alternate=task.alternate,
+            edits=getattr(strategy, "edits", False),
+        )
         if not faults:
             task.tally.names.append(strategy.name)
             return after
@@ -249,7 +252,7 @@ async def _carry_out(flow: Compacting, tally: Tally, world: World) -> Sequence[M
 
 
 @contextmanager
-def _guard(messages: Sequence[Message]) -> Iterator[None]:
+def _guard(messages: Sequence[Message]) -> Generator[None, None, None]:
     """Put back messages that are changed in place, as they are the caller's. Raises ``ValueError``
     then.
     """

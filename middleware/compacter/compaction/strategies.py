@@ -146,13 +146,15 @@ class Shorten:
             if not task.protected[index] and index != task.conversation.prior
         }
         # The largest size of a message with which the total is within the goal.
-        ceiling = bisect_right(
-            range(max(free.values(), default=0) + 1),
-            goal - whole + sum(free.values()),
-            self.min_size + 1,
-            key=lambda most: sum(min(size, most) for size in free.values()),
+        ceiling = (
+            bisect_right(
+                range(max(free.values(), default=0) + 1),
+                goal - whole + sum(free.values()),
+                self.min_size + 1,
+                key=lambda most: sum(min(size, most) for size in free.values()),
+            )
+            - 1
         )
-        ceiling -= 1
         out = list(task.messages)
         for index, size in free.items():
             if size > ceiling:

@@ -65,17 +65,23 @@ def planned_reserve(options: Options, asked: CompactionPlan, size: int) -> int:
     return int(tokens * asked.calibration.text_per_token) + FRAME
 
 
+def _limits(options: Options) -> list[int]:
+    """Return the largest number of tokens that each strategy may write a summary of."""
+    return [
+        link.max_tokens or options.max_summary_tokens
+        for link in options.strategy
+        if isinstance(link, Summarize)
+    ]
+
+
 def _most_tokens(options: Options) -> int:
     """Return the largest number of tokens that a summary may have, whichever strategy writes it."""
-    set_by = (link.max_tokens for link in options.strategy if isinstance(link, Summarize))
-    return max(
-        (most or options.max_summary_tokens for most in set_by), default=options.max_summary_tokens
-    )
+    return max(_limits(options), default=options.max_summary_tokens)
 
 
 def summarizes(options: Options) -> bool:
     """Return whether one of the strategies writes a summary."""
-    return any(isinstance(link, Summarize) for link in options.strategy)
+    return bool(_limits(options))
 
 
 def rules_size(conversation: Conversation) -> int:
@@ -301,7 +307,7 @@ def _check_rules(task: CompactionTask) -> None:
     size = rules_size(task.conversation)
     most = max(0, room(task))
     tokens = int(size / task.chars_per_token)
-    if size and task.window is not None and tokens >= task.window:
+    if task.window is not None and tokens >= task.window:
         raise CompactionError(
             f"the option rules takes about {tokens} tokens, and the window has {task.window}"
         )
@@ -329,6 +335,6 @@ def _prefix(task: CompactionTask) -> list[Message]:
     """
     form = task.conversation.format
     prefix = list(task.messages[: task.plan.cut])
-    if task.alternate and prefix and form.speaker(prefix[-1]) == "user":
+    if task.alternate and form.speaker(prefix[-1]) == "user":
         prefix.append(form.filler("assistant"))
     return prefix

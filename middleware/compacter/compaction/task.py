@@ -199,10 +199,8 @@ class CompactionTask:
             indexes: Indexes of the messages to keep.
             note: One line that describes the dropped messages; empty: no summary message.
         """
-        wanted = set(indexes)
         prior = self.plan.prior
-        if prior is not None and not note:
-            wanted.add(prior)
+        wanted = {*indexes} if note else {*indexes, prior}
         steps = pairwise(self.conversation.steps)
         whole = [range(*step) for step in steps if not wanted.isdisjoint(range(*step))]
         kept = {*compress(range(len(self.messages)), self.protected)}.union(*whole)
@@ -226,8 +224,9 @@ class CompactionStrategy(Protocol):
     ``compact`` must promise:
 
     * The list it returns is made of the task's own message objects, in their order, and at most one
-      more: what ``task.replace_head`` or ``task.keep`` put beside them. Only an
-      :class:`EditingStrategy` may return changed copies.
+      more: what ``task.replace_head`` or ``task.keep`` put beside them. Only a strategy that also
+      has ``edits = True`` may return changed copies, one for one, of what is not protected; it is
+      asked though nothing can be compacted.
     * Messages are read only. One that was changed in place is put back, and the result refused.
     * What is ``task.protected`` is in it, tool calls keep their results and results their calls,
       and it is smaller than what came in. The list as it came in, unchanged, means that there is
@@ -248,20 +247,6 @@ class CompactionStrategy(Protocol):
         Args:
             task: The messages, their sizes, the goal, and the methods that make a new list.
         """
-        ...
-
-
-@runtime_checkable
-class EditingStrategy(CompactionStrategy, Protocol):
-    """A strategy with one more member: whether it returns changed copies of messages, one for one.
-
-    Such a strategy is asked though nothing can be compacted, and its copies may stand for what is
-    not protected.
-    """
-
-    @property
-    def edits(self) -> bool:
-        """True for a strategy that does. One without this member does not."""
         ...
 
 

@@ -126,7 +126,9 @@ class GeminiFormat(MessageFormat):
             yield answer
             output = field(block, "response")
             text = _lone_text(output)[1]
-            yield replace(answer, kind="result", text=text, size=characters(output))
+            # A response names its tool.
+            size = len(answer.name) + characters(output)
+            yield replace(answer, kind="result", text=text, size=size)
         yield from parts
 
     def _call_id(self, row: Row, block: Message) -> str | None:

@@ -75,14 +75,12 @@ class ResponsesFormat(MessageFormat):
         "mcp_approval_request": Row("call", ("arguments",), ("name",), ("id",)),
         "mcp_approval_response": Row("result", (), call_id=("approval_request_id",)),
         "program": _CALL,
-        # Calls run by OpenAI itself with a list of results.
-        "code_interpreter_call": replace(_CALL, edits=("outputs.logs",)),
-        "file_search_call": replace(_CALL, edits=("results.text",)),
     }
     endings = {  # noqa: RUF012
         # The output of a local shell has the id of its call in ``id``.
         "_output": Row("result", ("output",), ("name",), ("call_id", "id"), edits=("output",)),
-        "_call": _CALL,
+        # Calls run by OpenAI itself have their result with them, or a list of results.
+        "_call": replace(_CALL, edits=("output", "outputs.logs", "results.text")),
     }
     telling = ("input_text", "output_text", "input_image", "input_file")
 

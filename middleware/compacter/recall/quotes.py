@@ -144,7 +144,8 @@ class Quoter:
             order = self._rank(rank, asked.text, order)
         for score, number in order:
             # With its answer, if there is room for both.
-            self._add(self._index.with_answer(number), score) or self._add((number,), score)
+            if not self._add(self._index.with_answer(number), score):
+                self._add((number,), score)
 
     def _search(self, sentence: Sentence) -> tuple[float, dict[int, float]]:
         """Return how clearly the best compacted passage is meant by a sentence, and the scores of
@@ -182,8 +183,14 @@ class Quoter:
             return sorted(ranked, reverse=True)
 
         candidates = [passage_of(self._index, [run], score) for score, run in order]
-        returns = "one finite number for each passage"
-        return result_of("rank", rank, asked, candidates, read=numbers, returns=returns)
+        return result_of(
+            "rank",
+            rank,
+            asked,
+            candidates,
+            read=numbers,
+            returns="one finite number for each passage",
+        )
 
     def remind(self) -> None:
         """Choose lines that have the names, numbers, rare words and rare pairs of words of the

@@ -140,7 +140,9 @@ class Recall:
             for part in read.readable
             if (text := part.text[-_LONGEST_STEP:])
         ]
-        quoter = self._quoter(asked, index, self._view(asked, first), texts, room)
+        # At each step the user's words alone: what tools said is near, and would be sent anew.
+        view = [part for part in self._view(asked, first) if part.role == "user"]
+        quoter = self._quoter(asked, index, view, texts, room)
         quoter.remind()
         return quoter.quotation(STEP_NOTE)
 
@@ -168,7 +170,7 @@ class Recall:
                 return granted
         view = self._view(asked, at)
         wanted = question(asking, view)
-        texts = [sentence.text for sentence in wanted.sentences if sentence.text]
+        texts = [sentence.text for sentence in wanted.sentences]
         quoter = self._quoter(asked, index, view, texts, asked.room)
         if recall.steps and any(entry.kind != "text" for entry in index.entries):
             # In an agent's history an order names what it is about, and the lines around those that
@@ -176,8 +178,9 @@ class Recall:
             quoter.remind()
         near = None
         if self._embeddings is not None:
-            asks = [each.text for each in wanted.sentences if each.asks and each.text]
-            near = self._embeddings.near(index, list(dict.fromkeys(asks)))
+            near = self._embeddings.near(
+                index, [each.text for each in wanted.sentences if each.asks and each.text]
+            )
         quoter.answer(wanted, rank=recall.rank, near=near)
         made = quoter.quotation()
         if asked.sent:

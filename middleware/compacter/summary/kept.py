@@ -89,4 +89,4 @@ def _join(pieces: dict[int, str]) -> str:
     text = ""
     for at, piece in sorted(pieces.items()):
         text += f" {piece}" if at - 1 in pieces else f" {ELLIPSIS} {piece}"
-    return text.removeprefix(f" {ELLIPSIS} ").strip()
+    return text.removeprefix(f" {ELLIPSIS} ")

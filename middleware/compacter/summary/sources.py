@@ -221,8 +221,11 @@ def names(head: Head) -> Iterator[Line]:
     for said in head.by("Tool"):
         if said.kind == "call" or said.speaker == NAMES:
             newest = newest or said
-            every = _IDENTIFIER.findall(" ".join(text for _, text in said.pieces))
-            stripped = {word.rstrip("/").strip(".:-#@") for word in every}
+            told = " ".join(text for _, text in said.pieces)
+            # A dictionary, not a set: names that are as frequent stand in the same order anywhere.
+            stripped = dict.fromkeys(
+                word.rstrip("/").strip(".:-#@") for word in _IDENTIFIER.findall(told)
+            )
             counts.update(filter(_TELLING.search, stripped))
     line = Said("", NAMES, newest.place if newest else 0, "call")
     for at, (name, _) in enumerate(counts.most_common(_MOST_NAMES)):
@@ -250,7 +253,8 @@ def story(head: Head) -> Iterator[Line]:
     counts = Counter(chain(*words))
     shapes = Counter[str]()
     for (each, at, text), own in zip(every, words, strict=True):
-        worth = sum(math.log((1 + len(every)) / counts[word]) for word in own)
+        # The exact sum: the order of words in a set differs from process to process.
+        worth = math.fsum(math.log((1 + len(every)) / counts[word]) for word in own)
         shape = _DIGITS.sub("0", text)[:_SHAPE]
         shapes[shape] += 1
         worth *= _VALUED if each.kind == "text" and "0" in shape else 1
