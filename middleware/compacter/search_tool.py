@@ -36,36 +36,21 @@ _NAMES = ("function.name", "name")
 _IDS = ("call_id", "toolUseId", "id")
 _ARGUMENTS = ("function.arguments", "arguments", "input", "args")
 
-_Shape = Callable[[Json, str], dict[str, Json]]
-_ANSWERS: Mapping[FormatName, _Shape] = {
-    "openai": lambda key, text: {"role": "tool", "tool_call_id": key, "content": text},
-    "responses": lambda key, text: {
-        "type": "function_call_output",
-        "call_id": key,
-        "output": text,
-    },
-    "anthropic": lambda key, text: {
-        "role": "user",
-        "content": [{"type": "tool_result", "tool_use_id": key, "content": text}],
-    },
-    "bedrock": lambda key, text: {
-        "role": "user",
-        "content": [{"toolResult": {"toolUseId": key, "content": [{"text": text}]}}],
-    },
-    # An id is optional there, and refused where the call has none.
-    "gemini": lambda key, text: {
-        "role": "user",
-        "parts": [
-            {
-                "function_response": {
-                    **({"id": key} if key else {}),
-                    "name": _NAME,
-                    "response": {"result": text},
-                }
-            }
-        ],
-    },
-}
+
+def _answers(key: Json, text: str) -> Mapping[FormatName, dict[str, Json]]:
+    """Return the message with the result of a call, in each format."""
+    # Gemini's ids are optional, and one that a call does not have is refused.
+    key_of_gemini = {"id": key} if key else {}
+    response = {**key_of_gemini, "name": _NAME, "response": {"result": text}}
+    result = {"toolUseId": key, "content": [{"text": text}]}
+    block = {"type": "tool_result", "tool_use_id": key, "content": text}
+    return {
+        "openai": {"role": "tool", "tool_call_id": key, "content": text},
+        "responses": {"type": "function_call_output", "call_id": key, "output": text},
+        "anthropic": {"role": "user", "content": [block]},
+        "gemini": {"role": "user", "parts": [{"function_response": response}]},
+        "bedrock": {"role": "user", "content": [{"toolResult": result}]},
+    }
 
 
 class RecallTool(NamedTuple):
@@ -111,10 +96,10 @@ def recall_tool(
         "bedrock": {"toolSpec": {**about, "inputSchema": {"json": _SCHEMA}}},
     }
     look_up = partial(_look_up, messages_or_history, wire_format, limit)
-    return RecallTool(definitions[wire_format], partial(_answer, look_up, _ANSWERS[wire_format]))
+    return RecallTool(definitions[wire_format], partial(_answer, look_up, wire_format))
 
 
-def _answer(look_up: Callable[[str], str], shape: _Shape, call: Json) -> Json:
+def _answer(look_up: Callable[[str], str], wire_format: FormatName, call: Json) -> Json:
     """Return the result of a query or of a call."""
     if isinstance(call, str):
         return look_up(call)
@@ -130,7 +115,8 @@ def _answer(look_up: Callable[[str], str], shape: _Shape, call: Json) -> Json:
             arguments = json.loads(arguments)
     query: Any = arguments.get("query") if isinstance(arguments, Mapping) else None
     is_query = isinstance(query, str) and bool(query.strip())
-    return shape(dig_first(inner, _IDS), look_up(query) if is_query else _NO_QUERY)
+    text = look_up(query) if is_query else _NO_QUERY
+    return _answers(dig_first(inner, _IDS), text)[wire_format]
 
 
 def _look_up(
