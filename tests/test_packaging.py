@@ -129,6 +129,7 @@ PUBLIC = (
         "ConfigurationError",
         "FunctionError",
         "MemoryUnavailable",
+        "TriggerFacts",
         "UnknownFormatError",
     ),
 )
