@@ -42,7 +42,7 @@ class Flight:
     table: dict[str, weakref.ref[Flight]]
     loop: asyncio.AbstractEventLoop | None
     """Event loop of the leader."""
-    leads: bool = True
+    leads: bool = False
     """Whether this call makes the summary."""
     reference: weakref.ref[Flight] | None = None
     done: Future[None] = field(default_factory=Future)
@@ -95,6 +95,7 @@ class SingleFlight(ForkAware):
         # garbage-collected.
         mine = Flight(key, self._table, running_loop())
         mine.reference = weakref.ref(mine)
+        mine.leads = True
         # Cancelling one waiter's view of a future cancels the future itself, unless it is running.
         mine.done.set_running_or_notify_cancel()
         while True:
