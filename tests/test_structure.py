@@ -177,8 +177,8 @@ CEILINGS = {
     "text/": 3_658,
     "tools/": 19_820,
     "top": 20_901,
-    "core": 121_286,
-    "whole": 194_083,
+    "core": 121_261,
+    "whole": 194_058,
 }
 """Most tokens of code in each room, in the files at the top, in all that was not added around the
 core, and in the package. They only go down: what comes in names what it replaces."""
