@@ -43,7 +43,8 @@ class Program:
         self.limits: list[int] = []
         self.events: list[Any] = []
         self.model = ScriptedModel(window=1_000)
-        options = {"summarizer": self.summarize, "recall": Quotes(reword=True)} | options
+        options.setdefault("summarizer", self.summarize)
+        options.setdefault("recall", Quotes(reword=True))
         self.compacter = Compacter(on_event=self.events.append, **options)
 
     def answer(self, prompt: str, limit: int) -> Any:
@@ -154,7 +155,12 @@ def test_a_summarizer_that_gives_no_words_changes_nothing(reply: Any) -> None:
 
 def test_a_summarizer_that_is_slow_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("compacter.call.other_words._MOST_SECONDS", 0.05)
-    program = Program(lambda: time.sleep(1) or WORDS)
+
+    def answer_late() -> str:
+        time.sleep(1)
+        return WORDS
+
+    program = Program(answer_late)
     began = time.monotonic()
 
     assert program.ask(ASKED) == ""
