@@ -147,9 +147,9 @@ def test_nothing_computes_an_attribute_behind_a_lock_that_a_fork_may_copy() -> N
 
 WAY_OF_AN_OVERFLOW = {
     "doors": 64,  # functions that are entered from another room
-    "passes": 16,  # calls that take the whole list of messages
+    "passes": 14,  # calls that take the whole list of messages
     "depth": 22,  # functions of compacter on the stack at once
-    "room_changes": 410,  # from one room to another, returns included
+    "room_changes": 404,  # from one room to another, returns included
     "readings_per_message": 1.2,  # once, and again where a copy of it is read
 }
 """Limits for one overflow with summary, memory, recall and detector. Lower them when the way gets
@@ -163,22 +163,22 @@ DENSITY = {
 }
 """Limits for how the package is written."""
 CEILINGS = {
-    "call/": 25_929,
+    "call/": 25_901,
     "clients/": 10_369,
-    "compaction/": 11_584,
+    "compaction/": 11_557,
     "frameworks/": 8_633,
     "gateway/": 24_000,
     "memory/": 9_492,
     "messages/": 17_770,
     "overflow/": 9_186,
-    "recall/": 10_924,
+    "recall/": 10_949,
     "summary/": 11_839,
     "testing/": 9_987,
     "text/": 3_658,
     "tools/": 19_820,
     "top": 20_901,
-    "core": 121_261,
-    "whole": 194_058,
+    "core": 121_233,
+    "whole": 194_030,
 }
 """Most tokens of code in each room, in the files at the top, in all that was not added around the
 core, and in the package. They only go down: what comes in names what it replaces."""
