@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from operator import is_
 from typing import ClassVar, Literal, TypeAlias
 
@@ -70,11 +70,7 @@ class Blocks:
         if isinstance(block, str):
             return TEXT, block, ""
         if self.text_type:
-            kind = text_field(block, "type")
-            if kind in self.table:
-                return self.table[kind], block, ""
-            ending = next(filter(kind.endswith, self.endings), None)
-            return self.endings[ending] if ending else self.other, block, ""
+            return _row_of(self, text_field(block, "type")), block, ""
         for key in block if isinstance(block, Mapping) else self.table:
             if key in self.table and (value := field(block, key)) is not None:
                 return self.table[key], value, key
@@ -250,3 +246,11 @@ class Blocks:
             if text
             else []
         )
+
+
+# Bounded, as the types are those of the messages.
+@lru_cache(512)
+def _row_of(blocks: Blocks, kind: str) -> Row:
+    """Return the row of a type of block."""
+    ending = next(filter(kind.endswith, blocks.endings), "")
+    return blocks.table.get(kind) or blocks.endings.get(ending, blocks.other)

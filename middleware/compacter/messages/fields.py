@@ -92,18 +92,30 @@ def dig(thing: object, path: str) -> Json:
     list, and an empty path leads to the thing itself.
     """
     value: Json = thing
-    for name in path.split(".") if path else ():
+    for name, other in _names(path):
         if name == "0":
             value = value[0] if value else None
             continue
         inner = field(value, name)
-        value = field(value, camel(name)) if inner is None and "_" in name else inner
+        value = field(value, other) if inner is None and other else inner
     return value
+
+
+# The paths are those of the tables, and few.
+@lru_cache(512)
+def _names(path: str) -> tuple[tuple[str, str], ...]:
+    """Return the names of a path, each with its other form in camel case or an empty string."""
+    names = path.split(".") if path else ()
+    return tuple((name, camel(name) if "_" in name else "") for name in names)
 
 
 def dig_first(thing: object, paths: Iterable[str]) -> Json:
     """Return what stands at the first of these paths that leads to anything, else ``None``."""
-    return next((value for path in paths if (value := dig(thing, path)) is not None), None)
+    for path in paths:
+        value = dig(thing, path)
+        if value is not None:
+            return value
+    return None
 
 
 def first(thing: object, paths: Iterable[str]) -> Json:

@@ -197,11 +197,17 @@ class MessageFormat(Blocks):
             return common
         try:
             kind = self.kind(message)
-            summed = outline(kind, list(self._parts(message, kind, 0)))
+            parts = list(self._parts(message, kind, 0))
+            summed = outline(kind, parts)
             # The size first, as reading the text again for each message would cost more.
             if summed[1] == len(_FILLER) and self.plain_text(message) == _FILLER:
                 return Kind.INSERTED, *summed[1:]
-            if kind is Kind.ASSISTANT and self.compacted(message) is not None:
+            # A compaction is shown as reasoning: all else need not be read again.
+            if (
+                kind is Kind.ASSISTANT
+                and any(part.kind == "reasoning" for part in parts)
+                and self.compacted(message) is not None
+            ):
                 return Kind.COMPACTED, *summed[1:]
             return summed
         except Exception:  # noqa: BLE001 - a foreign object may raise anything; it is not compacted
