@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from operator import is_
 from typing import ClassVar, Literal, TypeAlias
@@ -19,7 +19,7 @@ from compacter.messages.fields import (
     text_field,
 )
 from compacter.messages.parts import Part, Place, Voice, spoken
-from compacter.messages.table import COMPACTION, DATA, TEXT, Paths, Row, edit_at
+from compacter.messages.table import COMPACTION, DATA, TEXT, Row, edit_at
 
 Edit = Callable[[Literal["text", "result"], str, str], str]
 """``(kind, text, tool name) -> text``; returning the same text leaves it unchanged."""
@@ -83,37 +83,38 @@ class Blocks:
             return [(row, message, "")]
         found = list(map(self.find, self.blocks(message)))
         for path, row in self.beside:
-            found.extend((row, each, "") for each in listed(dig(message, path)))
+            value = dig(message, path)
+            if value is not None:  # Few messages have any.
+                found.extend((row, each, "") for each in listed(value))
         return found
 
-    def _show(self, found: Found, place: Place) -> Iterator[Part]:
-        """Yield the parts of a block."""
+    def _show(self, found: Found, place: Place) -> list[Part]:
+        """Return the parts of a block."""
         row, block, key = found
         if row.kind == "text":
             text = row.read(block)
-            yield place.data(block) if text is None else place.text(text)
-        elif row.kind == "reasoning":
-            if size := row.weigh(block):
-                yield place.reasoning(size)
-        elif row.kind == "media":
-            yield place.medium(key or text_field(block, "type"), block)
-        elif row.kind == "call":
+            return [place.data(block) if text is None else place.text(text)]
+        if row.kind == "reasoning":
+            size = row.weigh(block)
+            return [place.reasoning(size)] if size else []
+        if row.kind == "media":
+            return [place.medium(key or text_field(block, "type"), block)]
+        shown: list[Part] = []
+        paths = row.paths
+        if row.kind == "call":
             called = self._call_id(row, block)
-            yield place.call(row.tool_of(block), dig_first(block, row.paths), called)
-            if called is None:
-                yield from self._show_inner(
-                    row.outputs, block, Place("tool", place.index, place.name)
-                )
-        else:
-            if row.kind == "result":
-                name = row.tool_of(block) or place.name
-                place = Place("tool", place.index, name, self._call_id(row, block))
-                yield place.answer()
-            yield from self._show_inner(row.paths, block, place)
-
-    def _show_inner(self, paths: Paths, block: Json, place: Place) -> Iterator[Part]:
+            shown.append(place.call(row.tool_of(block), dig_first(block, paths), called))
+            if called is not None:
+                return shown
+            place = Place("tool", place.index, place.name)
+            paths = row.outputs
+        elif row.kind == "result":
+            name = row.tool_of(block) or place.name
+            place = Place("tool", place.index, name, self._call_id(row, block))
+            shown.append(place.answer())
         for inner in listed(dig_first(block, paths)):
-            yield from self._show(self.find(inner), place)
+            shown += self._show(self.find(inner), place)
+        return shown
 
     def _call_id(self, row: Row, block: Json) -> str | None:
         """Return the id of a call or a result; ``None`` if it needs no partner."""

@@ -12,8 +12,7 @@ from __future__ import annotations
 import base64
 import re
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 
 from compacter.messages.blocks import Edit, Found
@@ -98,9 +97,11 @@ class GeminiFormat(MessageFormat):
         row, value, key = super().find(block)
         if row is TEXT and key and field(block, "thought"):
             return _THOUGHT, value, key
-        if row is MEDIUM or either(block, "mime_type") or field(block, "uri"):
+        if row is MEDIUM:
             return MEDIUM, value, ""
         if row is self.other:
+            if either(block, "mime_type") or field(block, "uri"):
+                return MEDIUM, value, ""
             data = plain(block)
             if isinstance(data, dict) and _MARKS.issuperset(data):
                 return _NOTHING, block, ""
@@ -118,18 +119,16 @@ class GeminiFormat(MessageFormat):
             found.append(self.find(block))
         return found
 
-    def _show(self, found: Found, place: Place) -> Iterator[Part]:
-        row, block, _ = found
+    def _show(self, found: Found, place: Place) -> list[Part]:
         parts = super()._show(found, place)
-        if row is _RESPONSE:
-            answer = next(parts)
-            yield answer
-            output = field(block, "response")
-            text = _lone_text(output)[1]
+        if found[0] is _RESPONSE:
+            answer = parts[0]
+            output = field(found[1], "response")
             # A response names its tool.
             size = len(answer.name) + characters(output)
-            yield replace(answer, kind="result", text=text, size=size)
-        yield from parts
+            place = Place("tool", answer.index, answer.name, answer.call_id)
+            parts.insert(1, place.text(_lone_text(output)[1], size))
+        return parts
 
     def _call_id(self, row: Row, block: Message) -> str | None:
         """Return the pairing key of a call or response: its name and id, separated by a line
