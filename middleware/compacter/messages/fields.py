@@ -72,12 +72,6 @@ def _reader(kind: type, name: str) -> Callable[[Any], Any] | None:
     )
 
 
-def either(item: Json, name: str) -> Json:
-    """Return a field by its name in snake case, or by the same in camel case."""
-    value = field(item, name)
-    return field(item, camel(name)) if value is None and "_" in name else value
-
-
 @lru_cache(256)
 def camel(name: str) -> str:
     """Return a name in snake case in camel case."""
@@ -88,8 +82,8 @@ def camel(name: str) -> str:
 def dig(thing: object, path: str) -> Json:
     """Return what stands at a path, else ``None``.
 
-    A path is names of members with dots between, as ``either`` reads them; ``0`` is the first of a
-    list, and an empty path leads to the thing itself.
+    A path is names of members with dots between, in snake case where another form is in camel case;
+    ``0`` is the first of a list, and an empty path leads to the thing itself.
     """
     value: Json = thing
     for name, other in _names(path):

@@ -20,7 +20,7 @@ from compacter.messages.fields import (
     Json,
     camel,
     characters,
-    either,
+    dig,
     field,
     json_text,
     listed,
@@ -83,7 +83,7 @@ class GeminiFormat(MessageFormat):
         if role is not None:
             return self.roles.get(role, Kind.OTHER)
         # google-genai does the same without a role: only the model makes calls.
-        has_calls = any(either(part, "function_call") for part in self.blocks(message))
+        has_calls = any(dig(part, "function_call") for part in self.blocks(message))
         return Kind.ASSISTANT if has_calls else Kind.USER
 
     def blocks(self, message: Message) -> list[Message]:
@@ -100,7 +100,7 @@ class GeminiFormat(MessageFormat):
         if row is MEDIUM:
             return MEDIUM, value, ""
         if row is self.other:
-            if either(block, "mime_type") or field(block, "uri"):
+            if dig(block, "mime_type") or field(block, "uri"):
                 return MEDIUM, value, ""
             data = plain(block)
             if isinstance(data, dict) and _MARKS.issuperset(data):
@@ -113,7 +113,7 @@ class GeminiFormat(MessageFormat):
             if type(block) is dict and block.keys() == _ONLY_TEXT:
                 found.append((TEXT, block["text"], "text"))  # Fast path of the common form.
                 continue
-            signature = either(block, "thought_signature")
+            signature = dig(block, "thought_signature")
             if signature:
                 found.append((_SIGNATURE, signature, ""))
             found.append(self.find(block))
@@ -140,7 +140,7 @@ class GeminiFormat(MessageFormat):
     def _unseal(self, block: Message, kinds: Counter[str]) -> list[Message]:
         """Leave out signatures. A call needs one: Google documents a text that stands for it."""
         row, value, key = self.find(block)
-        signature = either(block, "thought_signature")
+        signature = dig(block, "thought_signature")
         if key in ("function_call", "functionCall"):
             # The SDK encodes bytes as base64, and the text must arrive as it is.
             in_rest = key == "functionCall"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from compacter.messages.fields import Json, either, field, first, listed
+from compacter.messages.fields import Json, dig, field, first, listed
 from compacter.messages.usage import usage_of
 from compacter.overflow import TokenLimit
 
@@ -130,7 +130,7 @@ def finish_of(reply: object) -> str | None:
 def _is_blocked(reply: object) -> bool:
     """Return whether Gemini has refused a prompt: its reply has no candidate then."""
     candidates = field(reply, "candidates")
-    return not candidates and (candidates is not None or bool(either(reply, "prompt_feedback")))
+    return not candidates and (candidates is not None or bool(dig(reply, "prompt_feedback")))
 
 
 def has_content(chunk: object) -> bool:
@@ -139,7 +139,7 @@ def has_content(chunk: object) -> bool:
     """
     if isinstance(chunk, (str, bytes)):
         return bool(chunk)
-    if all(either(chunk, name) is None for name in _WITH_PARTS):
+    if all(dig(chunk, name) is None for name in _WITH_PARTS):
         member = next(iter(chunk), "") if isinstance(chunk, dict) and len(chunk) == 1 else ""
         return (field(chunk, "type") or member) not in _HOUSEKEEPING
     choices = field(chunk, "choices")
