@@ -45,6 +45,7 @@ TITLES = {
 }
 _PLACES = {
     "decorator": "compacter",
+    "search_tool": "recall",
     "options": "compacter",
     "compaction": "strategies",
     "overflow": "detector",

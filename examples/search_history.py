@@ -8,69 +8,39 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from compacter import Compacter
+from compacter import Compacter, recall_tool
 from compacter.testing import ScriptedModel
-
-WHAT = "Search everything that was said in this conversation, also what is no longer shown."
-QUERY = {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]}
-OPENAI_TOOL = {
-    "type": "function",
-    "function": {"name": "search_history", "description": WHAT, "parameters": QUERY},
-}
-ANTHROPIC_TOOL = {"name": "search_history", "description": WHAT, "input_schema": QUERY}
 
 # Quotes are off, so that the tool has something to do. With both, the model looks up what the
 # quotes left open.
 compacter = Compacter(summarizer="extractive", compact_ratio=0.8, recall=None)
 
 
-def search_history(history: Sequence[Any], query: str) -> str:
-    """The best passages, as the model reads them. The caller's own list still holds all of the
-    conversation.
-    """
-    found = compacter.search(history, query, limit=3)
-    return (
-        "\n".join(f"{passage.role}, message {passage.index}: {passage.text}" for passage in found)
-        or "Nothing."
-    )
-
-
 def openai_turn(completion: Callable[..., Any], history: list[Any], question: str) -> str:
-    """One turn over chat completions."""
-    before = list(history)
+    """One turn over chat completions. The caller's own list still holds all of the conversation."""
+    tool = recall_tool(history)
     history.append({"role": "user", "content": question})
     while True:
-        message = completion(model="any-model", messages=history, tools=[OPENAI_TOOL])["choices"][
-            0
-        ]["message"]
+        reply = completion(model="any-model", messages=history, tools=[tool.definition])
+        message = reply["choices"][0]["message"]
         history.append(message)
         if not message.get("tool_calls"):
             return str(message["content"])
-        for call in message["tool_calls"]:
-            found = search_history(before, json.loads(call["function"]["arguments"])["query"])
-            history.append({"role": "tool", "tool_call_id": call["id"], "content": found})
+        history.extend(tool.answer(call) for call in message["tool_calls"])
 
 
 def anthropic_turn(create: Callable[..., Any], history: list[Any], question: str) -> str:
-    """One turn over Anthropic's Messages API."""
-    before = list(history)
+    """One turn over Anthropic's Messages API, where one message holds the results of all calls."""
+    tool = recall_tool(history, "anthropic")
     history.append({"role": "user", "content": question})
     while True:
-        blocks = create(
-            model="any-model", max_tokens=500, messages=history, tools=[ANTHROPIC_TOOL]
-        )["content"]
+        reply = create(model="any-model", max_tokens=500, messages=history, tools=[tool.definition])
+        blocks = reply["content"]
         history.append({"role": "assistant", "content": blocks})
         calls = [block for block in blocks if block["type"] == "tool_use"]
         if not calls:
             return str(blocks[0]["text"])
-        results = [
-            {
-                "type": "tool_result",
-                "tool_use_id": call["id"],
-                "content": search_history(before, **call["input"]),
-            }
-            for call in calls
-        ]
+        results = [block for call in calls for block in tool.answer(call)["content"]]
         history.append({"role": "user", "content": results})
 
 
@@ -80,7 +50,7 @@ def thinks(messages: Sequence[Any]) -> str | dict[str, Any]:
     if last["role"] == "tool":
         return f"I found this. {last['content'].splitlines()[0]}"
     if last["content"].startswith("What did"):
-        function = {"name": "search_history", "arguments": json.dumps({"query": last["content"]})}
+        function = {"name": "recall", "arguments": json.dumps({"query": last["content"]})}
         return {
             "tool_calls": [
                 {"id": f"call_{len(messages)}", "type": "function", "function": function}

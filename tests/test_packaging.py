@@ -121,7 +121,7 @@ HEAVY = (
 
 PUBLIC = (
     *("Compacter", "compacted", "CompactionEvent", "CompactionResult", "CompactionPlan"),
-    *("TokenLimit", "detect_token_limit", "History"),
+    *("TokenLimit", "detect_token_limit", "History", "RecallTool", "recall_tool"),
     *("CompactionStrategy", "Summarize", "Truncate", "ClearToolResults", "Shorten", "Chain"),
     *("InProcessMemory", "SQLiteMemory", "RedisMemory"),
     *("CompacterError", "CompactionError", "InvalidHistoryError", "Passage", "Quotes"),
@@ -129,6 +129,7 @@ PUBLIC = (
         "ConfigurationError",
         "FunctionError",
         "MemoryUnavailable",
+        "TriggerFacts",
         "UnknownFormatError",
     ),
 )

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from compacter.options import TriggerFacts
     from compacter.overflow import TokenLimit, detect_token_limit
     from compacter.recall.passages import Passage, Quotes
+    from compacter.search_tool import RecallTool, recall_tool
 
     __version__: str
 
@@ -56,6 +57,7 @@ __all__ = [
     "MemoryUnavailable",
     "Passage",
     "Quotes",
+    "RecallTool",
     "RedisMemory",
     "SQLiteMemory",
     "Shorten",
@@ -66,6 +68,7 @@ __all__ = [
     "UnknownFormatError",
     "compacted",
     "detect_token_limit",
+    "recall_tool",
 ]
 
 _HOMES = {
@@ -88,6 +91,8 @@ _HOMES = {
     "detect_token_limit": "compacter.overflow",
     "Passage": "compacter.recall.passages",
     "Quotes": "compacter.recall.passages",
+    "RecallTool": "compacter.search_tool",
+    "recall_tool": "compacter.search_tool",
     "CompactionResult": "compacter.by_hand",
     "TriggerFacts": "compacter.options",
     "CompactionStrategy": "compacter.compaction.task",

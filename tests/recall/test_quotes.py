@@ -378,3 +378,16 @@ def test_what_a_message_only_carries_asks_nothing() -> None:
     asked = question([Part("user", "text", f"{output}\nWho paid for the boat?")], [])
     assert [sentence.text for sentence in asked.sentences] == ["Who paid for the boat?"]
     assert not question([Part("user", "text", output)], []).sentences
+
+
+def test_words_of_the_messages_in_view_do_not_bring_the_last_compacted_passage() -> None:
+    """What stands in view comes behind it in the index alone: in the conversation a summary, or
+    cleared results, may lie between.
+    """
+    output = [Part("tool", "result", f"{letter * 800}\n", "look", 6) for letter in "abcdefghij"]
+    task = Part("user", "text", "Count the ships in the eastern harbour.", "", 0)
+    answer = Part("assistant", "text", "Seven.", "", 9)
+
+    assert quoted(output, "And how many are there now?", [task, answer]) is None
+    # Between compacted passages they count: an answer seldom has the words of its question.
+    assert quoted([*output, task, answer], "How many ships are in the harbour?") is not None

@@ -154,8 +154,10 @@ class Index:
         """Number of runs."""
         return len(self._runs) // 3
 
-    def find(self, wanted: Sequence[Term]) -> Found:
-        """Return the runs that best match the ``wanted`` terms."""
+    def find(self, wanted: Sequence[Term], until: int | None = None) -> Found:
+        """Return the runs that best match the ``wanted`` terms; hits are those before run
+        ``until``, and so are the neighbours that count for them.
+        """
         masks: dict[int, int] = {}
         weights: list[float] = []
         for at, term in enumerate(wanted):
@@ -164,7 +166,9 @@ class Index:
             weights.append(term.weight * rarity(len(runs), self.count))
             for run in runs:
                 masks[run] = masks.get(run, 0) | 1 << at
-        return Found(weights, masks, ranked(weights, masks, self.count, _MOST_HITS))
+        count = self.count if until is None else until
+        before = {run: mask for run, mask in masks.items() if run < count}
+        return Found(weights, masks, ranked(weights, before, count, _MOST_HITS))
 
     def runs_with(self, some: Iterable[str]) -> list[int]:
         """Return the runs that have all of some words, in any order, oldest first."""

@@ -155,11 +155,12 @@ class Quoter:
         the whole weight. 0 without a rare word, or if a passage in view fits as well, except for a
         sentence that leans on what was just said: that always does.
         """
-        found = self._index.find(sentence.terms)
-        hits = [hit for hit in found.hits if hit.number < self._compacted]
-        if not hits:
+        # What stands in view is no neighbour of the last compacted passage: it is read anyway, and
+        # seldom what was said next.
+        found = self._index.find(sentence.terms, self._compacted)
+        if not found.hits:
             return 0.0, {}
-        score, _, held = hits[0]
+        score, _, held = found.hits[0]
 
         least = _TELLING * math.log(self._index.count)
         in_view = (mask for run, mask in found.masks.items() if run >= self._compacted)
@@ -169,7 +170,7 @@ class Quoter:
             return 0.0, {}
         rare = rarity(1, self._index.count)
         whole = max(score, min(sum(found.weights), _LONG * rare))
-        shares = {hit.number: hit.score / score for hit in hits}
+        shares = {hit.number: hit.score / score for hit in found.hits}
         worth = {number: share for number, share in shares.items() if share >= _WORTH}
         return score / rare * math.sqrt(score / whole), worth
 
