@@ -112,7 +112,7 @@ def is_genuine(messages: Sequence[Message], wire: MessageFormat) -> list[bool]:
             or is_quotes(text)
             or (text.startswith(SUMMARY_TAG) and parse(text))
         )
-        for text in map(wire.plain_text, messages)
+        for text in wire.plain_texts(messages)
     ]
 
 
