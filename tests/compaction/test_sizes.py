@@ -119,6 +119,14 @@ class TestAHeadThatIsTooLongForOnePrompt:
         assert len(asked) == 2
         assert made.event.fallback
 
+    @pytest.mark.parametrize("window", [100, 200, 300, 400, 600])
+    def test_is_split_in_any_window_however_small(self, window: int) -> None:
+        for turns in range(5, 41, 5):
+            talk = Conversation.of([*TALK[:turns], TALK[-1]], OPENAI)
+            work = replace(job(calibration=Calibration(window=window)), conversation=talk)
+            _, made = carried_out(Options(compact_ratio=1.0), work, "They talked.")
+            assert not made.event.fallback, turns
+
     @pytest.mark.parametrize("tokens", [300, 60])
     def test_is_split_where_one_prompt_would_leave_too_little_for_the_answer(
         self, tokens: int

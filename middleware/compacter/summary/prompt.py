@@ -164,14 +164,12 @@ def neutral(text: str) -> str:
 
 
 def chunks(transcript: Iterable[str], budget: int) -> list[list[str]]:
-    """Return the lines of a transcript in chunks of at most ``budget`` characters with their fence.
+    """Return the lines of a transcript in chunks of at most ``budget`` characters with their fence,
+    or of ``SMALLEST_CHUNK`` where that is more.
 
-    A line that is too large alone is cut. A call stays with its result if both fit. Raises
-    ValueError for a budget below ``SMALLEST_CHUNK``.
+    A line that is too large alone is cut. A call stays with its result if both fit.
     """
-    if budget < SMALLEST_CHUNK:
-        raise ValueError(f"a chunk needs at least {SMALLEST_CHUNK} characters, not {budget}")
-    room = budget - FENCE_SIZE
+    room = max(budget, SMALLEST_CHUNK) - FENCE_SIZE
     done: list[list[str]] = [[]]
     left = room
     for line in transcript:
