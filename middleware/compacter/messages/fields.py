@@ -86,21 +86,20 @@ def dig(thing: object, path: str) -> Json:
     ``0`` is the first of a list, and an empty path leads to the thing itself.
     """
     value: Json = thing
-    for name, other in _names(path):
+    for name in _names(path):
         if name == "0":
             value = value[0] if value else None
             continue
         inner = field(value, name)
-        value = field(value, other) if inner is None and other else inner
+        value = field(value, camel(name)) if inner is None and "_" in name else inner
     return value
 
 
 # The paths are those of the tables, and few.
 @lru_cache(512)
-def _names(path: str) -> tuple[tuple[str, str], ...]:
-    """Return the names of a path, each with its other form in camel case or an empty string."""
-    names = path.split(".") if path else ()
-    return tuple((name, camel(name) if "_" in name else "") for name in names)
+def _names(path: str) -> tuple[str, ...]:
+    """Return the names of a path."""
+    return tuple(path.split(".")) if path else ()
 
 
 def dig_first(thing: object, paths: Iterable[str]) -> Json:

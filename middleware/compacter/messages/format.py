@@ -224,7 +224,10 @@ class MessageFormat(Blocks):
     def _parts(self, message: Message, kind: Kind, index: int) -> list[Part]:
         """Return the parts of a message, reasoning included."""
         place = Place(_SPEAKERS.get(kind, "assistant"), index, text_field(message, "name"))
-        return [part for found in self._pieces(message) for part in self._show(found, place)]
+        parts: list[Part] = []
+        for found in self._pieces(message):
+            parts += self._show(found, place)
+        return parts
 
     def _reader(self) -> Callable[[Message], Outline]:
         """Return the function that reads the messages of one history in order."""
