@@ -169,7 +169,7 @@ CEILINGS = {
     "frameworks/": 8_633,
     "gateway/": 24_000,
     "memory/": 9_492,
-    "messages/": 17_770,
+    "messages/": 17_698,
     "overflow/": 9_186,
     "recall/": 10_949,
     "summary/": 11_839,
