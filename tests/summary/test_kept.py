@@ -12,6 +12,7 @@ from compacter.messages.parts import Part
 from compacter.summary.head import Head
 from compacter.summary.kept import keep
 from compacter.summary.message import parse
+from compacter.summary.sources import SOURCES, story
 
 Chat = dict[str, Any]
 
@@ -182,3 +183,19 @@ def test_a_piece_without_a_summary_is_stood_for_by_lines(
     assert event.chunks >= chunks
     assert event.chunks_without_model == lost
     assert len(asked) <= event.chunks + 1 or not answers
+
+
+def test_a_long_file_hides_neither_what_was_said_before_it_nor_the_names_of_calls() -> None:
+    source = "\n".join(
+        f"{n}\tmooring{n} = rope(bollard_{n * 7}, length={n * 13})" for n in range(900)
+    )
+    parts = [
+        said("Compare the two winches for me."),
+        call("read", 1, path="src/winch/drum_brake.py"),
+        said("The second winch lacks its drum brake, so the build fails.", "assistant"),
+        call("read", 2, path="src/winch/moorings.py"),
+        Part("tool", "result", source, "read", 2, 0, "c2"),
+    ]
+    lines = keep(Head(parts), 600, sources=(*SOURCES, story)).splitlines()
+    assert "Assistant: The second winch lacks its drum brake, so the build fails." in lines
+    assert any("src/winch/drum_brake.py" in line for line in lines)

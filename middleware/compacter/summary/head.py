@@ -24,6 +24,8 @@ ELLIPSIS = "…"
 """Mark of omitted text between two pieces of a line."""
 PASTE = "Tool paste"
 """Speaker of what a user's message only carries."""
+NAMES = "Tool calls"
+"""Speaker of the line with the names that calls used most."""
 _LINE = re.compile(r"(?:> )?(User|Assistant|Tool [^:\n]{1,80}): (.+)")
 _NAME = re.compile(r"[^\w. /-]+")
 # Characters of a tool's name: some gateways put a whole path into it.
@@ -165,7 +167,11 @@ def _read_quoted(text: str) -> list[Said]:
             line[2],
             line[1],
             place,
-            "text" if line[1][:4] != "Tool" else "call" if line[2][:1] in "{[" else "result",
+            "text"
+            if line[1][:4] != "Tool"
+            else "call"
+            if line[2][:1] in "{[" or line[1] == NAMES
+            else "result",
         )
         for place, line in enumerate(lines, -len(lines))
     ]

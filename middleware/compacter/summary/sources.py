@@ -15,7 +15,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from compacter.messages.fields import flat
-from compacter.summary.head import SHORT, Head, Said
+from compacter.summary.head import NAMES, SHORT, Head, Said
 from compacter.text.sentences import LONGEST, has_code
 from compacter.text.values import records
 from compacter.text.words import clip, stem_sets
@@ -61,6 +61,8 @@ _RARER = 0.2
 _LONGEST = 300
 # Characters added to each cost: a fragment ("Yes.", "Oh no!") is worth less than its size.
 _HANDLING = 12
+# Times that a sentence of somebody is worth a line of a file or a log.
+_TALKED = 2
 # Times that a statement with a figure in it is worth another.
 _VALUED = 3
 # The same of a line that was kept before: a summary that changes little can be read from a cache.
@@ -218,23 +220,20 @@ def names(head: Head) -> Iterator[Line]:
     """The names that calls used most, which stand on one line."""
     counts = Counter[str]()
     newest: Said | None = None
-    for said in head.by("Tool"):
-        if said.kind == "call" or said.speaker == NAMES:
-            newest = newest or said
-            told = " ".join(text for _, text in said.pieces)
-            # A dictionary, not a set: names that are as frequent stand in the same order anywhere.
-            stripped = dict.fromkeys(
-                word.rstrip("/").strip(".:-#@") for word in _IDENTIFIER.findall(told)
-            )
-            counts.update(filter(_TELLING.search, stripped))
+    for said in head.by("Tool", kind="call"):
+        newest = newest or said
+        told = " ".join(text for _, text in said.pieces)
+        # A dictionary, not a set: names that are as frequent stand in the same order anywhere.
+        stripped = dict.fromkeys(
+            word.rstrip("/").strip(".:-#@") for word in _IDENTIFIER.findall(told)
+        )
+        counts.update(filter(_TELLING.search, stripped))
     line = Said("", NAMES, newest.place if newest else 0, "call")
     for at, (name, _) in enumerate(counts.most_common(_MOST_NAMES)):
         if name not in head.view_text:
             yield Line(_NAMES - at * _RARER, line, name, 2 * at)
 
 
-NAMES = "Tool calls"
-"""Speaker of the line of names."""
 SOURCES: tuple[Source, ...] = (
     states,
     task,
@@ -247,7 +246,9 @@ SOURCES: tuple[Source, ...] = (
 
 def story(head: Head) -> Iterator[Line]:
     """Every sentence and line, by the rare words in it: what a summary without a model tells."""
-    said = [each for each in head.by("User", "Assistant", "Tool") if each.speaker != NAMES]
+    # Talk and output by themselves: one long file must not hide what was said before it.
+    both = chain(head.by("User", "Assistant"), head.by("Tool"))
+    said = [each for each in both if each.speaker != NAMES]
     every = [(each, at, text) for each in said for at, text in each.pieces]
     words = stem_sets([text for *_, text in every])
     counts = Counter(chain(*words))
@@ -257,6 +258,7 @@ def story(head: Head) -> Iterator[Line]:
         worth = math.fsum(math.log((1 + len(every)) / counts[word]) for word in own)
         shape = _DIGITS.sub("0", text)[:_SHAPE]
         shapes[shape] += 1
+        worth *= _TALKED if each.kind == "text" else 1
         worth *= _VALUED if each.kind == "text" and "0" in shape else 1
         worth *= _CHOSEN if each.place < 0 else 1
         if len(text) <= LONGEST:
