@@ -171,7 +171,7 @@ CEILINGS = {
     "memory/": 9_492,
     "messages/": 17_770,
     "overflow/": 9_186,
-    "recall/": 10_570,
+    "recall/": 10_595,
     "summary/": 11_839,
     "testing/": 9_987,
     "text/": 3_658,
