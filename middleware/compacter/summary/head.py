@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from math import inf
 
 from compacter.messages.parts import Part
@@ -30,11 +31,13 @@ _NAME = re.compile(r"[^\w. /-]+")
 _LONGEST_NAME = 60
 # Characters of a value that stands on a line with others of its record.
 _LONGEST_VALUE = 160
-# An assistant's text that ends with a call written as text: the next message is its output.
+# An assistant's text that ends with a call written as text: the next message is its output. It
+# begins with one set of characters, so that ``re`` skips all others at once.
 _CALL_END = re.compile(
-    r"(?is)(?:</(?:tool_call|function_calls?|invoke|tool_use|execute_\w{1,20}|function|action)>|"
-    r"\baction(?: input)?:[^\n]{1,400}|<\|?(?:tool_call|function_call)[^\n]{0,400}|"
-    r"\{\s*\"(?:tool|tool_name|function|action|name)\":.{1,800}\})\s*(?:```)?\s*\Z"
+    r"(?s)[<{aA](?i:(?<=<)/"
+    r"(?:tool_call|function_calls?|invoke|tool_use|execute_\w{1,20}|function|action)>|"
+    r"(?<=\ba)ction(?: input)?:[^\n]{1,400}|(?<=<)\|?(?:tool_call|function_call)[^\n]{0,400}|"
+    r"(?<=\{)\s*\"(?:tool|tool_name|function|action|name)\":.{1,800}\})\s*(?:```)?\s*\Z"
 )
 # Characters at the end of a text in which such a call is looked for, or a shell that waits.
 _CALL_TAIL = 1_000
@@ -63,34 +66,28 @@ class Said:
         """Its number in time; texts of an earlier summary have negative ones."""
         self.kind = kind
         """``text``, ``call`` or ``result``."""
-        self._stems: set[str] | None = None
-        self._pieces: list[tuple[int, str]] | None = None
 
-    @property
+    @cached_property
     def stems(self) -> set[str]:
         """Beginnings of its significant words."""
-        if self._stems is None:
-            self._stems = stems(self.text)
-        return self._stems
+        return stems(self.text)
 
-    @property
+    @cached_property
     def pieces(self) -> list[tuple[int, str]]:
         """Sentences of talk, or lines of a tool's text, each on one line and with a number: two
         that follow one another in one line of the text have numbers that do.
         """
-        if self._pieces is None:
-            if self.place < 0:
-                lines = [[piece] for piece in self.text.split(f" {ELLIPSIS} ")]
-            elif self.speaker.startswith("Tool"):
-                lines = [[line] for line in _tell(self.text) if line]
-            else:
-                lines = split_lines(self.text)
-            self._pieces = [
-                (_MOST_PIECES * row + at, piece)
-                for row, line in enumerate(lines)
-                for at, piece in enumerate(line)
-            ]
-        return self._pieces
+        if self.place < 0:
+            lines = [[piece] for piece in self.text.split(f" {ELLIPSIS} ")]
+        elif self.speaker.startswith("Tool"):
+            lines = [[line] for line in _tell(self.text) if line]
+        else:
+            lines = split_lines(self.text)
+        return [
+            (_MOST_PIECES * row + at, piece)
+            for row, line in enumerate(lines)
+            for at, piece in enumerate(line)
+        ]
 
 
 class Head:
@@ -132,7 +129,7 @@ class Head:
         """
         left = _REACH * self.budget
         for said in reversed(self.said):
-            is_theirs = said.speaker.partition(" ")[0] in speakers and kind in ("", said.kind)
+            is_theirs = said.speaker.startswith(speakers) and kind in ("", said.kind)
             if is_theirs and (left > 0 or said.place < 0):
                 yield said
                 left -= len(said.text)
