@@ -249,7 +249,7 @@ class TestLimits:
         with pytest.raises(asyncio.CancelledError):
             await task
         assert len(memory) == 0
-        assert len(compacter._state.flights) == 0
+        assert not compacter._state.flights._table
 
     @pytest.mark.parametrize(
         ("stop", "requests"),

@@ -83,9 +83,6 @@ class SingleFlight(ForkAware):
         super().__init__()
         self._table: dict[str, weakref.ref[Flight]] = {}
 
-    def __len__(self) -> int:
-        return len(self._table)
-
     def join(self, key: str, *, blocks: bool) -> Flight | None:
         """Begin the flight of this key, or join the one in progress.
 
@@ -94,16 +91,9 @@ class SingleFlight(ForkAware):
         one, or, for a caller that blocks, by this thread or a task of the event loop that this
         thread runs.
         """
-        loop = None
-        if "asyncio" in sys.modules:  # Else there is no event loop.
-            import asyncio
-
-            # None in sync code and under trio, where the public function raises: that exception
-            # must not become the context of an error on its way to the caller.
-            loop = asyncio._get_running_loop()  # noqa: SLF001
         # Made before it is in the table, so that its flight is ended in any case when it is
         # garbage-collected.
-        mine = Flight(key, self._table, loop)
+        mine = Flight(key, self._table, running_loop())
         mine.reference = weakref.ref(mine)
         mine.leads = True
         # Cancelling one waiter's view of a future cancels the future itself, unless it is running.
@@ -125,3 +115,11 @@ class SingleFlight(ForkAware):
     def after_fork_in_child(self) -> None:
         """Forget the parent's flights."""
         self._table = {}
+
+
+def running_loop() -> asyncio.AbstractEventLoop | None:
+    """Return the event loop that runs in this thread; ``None`` in sync code and under trio."""
+    # Without the module there is no event loop. Its public function raises: that exception must not
+    # become the context of an error on its way to the caller.
+    asyncio = sys.modules.get("asyncio")
+    return asyncio._get_running_loop() if asyncio else None  # noqa: SLF001

@@ -148,16 +148,17 @@ async def test_a_call_is_read_for_a_compaction_ahead_only_if_its_size_can_be_com
     monkeypatch: pytest.MonkeyPatch, begin: float | None, window: int | None, is_read: bool
 ) -> None:
     reads: list[object] = []
-    read = SteppedCall.read
-
-    async def counted(self: SteppedCall, *args: Any, **kwargs: Any) -> Any:
-        reads.append(self)
-        return await read(self, *args, **kwargs)
-
-    monkeypatch.setattr(SteppedCall, "read", counted)
     shared = state(Writer(), prepare_tokens=begin)
     shared.calibration("m").window = window
-    await SteppedCall(shared, BINDING).first({"model": "m", "messages": talk()})
+    call = SteppedCall(shared, BINDING)
+    read = call.read
+
+    async def counted(*args: Any, **kwargs: Any) -> Any:
+        reads.append(args)
+        return await read(*args, **kwargs)
+
+    monkeypatch.setattr(call, "read", counted)
+    await call.first({"model": "m", "messages": talk()})
     assert bool(reads) is is_read
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextvars
 import copy
 import math
-import sys
 import threading
 import time
 from collections.abc import Callable, Coroutine, Sequence
@@ -34,7 +33,7 @@ from compacter.locks import ForkAware, Lock
 from compacter.memory.record import prefix_digest
 from compacter.messages.fields import Unencodable
 from compacter.messages.format import Message, MessageFormat
-from compacter.single_flight import LONGEST_WAIT
+from compacter.single_flight import LONGEST_WAIT, running_loop
 
 if TYPE_CHECKING:
     import asyncio
@@ -279,9 +278,3 @@ class Preparations(ForkAware):
         for item in list(self._running):
             await item.wait(io, end - time.monotonic())
         return not self
-
-
-def running_loop() -> asyncio.AbstractEventLoop | None:
-    """Return the event loop that runs in this thread."""
-    asyncio = sys.modules.get("asyncio")
-    return asyncio._get_running_loop() if asyncio else None  # noqa: SLF001 - the public one raises

@@ -8,24 +8,17 @@ from __future__ import annotations
 
 import threading
 from contextlib import suppress
+from functools import cache
 from importlib import import_module
 
-_MODULES = (
-    "compacter.recall.quotes",
-    "compacter.compaction.run",
-    "compacter.summary.write",
-)
-_begun = threading.Event()
 
-
+@cache
 def warm_up() -> None:
     """Begin to load it in a thread, once in a process. Returns at once.
 
     A process that forks meanwhile loads it in the child when it is needed.
     """
-    if not _begun.is_set():
-        _begun.set()
-        threading.Thread(target=_load, name="compacter-warm-up", daemon=True).start()
+    threading.Thread(target=_load, name="compacter-warm-up", daemon=True).start()
 
 
 def _load() -> None:
@@ -35,6 +28,6 @@ def _load() -> None:
         from compacter.overflow.table import default_table
 
         known()
-        for name in _MODULES:
-            import_module(name)
+        for name in ("recall.quotes", "compaction.run", "summary.write"):
+            import_module(f"compacter.{name}")
         default_table()

@@ -39,9 +39,12 @@ class WrappedFunction:
         self.state = state
         self.function = function
         self.binding = binding
+        self.read = functools.partial(read_call, state, function, binding)
         self.returns_awaitable = False
         """Whether the plain function has returned an awaitable; later calls are then handled as
         async ones."""
+        self.param = binding.messages_param if type(binding).messages is Binding.messages else ""
+        """Keyword of the messages; empty if a subclass of ``Binding`` has to find them."""
         self.measured: dict[int, tuple[int, int, int]] = {}
         """What `may_be_cut` keeps of earlier calls."""
 
@@ -57,8 +60,7 @@ class WrappedFunction:
         count_call = state.count_call
         idle = self.idle()
         messages = binding.messages
-        # Empty if a subclass of ``Binding`` has to find the messages.
-        param = binding.messages_param if type(binding).messages is Binding.messages else ""
+        param = self.param
         shape_of = streams.shape
         event_hooks = state.event_hooks
         prepares = state.prepares
@@ -99,9 +101,20 @@ class WrappedFunction:
         """Return the wrapper of a coroutine function."""
         self.returns_awaitable = True
         begin = self.synchronous()
+        function = self.function
+        count_call = self.state.count_call
+        idle = self.idle()
+        param = self.param
+        prepares = self.state.prepares
 
         async def call(*args: Any, **kwargs: Any) -> Any:
-            return await begin(*args, **kwargs)
+            # What makes a quiet call, said once more: one wrapper within another costs half as
+            # much again.
+            given = kwargs.get(param)
+            if type(given) is not list or OWN_OPTIONS in kwargs or prepares or not idle():
+                return await begin(*args, **kwargs)
+            count_call()
+            return await self._await_reply(function(*args, **kwargs), args, kwargs, given)
 
         return call
 
@@ -170,14 +183,16 @@ class WrappedFunction:
         """Return the result for a stream or an awaitable that a plain function returned."""
         if shape == "awaitable":
             self.returns_awaitable = True
-            return self._await_reply(raw, args, kwargs)
+            return self._await_reply(raw, args, kwargs, self.binding.messages(args, kwargs))
         if shape == "stream":
             return run(self._open_stream(SYNC, raw, args, kwargs))
         return _iterate_later(self._open_stream)(ASYNC, raw, args, kwargs)
 
     # -- calls that need compaction, and async results; the same code for sync and async -----------
 
-    async def _await_reply(self, awaitable: Awaitable[Any], args: Args, kwargs: Named) -> Any:
+    async def _await_reply(
+        self, awaitable: Awaitable[Any], args: Args, kwargs: Named, given: Any
+    ) -> Any:
         """Await the result of a quiet call, and do with the reply what ``synchronous`` does."""
         before = GiveUps.count
         try:
@@ -191,7 +206,6 @@ class WrappedFunction:
                 return await self._open_stream(ASYNC, raw, args, kwargs)
             limit = detect_in_reply(raw)
             if limit is None:
-                given = self.binding.messages(args, kwargs)
                 tokens = note_usage(self.state, raw, given)
                 if self.state.event_hooks and self._may_be_cut(tokens, given, args, kwargs):
                     await self._look_after(ASYNC, raw, args, kwargs)
@@ -210,14 +224,6 @@ class WrappedFunction:
         if reply.error is not None and gave_up_since(before, reply.error):
             raise reply.error
         return await self._handle(io, args, kwargs, reply)
-
-    async def read(
-        self, io: IO, args: Args, kwargs: Named, *, learns: bool = True
-    ) -> Performer | str:
-        """See ``read_call``."""
-        return await read_call(
-            self.state, self.function, self.binding, io, args, kwargs, learns=learns
-        )
 
     async def _handle(self, io: IO, args: Args, kwargs: Named, refused: Reply | None = None) -> Any:
         """Carry out a call that is not quiet: with records to look up, a trigger, a ``History``, or
@@ -362,8 +368,7 @@ def wrap_function(
         shaped = calls.asynchronous()
     else:
         shaped = calls.synchronous()
-    assigned = [name for name in functools.WRAPPER_ASSIGNMENTS if hasattr(function, name)]
     updated = functools.WRAPPER_UPDATES if hasattr(function, "__name__") else ()
-    wrapped = functools.update_wrapper(shaped, function, assigned=assigned, updated=updated)
+    wrapped = functools.update_wrapper(shaped, function, updated=updated)
     setattr(wrapped, WRAPPED_BY, state.name)
     return wrapped
