@@ -172,7 +172,7 @@ CEILINGS = {
     "messages/": 17_770,
     "overflow/": 9_186,
     "recall/": 10_570,
-    "summary/": 11_809,
+    "summary/": 11_837,
     "testing/": 9_987,
     "text/": 3_627,
     "tools/": 19_820,

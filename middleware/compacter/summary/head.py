@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
 from math import inf
 
 from compacter.messages.parts import Part
@@ -66,28 +65,34 @@ class Said:
         """Its number in time; texts of an earlier summary have negative ones."""
         self.kind = kind
         """``text``, ``call`` or ``result``."""
+        self._stems: set[str] | None = None
+        self._pieces: list[tuple[int, str]] | None = None
 
-    @cached_property
+    @property
     def stems(self) -> set[str]:
         """Beginnings of its significant words."""
-        return stems(self.text)
+        if self._stems is None:
+            self._stems = stems(self.text)
+        return self._stems
 
-    @cached_property
+    @property
     def pieces(self) -> list[tuple[int, str]]:
         """Sentences of talk, or lines of a tool's text, each on one line and with a number: two
         that follow one another in one line of the text have numbers that do.
         """
-        if self.place < 0:
-            lines = [[piece] for piece in self.text.split(f" {ELLIPSIS} ")]
-        elif self.speaker.startswith("Tool"):
-            lines = [[line] for line in _tell(self.text) if line]
-        else:
-            lines = split_lines(self.text)
-        return [
-            (_MOST_PIECES * row + at, piece)
-            for row, line in enumerate(lines)
-            for at, piece in enumerate(line)
-        ]
+        if self._pieces is None:
+            if self.place < 0:
+                lines = [[piece] for piece in self.text.split(f" {ELLIPSIS} ")]
+            elif self.speaker.startswith("Tool"):
+                lines = [[line] for line in _tell(self.text) if line]
+            else:
+                lines = split_lines(self.text)
+            self._pieces = [
+                (_MOST_PIECES * row + at, piece)
+                for row, line in enumerate(lines)
+                for at, piece in enumerate(line)
+            ]
+        return self._pieces
 
 
 class Head:
@@ -129,8 +134,8 @@ class Head:
         """
         left = _REACH * self.budget
         for said in reversed(self.said):
-            is_theirs = said.speaker.startswith(speakers) and kind in ("", said.kind)
-            if is_theirs and (left > 0 or said.place < 0):
+            is_near = left > 0 or said.place < 0
+            if is_near and said.speaker.startswith(speakers) and kind in ("", said.kind):
                 yield said
                 left -= len(said.text)
 
@@ -197,7 +202,6 @@ def _read(parts: Iterable[Part], marks: Marks | None) -> list[Said]:
 
 def _is_output(before: Said, text: str) -> bool:
     """Return whether a user's message is what a call gave that was written as text."""
-    is_answer = before.speaker == "Assistant"
     return _SHELL_END.search(text[-_SHELL_TAIL:]) is not None or (
-        is_answer and _CALL_END.search(before.text[-_CALL_TAIL:]) is not None
+        before.speaker == "Assistant" and _CALL_END.search(before.text[-_CALL_TAIL:]) is not None
     )

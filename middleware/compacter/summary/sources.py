@@ -95,6 +95,7 @@ _DECIDES = """
     Settled settled Chose chose Entschied entschied Entscheid entscheid Beschlossen beschlossen
     Решение решение Решено решено 决定 決定
 """
+_DECIDING = _DECIDES.split()
 _WISHES = re.compile(
     r"\b(?:always|never|must|should|shall|do not|don't|only|please|make sure|ensure|prefer|"
     r"avoid|remember|instead|want|need|rather|better|try to|use|keep|note|immer|nie|bitte|soll\w*|"
@@ -116,12 +117,12 @@ _TELLING = re.compile(r"[^\W\d_].*\d|\d.*[^\W\d_]|\w[/_.]\w|[a-z][A-Z]")
 
 def task(head: Head) -> Iterator[Line]:
     """The first request: its beginning."""
-    first = next((said for said in head.said if said.speaker == "User"), None)
     left = _FIRST
-    for at, sentence in first.pieces if first else ():
-        left -= len(sentence)
-        if left > 0 and first:
-            yield Line(_TASK - at / _FIRST, first, sentence, at)
+    for first in [said for said in head.said if said.speaker == "User"][:1]:
+        for at, sentence in first.pieces:
+            left -= len(sentence)
+            if left > 0:
+                yield Line(_TASK - at / _FIRST, first, sentence, at)
 
 
 def messages(head: Head) -> Iterator[Line]:
@@ -156,7 +157,6 @@ def _lines_with(find: Callable[[str], object], weight: float, speaker: str, kind
     return source
 
 
-_DECIDING = _DECIDES.split()
 decisions = _lines_with(
     lambda text: any(map(text.__contains__, _DECIDING)), _DECISION, "Assistant", "text"
 )
@@ -227,12 +227,10 @@ def names(head: Head) -> Iterator[Line]:
     for said in head.by("Tool"):
         if said.kind == "call" or said.speaker == NAMES:
             newest = newest or said
-            told = " ".join(text for _, text in said.pieces)
             # A dictionary, not a set: names that are as frequent stand in the same order anywhere.
-            stripped = dict.fromkeys(
-                word.rstrip("/").strip(".:-#@") for word in _IDENTIFIER.findall(told)
-            )
-            counts.update(filter(_TELLING.search, stripped))
+            told = " ".join(text for _, text in said.pieces)
+            stripped = (word.rstrip("/").strip(".:-#@") for word in _IDENTIFIER.findall(told))
+            counts.update(filter(_TELLING.search, dict.fromkeys(stripped)))
     line = Said("", NAMES, newest.place if newest else 0, "call")
     for at, (name, _) in enumerate(counts.most_common(_MOST_NAMES)):
         if name not in head.view_text:
