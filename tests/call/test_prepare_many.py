@@ -14,6 +14,7 @@ from weakref import WeakSet
 from compacter import Compacter, InProcessMemory
 from compacter.call.ahead import MOST_AT_ONCE
 from compacter.call.perform import Performer
+from compacter.call.warm import warm_up
 from compacter.testing import ScriptedModel
 
 if TYPE_CHECKING:
@@ -96,16 +97,12 @@ def test_in_threads() -> None:
     writer = Writer()
     compacter = make(writer.write)
     completion = compacter.wrap(ScriptedModel(window=1_000).completion)
+    warm_up().result(60)
     before = set(threading.enumerate())
     for number in range(CONVERSATIONS):
         completion("m", history(number)[:-2])
         completion("m", history(number))
-    more = [
-        thread
-        for thread in set(threading.enumerate()) - before
-        if thread.name != "compacter-warm-up"
-    ]
-    names = Counter(thread.name for thread in more)
+    names = Counter(thread.name for thread in set(threading.enumerate()) - before)
     # The summarizer, which has a time limit, runs in a thread beside that of its preparation.
     assert names["compacter-prepare"] == MOST_AT_ONCE
     assert names["compacter"] <= MOST_AT_ONCE
@@ -128,6 +125,7 @@ def test_in_tasks() -> None:
     completion = compacter.wrap(ScriptedModel(window=1_000).acompletion)
 
     async def program() -> None:
+        warm_up().result(60)
         before = set(threading.enumerate())
         for number in range(CONVERSATIONS):
             await completion("m", history(number)[:-2])
@@ -135,7 +133,7 @@ def test_in_tasks() -> None:
         names = [task.get_name() for task in asyncio.all_tasks()]
         assert names.count("compacter-prepare") == MOST_AT_ONCE
         more = {thread.name for thread in set(threading.enumerate()) - before}
-        assert more <= {"compacter-warm-up"}
+        assert not more
         assert alive.count() == MOST_AT_ONCE
         writer.may_go.set()
         assert await compacter.adrain(120)

@@ -13,7 +13,7 @@ import threading
 from compacter import Compacter
 
 Compacter({options})
-threads = [one for one in threading.enumerate() if one.name == "compacter-warm-up"]
+threads = [one for one in threading.enumerate() if one.name == "compacter"]
 for thread in threads:
     thread.join()
 Compacter({options})

@@ -127,6 +127,26 @@ def test_the_same_asked_of_others_does_not_hide_the_line_that_is_meant() -> None
     assert said[0] in chosen(said, "attach the customs list of Bergen")
 
 
+def test_what_the_user_told_in_passing_is_not_hidden_by_lists_that_name_the_thing() -> None:
+    told = "If anything breaks in dialysis, Jarek Ulvang carries the pager."
+    lists = [
+        *(f"todos.0: restock the crash cart of dialysis: {state}" for state in ("open", "done")),
+        "saved scan of the dialysis phantom as lamp.dcm",
+    ]
+    others = [f"page whoever is responsible, since a pump broke in ward{n}" for n in range(12)]
+    said = [told, *NOISE, *lists, *others]
+    parts = [
+        Part("user" if text == told else "tool", "text" if text == told else "result", text, "", at)
+        for at, text in enumerate(said)
+    ]
+    asked = "Next I page whoever is responsible, since a pump broke in dialysis."
+    quoter = Quoter(Index(parts), 2_000, texts=[asked])
+    quoter.remind()
+    made = quoter.quotation(STEP_NOTE)
+    assert made is not None
+    assert told in [passage.text for passage in made.passages]
+
+
 @pytest.mark.parametrize("name", FORMATS)
 def test_quotes_for_a_step_stand_at_the_end_and_can_be_taken_out(name: Any) -> None:
     form = get_format(name)

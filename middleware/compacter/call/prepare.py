@@ -41,7 +41,7 @@ _GONE = 0.7
 _LEAST_LEFT = 0.25
 # Largest share of the compactable size that is compacted ahead, so that the newest step, which the
 # model is working on, stays.
-_MOST_FOLDED = 0.97
+_MOST_COMPACTED = 0.97
 
 
 def ahead(call: Call, tokens: int) -> tuple[float, int] | None:
@@ -67,11 +67,11 @@ def ahead(call: Call, tokens: int) -> tuple[float, int] | None:
     due = due or int(begin / _USUAL)
     # Of an agent's steps what comes until then is the tail: the room is divided as it would be at
     # that size.
-    ratio = _MOST_FOLDED
+    ratio = _MOST_COMPACTED
     left = 1.0
     if "compact_ratio" in options.model_fields_set or not is_agents(request.conversation):
         growth = max(1.0, due / tokens)
-        ratio = max(options.compact_ratio, min(_MOST_FOLDED, options.compact_ratio * growth))
+        ratio = max(options.compact_ratio, min(_MOST_COMPACTED, options.compact_ratio * growth))
         left = max(_LEAST_LEFT, 1 - options.compact_ratio * _GONE - (1 - 1 / growth))
     target = int(due * left * call.calibration.chars_per_token) - request.overhead
     return ratio, max(1, target)

@@ -99,11 +99,6 @@ class Request:
         return tokens_each(self.conversation.newest_texts(SAMPLE))
 
     @property
-    def begins_turn(self) -> bool:
-        """Whether the last message is the user's, so that it is no later step of a turn."""
-        return self.conversation.last_user == len(self.conversation.messages) - 1
-
-    @property
     def sent(self) -> Sequence[Message]:
         """Messages as they are sent: with the shortened message, with the quotes before the last
         user message, and without what is sealed.

@@ -227,8 +227,9 @@ def plan_of(
             target = target_in_proportion(request, limit)
         recall = call.options.recall
         # Between an agent's steps there is no new question, so its steps need the room more than
-        # quotes (issue 10).
-        if recall is not None and call.quotes and target is not None and request.begins_turn:
+        # quotes (issue 10): the last message has to be the user's.
+        begins_turn = conversation.last_user == len(conversation.messages) - 1
+        if recall is not None and call.quotes and target is not None and begins_turn:
             room = max(0, target - conversation.size + conversation.free)
             tokens = recall.room_in_tokens(call.calibration.tokens(room))
             quotes = int(tokens * call.calibration.chars_per_token)

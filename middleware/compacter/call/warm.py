@@ -6,28 +6,28 @@ price table nearly as long: as much as a person notices, beside a summary that w
 
 from __future__ import annotations
 
-import threading
-from contextlib import suppress
+from concurrent.futures import Future
 from functools import cache
 from importlib import import_module
 
+from compacter.io import in_thread
+
 
 @cache
-def warm_up() -> None:
-    """Begin to load it in a thread, once in a process. Returns at once.
+def warm_up() -> Future[None]:
+    """Begin to load it in a thread, once in a process. Returns at once what is under way.
 
     A process that forks meanwhile loads it in the child when it is needed.
     """
-    threading.Thread(target=_load, name="compacter-warm-up", daemon=True).start()
+    # What cannot be loaded is told where it is used.
+    return in_thread(_load)
 
 
 def _load() -> None:
-    # What cannot be loaded is told where it is used.
-    with suppress(Exception):
-        from compacter.models import known
-        from compacter.overflow.table import default_table
+    from compacter.models import known
+    from compacter.overflow.table import default_table
 
-        known()
-        for name in ("recall.quotes", "compaction.run", "summary.write"):
-            import_module(f"compacter.{name}")
-        default_table()
+    known()
+    for name in ("recall.quotes", "compaction.run", "summary.write"):
+        import_module(f"compacter.{name}")
+    default_table()

@@ -94,7 +94,10 @@ async def compact(options: Options, planned: CompactionPlan, world: World) -> Co
         if after is not before:
             if enough is None or after.size <= enough:
                 break
-            here = _onward(here, after)
+            # A cut that a hook has set leaves as many messages in the tail.
+            fewer = len(here.messages) - len(after.messages)
+            asked = replace(here.plan, conversation=after, cut=here.plan.cut - fewer)
+            here = replace(here, plan=plan(options, asked))
         here = replace(here, last=left == -1)
         after = await _attempt(strategy, here, world) or after
     # Summarize has fallen back itself, or knows why not.
@@ -134,15 +137,6 @@ def _describe(task: CompactionTask, after: Conversation) -> CompactionEvent:
         **task.tally.facts,
         **planned.facts,
     )
-
-
-def _onward(task: CompactionTask, made: Conversation) -> CompactionTask:
-    """Return the task for the next strategy, planned for the last result. A cut set by a hook
-    leaves as many messages in the tail.
-    """
-    fewer = len(task.messages) - len(made.messages)
-    asked = replace(task.plan, conversation=made, cut=task.plan.cut - fewer)
-    return replace(task, plan=plan(task.options, asked))
 
 
 async def _attempt(

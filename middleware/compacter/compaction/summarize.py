@@ -65,23 +65,16 @@ def planned_reserve(options: Options, asked: CompactionPlan, size: int) -> int:
     return int(tokens * asked.calibration.text_per_token) + FRAME
 
 
-def _limits(options: Options) -> list[int]:
-    """Return the largest number of tokens that each strategy may write a summary of."""
-    return [
-        link.max_tokens or options.max_summary_tokens
-        for link in options.strategy
-        if isinstance(link, Summarize)
-    ]
-
-
 def _most_tokens(options: Options) -> int:
     """Return the largest number of tokens that a summary may have, whichever strategy writes it."""
-    return max(_limits(options), default=options.max_summary_tokens)
+    usual = options.max_summary_tokens
+    writers = (link for link in options.strategy if isinstance(link, Summarize))
+    return max((link.max_tokens or usual for link in writers), default=usual)
 
 
 def summarizes(options: Options) -> bool:
     """Return whether one of the strategies writes a summary."""
-    return bool(_limits(options))
+    return any(isinstance(link, Summarize) for link in options.strategy)
 
 
 def rules_size(conversation: Conversation) -> int:

@@ -45,6 +45,9 @@ _GAP = "\n…\n"
 _RARE = 14
 # What a word is worth in a further line of those that have it, as a share of the line before.
 _AGAIN = 0.4
+# What a line of the user's is worth, as a multiple of one that a tool printed: who tells something
+# in passing names the thing once, where lists and logs name it again and again.
+_TOLD = 1.5
 # Most lines for a step, and characters of them.
 _MOST_LINES = 8
 _MOST_CHARACTERS = 1_600
@@ -210,7 +213,8 @@ class Quoter:
 
         def worth(run: int) -> tuple[float, tuple[int, int]]:
             weighed = (weight * _AGAIN ** used[name] for name, weight in held[run].items())
-            return sum(weighed), self._age(run)
+            is_told = self._index.entry(run).role == "user"
+            return sum(weighed) * (_TOLD if is_told else 1), self._age(run)
 
         while held and lines < _MOST_LINES:
             score, (_, best) = max(map(worth, held))
