@@ -285,6 +285,9 @@ class PassagesRecalled(Event):
     duration: float = 0.0
     """Seconds taken to find them; almost none if an earlier step of the turn had the same quotes.
     """
+    reworded: str = ""
+    """Other words for the question that found them, which the summarizer gave: with
+    ``Quotes(reword=True)``."""
 
     @property
     def sentence(self) -> str:

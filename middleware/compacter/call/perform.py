@@ -22,6 +22,7 @@ from compacter.call.apart import APART, drive
 from compacter.call.arguments import Args, Binding, Named
 from compacter.call.nested import GiveUps, gave_up_since
 from compacter.call.one_summary import lead
+from compacter.call.other_words import find_quotes
 from compacter.call.prepare import SCOPE
 from compacter.call.request import ConversationState, holds_secrets
 from compacter.call.state import State
@@ -156,8 +157,12 @@ class Performer:
             self.conversation.vain += 1
             raise SummarizerPausedError(f"it has failed {vain} times in this conversation")
         self._asked = True
+        return await self.request_reply(question)
+
+    async def request_reply(self, question: AskSummarizer, most: float = math.inf) -> Reply:
+        """Send a prompt to the summarizer for ``most`` seconds, and count what it costs."""
         totals = self.state.totals
-        left = self.time_left()
+        left = min(most, self.time_left())
         seconds = None if left == math.inf else left
         request, blocks = self._request_of(question)
         totals.add(summarizer_calls=1)
@@ -362,7 +367,7 @@ class Performer:
         request = self.call.request
         view = Conversation.of(after, request.format)
         asked = Quote(request.original, view, 0, request.archive, request.digest, sent=False)
-        self._use_recall("add", asked)
+        self.use_recall("add", asked)
 
     async def _use(self, matcher: Matcher, work: Callable[..., Coroutine[Any, Any, T]]) -> T | None:
         """Return the result of using the memory; ``None`` if it fails."""
@@ -392,11 +397,10 @@ class Performer:
         # may be slow.
         slow = self.large or question.archive or (recall and (recall.rank or recall.embed))
 
-        find = partial(self._use_recall, "quotes", question)
-        quotation = await self.io.thread(find) if slow else find()
+        quotation = await find_quotes(self, question, slow=slow)
         if quotation is None:
             return ""
-        text: str = quotation.text
+        text = quotation.text
         if question.sent:
             event = PassagesRecalled(
                 model=self.model,
@@ -405,11 +409,12 @@ class Performer:
                 characters=len(text),
                 tokens=self.call.calibration.tokens(len(text)),
                 duration=time.monotonic() - started,
+                reworded=quotation.reworded,
             )
             await self.emit(event)
         return text
 
-    def _use_recall(self, method: str, question: Quote) -> Any:
+    def use_recall(self, method: str, question: Quote) -> Any:
         """Return the result of a method of `Recall`. An exception is logged once, not raised: the
         user's ranker or redaction may raise, and SQLite.
         """

@@ -13,6 +13,7 @@ from compacter.messages.format import MessageFormat
 from compacter.messages.table import COMPACTION, MEDIUM, Row
 
 _ID = ("tool_use_id",)
+_RESULT = Row("result", ("content",), call_id=_ID, edits=("content",))
 
 
 class AnthropicFormat(MessageFormat):
@@ -35,8 +36,8 @@ class AnthropicFormat(MessageFormat):
         "image": MEDIUM,
         "document": MEDIUM,
         "container_upload": MEDIUM,
-        "tool_result": Row("result", ("content",), call_id=_ID, edits=("content",)),
-        "mcp_tool_result": Row("result", ("content",), call_id=_ID, edits=("content",)),
+        "tool_result": _RESULT,
+        "mcp_tool_result": _RESULT,
     }
     endings = {  # noqa: RUF012
         "tool_use": Row("call", ("input",), ("name",), ("id",)),

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache, partial
 from operator import is_
 from typing import ClassVar, Literal, TypeAlias
 
@@ -19,7 +19,7 @@ from compacter.messages.fields import (
     text_field,
 )
 from compacter.messages.parts import Part, Place, Voice, spoken
-from compacter.messages.table import COMPACTION, DATA, TEXT, Paths, Row, edit_at
+from compacter.messages.table import COMPACTION, DATA, TEXT, Row, edit_at
 
 Edit = Callable[[Literal["text", "result"], str, str], str]
 """``(kind, text, tool name) -> text``; returning the same text leaves it unchanged."""
@@ -70,11 +70,7 @@ class Blocks:
         if isinstance(block, str):
             return TEXT, block, ""
         if self.text_type:
-            kind = text_field(block, "type")
-            if kind in self.table:
-                return self.table[kind], block, ""
-            ending = next(filter(kind.endswith, self.endings), None)
-            return self.endings[ending] if ending else self.other, block, ""
+            return _row_of(self, text_field(block, "type")), block, ""
         for key in block if isinstance(block, Mapping) else self.table:
             if key in self.table and (value := field(block, key)) is not None:
                 return self.table[key], value, key
@@ -87,37 +83,38 @@ class Blocks:
             return [(row, message, "")]
         found = list(map(self.find, self.blocks(message)))
         for path, row in self.beside:
-            found.extend((row, each, "") for each in listed(dig(message, path)))
+            value = dig(message, path)
+            if value is not None:  # Few messages have any.
+                found.extend((row, each, "") for each in listed(value))
         return found
 
-    def _show(self, found: Found, place: Place) -> Iterator[Part]:
-        """Yield the parts of a block."""
+    def _show(self, found: Found, place: Place) -> list[Part]:
+        """Return the parts of a block."""
         row, block, key = found
         if row.kind == "text":
             text = row.read(block)
-            yield place.data(block) if text is None else place.text(text)
-        elif row.kind == "reasoning":
-            if size := row.weigh(block):
-                yield place.reasoning(size)
-        elif row.kind == "media":
-            yield place.medium(key or text_field(block, "type"), block)
-        elif row.kind == "call":
+            return [place.data(block) if text is None else place.text(text)]
+        if row.kind == "reasoning":
+            size = row.weigh(block)
+            return [place.reasoning(size)] if size else []
+        if row.kind == "media":
+            return [place.medium(key or text_field(block, "type"), block)]
+        shown: list[Part] = []
+        paths = row.paths
+        if row.kind == "call":
             called = self._call_id(row, block)
-            yield place.call(row.tool_of(block), dig_first(block, row.paths), called)
-            if called is None:
-                yield from self._show_inner(
-                    row.outputs, block, Place("tool", place.index, place.name)
-                )
-        else:
-            if row.kind == "result":
-                name = row.tool_of(block) or place.name
-                place = Place("tool", place.index, name, self._call_id(row, block))
-                yield place.answer()
-            yield from self._show_inner(row.paths, block, place)
-
-    def _show_inner(self, paths: Paths, block: Json, place: Place) -> Iterator[Part]:
+            shown.append(place.call(row.tool_of(block), dig_first(block, paths), called))
+            if called is not None:
+                return shown
+            place = Place("tool", place.index, place.name)
+            paths = row.outputs
+        elif row.kind == "result":
+            name = row.tool_of(block) or place.name
+            place = Place("tool", place.index, name, self._call_id(row, block))
+            shown.append(place.answer())
         for inner in listed(dig_first(block, paths)):
-            yield from self._show(self.find(inner), place)
+            shown += self._show(self.find(inner), place)
+        return shown
 
     def _call_id(self, row: Row, block: Json) -> str | None:
         """Return the id of a call or a result; ``None`` if it needs no partner."""
@@ -250,3 +247,11 @@ class Blocks:
             if text
             else []
         )
+
+
+# Bounded, as the types are those of the messages.
+@lru_cache(512)
+def _row_of(blocks: Blocks, kind: str) -> Row:
+    """Return the row of a type of block."""
+    ending = next(filter(kind.endswith, blocks.endings), "")
+    return blocks.table.get(kind) or blocks.endings.get(ending, blocks.other)

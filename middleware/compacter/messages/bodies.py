@@ -6,7 +6,7 @@ import json
 import re
 import zlib
 
-from compacter.messages.refusals import detect_in_reply, states_error
+from compacter.messages.refusals import detect_in_reply, error_of
 from compacter.messages.replies import has_content
 from compacter.overflow import TokenLimit
 
@@ -71,7 +71,7 @@ class DocumentWatch:
         if self.found is not None:
             return True
         shows = has_content(data)
-        self.shows = shows and not states_error(data)
+        self.shows = shows and not error_of(data)
         return shows
 
 

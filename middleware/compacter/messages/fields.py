@@ -72,12 +72,6 @@ def _reader(kind: type, name: str) -> Callable[[Any], Any] | None:
     )
 
 
-def either(item: Json, name: str) -> Json:
-    """Return a field by its name in snake case, or by the same in camel case."""
-    value = field(item, name)
-    return field(item, camel(name)) if value is None and "_" in name else value
-
-
 @lru_cache(256)
 def camel(name: str) -> str:
     """Return a name in snake case in camel case."""
@@ -88,11 +82,11 @@ def camel(name: str) -> str:
 def dig(thing: object, path: str) -> Json:
     """Return what stands at a path, else ``None``.
 
-    A path is names of members with dots between, as ``either`` reads them; ``0`` is the first of a
-    list, and an empty path leads to the thing itself.
+    A path is names of members with dots between, in snake case where another form is in camel case;
+    ``0`` is the first of a list, and an empty path leads to the thing itself.
     """
     value: Json = thing
-    for name in path.split(".") if path else ():
+    for name in _names(path):
         if name == "0":
             value = value[0] if value else None
             continue
@@ -101,9 +95,20 @@ def dig(thing: object, path: str) -> Json:
     return value
 
 
+# The paths are those of the tables, and few.
+@lru_cache(512)
+def _names(path: str) -> tuple[str, ...]:
+    """Return the names of a path."""
+    return tuple(path.split(".")) if path else ()
+
+
 def dig_first(thing: object, paths: Iterable[str]) -> Json:
     """Return what stands at the first of these paths that leads to anything, else ``None``."""
-    return next((value for path in paths if (value := dig(thing, path)) is not None), None)
+    for path in paths:
+        value = dig(thing, path)
+        if value is not None:
+            return value
+    return None
 
 
 def first(thing: object, paths: Iterable[str]) -> Json:

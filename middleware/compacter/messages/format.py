@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
@@ -197,11 +197,17 @@ class MessageFormat(Blocks):
             return common
         try:
             kind = self.kind(message)
-            summed = outline(kind, list(self._parts(message, kind, 0)))
+            parts = self._parts(message, kind, 0)
+            summed = outline(kind, parts)
             # The size first, as reading the text again for each message would cost more.
             if summed[1] == len(_FILLER) and self.plain_text(message) == _FILLER:
                 return Kind.INSERTED, *summed[1:]
-            if kind is Kind.ASSISTANT and self.compacted(message) is not None:
+            # A compaction is shown as reasoning: all else need not be read again.
+            if (
+                kind is Kind.ASSISTANT
+                and any(part.kind == "reasoning" for part in parts)
+                and self.compacted(message) is not None
+            ):
                 return Kind.COMPACTED, *summed[1:]
             return summed
         except Exception:  # noqa: BLE001 - a foreign object may raise anything; it is not compacted
@@ -215,11 +221,13 @@ class MessageFormat(Blocks):
         """Return the kinds, sizes and steps of a whole history."""
         return pair_calls(messages, self._reader(), self.plain, _FILLER)
 
-    def _parts(self, message: Message, kind: Kind, index: int) -> Iterator[Part]:
-        """Yield the parts of a message, reasoning included."""
+    def _parts(self, message: Message, kind: Kind, index: int) -> list[Part]:
+        """Return the parts of a message, reasoning included."""
         place = Place(_SPEAKERS.get(kind, "assistant"), index, text_field(message, "name"))
+        parts: list[Part] = []
         for found in self._pieces(message):
-            yield from self._show(found, place)
+            parts += self._show(found, place)
+        return parts
 
     def _reader(self) -> Callable[[Message], Outline]:
         """Return the function that reads the messages of one history in order."""
@@ -274,7 +282,7 @@ class MessageFormat(Blocks):
                 # Fast path of the common form.
                 return (Place(_SPEAKERS[self.plain[role]], index).text(text),)
         try:
-            return list(self._parts(message, self.kind(message), index))
+            return self._parts(message, self.kind(message), index)
         except Exception:  # noqa: BLE001 - as in ``read``
             return [Place("assistant", index).text(f"[a message of type {type(message).__name__}]")]
 
@@ -287,7 +295,7 @@ class MessageFormat(Blocks):
         if self.plain and type(text := field(message, "content")) is str:
             return text  # Fast path of the common form.
         with suppress(Exception):  # as in ``read``
-            parts = list(self._parts(message, Kind.USER, 0))
+            parts = self._parts(message, Kind.USER, 0)
             if all(part.kind == "text" for part in parts):
                 return "".join(part.text for part in parts)
         return None

@@ -12,8 +12,7 @@ from __future__ import annotations
 import base64
 import re
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 
 from compacter.messages.blocks import Edit, Found
@@ -21,7 +20,7 @@ from compacter.messages.fields import (
     Json,
     camel,
     characters,
-    either,
+    dig,
     field,
     json_text,
     listed,
@@ -84,7 +83,7 @@ class GeminiFormat(MessageFormat):
         if role is not None:
             return self.roles.get(role, Kind.OTHER)
         # google-genai does the same without a role: only the model makes calls.
-        has_calls = any(either(part, "function_call") for part in self.blocks(message))
+        has_calls = any(dig(part, "function_call") for part in self.blocks(message))
         return Kind.ASSISTANT if has_calls else Kind.USER
 
     def blocks(self, message: Message) -> list[Message]:
@@ -98,9 +97,11 @@ class GeminiFormat(MessageFormat):
         row, value, key = super().find(block)
         if row is TEXT and key and field(block, "thought"):
             return _THOUGHT, value, key
-        if row is MEDIUM or either(block, "mime_type") or field(block, "uri"):
+        if row is MEDIUM:
             return MEDIUM, value, ""
         if row is self.other:
+            if dig(block, "mime_type") or field(block, "uri"):
+                return MEDIUM, value, ""
             data = plain(block)
             if isinstance(data, dict) and _MARKS.issuperset(data):
                 return _NOTHING, block, ""
@@ -112,24 +113,22 @@ class GeminiFormat(MessageFormat):
             if type(block) is dict and block.keys() == _ONLY_TEXT:
                 found.append((TEXT, block["text"], "text"))  # Fast path of the common form.
                 continue
-            signature = either(block, "thought_signature")
+            signature = dig(block, "thought_signature")
             if signature:
                 found.append((_SIGNATURE, signature, ""))
             found.append(self.find(block))
         return found
 
-    def _show(self, found: Found, place: Place) -> Iterator[Part]:
-        row, block, _ = found
+    def _show(self, found: Found, place: Place) -> list[Part]:
         parts = super()._show(found, place)
-        if row is _RESPONSE:
-            answer = next(parts)
-            yield answer
-            output = field(block, "response")
-            text = _lone_text(output)[1]
+        if found[0] is _RESPONSE:
+            answer = parts[0]
+            output = field(found[1], "response")
             # A response names its tool.
             size = len(answer.name) + characters(output)
-            yield replace(answer, kind="result", text=text, size=size)
-        yield from parts
+            place = Place("tool", answer.index, answer.name, answer.call_id)
+            parts.insert(1, place.text(_lone_text(output)[1], size))
+        return parts
 
     def _call_id(self, row: Row, block: Message) -> str | None:
         """Return the pairing key of a call or response: its name and id, separated by a line
@@ -141,7 +140,7 @@ class GeminiFormat(MessageFormat):
     def _unseal(self, block: Message, kinds: Counter[str]) -> list[Message]:
         """Leave out signatures. A call needs one: Google documents a text that stands for it."""
         row, value, key = self.find(block)
-        signature = either(block, "thought_signature")
+        signature = dig(block, "thought_signature")
         if key in ("function_call", "functionCall"):
             # The SDK encodes bytes as base64, and the text must arrive as it is.
             in_rest = key == "functionCall"

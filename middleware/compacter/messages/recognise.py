@@ -55,20 +55,15 @@ def recognise(messages: Sequence[Message], *, param: str = "", since: int = 0) -
         for kind in set(map(type, others)) - {dict}:
             index = next(index for index, message in enumerate(messages) if type(message) is kind)
             if foreign(messages[index]):
-                raise UnknownFormatError(_refusal_of_class(index, kind))
+                converter = _CONVERTERS.get(kind.__module__.partition(".")[0], "")
+                raise UnknownFormatError(
+                    f"messages[{index}] is a {kind.__module__}.{kind.__qualname__}, which is not a "
+                    f"message of any provider's API; {_WANTED}{converter}"
+                )
         _refuse_unknown(messages[:_LOOK_AT])
     if found is None:
         return "responses" if param == "input" else "openai"
     return found
-
-
-def _refusal_of_class(index: int, kind: type) -> str:
-    """Return the error for a message of a framework's class, with that framework's converter."""
-    converter = _CONVERTERS.get(kind.__module__.partition(".")[0], "")
-    return (
-        f"messages[{index}] is a {kind.__module__}.{kind.__qualname__}, which is not a message "
-        f"of any provider's API; {_WANTED}{converter}"
-    )
 
 
 def _refuse_unknown(heads: Sequence[Message]) -> None:

@@ -119,16 +119,11 @@ def _is_finished(reply: Json) -> bool:
     return finished and not members.get("error") and not (extra and extra.get("error"))
 
 
-def states_error(reply: object) -> bool:
-    """Return whether a reply or a chunk says that something failed."""
-    return bool(_error(reply))
-
-
 def _detect(reply: Json) -> TokenLimit | None:
     reason = first(reply, FINISHES)
     if isinstance(reason, str) and _WINDOW_FULL.fullmatch(reason):
         return TokenLimit(source="stop reason")
-    error = _error(reply)
+    error = error_of(reply)
     if isinstance(error, TokenLimit):  # A body that was read before: ``call/bodies.py``.
         return error
     if error:
@@ -138,7 +133,7 @@ def _detect(reply: Json) -> TokenLimit | None:
     return None
 
 
-def _error(reply: Json) -> Json:
+def error_of(reply: Json) -> Json:
     """Return the error in a reply; itself if it is a flat one; ``None`` if it has none."""
     error = first(reply, (*_ERRORS, "choices.0.error", "response.error"))
     if error:

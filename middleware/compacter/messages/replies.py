@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from compacter.messages.fields import Json, either, field, first, listed
+from compacter.messages.fields import Json, dig, field, first, listed
+from compacter.messages.table import text_of
 from compacter.messages.usage import usage_of
 from compacter.overflow import TokenLimit
 
@@ -120,17 +121,13 @@ def finish_of(reply: object) -> str | None:
     """Return the finish reason of a reply in lower case; that of an enum is its name."""
     if field(reply, "status") == "completed":
         return None
-    if _is_blocked(reply):
+    candidates = field(reply, "candidates")
+    # Gemini has refused a prompt: its reply has no candidate then.
+    if not candidates and (candidates is not None or dig(reply, "prompt_feedback")):
         return "refusal"
     reason = first(reply, FINISHES)
     name = getattr(reason, "name", reason)
     return None if reason is None else str(name).lower()
-
-
-def _is_blocked(reply: object) -> bool:
-    """Return whether Gemini has refused a prompt: its reply has no candidate then."""
-    candidates = field(reply, "candidates")
-    return not candidates and (candidates is not None or bool(either(reply, "prompt_feedback")))
 
 
 def has_content(chunk: object) -> bool:
@@ -139,7 +136,7 @@ def has_content(chunk: object) -> bool:
     """
     if isinstance(chunk, (str, bytes)):
         return bool(chunk)
-    if all(either(chunk, name) is None for name in _WITH_PARTS):
+    if all(dig(chunk, name) is None for name in _WITH_PARTS):
         member = next(iter(chunk), "") if isinstance(chunk, dict) and len(chunk) == 1 else ""
         return (field(chunk, "type") or member) not in _HOUSEKEEPING
     choices = field(chunk, "choices")
@@ -154,13 +151,12 @@ def chunk_text(chunk: object) -> str:
 
 def _shows(part: object) -> bool:
     """Return whether a part has content; an empty text has none."""
-    text = part if isinstance(part, str) else field(part, "text")
+    text = text_of(part)
     return bool(part) if text is None else text != ""
 
 
 def _text(part: object) -> str:
-    text = part if isinstance(part, str) else field(part, "text")
-    return text if isinstance(text, str) and not field(part, "thought") else ""
+    return "" if field(part, "thought") else text_of(part) or ""
 
 
 def _is_call(part: object) -> bool:

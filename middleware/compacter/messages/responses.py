@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate
 
@@ -157,15 +157,17 @@ class ResponsesFormat(MessageFormat):
         """Return the speaker of an item; the provider's own compaction has none."""
         return "compaction" if self.kind(message) is Kind.COMPACTED else super().speaker(message)
 
-    def _show(self, found: Found, place: Place) -> Iterator[Part]:
-        yield from super()._show(found, place)
+    def _show(self, found: Found, place: Place) -> list[Part]:
+        parts = super()._show(found, place)
         row, item, _ = found
         what = word(item, "type")
         if what == "image_generation_call" and isinstance(field(item, "result"), str):
-            yield place.medium(what, item)
+            parts.append(place.medium(what, item))
         elif what == "mcp_approval_response":
             approved = "approved" if field(item, "approve") else "refused"
-            yield Place("tool", place.index, "", self._call_id(row, item)).text(approved)
+            place = Place("tool", place.index, "", self._call_id(row, item))
+            parts.append(place.text(approved))
+        return parts
 
     def say(self, role: Voice, text: str) -> Message:
         """Return a new plain text message."""

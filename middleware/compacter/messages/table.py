@@ -65,9 +65,9 @@ class Row:
     def read(self, block: Json) -> str | None:
         """Return the texts of a block, one a line; ``None`` if it has none."""
         read = [text_of(dig(block, path)) for path in self.paths if path[:1] != "~"]
-        if read.count(None) == len(read):
-            return None
-        return "\n".join(filter(None, read))
+        if len(read) == 1:
+            return read[0]
+        return None if read.count(None) == len(read) else "\n".join(filter(None, read))
 
 
 TEXT: Final = Row("text", edits=("",))

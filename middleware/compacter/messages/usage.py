@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compacter.messages.fields import Json, either, field, first, listed
+from compacter.messages.fields import Json, dig, field, first, listed
 
 
 def tokens_read(reply: object) -> int:
@@ -57,7 +57,7 @@ def usage_of(reply: object) -> tuple[int, int]:
     """Return the input and output tokens of a reply's usage, cached tokens included; zeros if it
     has none.
     """
-    usage = field(reply, "usage") or either(reply, "usage_metadata")
+    usage = field(reply, "usage") or dig(reply, "usage_metadata")
     if not usage:
         if not isinstance(field(reply, "done"), bool):
             return 0, 0

@@ -37,6 +37,10 @@ class Quotation(NamedTuple):
 
     text: str
     passages: tuple[Passage, ...]
+    reworded: str = ""
+    """Words of the summarizer's that found them, see ``Quotes.reword``."""
+    prompt: str = ""
+    """Prompt for such words: the question finds nothing without them, and there is no text yet."""
 
 
 def frame(lines: str, note: str = NOTE) -> str:

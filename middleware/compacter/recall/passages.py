@@ -90,6 +90,9 @@ class Quotes(BaseModel):
     embed: Annotated[Embed | str | None, BeforeValidator(check_embedder)] = None
     """Embedding function for questions in other words than the passage's, ``(texts) -> one vector
     for each text``, sync or async; or the name of an embedding model for litellm."""
+    reword: bool = False
+    """Whether the summarizer is asked for other words where a question finds nothing: one short
+    request for each such question, of 200 tokens of output and 5 seconds at most."""
 
     def room_in_tokens(self, window: int | None) -> float:
         """Return the room for quotes in tokens; 0 for a share of an unknown window.

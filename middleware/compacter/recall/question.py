@@ -62,11 +62,12 @@ class Question(NamedTuple):
     sentences: tuple[Sentence, ...]
 
 
-def question(turn: Iterable[Part], before: Sequence[Part]) -> Question:
+def question(turn: Iterable[Part], before: Sequence[Part], other: str = "") -> Question:
     """Return the question of a user message.
 
     ``turn`` are the entries of that message, ``before`` those of the request up to it. Later
-    messages are not read, so that the result is the same in all steps of the turn.
+    messages are not read, so that the result is the same in all steps of the turn. ``other`` are
+    words that may say the same: with the sentences that ask they are one more.
     """
     text = "\n".join(entry.text for entry in turn if entry.role == "user" and entry.kind == "text")
     spoken = [at for at, entry in enumerate(before) if entry.role == "user"]
@@ -93,6 +94,9 @@ def question(turn: Iterable[Part], before: Sequence[Part]) -> Question:
         is_short = sum(term.weight for term in named) <= _FEW
         if asks and exchange and is_short and _LEANS.search(said):
             sentences.append(Sentence(terms("\n".join((said, *exchange))), asks))
+    if other:
+        asking = [sentence.text for sentence in sentences if sentence.asks]
+        sentences.append(Sentence(terms("\n".join((*asking, other))), asks=True, text=other))
     half = _MOST_SENTENCES // 2
     if len(sentences) > _MOST_SENTENCES:
         sentences[half:-half] = []

@@ -22,10 +22,12 @@ from compacter.recall.vectors import fuse
 from compacter.recall.weight import OF_PROSE, tokens
 from compacter.text.words import FUNCTION_WORDS, TALK_WORDS
 
-# Kinds of sentences, and the least evidence of each, see `Quoter._search`. Those of the first kind
+# Least evidence of a sentence that asks, see `Quoter._search`.
+_CLEAR = 0.6
+# Kinds of sentences, and the least evidence of each, as above. Those of the first kind
 # that has any are used: one that asks, one with the words that it leans on, any other.
 _KINDS: Sequence[tuple[Callable[[Sentence], bool], float]] = (
-    (lambda sentence: sentence.asks and bool(sentence.text), 0.6),
+    (lambda sentence: sentence.asks and bool(sentence.text), _CLEAR),
     (lambda sentence: not sentence.text, 0.43),
     (lambda sentence: not sentence.asks, 0.95),
 )
@@ -117,8 +119,9 @@ class Quoter:
         *,
         rank: Rank | None = None,
         near: Mapping[str, Mapping[int, float]] | None = None,
-    ) -> None:
-        """Choose the passages that answer a question.
+    ) -> bool:
+        """Choose the passages that answer a question. Return whether it stays open: it asks, and
+        has no answer among these passages nor in view.
 
         Args:
             asked: The question of the turn, see ``question``.
@@ -149,33 +152,40 @@ class Quoter:
             # With its answer, if there is room for both.
             if not self._add(self._index.with_answer(number), score):
                 self._add((number,), score)
+        is_clear = any(evidence <= -_CLEAR for evidence, _ in searches.values())
+        return any(each.asks for each in searches) and not (order or is_clear)
 
     def _search(self, sentence: Sentence) -> tuple[float, dict[int, float]]:
         """Return how clearly the best compacted passage is meant by a sentence, and the scores of
         those that are worth it, as shares of the best one's.
 
         The evidence is the weight of the words in it, in rare words, times the root of its share of
-        the whole weight. 0 without a rare word, or if a passage in view fits as well, except for a
-        sentence that leans on what was just said: that always does.
+        the whole weight. 0 without a rare word, and negative if a passage in view fits as well,
+        except for a sentence that leans on what was just said: that always does.
         """
         # What stands in view is no neighbour of the last compacted passage: it is read anyway, and
         # seldom what was said next.
         found = self._index.find(sentence.terms, self._compacted)
-        if not found.hits:
+        if not found.masks:
             return 0.0, {}
-        score, _, held = found.hits[0]
-
+        score, _, held = found.hits[0] if found.hits else (0.0, 0, 0)
+        in_view = (
+            (sum(weights_in(mask, found.weights)), mask)
+            for run, mask in found.masks.items()
+            if run >= self._compacted
+        )
+        seen = max(in_view, default=(0.0, 0))
+        is_seen = bool(sentence.text) and seen[0] >= score
+        if is_seen:
+            score, held = seen
         least = _TELLING * math.log(self._index.count)
-        in_view = (mask for run, mask in found.masks.items() if run >= self._compacted)
-        fits = (sum(weights_in(mask, found.weights)) >= score for mask in in_view)
-        is_seen = bool(sentence.text) and any(fits)
-        if is_seen or max(weights_in(held, found.weights), default=0.0) < least:
+        if max(weights_in(held, found.weights), default=0.0) < least:
             return 0.0, {}
         rare = rarity(1, self._index.count)
         whole = max(score, min(sum(found.weights), _LONG * rare))
-        shares = {hit.number: hit.score / score for hit in found.hits}
-        worth = {number: share for number, share in shares.items() if share >= _WORTH}
-        return score / rare * math.sqrt(score / whole), worth
+        evidence = score / rare * math.sqrt(score / whole)
+        worth = {hit.number: share for hit in found.hits if (share := hit.score / score) >= _WORTH}
+        return -evidence if is_seen else evidence, worth
 
     def _rank(
         self, rank: Rank, asked: str, order: Sequence[tuple[float, int]]
