@@ -152,12 +152,6 @@ class Preparation:
     tenant: str = ""
     """Caller on whose behalf it is made, if that is known."""
 
-    def continues(self, form: MessageFormat, body: Sequence[Message]) -> bool:
-        """Return whether these are the messages that it is of, and perhaps later ones."""
-        return 0 < self.count <= len(body) and (
-            prefix_digest(form, body[: self.count]) == self.digest
-        )
-
     def over(self) -> bool:
         """Return whether to stop waiting for it: it has ended, or its event loop does not run."""
         if self.done is None or self.done.done():
@@ -215,7 +209,10 @@ class Preparations(ForkAware):
             kept = next(filter(None, (self._kept.pop(key(at), None) for at in ends)), None)
             kept = kept or Preparation()
             self._kept[key(len(body))] = kept
-        continues = kept.continues(form, body)
+        # The messages that it is of, and perhaps later ones.
+        continues = 0 < kept.count <= len(body) and (
+            prefix_digest(form, body[: kept.count]) == kept.digest
+        )
         if kept.shorter != shorter:
             kept.done = None  # The conversation was compacted since.
         if kept.done is None:

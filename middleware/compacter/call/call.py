@@ -322,7 +322,8 @@ class Call:
         if learns or self.watched:
             tokens, is_cut = await self.read_usage(reply.raw)
         if is_read:
-            calibration.accept(request_tokens(whole, calibration))
+            estimate = request_tokens(whole, calibration)
+            calibration.accepted = max(calibration.accepted, estimate)
         if not is_cut:
             if tokens and learns:
                 self.note_usage(tokens)

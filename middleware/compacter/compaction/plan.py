@@ -68,10 +68,6 @@ class Calibration:
             if of_one:
                 self.scale = tokens / (characters * of_one)
 
-    def accept(self, tokens: int) -> None:
-        """Note the estimated size of a request that was accepted."""
-        self.accepted = max(self.accepted, tokens)
-
     @property
     def text_per_token(self) -> float:
         """Characters per token of text alone, as summaries and quotes are."""

@@ -246,22 +246,19 @@ def fault(
     if len(text) >= limit:
         return "the summary is not smaller than what it replaces"
     every = runs(text)
-    again = len(every) - len(set(every))
-    is_long = len(said) >= 3 * _FEWEST_WORDS
-    return "the summary repeats itself" if is_long and again > _REPEATED * len(every) else ""
+    repeats = len(every) - len(set(every)) > _REPEATED * len(every)
+    return "the summary repeats itself" if repeats and len(said) >= 3 * _FEWEST_WORDS else ""
 
 
 def copies(text: str, prior: str, entries: Sequence[Part]) -> bool:
     """Return whether an answer hardly has more than the earlier summary, although the new messages
     are long.
     """
-    before = set(runs(prior))
     own = set(runs(text))
-    since = sum(len(entry.text) for entry in entries)
     return (
-        since > len(prior) // 4
-        and len(own) >= _FEWEST_WORDS
-        and len(own - before) <= _NEW * len(own)
+        len(own) >= _FEWEST_WORDS
+        and len(own.difference(runs(prior))) <= _NEW * len(own)
+        and sum(len(entry.text) for entry in entries) > len(prior) // 4
     )
 
 
@@ -278,8 +275,8 @@ def _says_request_again(text: str, entries: Sequence[Part]) -> bool:
         share = _ASKING_DENSE if UNSPACED.search(asked) else _MOSTLY
         if telling & _MAKES and len(telling & _ASKS) >= max(2, share * len(telling)):
             others = telling - _ASKS
-            held = others & stems("\n".join(entry.text for entry in entries))
-            if len(held) * _HELD_PART < max(1, len(others)):
+            held = len(others & stems("\n".join(entry.text for entry in entries)))
+            if held * _HELD_PART < max(1, len(others)):
                 return True
     return False
 
@@ -315,7 +312,7 @@ def _in_another_script(text: str, entries: Sequence[Part]) -> bool:
     uses it.
     """
     people = ("user", "assistant")
-    talk = (each.text[:2000] for each in entries if each.role in people and each.kind == "text")
+    talk = (each.text[:_SAMPLE] for each in entries if each.role in people and each.kind == "text")
     theirs = _scripts("\n".join(talk))
     ours = _scripts(text)
     if min(theirs.total(), ours.total()) < _FEWEST_LETTERS:

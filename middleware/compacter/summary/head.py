@@ -32,11 +32,13 @@ _NAME = re.compile(r"[^\w. /-]+")
 _LONGEST_NAME = 60
 # Characters of a value that stands on a line with others of its record.
 _LONGEST_VALUE = 160
-# An assistant's text that ends with a call written as text: the next message is its output.
+# An assistant's text that ends with a call written as text: the next message is its output. It
+# begins with one set of characters, so that ``re`` skips all others at once.
 _CALL_END = re.compile(
-    r"(?is)(?:</(?:tool_call|function_calls?|invoke|tool_use|execute_\w{1,20}|function|action)>|"
-    r"\baction(?: input)?:[^\n]{1,400}|<\|?(?:tool_call|function_call)[^\n]{0,400}|"
-    r"\{\s*\"(?:tool|tool_name|function|action|name)\":.{1,800}\})\s*(?:```)?\s*\Z"
+    r"(?s)[<{aA](?i:(?<=<)/"
+    r"(?:tool_call|function_calls?|invoke|tool_use|execute_\w{1,20}|function|action)>|"
+    r"(?<=\ba)ction(?: input)?:[^\n]{1,400}|(?<=<)\|?(?:tool_call|function_call)[^\n]{0,400}|"
+    r"(?<=\{)\s*\"(?:tool|tool_name|function|action|name)\":.{1,800}\})\s*(?:```)?\s*\Z"
 )
 # Characters at the end of a text in which such a call is looked for, or a shell that waits.
 _CALL_TAIL = 1_000
@@ -134,8 +136,8 @@ class Head:
         """
         left = _REACH * self.budget
         for said in reversed(self.said):
-            is_theirs = said.speaker.partition(" ")[0] in speakers and kind in ("", said.kind)
-            if is_theirs and (left > 0 or said.place < 0):
+            is_near = left > 0 or said.place < 0
+            if is_near and said.speaker.startswith(speakers) and kind in ("", said.kind):
                 yield said
                 left -= len(said.text)
 
@@ -206,7 +208,6 @@ def _read(parts: Iterable[Part], marks: Marks | None) -> list[Said]:
 
 def _is_output(before: Said, text: str) -> bool:
     """Return whether a user's message is what a call gave that was written as text."""
-    is_answer = before.speaker == "Assistant"
     return _SHELL_END.search(text[-_SHELL_TAIL:]) is not None or (
-        is_answer and _CALL_END.search(before.text[-_CALL_TAIL:]) is not None
+        before.speaker == "Assistant" and _CALL_END.search(before.text[-_CALL_TAIL:]) is not None
     )

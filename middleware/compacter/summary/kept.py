@@ -71,8 +71,9 @@ def keep(
             line.text in head.view_text or any(line.text in text for text in beside.values())
         ):
             continue
-        answer = [] if beside else _answer(head, line.said)
-        group = [line, *(each for each in answer if each.text not in told)]
+        group = [line]
+        if not beside:
+            group += [each for each in _answer(head, line.said) if each.text not in told]
         price = sum(len(each.text) + 3 for each in group)
         price += sum(len(each.said.speaker) + 2 for each in group if each.said not in chosen)
         if price <= left:
@@ -80,8 +81,10 @@ def keep(
             for each in group:
                 told.add(each.text)
                 chosen.setdefault(each.said, {})[each.at] = each.text
-    order = sorted(chosen, key=lambda said: said.place)
-    return "\n".join(f"{said.speaker}: {_join(chosen[said])}" for said in order)
+    return "\n".join(
+        f"{said.speaker}: {_join(chosen[said])}"
+        for said in sorted(chosen, key=lambda said: said.place)
+    )
 
 
 def _join(pieces: dict[int, str]) -> str:

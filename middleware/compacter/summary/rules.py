@@ -101,7 +101,7 @@ def rules(head: Head, room: int, quoted: Iterable[str] = ()) -> tuple[str, ...]:
             continue
         low = said.text.lower()
         may_change = topics and len(low) <= SHORT and _CHANGES.search(low)
-        may_last = quoted or any(word in low for word in _LASTING)
+        may_last = quoted or any(map(low.__contains__, _LASTING))
         for _, sentence in said.pieces if may_change or may_last else ():
             own = stems(sentence) - _EMPTY
             if sentence in quoted or is_rule(sentence):

@@ -18,7 +18,7 @@ from compacter.messages.fields import flat
 from compacter.summary.head import NAMES, SHORT, Head, Said
 from compacter.text.sentences import LONGEST, has_code
 from compacter.text.values import records
-from compacter.text.words import clip, stem_sets
+from compacter.text.words import clip, stems
 
 
 class Line(NamedTuple):
@@ -92,10 +92,12 @@ _CORRECTS = re.compile(
     r"(?:is|are|it's|ist|est|es|è|é) (?:\S+ ){0,2}(?:now|jetzt|maintenant|ahora|ora|agora)|теперь|"
     r"plutôt|au lieu|ya no|en vez)\b|instead\W{0,3}$|改成|改为|変更|取消|不对|而是|ではなく|아니라"
 )
-_DECIDES = re.compile(
-    r"[Dd]eci(?:d|s)ion|[Dd]ecided|[Rr]esolved|[Aa]greed|[Cc]onclu|[Ss]ettled|[Cc]hose|"
-    r"[Ee]ntsch(?:ie|ei)d|[Bb]eschlossen|[Dd][eé]ci[ds]|[Рр]еш(?:ение|ено)|决定|決定"
-)
+_DECIDES = """
+    Decid decid Decis decis Décid décid Décis décis Resolved resolved Agreed agreed Conclu conclu
+    Settled settled Chose chose Entschied entschied Entscheid entscheid Beschlossen beschlossen
+    Решение решение Решено решено 决定 決定
+"""
+_DECIDING = _DECIDES.split()
 _WISHES = re.compile(
     r"\b(?:always|never|must|should|shall|do not|don't|only|please|make sure|ensure|prefer|"
     r"avoid|remember|instead|want|need|rather|better|try to|use|keep|note|immer|nie|bitte|soll\w*|"
@@ -117,12 +119,12 @@ _TELLING = re.compile(r"[^\W\d_].*\d|\d.*[^\W\d_]|\w[/_.]\w|[a-z][A-Z]")
 
 def task(head: Head) -> Iterator[Line]:
     """The first request: its beginning."""
-    first = next((said for said in head.said if said.speaker == "User"), None)
     left = _FIRST
-    for at, sentence in first.pieces if first else ():
-        left -= len(sentence)
-        if left > 0 and first:
-            yield Line(_TASK - at / _FIRST, first, sentence, at)
+    for first in [said for said in head.said if said.speaker == "User"][:1]:
+        for at, sentence in first.pieces:
+            left -= len(sentence)
+            if left > 0:
+                yield Line(_TASK - at / _FIRST, first, sentence, at)
 
 
 def messages(head: Head) -> Iterator[Line]:
@@ -140,24 +142,28 @@ def messages(head: Head) -> Iterator[Line]:
                 yield Line(weight * _WISH, said, text, at)
 
 
-def _lines_with(pattern: re.Pattern[str], weight: float, speaker: str, kind: str) -> Source:
-    """Return a source of pieces that match, of those that differ only in digits the newest."""
+def _lines_with(find: Callable[[str], object], weight: float, speaker: str, kind: str) -> Source:
+    """Return a source of pieces in which something is found, of those that differ only in digits
+    the newest.
+    """
 
     def source(head: Head) -> Iterator[Line]:
         shapes = set[str]()
         for said in head.by(speaker, kind=kind):
-            for at, text in said.pieces if pattern.search(said.text) else ():
+            for at, text in said.pieces if find(said.text) else ():
                 shape = _DIGITS.sub("0", text)
-                if len(text) <= _LONGEST and shape not in shapes and pattern.search(text):
+                if len(text) <= _LONGEST and shape not in shapes and find(text):
                     shapes.add(shape)
                     yield Line(weight, said, text, at)
 
     return source
 
 
-decisions = _lines_with(_DECIDES, _DECISION, "Assistant", "text")
+decisions = _lines_with(
+    lambda text: any(map(text.__contains__, _DECIDING)), _DECISION, "Assistant", "text"
+)
 """What was settled."""
-failures = _lines_with(_FAILS, _FAILURE, "Tool", "result")
+failures = _lines_with(_FAILS.search, _FAILURE, "Tool", "result")
 """What went wrong."""
 
 
@@ -222,12 +228,10 @@ def names(head: Head) -> Iterator[Line]:
     newest: Said | None = None
     for said in head.by("Tool", kind="call"):
         newest = newest or said
-        told = " ".join(text for _, text in said.pieces)
         # A dictionary, not a set: names that are as frequent stand in the same order anywhere.
-        stripped = dict.fromkeys(
-            word.rstrip("/").strip(".:-#@") for word in _IDENTIFIER.findall(told)
-        )
-        counts.update(filter(_TELLING.search, stripped))
+        told = " ".join(text for _, text in said.pieces)
+        stripped = (word.rstrip("/").strip(".:-#@") for word in _IDENTIFIER.findall(told))
+        counts.update(filter(_TELLING.search, dict.fromkeys(stripped)))
     line = Said("", NAMES, newest.place if newest else 0, "call")
     for at, (name, _) in enumerate(counts.most_common(_MOST_NAMES)):
         if name not in head.view_text:
@@ -250,12 +254,13 @@ def story(head: Head) -> Iterator[Line]:
     both = chain(head.by("User", "Assistant"), head.by("Tool"))
     said = [each for each in both if each.speaker != NAMES]
     every = [(each, at, text) for each in said for at, text in each.pieces]
-    words = stem_sets([text for *_, text in every])
+    words = [stems(text) for *_, text in every]
     counts = Counter(chain(*words))
+    worths = {word: math.log((1 + len(every)) / count) for word, count in counts.items()}
     shapes = Counter[str]()
     for (each, at, text), own in zip(every, words, strict=True):
         # The exact sum: the order of words in a set differs from process to process.
-        worth = math.fsum(math.log((1 + len(every)) / counts[word]) for word in own)
+        worth = math.fsum(map(worths.__getitem__, own))
         shape = _DIGITS.sub("0", text)[:_SHAPE]
         shapes[shape] += 1
         worth *= _TALKED if each.kind == "text" else 1

@@ -24,11 +24,13 @@ _NOT_AFTER = _INITIAL + "".join(rf"(?<!\b{re.escape(word)})" for word in _ABBREV
 # German dates have a full stop after the day: "16. bis 18. Mai".
 _MONTHS = "Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez"
 SENTENCE_END = re.compile(
-    rf"[.!?…؟।]{_NOT_AFTER}(?<!^\d\.)(?<!^\d\d\.)[\"'”’)\]*]?\s+(?=[\w\"'“‘(\[*`$€£¿¡-])"
-    rf"(?!(?<=\d\.\s)[a-zà-ÿ])(?!(?:{_MONTHS})[a-z]*\b)|[。！？]\s*|\n",
+    r"[.!?…؟।。！？\n](?:(?<=[.!?…؟।])"
+    rf"{_NOT_AFTER}(?<!^\d\.)(?<!^\d\d\.)[\"'”’)\]*]?\s+(?=[\w\"'“‘(\[*`$€£¿¡-])"
+    rf"(?!(?<=\d\.\s)[a-zà-ÿ])(?!(?:{_MONTHS})[a-z]*\b)|(?<=[。！？])\s*|(?<=\n))",
     re.MULTILINE,
 )
-"""End of a sentence or a line; not after an abbreviation, a list's number, or an ordinal."""
+"""End of a sentence or a line; not after an abbreviation, a list's number, or an ordinal. It begins
+with one set of characters, so that ``re`` skips all others at once."""
 # A line that a program has broken at a column, as mail and many hosts do: it is long, and the next
 # one goes on with a small letter.
 _BROKEN = re.compile(r"(?m)^([^\n]{54,119}[^\s.!?:;{}()|…。])[ \t]*\n[ \t]*(?=[a-zà-ÿа-я]{2})")

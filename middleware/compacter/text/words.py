@@ -5,7 +5,6 @@ linear in the text.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from functools import lru_cache
 from operator import add
 
@@ -93,27 +92,24 @@ def runs(text: str) -> list[Run]:
     return [tuple(said)] if said else []
 
 
-@lru_cache(maxsize=16_384)
-def stem(word: str) -> str:
-    """Return the beginning of a word, so that endings do not count; a word with a digit whole."""
-    return word.rstrip("s")[:_STEM] if word.isalpha() else word
-
-
 def stems(text: str) -> set[str]:
     """Return the beginnings of the significant words of ``text``: not the most common ones, and
     none of two letters or less.
     """
-    return {
-        stem(word)
-        for word in words(text)
-        if word not in FUNCTION_WORDS
-        and (len(word) > _SHORTEST_WORD or not word.isascii() or not word.isalpha())
-    }
+    own = set(map(_stem, words(text)))
+    own.discard("")
+    return own
 
 
-def stem_sets(texts: Iterable[str]) -> list[set[str]]:
-    """Return the beginnings of the significant words of each text."""
-    return list(map(stems, texts))
+@lru_cache(maxsize=16_384)
+def _stem(word: str) -> str:
+    """Return the beginning of a significant word, so that endings do not count; one with a digit
+    whole; an empty text for another.
+    """
+    if not word.isalpha():
+        return word
+    is_short = len(word) <= _SHORTEST_WORD and word.isascii()
+    return "" if is_short or word in FUNCTION_WORDS else word.rstrip("s")[:_STEM]
 
 
 def is_about(some: set[str], others: set[str]) -> bool:
