@@ -126,4 +126,4 @@ async def test_tools(compacter: Compacter, report: str) -> None:
 
 def test_page(run_page: Any) -> None:
     agent = run_page("google-adk")["agent"]
-    assert type(agent.model.client) is genai.Client
+    assert isinstance(agent.model.client, genai.Client)

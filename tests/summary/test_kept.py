@@ -12,7 +12,6 @@ from compacter.messages.parts import Part
 from compacter.summary.head import Head
 from compacter.summary.kept import keep
 from compacter.summary.message import parse
-from compacter.summary.sources import SOURCES, story
 
 Chat = dict[str, Any]
 
@@ -189,13 +188,21 @@ def test_a_long_file_hides_neither_what_was_said_before_it_nor_the_names_of_call
     source = "\n".join(
         f"{n}\tmooring{n} = rope(bollard_{n * 7}, length={n * 13})" for n in range(900)
     )
-    parts = [
-        said("Compare the two winches for me."),
-        call("read", 1, path="src/winch/drum_brake.py"),
-        said("The second winch lacks its drum brake, so the build fails.", "assistant"),
-        call("read", 2, path="src/winch/moorings.py"),
-        Part("tool", "result", source, "read", 2, 0, "c2"),
-    ]
-    lines = keep(Head(parts), 600, sources=(*SOURCES, story)).splitlines()
-    assert "Assistant: The second winch lacks its drum brake, so the build fails." in lines
-    assert any("src/winch/drum_brake.py" in line for line in lines)
+    told = "The second winch lacks its drum brake, so the build fails."
+    messages: list[Chat] = [{"role": "user", "content": "Compare the two winches for me."}]
+    for number, (text, path, result) in enumerate(
+        [("", "src/winch/drum_brake.py", "ok"), (told, "src/winch/moorings.py", source)]
+    ):
+        function = {"name": "read", "arguments": json.dumps({"path": path})}
+        calls = [{"id": f"c{number}", "type": "function", "function": function}]
+        messages += [
+            {"role": "assistant", "content": text, "tool_calls": calls},
+            {"role": "tool", "tool_call_id": f"c{number}", "content": result},
+        ]
+    messages += [{"role": "assistant", "content": "Done."}, {"role": "user", "content": "And now?"}]
+    compacter = Compacter(summarizer="extractive", memory=None)
+    result = compacter.compact(messages, budget=1_200)
+    summary = json.dumps(result.messages)
+    assert told in summary
+    assert "src/winch/drum_brake.py" in summary
+    assert "bollard_" in summary
