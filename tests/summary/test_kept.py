@@ -201,8 +201,8 @@ def test_a_long_file_hides_neither_what_was_said_before_it_nor_the_names_of_call
         ]
     messages += [{"role": "assistant", "content": "Done."}, {"role": "user", "content": "And now?"}]
     compacter = Compacter(summarizer="extractive", memory=None)
-    result = compacter.compact(messages, budget=1_200)
-    summary = json.dumps(result.messages)
+    compacted = compacter.compact(messages, budget=1_200)
+    summary = json.dumps(compacted.messages)
     assert told in summary
     assert "src/winch/drum_brake.py" in summary
     assert "bollard_" in summary
