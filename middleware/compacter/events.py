@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
 
 Trigger = Literal["token_limit", "threshold", "quotes", "manual", "prepared"]
-TEXTS = frozenset({"summary", "ledger", "unverified"})
+TEXTS = frozenset({"summary", "ledger", "unverified", "reworded"})
 """Fields with text of messages: a file has them only if that is asked for."""
 UNTOLD = TEXTS | {"discarded", "cause"}
 """Fields that no log entry, span or metric has."""
