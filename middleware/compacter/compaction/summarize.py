@@ -316,7 +316,7 @@ def _checked(task: CompactionTask, summary: str) -> str:
     """
     from compacter.summary import checks
 
-    fault = checks.fault(summary, limit=room(task), entries=())
+    fault = checks.fault(summary, limit=room(task))
     if fault:
         raise NoSummaryError(f"the summary that was passed is refused: {fault}")
     return task.options.redact(summary) if task.options.redact else summary

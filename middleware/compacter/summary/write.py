@@ -317,7 +317,6 @@ class _Writer:
         text = checks.clean(answer.text)
         fault = checks.fault(
             text,
-            entries=self._head.parts,
             limit=self._sizes.head - FRAME - sum(map(len, self._rules)),
             finish=answer.finish,
             refused=answer.refused,
@@ -334,7 +333,9 @@ class _Writer:
         elif len(story) >= _LOSABLE and len(text) * _SHRINKS < len(story):
             return "the summary lost the earlier one"
         checked = trace.check(self._head, text, story, self._rules)
-        self._quoted_rules |= checked.quoted
         self._written.unsupported += checked.unsupported
+        if not (checked.story or checked.quoted):
+            return "the summary says nothing that somebody has said"
+        self._quoted_rules |= checked.quoted
         self._story = checked.story
         return ""
