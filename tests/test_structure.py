@@ -172,7 +172,7 @@ CEILINGS = {
     "messages/": 17_698,
     "overflow/": 9_186,
     "recall/": 10_949,
-    "summary/": 11_131,
+    "summary/": 10_989,
     "testing/": 9_987,
     "text/": 2_732,
     "tools/": 19_813,

@@ -264,29 +264,6 @@ def test_a_summary_must_be_smaller_than_what_it_replaces(size: int, *, accepted:
 
 
 CHINESE = [Part("user", "text", "请把计费任务移到新的队列，并且检查它每小时运行一次。" * 6)]
-PRIOR = (
-    "The user wants the billing job moved to the new queue. The assistant moved it and checked it."
-)
-
-
-@pytest.mark.parametrize("text", [PRIOR, PRIOR + " Yes.", PRIOR.upper()])
-def test_the_earlier_summary_again_is_known_as_a_copy(text: str) -> None:
-    assert checks.copies(text, PRIOR, TALK)
-
-
-@pytest.mark.parametrize(
-    ("text", "entries"),
-    [
-        (
-            PRIOR + " The alert for the queue length is missing, and the old worker is still on.",
-            TALK,
-        ),
-        (PRIOR, [Part("user", "text", "Thanks.")]),
-        ("They talked about jobs.", TALK),
-    ],
-)
-def test_an_update_is_no_copy(text: str, entries: list[Part]) -> None:
-    assert not checks.copies(text, PRIOR, entries)
 
 
 @pytest.mark.parametrize(
@@ -375,7 +352,6 @@ READERS: dict[str, Callable[[str], object]] = {
     "line": lambda text: prompt.lines([Part("tool", "result", text, text)]),
     "chunks": lambda text: prompt.chunks(prompt.lines([Part("user", "text", text)]), 4_000),
     "fault": lambda text: checks.fault(text, limit=10**9),
-    "copies": lambda text: checks.copies(text, text, TALK),
     "clean": checks.clean,
     "think": lambda text: checks.clean(f"<think>{text}"),
     "parse": sections.parse,

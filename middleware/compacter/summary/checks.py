@@ -7,9 +7,8 @@ beginning or are themselves bounded; everything else counts words. All of it is 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from compacter.messages.parts import Part
 from compacter.text.values import records
 from compacter.text.words import runs, words
 
@@ -115,8 +114,6 @@ _ANSWERING = re.compile(
 _FEWEST_WORDS = 8
 # Largest share of runs of words that it has said before.
 _REPEATED = 0.4
-# Largest share of new runs of words in a copy of the earlier summary.
-_NEW = 0.1
 _WRAPPED = re.compile(
     r"(?is)\s*(?:<think(?:ing)?>.{0,100000}?</think(?:ing)?>\s*)?(?:```\w{0,12}\n|"
     r"<summary>)?"
@@ -187,18 +184,6 @@ def fault(
     every = runs(text)
     repeats = len(every) - len(set(every)) > _REPEATED * len(every)
     return "the summary repeats itself" if repeats and len(said) >= 3 * _FEWEST_WORDS else ""
-
-
-def copies(text: str, prior: str, entries: Sequence[Part]) -> bool:
-    """Return whether an answer hardly has more than the earlier summary, although the new messages
-    are long.
-    """
-    own = set(runs(text))
-    return (
-        len(own) >= _FEWEST_WORDS
-        and len(own.difference(runs(prior))) <= _NEW * len(own)
-        and sum(len(entry.text) for entry in entries) > len(prior) // 4
-    )
 
 
 def _continues(text: str) -> bool:
