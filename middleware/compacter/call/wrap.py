@@ -1,8 +1,9 @@
 """Wrappers of plain functions, coroutine functions, generator functions and async generator
 functions.
 
-In this order: the four wrappers, which do as little as possible for a quiet call, one that needs
-nothing from compacter; `WrappedFunction._handle`, for every other call; compactions made ahead.
+In this order: the wrappers, which do as little as possible for a quiet call, one that needs nothing
+from compacter; what becomes of a quiet call's reply; `WrappedFunction._handle`, for every other
+call.
 """
 
 from __future__ import annotations
@@ -13,17 +14,17 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mappi
 from typing import Any
 
 from compacter.call import streams
-from compacter.call.apart import drive
 from compacter.call.arguments import Args, Binding, Named
 from compacter.call.nested import GiveUps, gave_up_since, mark_given_up
 from compacter.call.perform import Performer
-from compacter.call.reader import note_usage, read_call
+from compacter.call.reader import read_call
 from compacter.call.sizes import LEAST_CUT, may_be_cut
 from compacter.call.state import State
 from compacter.errors import CompactionError, ConfigurationError, FunctionError, add_note, notes_of
 from compacter.io import ASYNC, IO, SYNC, is_kind, run
 from compacter.messages.refusals import detect_in_reply
 from compacter.messages.replies import Reply
+from compacter.messages.usage import tokens_read
 
 Function = Callable[..., Any]
 OWN_OPTIONS = "compacter_options"
@@ -62,7 +63,7 @@ class WrappedFunction:
         messages = binding.messages
         param = self.param
         shape_of = streams.shape
-        event_hooks = state.event_hooks
+        read_reply = self._read_reply
         prepares = state.prepares
 
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -80,20 +81,16 @@ class WrappedFunction:
             try:
                 raw = function(*args, **kwargs)
             except Exception as error:
-                refused = self._refusal(error, before)
-                if refused is None:
+                reply = self._refusal(error, before)
+                if reply is None:
                     raise
             else:
                 if type(raw) is not dict and (shape := shape_of(type(raw))) is not None:
                     return self._wrap_result(shape, raw, args, kwargs)
-                limit = detect_in_reply(raw)
-                if limit is None:
-                    tokens = note_usage(state, raw, given)
-                    if event_hooks and self._may_be_cut(tokens, given, args, kwargs):
-                        run(self._look_after(SYNC, raw, args, kwargs))
+                reply = read_reply(raw, given, args, kwargs)
+                if reply is None:
                     return raw
-                refused = Reply(token_limit=limit, raw=raw)
-            return self._start(args, kwargs, refused)
+            return self._start(args, kwargs, reply)
 
         return call
 
@@ -114,7 +111,7 @@ class WrappedFunction:
             if type(given) is not list or OWN_OPTIONS in kwargs or prepares or not idle():
                 return await begin(*args, **kwargs)
             count_call()
-            return await self._await_reply(function(*args, **kwargs), args, kwargs, given)
+            return await self._await_reply(function(*args, **kwargs), given, args, kwargs)
 
         return call
 
@@ -122,14 +119,10 @@ class WrappedFunction:
         """Return the wrapper of a generator function, which makes the call when its first chunk is
         requested.
         """
-        opened = self.synchronous()
+        begin = self.synchronous()
 
         def call(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
-            chunks = opened(*args, **kwargs)
-            try:
-                return (yield from chunks)
-            finally:
-                run(streams.close(SYNC, chunks))
+            return (yield from begin(*args, **kwargs))
 
         return call
 
@@ -154,64 +147,47 @@ class WrappedFunction:
         other.returns_awaitable = self.returns_awaitable
         return other.synchronous()
 
-    def _start(self, args: Args, kwargs: Named, refused: Reply | None = None) -> Any:
-        if self.returns_awaitable:
-            return self._handle(ASYNC, args, kwargs, refused)
-        return run(self._handle(SYNC, args, kwargs, refused))
-
     def idle(self) -> Callable[[], bool]:
         """Return a function that is true if no work is needed before the call."""
         state = self.state
         if state.proactive or state.prepared is None:
             return lambda: not state.proactive
-        is_empty = state.prepared.memory.empty
-        if not state.prepares:
-            return is_empty
-        # A call that is due has to wait for the compaction that is being made.
-        return lambda: is_empty() and not state.preparations
+        return state.prepared.memory.empty
 
-    def _refusal(self, error: Exception, before: int) -> Reply | None:
-        """Return the reply for a token limit; ``None`` for another error, and for a call that a
-        Compacter inside the function has given up.
-        """
-        limit = self.state.detect(error)
-        if limit is None or gave_up_since(before, error):
-            return None
-        return Reply(token_limit=limit, error=error)
+    def _start(self, args: Args, kwargs: Named, reply: Reply | None = None) -> Any:
+        if self.returns_awaitable:
+            return self._handle(ASYNC, args, kwargs, reply)
+        return run(self._handle(SYNC, args, kwargs, reply))
+
+    # -- what a quiet call has returned ------------------------------------------------------------
 
     def _wrap_result(self, shape: streams.Shape, raw: Any, args: Args, kwargs: Named) -> Any:
         """Return the result for a stream or an awaitable that a plain function returned."""
         if shape == "awaitable":
             self.returns_awaitable = True
-            return self._await_reply(raw, args, kwargs, self.binding.messages(args, kwargs))
+            return self._await_reply(raw, self.binding.messages(args, kwargs), args, kwargs)
         if shape == "stream":
             return run(self._open_stream(SYNC, raw, args, kwargs))
         return _iterate_later(self._open_stream)(ASYNC, raw, args, kwargs)
 
-    # -- calls that need compaction, and async results; the same code for sync and async -----------
-
     async def _await_reply(
-        self, awaitable: Awaitable[Any], args: Args, kwargs: Named, given: Any
+        self, awaitable: Awaitable[Any], given: Any, args: Args, kwargs: Named
     ) -> Any:
         """Await the result of a quiet call, and do with the reply what ``synchronous`` does."""
         before = GiveUps.count
         try:
             raw = await awaitable
         except Exception as error:
-            refused = self._refusal(error, before)
-            if refused is None:
+            reply = self._refusal(error, before)
+            if reply is None:
                 raise
         else:
             if type(raw) is not dict and streams.has(type(raw), ASYNC.iterates):
                 return await self._open_stream(ASYNC, raw, args, kwargs)
-            limit = detect_in_reply(raw)
-            if limit is None:
-                tokens = note_usage(self.state, raw, given)
-                if self.state.event_hooks and self._may_be_cut(tokens, given, args, kwargs):
-                    await self._look_after(ASYNC, raw, args, kwargs)
+            reply = self._read_reply(raw, given, args, kwargs)
+            if reply is None:
                 return raw
-            refused = Reply(token_limit=limit, raw=raw)
-        return await self._handle(ASYNC, args, kwargs, refused)
+        return await self._handle(ASYNC, args, kwargs, reply)
 
     async def _open_stream(self, io: IO, stream: Any, args: Args, kwargs: Named) -> Any:
         """Read the stream of a quiet call up to its first content, and return it as if unread, or
@@ -225,26 +201,76 @@ class WrappedFunction:
             raise reply.error
         return await self._handle(io, args, kwargs, reply)
 
-    async def _handle(self, io: IO, args: Args, kwargs: Named, refused: Reply | None = None) -> Any:
+    def _refusal(self, error: Exception, before: int) -> Reply | None:
+        """Return the reply for a token limit; ``None`` for another error, and for a call that a
+        Compacter inside the function has given up.
+        """
+        limit = self.state.detect(error)
+        if limit is None or gave_up_since(before, error):
+            return None
+        return Reply(token_limit=limit, error=error)
+
+    def _read_reply(self, raw: Any, given: Any, args: Args, kwargs: Named) -> Reply | None:
+        """Return a reply that states a token limit, or whose prompt the server may have truncated
+        if there is a hook to tell; ``None`` for any other.
+
+        Of its usage three integers are recorded, for the next call.
+        """
+        limit = detect_in_reply(raw)
+        if limit is not None:
+            return Reply(token_limit=limit, raw=raw)
+        state = self.state
+        tokens: int | None = None
+        if type(given) is list and given and raw is not None and type(raw) is not str:
+            try:
+                if type(raw) is dict:
+                    tokens = raw["usage"]["prompt_tokens"]
+                else:
+                    tokens = raw.usage.prompt_tokens
+            except Exception:  # noqa: BLE001 - another API's reply, or an unknown type
+                tokens = None
+            if type(tokens) is not int:  # Not a closure, which would slow down every call.
+                tokens = state.safely("reading", functools.partial(tokens_read, raw))
+            state.last_reply = (tokens, len(given), id(given[-1])) if tokens else None
+        if not state.event_hooks:
+            return None
+        if type(given) is list:
+            beside = [value for value in (*args, *kwargs.values()) if value is not given]
+            # A list without usage in its reply tells nothing.
+            if (
+                not tokens
+                or tokens < LEAST_CUT
+                or not may_be_cut(given, tokens, beside=beside, earlier=self.measured)
+            ):
+                return None
+        return Reply(raw=raw)
+
+    # -- calls that need compaction, and async results; the same code for sync and async -----------
+
+    async def _handle(self, io: IO, args: Args, kwargs: Named, reply: Reply | None = None) -> Any:
         """Carry out a call that is not quiet: with records to look up, a trigger, a ``History``, or
-        after a refusal.
+        after the reply to a quiet one.
 
         If compacter itself fails, the result is that of the unwrapped function, or the provider's
         own exception. Only ``CompactionError`` is passed on.
         """
-        if refused is None:
+        if reply is None:
             args, kwargs = self.binding.as_list(args, kwargs, histories=False)
-        world = await self.read(io, args, kwargs)
+        # A hook must not change what is sent, so nothing is learnt on its behalf.
+        learns = reply is None or reply.token_limit is not None
+        world = await self.read(io, args, kwargs, learns=learns)
         if isinstance(world, str):
-            return await self._call_unchanged(io, args, kwargs, refused, world)
+            return await self._call_unchanged(io, args, kwargs, reply, world)
         call = world.call
-        if refused is not None:
-            world.last = refused
-            world.trace = refused.error.__traceback__ if refused.error is not None else None
+        if reply is not None:
+            if reply.token_limit is None:
+                await world.conduct(call.read_usage(reply.raw))
+                return reply.raw
+            world.last = reply
+            world.trace = reply.error.__traceback__ if reply.error is not None else None
         failure: Exception
         try:
-            work = call.complete() if refused is None else call.recover(refused)
-            raw = await (drive(world, work) if world.large else work)
+            raw = await world.conduct(call.complete() if reply is None else call.recover(reply))
         except CompactionError:
             raise
         except Exception as error:  # noqa: BLE001 - handled below, outside of this block
@@ -260,7 +286,7 @@ class WrappedFunction:
         if last is not None and last.error is not None:
             raise self._strip(last.error, world, failure)
         self.state.log.failed("compaction", failure)
-        return last.raw if last is not None else await self._call_unchanged(io, args, kwargs, None)
+        return last.raw if last is not None else await self._call_unchanged(io, args, kwargs)
 
     def _strip(self, theirs: Exception, world: Performer, failure: Exception) -> Exception:
         """Return the wrapped function's exception, with compacter's frames removed from its
@@ -292,48 +318,27 @@ class WrappedFunction:
             if not history.install(world.version, request.messages, self.state.redaction):
                 self.state.history_changed(None)
 
-        if streams.shape(type(raw)) is not None:
-            return streams.when_done(raw, install)
-        install()
-        return raw
+        return streams.when_done(raw, install)
 
     async def _call_unchanged(
         self,
         io: IO,
         args: Args,
         kwargs: Named,
-        refused: Reply | None,
+        reply: Reply | None = None,
         reason: str = "",
     ) -> Any:
         """Call the function as if it were not wrapped; a refusal is raised again with the reason as
         a note.
         """
-        if refused is None:
+        if reply is None:
             args, kwargs = self.binding.as_list(args, kwargs)
             return await io.call(self.function, *args, **kwargs)
-        if refused.error is None:
-            return refused.raw
-        if not any(note.startswith("compacter ") for note in notes_of(refused.error)):
-            add_note(refused.error, f"compacter did nothing: {reason}")
-        raise refused.error
-
-    # -- after a quiet call ------------------------------------------------------------------------
-
-    def _may_be_cut(self, tokens: int | None, given: Any, args: Args, kwargs: Named) -> bool:
-        """Return whether the prompt of a quiet call may have been truncated. A quick estimate."""
-        if not tokens or type(given) is not list:
-            # A list without usage in its reply tells nothing.
-            return type(given) is not list
-        beside = [value for value in (*args, *kwargs.values()) if value is not given]
-        return tokens >= LEAST_CUT and may_be_cut(
-            given, tokens, beside=beside, earlier=self.measured
-        )
-
-    async def _look_after(self, io: IO, raw: Any, args: Args, kwargs: Named) -> None:
-        """Send an event if the server has silently truncated the prompt."""
-        world = await self.read(io, args, kwargs, learns=False)
-        if not isinstance(world, str):
-            await world.conduct(world.call.read_usage(raw))
+        if reply.error is None:
+            return reply.raw
+        if not any(note.startswith("compacter ") for note in notes_of(reply.error)):
+            add_note(reply.error, f"compacter did nothing: {reason}")
+        raise reply.error
 
 
 def _iterate_later(opened: Callable[..., Awaitable[Any]]) -> Callable[..., AsyncIterator[Any]]:

@@ -71,7 +71,7 @@ class SteppedCall(WrappedFunction):
         compacter.
         """
         self.state.count_call()
-        is_idle = self.idle()() and not self._may_begin_one(kwargs)
+        is_idle = self.idle()() and not self.state.preparations and not self._may_begin_one(kwargs)
         if is_idle or self._surely_fits(kwargs):
             return kwargs
         call = await self._begin(kwargs)
