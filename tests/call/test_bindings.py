@@ -177,8 +177,13 @@ def native(
     """The keywords of a request for a summary that continues the call's own messages."""
     own = binding or bound()
     return dict(
-        own.native_call(
-            (), {"messages": ANSWERED, **given}, get_format(form), prefix, "Sum up.", 100
+        own.summary_call(
+            (),
+            {"messages": ANSWERED, **given},
+            get_format(form),
+            [{"role": "system", "content": "Sum up."}],
+            100,
+            prefix,
         )[1]
     )
 

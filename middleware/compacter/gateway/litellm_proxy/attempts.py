@@ -114,8 +114,7 @@ class SteppedCall(WrappedFunction):
         else:
             sent = await self._send_next(kwargs, Reply(token_limit=found, error=error), error)
         if self._effect is None:
-            given_up: Exception | None = self._given_up
-            self._given_up = given_up or error
+            self._given_up = self._given_up or error
             raise self._given_up
         self.rounds += 1
         return sent
