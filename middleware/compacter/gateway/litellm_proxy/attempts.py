@@ -53,15 +53,14 @@ class SteppedCall(WrappedFunction):
     @property
     def changed(self) -> bool:
         """Whether a smaller request than the caller's was sent."""
-        return bool(self.sent_size) and self.sent_size < self.original_size
+        return 0 < self.sent_size < self.original_size
 
     @property
     def tokens_saved(self) -> int:
         """Estimated number of tokens by which the request became smaller."""
         if not self.changed:
             return 0
-        tokens: int = self._world.call.calibration.tokens(self.original_size - self.sent_size)
-        return tokens
+        return int(self._world.call.calibration.tokens(self.original_size - self.sent_size))
 
     async def first(self, kwargs: dict[str, Any]) -> dict[str, Any]:
         """Return the arguments to send first: with a remembered view, or compacted because of
@@ -71,8 +70,9 @@ class SteppedCall(WrappedFunction):
         compacter.
         """
         self.state.count_call()
-        is_idle = self.idle()() and not self.state.preparations and not self._may_begin_one(kwargs)
-        if is_idle or self._surely_fits(kwargs):
+        if self._surely_fits(kwargs) or (
+            self.idle()() and not self.state.preparations and not self._may_begin_one(kwargs)
+        ):
             return kwargs
         call = await self._begin(kwargs)
         if call is None:
@@ -114,7 +114,8 @@ class SteppedCall(WrappedFunction):
         else:
             sent = await self._send_next(kwargs, Reply(token_limit=found, error=error), error)
         if self._effect is None:
-            self._given_up = self._given_up or error
+            given_up: Exception | None = self._given_up
+            self._given_up = given_up or error
             raise self._given_up
         self.rounds += 1
         return sent
