@@ -163,11 +163,11 @@ DENSITY = {
 }
 """Limits for how the package is written."""
 CEILINGS = {
-    "call/": 25_435,
+    "call/": 25_245,
     "clients/": 9_748,
     "compaction/": 11_532,
     "frameworks/": 8_604,
-    "gateway/": 23_995,
+    "gateway/": 23_994,
     "memory/": 9_492,
     "messages/": 17_698,
     "overflow/": 9_186,

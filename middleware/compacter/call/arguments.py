@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from compacter.call.option_names import (
@@ -106,35 +106,35 @@ class Binding:
         """Return the messages argument as it was passed, or ``None``."""
         if self.messages_param in self.positional[: len(args)]:
             return args[self.positional.index(self.messages_param)]
-        return kwargs.get(self.messages_param)
+        return kwargs.get(self.param_of(kwargs))
 
-    def of_call(self, args: Args, kwargs: Options) -> Binding:
-        """Return the binding of one call; for ``def ask(**options)``, with the keyword that has the
-        messages.
+    def param_of(self, kwargs: Options) -> str:
+        """Return the keyword that has the messages in one call: for ``def ask(**options)``, any of
+        the usual ones.
         """
-        if self.vendors or self.accepts is not None or self.messages(args, kwargs) is not None:
-            return self
-        names = (name for name in MESSAGE_PARAMS if kwargs.get(name) is not None)
-        return replace(self, messages_param=next(names, self.messages_param))
+        is_fixed = self.vendors or self.accepts is not None
+        names = () if is_fixed or self.messages_param in kwargs else MESSAGE_PARAMS
+        return next((name for name in names if name in kwargs), self.messages_param)
 
     def needs_list(self, args: Args, kwargs: Options, *, histories: bool = True) -> bool:
         """Return whether the messages must become a list: a ``History``, or an iterable that can be
         read only once.
         """
-        given = self.of_call(args, kwargs).messages(args, kwargs)
-        return is_mere_iterable(given) or (histories and hasattr(given, "pinned_ids"))
+        given = self.messages(args, kwargs)
+        return type(given) is not list and (
+            is_mere_iterable(given) or (histories and hasattr(given, "pinned_ids"))
+        )
 
     def as_list(self, args: Args, kwargs: Named, *, histories: bool = True) -> Arguments:
         """Return the call's arguments with a list in place of an iterable or a ``History``."""
         if not self.needs_list(args, kwargs, histories=histories):
             return args, kwargs
-        own = self.of_call(args, kwargs)
-        return own.replace(args, kwargs, list(own.messages(args, kwargs)), {})
+        return self.replace(args, kwargs, list(self.messages(args, kwargs)), {})
 
     def read(self, args: Args, kwargs: Options) -> CallFacts:
         """Return the values that compacter needs of a call's arguments."""
         named = {**dict(zip(self.positional, args, strict=False)), **kwargs}
-        model = first(named, ("model", "model_id"))
+        model = named.get("model") or named.get("model_id") or named.get("modelId")
         places = (f"{name}={named[name]}" for name in PLACES if named.get(name))
         options = self.options(named)
         limits = {name: options[name] for name in OUTPUT_PARAMS if type(options.get(name)) is int}
@@ -161,7 +161,7 @@ class Binding:
         """Return the call's arguments with other messages and options, by position or keyword as in
         the call.
         """
-        changed = {**options, self.messages_param: messages}
+        changed = {**options, self.param_of(kwargs): messages}
         given = list(args)
         for at, name in enumerate(self.positional[: len(args)]):
             if name in changed and name not in kwargs:

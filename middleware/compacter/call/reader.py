@@ -37,7 +37,6 @@ async def read_call(
     ``learns``: whether to calibrate by the last reply; never on behalf of a hook, which must not
     change what is sent.
     """
-    binding = binding.of_call(args, kwargs)
     safely = partial(state.safely, "reading")
     large = io.asynchronous and bool(safely(lambda: is_large(binding.messages(args, kwargs))))
     world = Performer(
@@ -74,7 +73,7 @@ def _read(world: Performer, *, learns: bool) -> str:
         isinstance(given, Sequence) and not isinstance(given, (bytes, bytearray))
     ):
         messages = list(given)
-    name = binding.messages_param
+    name = binding.param_of(world.kwargs)
     if not messages:
         remedy = f'pass them as {name}=... or name theirs: wrap(function, messages_param="...")'
         return f"the call has no messages in its argument {name!r}; {remedy}"
