@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
@@ -294,6 +294,10 @@ class MessageFormat(Blocks):
             if all(part.kind == "text" for part in parts):
                 return "".join(part.text for part in parts)
         return None
+
+    def plain_texts(self, messages: Iterable[Message]) -> list[str | None]:
+        """Return the ``plain_text`` of each message."""
+        return list(map(self.plain_text, messages))
 
     def content(self, message: Message) -> Json:
         """Return a message as data for a digest, without cache marks.

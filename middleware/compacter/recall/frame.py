@@ -12,6 +12,7 @@ from compacter.messages.fields import field, listed
 from compacter.messages.format import FILLERS, Message, MessageFormat
 from compacter.messages.parts import MessageParts, Part
 from compacter.recall.passages import Passage, read
+from compacter.summary.message import TAG as SUMMARY_TAG
 from compacter.summary.message import parse
 from compacter.text.words import clip
 
@@ -109,8 +110,13 @@ def place(
 def is_genuine(messages: Sequence[Message], wire: MessageFormat) -> list[bool]:
     """Return for each message whether it is genuine: not a summary message, a filler or quotes."""
     return [
-        text is None or not (text == FILLERS["user"] or is_quotes(text) or parse(text))
-        for text in map(wire.plain_text, messages)
+        text is None
+        or not (
+            text == FILLERS["user"]
+            or is_quotes(text)
+            or (text.startswith(SUMMARY_TAG) and parse(text))
+        )
+        for text in wire.plain_texts(messages)
     ]
 
 
