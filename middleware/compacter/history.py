@@ -7,8 +7,8 @@ from copy import deepcopy
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from compacter.by_hand import CompactionResult, check_model, check_wire_format, format_of
-from compacter.compaction.change import origins_of
-from compacter.compaction.trigger import due, threshold
+from compacter.compaction.conversation import origins_of
+from compacter.compaction.plan import due, threshold
 from compacter.errors import CompactionError, ConfigurationError, whole_number
 from compacter.io import ASYNC, IO, SYNC, is_large, run
 from compacter.memory.record import conversation_digest

@@ -16,8 +16,7 @@ from compacter import (
     Summarize,
     TokenLimit,
 )
-from compacter.compaction.change import check
-from compacter.compaction.conversation import Conversation
+from compacter.compaction.conversation import Conversation, check
 from compacter.compaction.cut import choose_cut, plan
 from compacter.compaction.plan import Calibration, target_characters
 from compacter.messages.format import get_format

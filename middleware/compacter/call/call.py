@@ -30,8 +30,14 @@ from compacter.call.sizes import (
     room_for_quotes,
 )
 from compacter.call.smaller import compact_to, enforce_prepared, make_room, make_smaller
-from compacter.compaction.plan import MARGIN, Calibration, target_characters
-from compacter.compaction.trigger import TARGET_SHARE, due, threshold
+from compacter.compaction.plan import (
+    MARGIN,
+    TARGET_SHARE,
+    Calibration,
+    due,
+    target_characters,
+    threshold,
+)
 from compacter.effects import Quote
 from compacter.errors import CompactionError, FunctionError, add_note
 from compacter.events import (

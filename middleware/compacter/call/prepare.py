@@ -11,9 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from compacter.compaction.cut import is_agents, plan
-from compacter.compaction.plan import MARGIN, CompactionPlan
+from compacter.compaction.plan import MARGIN, CompactionPlan, threshold
 from compacter.compaction.run import compact
-from compacter.compaction.trigger import threshold
 
 if TYPE_CHECKING:
     from compacter.call.call import Call

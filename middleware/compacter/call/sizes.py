@@ -13,8 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from compacter.call.request import Request
-from compacter.compaction.plan import MARGIN, Calibration, most_tokens
-from compacter.compaction.trigger import MOST_RESERVED
+from compacter.compaction.plan import MARGIN, MOST_RESERVED, Calibration, most_tokens
 from compacter.messages.refusals import NO_ROOM, SEALED, detect_sealed
 from compacter.overflow import TokenLimit
 

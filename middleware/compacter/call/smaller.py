@@ -13,9 +13,8 @@ from compacter.call.prepare import WORTH
 from compacter.call.shorten import with_less_retrieved
 from compacter.call.sizes import FEWEST_QUOTED, room_for_quotes, target_in_proportion
 from compacter.compaction.cut import plan
-from compacter.compaction.plan import CompactionPlan
+from compacter.compaction.plan import GROWN, CompactionPlan
 from compacter.compaction.run import compact
-from compacter.compaction.trigger import GROWN
 from compacter.errors import CompactionError, FunctionError
 from compacter.events import (
     CompactionReused,

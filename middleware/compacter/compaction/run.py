@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from compacter.compaction.change import check, origins_of
-from compacter.compaction.conversation import Conversation
+from compacter.compaction.conversation import Conversation, check, origins_of
 from compacter.compaction.cut import plan
 from compacter.compaction.plan import CompactionPlan
 from compacter.compaction.strategies import BUILT_IN, Shorten

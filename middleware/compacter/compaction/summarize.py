@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from compacter.compaction.change import with_fillers
+from compacter.compaction.conversation import with_fillers
 from compacter.compaction.task import CompactionTask
 from compacter.effects import AskSummarizer, Effect
 from compacter.errors import CompactionError, ConfigurationError, whole_number
