@@ -15,6 +15,7 @@ from compacter.recall.weight import tokens_each
 from compacter.summary.message import parse
 
 if TYPE_CHECKING:
+    from compacter.overflow import TokenLimit
     from compacter.recall.archive import Archive
 
 # Newest messages by whose texts the script of a conversation is judged.
@@ -121,6 +122,10 @@ class Request:
         from compacter.recall.frame import place
 
         return place(messages, self.format, self.quotes, at, alternate=self.alternate)
+
+    def output_that_counts(self, limit: TokenLimit) -> int:
+        """Return the tokens of the output that a token limit counts with the input."""
+        return self.output_tokens or 0 if limit.kind == "input_plus_output" else 0
 
     @property
     def named(self) -> dict[str, Any]:

@@ -95,26 +95,6 @@ def most_tokens(texts: Iterable[str]) -> int:
     return most
 
 
-def target_characters(
-    found: TokenLimit | None,
-    calibration: Calibration,
-    *,
-    overhead: int,
-    output_tokens: int | None,
-) -> int | None:
-    """Return the largest size of the messages, in characters, with which the request fits; ``None``
-    if unknown.
-
-    ``overhead`` is the size of all else in the request (tools, a system prompt outside the list).
-    ``output_tokens`` is the request's output limit, which counts only for providers that count it.
-    """
-    limit = found.limit if found and found.limit else calibration.window
-    if not limit:
-        return None
-    counted = output_tokens or 0 if found and found.kind == "input_plus_output" else 0
-    return max(0, int((limit - counted) * MARGIN * calibration.chars_per_token) - overhead)
-
-
 # -- before any refusal: calls with ``trigger_tokens``, and ``History`` ----------------------------
 
 MOST_RESERVED = 0.5
