@@ -8,10 +8,9 @@ stored like any other, in a scope of its own, and put in force only when one is 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from compacter.call.smaller import compact_now, plan_of
+from compacter.call.smaller import compact_history
 from compacter.compaction.cut import is_agents
 from compacter.compaction.plan import MARGIN, threshold
 
@@ -84,9 +83,11 @@ async def make_ahead(call: Call, ratio: float, target: int) -> None:
     There is no fallback: a failing summarizer is asked again when the compaction is due. Raises
     ``CompactionError`` then.
     """
-    update: dict[str, object] = {"compact_ratio": ratio, "fallback": ()}
+    # What is in the memory, or made ahead, was looked at before.
+    update: dict[str, object] = {"prepare_tokens": None, "memory": None}
+    update |= {"compact_ratio": ratio, "fallback": ()}
     if "summary_request" not in call.options.model_fields_set:
         # The provider's cache has what the program has just sent.
         update["summary_request"] = "native"
     call.options = call.options.model_copy(update=update)
-    await compact_now(call, replace(plan_of(call, target, "prepared"), attempt=0))
+    await compact_history(call, target, "prepared")

@@ -64,10 +64,12 @@ def calibrate(call: Call, limit: TokenLimit) -> TokenLimit:
         calibration.refused = min(refused, calibration.refused or refused)
         return limit
     size = request.size
-    texts = request.conversation.texts()
-    # A number larger than the texts can have in tokens also counts something else.
-    most = most_tokens(texts) + max(0, size - sum(map(len, texts)))
-    if used <= max(most, size / _DENSE):
+    is_believed = size >= used * _DENSE
+    if not is_believed:
+        # A number larger than the texts can have in tokens also counts something else.
+        texts = request.conversation.texts()
+        is_believed = used <= most_tokens(texts) + max(0, size - sum(map(len, texts)))
+    if is_believed:
         calibration.learn(size, used, request.tokens_of_one)
     return replace(limit, input_tokens=used)
 

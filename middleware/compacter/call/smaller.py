@@ -155,21 +155,14 @@ async def compact_history(
         if smaller is not None and smaller.size < request.size:
             await _reuse(call, smaller, attempt=call.attempt)
             return "a compaction that another call had just made"
-    return await compact_now(call, planned)
-
-
-async def compact_now(call: Call, planned: CompactionPlan) -> str:
-    """Carry out a plan; return a description, empty if unchanged. Raises ``CompactionError`` if
-    there is neither a summary nor a fallback.
-    """
-    made = await compact(call.options, planned, call.world)
+    made = await compact(options, planned, call.world)
     if made is None:
         return ""
     after = made.conversation
     event = made.event
     await call.world.remember(after.messages)
     await call.world.emit(event)
-    call.request = replace(call.request, messages=after.messages, read=after)
+    call.request = replace(request, messages=after.messages, read=after)
     sizes = f"{event.original_data_size:,} to {event.compacted_data_size:,} characters"
     return f"{sizes} ({event.strategy})"
 
@@ -263,7 +256,7 @@ def plan_of(
             trigger=trigger,
             calibration=call.calibration,
             model=request.model,
-            attempt=call.attempt,
+            attempt=0 if trigger == "prepared" else call.attempt,
             digest=request.digest,
             target=target,
             token_limit=limit,

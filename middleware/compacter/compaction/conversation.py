@@ -176,16 +176,6 @@ class Conversation:
         following = bisect_right(self.steps, index)
         return self.steps[following - 1], self.steps[following]
 
-    def with_messages(self, messages: Sequence[Message]) -> Conversation:
-        """Read a list made of messages of this one and new ones; pinned messages stay pinned."""
-        wanted = {id(self.messages[index]) for index in self.pinned}
-        pinned = (
-            [index for index, message in enumerate(messages) if id(message) in wanted]
-            if wanted
-            else ()
-        )
-        return Conversation.of(messages, self.format, pinned=pinned, rules=self.rules, earlier=self)
-
     def parts(self, index: int) -> tuple[Part, ...]:
         """Return the readable parts of the message at ``index``, read once."""
         return self.parts_of_each((self.messages[index],))[0].readable
@@ -303,10 +293,30 @@ def check(
     kept = [origin for origin in origins if origin is not None]
     if kept != sorted(kept):
         faults.append("messages changed their order")
-    faults += _check_notes(before, messages, origins)
+    notes = [place for place, origin in enumerate(origins) if origin is None]
+    if len(notes) > 1:
+        faults.append(f"{len(notes)} messages are neither original nor the summary")
+    lead = sum(origin < before.lead for origin in kept)
+    for place in notes:
+        note = messages[place]
+        text = form.plain_text(note)
+        is_summary = text is not None and summary_message.parse(text) is not None
+        if place < lead:
+            faults.append("a message stands before the system prompt")
+        elif is_summary and place > lead:
+            faults.append("the summary does not stand right after the system prompt")
+        if note is None or form.speaker(note) == "system":
+            faults.append("a new message speaks as the system, or is no message")
+        if place == len(kept) > lead:
+            faults.append("the newest message is not one of the conversation's")
+        prior = before.prior
+        if is_summary and prior in kept and not before.protected[prior or 0]:
+            faults.append("the prior summary stands beside the new one")
     if alternate:
         messages = with_fillers(before, messages, origins)
-    after = before.with_messages(messages)
+    wanted = {id(before.messages[index]) for index in before.pinned}
+    pinned = [index for index, message in enumerate(messages) if id(message) in wanted]
+    after = Conversation.of(messages, form, pinned=pinned, rules=before.rules, earlier=before)
     if after.size >= before.size:
         faults.append(f"the history did not get smaller ({before.size} to {after.size} characters)")
     halves = Counter((half.what, half.call_id) for half in after.broken) - Counter(
@@ -316,36 +326,6 @@ def check(
     if after.end < len(after.messages) and before.end == len(before.messages):
         faults.append("a call lost its results")
     return after, faults
-
-
-def _check_notes(
-    before: Conversation, messages: Sequence[Message], origins: Sequence[int | None]
-) -> list[str]:
-    """Return what is wrong with the new messages: only one is allowed, which is the summary or
-    another note.
-    """
-    notes = [place for place, origin in enumerate(origins) if origin is None]
-    if len(notes) > 1:
-        return [f"{len(notes)} messages are neither original nor the summary"]
-    faults: list[str] = []
-    kept = [origin for origin in origins if origin is not None]
-    lead = sum(origin < before.lead for origin in kept)
-    for place in notes:
-        note = messages[place]
-        text = before.format.plain_text(note)
-        is_summary = text is not None and summary_message.parse(text) is not None
-        if place < lead:
-            faults.append("a message stands before the system prompt")
-        elif is_summary and place > lead:
-            faults.append("the summary does not stand right after the system prompt")
-        if note is None or before.format.speaker(note) == "system":
-            faults.append("a new message speaks as the system, or is no message")
-        if place == len(kept) > lead:
-            faults.append("the newest message is not one of the conversation's")
-        prior = before.prior
-        if is_summary and prior in kept and not before.protected[prior or 0]:
-            faults.append("the prior summary stands beside the new one")
-    return faults
 
 
 def with_fillers(

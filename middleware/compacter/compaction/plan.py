@@ -297,11 +297,12 @@ class CompactionPlan:
         return self.target is None or size <= self.target
 
     @property
+    def has_budget(self) -> bool:
+        """Whether a budget was given by hand, all of which is to be used."""
+        return self.trigger == "manual" and self.target is not None
+
+    @property
     def is_satisfied(self) -> bool:
         """Whether a compaction by hand has nothing to do, as the messages are within its budget."""
-        return (
-            self.trigger == "manual"
-            and self.summary is None
-            and self.target is not None
-            and self.is_met_by(self.original_data_size)
-        )
+        is_met = self.has_budget and self.is_met_by(self.original_data_size)
+        return is_met and self.summary is None
