@@ -12,8 +12,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from compacter.messages.parts import Part
-from compacter.recall.terms import Term, terms, words
+from compacter.recall.terms import Term, terms
 from compacter.text.own import separate
+from compacter.text.words import words
 
 # Most sentences that are searched for: the first and the last ones. Each costs a search.
 _MOST_SENTENCES = 24
