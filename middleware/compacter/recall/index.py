@@ -112,7 +112,7 @@ class Index:
         self._max_bytes = max_bytes
         self._begin(list(_read(entries, redact)))
 
-    def _begin(self, entries: list[Part]) -> None:
+    def _begin(self, entries: Sequence[Part]) -> None:
         self.entries: list[Part] = []
         """Entries, oldest first."""
         self.runs: list[Run] = []
@@ -130,7 +130,7 @@ class Index:
         longer._append(list(_read(entries, redact)))  # noqa: SLF001 - a copy of this one
         return longer
 
-    def _append(self, entries: list[Part]) -> None:
+    def _append(self, entries: Sequence[Part]) -> None:
         self.number = next(_NUMBERS)
         """A number that no other index of this process has."""
         runs = [
@@ -144,8 +144,8 @@ class Index:
                 new[word].append(number)
         self.bytes += sum(getsizeof(entry.text) for entry in entries) + _BYTES_A_RUN * len(runs)
         self.bytes += _BYTES_A_WORD * len(new) + _BYTES_A_PLACE * sum(map(len, new.values()))
-        self.entries = self.entries + entries
-        self.runs = self.runs + runs
+        self.entries = [*self.entries, *entries]
+        self.runs = [*self.runs, *runs]
         piece: dict[str, list[int]] = new
         larger = [*self._pieces]
         while larger and len(larger[-1]) <= 2 * len(piece):
