@@ -171,7 +171,7 @@ CEILINGS = {
     "memory/": 9_492,
     "messages/": 17_698,
     "overflow/": 9_186,
-    "recall/": 10_562,
+    "recall/": 10_570,
     "summary/": 11_862,
     "testing/": 9_987,
     "text/": 3_604,

@@ -81,7 +81,7 @@ def question(turn: Iterable[Part], before: Sequence[Part], other: str = "") -> Q
 
     def weigh(term: Term) -> Term:
         # Words that are new in this message count more than those of the user's earlier messages.
-        usual = sum(said.issuperset(words(term.text)) for said in recent) if recent[1:] else 0
+        usual = sum(said.issuperset(term.text.split()) for said in recent) if recent[1:] else 0
         return term._replace(weight=term.weight * max(_LEAST, 1 - usual / _USUAL))
 
     # What a message only carries, such as a tool's output, asks nothing.

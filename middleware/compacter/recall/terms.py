@@ -24,7 +24,9 @@ _LAST = re.compile(r"(?<=[a-z]{2})(?:[eiy]|(?<=([bdgmnprt]))\1)$")
 
 
 class Term(NamedTuple):
-    """Search term: a word, a pair of characters, or a number with the word beside it."""
+    """Search term: a word, a pair of characters, or a number with the word beside it; words with a
+    blank between them.
+    """
 
     text: str
     weight: float = 1.0
