@@ -102,9 +102,7 @@ def stems(text: str) -> set[str]:
     """Return the beginnings of the significant words of ``text``: not the most common ones, and
     none of two letters or less.
     """
-    own = set(map(_stem, words(text)))
-    own.discard("")
-    return own
+    return set(map(_stem, words(text))) - {""}
 
 
 @lru_cache(maxsize=16_384)
