@@ -174,7 +174,7 @@ CEILINGS = {
     "recall/": 10_567,
     "summary/": 11_862,
     "testing/": 9_987,
-    "text/": 3_624,
+    "text/": 3_621,
     "tools/": 19_813,
     "top": 19_879,
     "core": 121_130,

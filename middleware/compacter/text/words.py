@@ -13,9 +13,8 @@ DENSE = (
 )
 """Thai, Lao, Burmese, Khmer, Japanese, Chinese, Korean: written without spaces, or with words of
 few characters. For use inside the brackets of a pattern."""
-UNSPACED = re.compile(f"[{DENSE}]")
-"""One character of these scripts."""
-_UNSPACED_RUN = re.compile(f"[{DENSE}]+")
+UNSPACED = re.compile(f"[{DENSE}]+")
+"""Characters of these scripts."""
 
 # For ``re`` vowel signs of Indic scripts are not word characters; their full stops are none either.
 _WORD = re.compile(r"(?:[^\W_]|[\u0900-\u0963\u0966-\u0dff])+")
@@ -77,7 +76,7 @@ def words(text: str) -> list[str]:
     lower = text.lower()
     if lower.isascii():
         return _ASCII_WORD.findall(lower)
-    return _WORD.findall(_UNSPACED_RUN.sub(_pairs, lower))
+    return _WORD.findall(UNSPACED.sub(_pairs, lower))
 
 
 def words_of_each(texts: list[str]) -> list[list[str]]:
