@@ -163,11 +163,11 @@ DENSITY = {
 }
 """Limits for how the package is written."""
 CEILINGS = {
-    "call/": 25_221,
-    "clients/": 10_369,
+    "call/": 24_589,
+    "clients/": 9_748,
     "compaction/": 11_125,
-    "frameworks/": 8_633,
-    "gateway/": 23_995,
+    "frameworks/": 8_604,
+    "gateway/": 23_990,
     "memory/": 9_492,
     "messages/": 16_779,
     "overflow/": 9_186,
@@ -175,7 +175,7 @@ CEILINGS = {
     "summary/": 11_862,
     "testing/": 9_987,
     "text/": 3_621,
-    "tools/": 19_813,
+    "tools/": 19_796,
     "top": 19_879,
     "core": 121_130,
     "whole": 193_927,
