@@ -171,7 +171,7 @@ CEILINGS = {
     "memory/": 9_492,
     "messages/": 16_779,
     "overflow/": 9_186,
-    "recall/": 10_949,
+    "recall/": 10_567,
     "summary/": 10_989,
     "testing/": 9_987,
     "text/": 2_732,
