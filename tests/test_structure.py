@@ -169,7 +169,7 @@ CEILINGS = {
     "frameworks/": 8_633,
     "gateway/": 23_995,
     "memory/": 9_492,
-    "messages/": 16_779,
+    "messages/": 16_373,
     "overflow/": 9_186,
     "recall/": 10_949,
     "summary/": 11_862,
