@@ -39,8 +39,9 @@ async def read_call(
     change what is sent.
     """
     binding = binding.of_call(args, kwargs)
-    safely = partial(state.safely, "reading")
-    large = io.asynchronous and bool(safely(lambda: is_large(binding.messages(args, kwargs))))
+    large = False
+    with state.safely("reading"):
+        large = io.asynchronous and is_large(binding.messages(args, kwargs))
     world = Performer(
         state=state,
         io=io,
@@ -50,8 +51,9 @@ async def read_call(
         args=args,
         kwargs=kwargs,
     )
-    reason = await world.compute(lambda: safely(lambda: _read(world, learns=learns)))
-    return world if reason == "" else reason or "its messages could not be read"
+    with state.safely("reading"):
+        return await world.compute(partial(_read, world, learns=learns)) or world
+    return "its messages could not be read"
 
 
 def _read(world: Performer, *, learns: bool) -> str:
@@ -154,7 +156,9 @@ def note_usage(state: State, raw: Any, given: Any) -> int | None:
         except Exception:  # noqa: BLE001 - another API's reply, or an unknown type
             tokens = None
         if type(tokens) is not int:  # Not a closure, which would slow down every call.
-            tokens = state.safely("reading", partial(tokens_read, raw))
+            tokens = None
+            with state.safely("reading"):
+                tokens = tokens_read(raw)
         state.last_reply = (tokens, len(given), id(given[-1])) if tokens else None
         return tokens or None
     return None

@@ -13,7 +13,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mappi
 from typing import Any
 
 from compacter.call import streams
-from compacter.call.apart import drive
 from compacter.call.arguments import Args, Binding, Named
 from compacter.call.nested import GiveUps, gave_up_since, mark_given_up
 from compacter.call.perform import Performer
@@ -244,7 +243,7 @@ class WrappedFunction:
         failure: Exception
         try:
             work = call.complete() if refused is None else call.recover(refused)
-            raw = await (drive(world, work) if world.large else work)
+            raw = await world.conduct(work)
         except CompactionError:
             raise
         except Exception as error:  # noqa: BLE001 - handled below, outside of this block
@@ -272,7 +271,7 @@ class WrappedFunction:
             if isinstance(failure, FunctionError):
                 reason = str(failure)
             add_note(theirs, f"compacter could not compact: {reason}")
-        elif world.gave_up:
+        elif world.call.tried:
             mark_given_up(theirs)
         trace = world.trace
         while trace is not None and trace.tb_frame.f_globals.get("__package__") == __package__:
