@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from compacter.by_hand import CompactionResult
-    from compacter.compacter import Compacter
+    from compacter.compacter import Compacter, compacted
     from compacter.compaction.plan import CompactionPlan
     from compacter.compaction.strategies import Chain, ClearToolResults, Shorten, Truncate
     from compacter.compaction.summarize import Summarize
     from compacter.compaction.task import CompactionStrategy
-    from compacter.decorator import compacted
     from compacter.errors import (
         CompacterError,
         CompactionError,
@@ -73,7 +72,7 @@ __all__ = [
 
 _HOMES = {
     "Compacter": "compacter.compacter",
-    "compacted": "compacter.decorator",
+    "compacted": "compacter.compacter",
     "History": "compacter.history",
     "CompacterError": "compacter.errors",
     "CompactionError": "compacter.errors",

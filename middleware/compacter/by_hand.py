@@ -5,7 +5,7 @@ checks of their arguments.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Never
@@ -16,12 +16,13 @@ from compacter.compaction.conversation import Conversation, find_pinned
 from compacter.compaction.cut import plan
 from compacter.compaction.plan import CompactionPlan
 from compacter.compaction.summarize import summarizes
-from compacter.errors import ConfigurationError, InvalidHistoryError, whole_number
+from compacter.errors import ConfigurationError, InvalidHistoryError, check_text, whole_number
 from compacter.events import CompactionEvent
 from compacter.io import ASYNC, IO, SYNC, is_large, run
 from compacter.memory.record import conversation_digest
 from compacter.messages.format import Message, MessageFormat, get_format
 from compacter.messages.recognise import recognise
+from compacter.pinned_list import check_messages
 from compacter.recall.passages import Passage
 
 
@@ -58,7 +59,7 @@ class ByHand:
         Args:
             model: Name of the model as it is passed to calls; ``None`` for calls without one.
         """
-        check_model(model)
+        check_text("model", model, "a model's name")
         return self._state.calibration(model).window
 
     def estimate_tokens(
@@ -80,10 +81,10 @@ class ByHand:
             ConfigurationError: An argument is invalid, or the format of the messages is unknown.
         """
         held = check_messages(messages)
-        check_model(model)
+        check_text("model", model, "a model's name")
         counter = self._state.options.token_counter
         if counter is not None:
-            return counter(list(held))
+            return counter(held)
         size = format_of(held, wire_format).size
         return self._state.calibration(model).tokens(sum(map(size, held)))
 
@@ -107,7 +108,7 @@ class ByHand:
         Raises:
             ConfigurationError: An argument is invalid, or the format of the messages is unknown.
         """
-        return read_plan(self._state, messages, model, wire_format, budget)
+        return self._plan(messages, model, wire_format, budget)
 
     def compact(
         self,
@@ -143,18 +144,8 @@ class ByHand:
             summarizer.
         """
         _refuse(given)
-        return run(
-            compact_by_hand(
-                self._state,
-                SYNC,
-                messages,
-                model,
-                wire_format,
-                budget,
-                summary=summary,
-                strict=strict,
-            )
-        )
+        read = partial(self._plan, messages, model, wire_format, budget, summary)
+        return run(self._compact(SYNC, messages, read, strict=strict))
 
     async def acompact(
         self,
@@ -173,9 +164,8 @@ class ByHand:
         exceptions are the same.
         """
         _refuse(given)
-        return await compact_by_hand(
-            self._state, ASYNC, messages, model, wire_format, budget, summary=summary, strict=strict
-        )
+        read = partial(self._plan, messages, model, wire_format, budget, summary)
+        return await self._compact(ASYNC, messages, read, strict=strict)
 
     def search(
         self,
@@ -214,6 +204,86 @@ class ByHand:
             index = index.extend(folded(held, (), form), self._state.redaction)
         return search(index, query, limit)
 
+    async def _compact(
+        self,
+        io: IO,
+        messages: Sequence[Message],
+        read: Callable[[], CompactionPlan],
+        *,
+        strict: bool,
+    ) -> CompactionResult:
+        """Compact messages by the plan that ``read`` returns."""
+        from compacter.call.perform import Performer
+        from compacter.compaction.run import Compaction, compact
+
+        options = self._state.options
+        large = io.asynchronous and is_large(messages)
+        planned = await io.thread(read) if large else read()
+        for half in planned.conversation.broken if strict else ():
+            raise InvalidHistoryError(
+                f"{half.what} {half.call_id!r} at message {half.index}: its partner is missing",
+                call_id=half.call_id,
+                index=half.index,
+            )
+        model = planned.model
+        asks = planned.summary is None and options.summarizer is None
+        if asks and planned.cut and summarizes(options):
+            if model is None:
+                raise ConfigurationError(
+                    'there is no summarizer: pass model="..." (a litellm model) or summary="...", '
+                    'or set Compacter(summarizer=...); summarizer="extractive" needs no model'
+                )
+            models.check_installed(f"model={model!r}")
+        performer = Performer(state=self._state, io=io, model=model, large=large)
+        made: Compaction | None = await performer.conduct(
+            compact(options, planned, performer.world)
+        )
+        if made is None:
+            fits = planned.is_met_by(planned.original_data_size)
+            return CompactionResult(list(messages), fits=fits)
+        event = await performer.emit(made.event)
+        fits = planned.is_met_by(made.conversation.size)
+        return CompactionResult(list(made.conversation.messages), event.discarded, event, fits)
+
+    def _plan(
+        self,
+        messages: Sequence[Message],
+        model: str | None,
+        wire_format: str | None,
+        budget: int | None,
+        summary: str | None = None,
+    ) -> CompactionPlan:
+        """Return the plan of compacting messages, which are read here."""
+        from compacter.recall.frame import strip
+
+        state = self._state
+        held = check_messages(messages)
+        check_text("model", model, "a model's name")
+        check_text("summary", summary, "the text of a summary, or None to have one made")
+        if budget is not None:
+            whole_number("budget", budget, least=1, of="characters")
+        form = format_of(held, wire_format)
+        left = tuple(strip(held, form) or held)
+        by_history: frozenset[int] = getattr(messages, "pinned_ids", frozenset)()
+        asked = CompactionPlan(
+            conversation=Conversation.of(
+                left,
+                form,
+                pinned=find_pinned(state.pin, left, form, by_history),
+                rules=state.options.with_declared(getattr(messages, "rules", ())),
+            ),
+            trigger="manual",
+            calibration=state.calibration(model),
+            model=model,
+            digest=state.options.conversation
+            or getattr(messages, "conversation", "")
+            or conversation_digest(form, left),
+            target=budget,
+            summary=summary,
+            must=budget is not None,
+        )
+        return plan(state.options, asked)
+
 
 def _refuse(given: Mapping[str, object]) -> None:
     """Raise ``TypeError`` for arguments that ``compact`` does not take."""
@@ -224,124 +294,8 @@ def _refuse(given: Mapping[str, object]) -> None:
         )
 
 
-async def compact_by_hand(
-    state: State,
-    io: IO,
-    messages: Sequence[Message],
-    model: str | None,
-    wire_format: str | None,
-    budget: int | None,
-    *,
-    summary: str | None,
-    strict: bool,
-) -> CompactionResult:
-    """Compact messages now (see ``Compacter.compact``)."""
-    from compacter.call.perform import Performer
-    from compacter.compaction.run import Compaction, compact
-
-    options = state.options
-    given: object = summary
-    if given is not None and not (isinstance(given, str) and given.strip()):
-        raise ConfigurationError(
-            f"summary takes the text of a summary, not {summary!r}; leave it out to have one made"
-        )
-    large = io.asynchronous and is_large(messages)
-    read = partial(read_plan, state, messages, model, wire_format, budget, summary)
-    planned = await io.thread(read) if large else read()
-    for half in planned.conversation.broken if strict else ():
-        raise InvalidHistoryError(
-            f"{half.what} {half.call_id!r} at message {half.index}: its partner is missing",
-            call_id=half.call_id,
-            index=half.index,
-        )
-    asks = summary is None and options.summarizer is None
-    if asks and planned.cut and summarizes(options):
-        if model is None:
-            raise ConfigurationError(
-                'there is no summarizer: pass model="..." (a litellm model) or summary="...", '
-                "or set "
-                'Compacter(summarizer=...); summarizer="extractive" needs no model'
-            )
-        models.check_installed(f"model={model!r}")
-    performer = Performer(state=state, io=io, model=model, large=large)
-    made: Compaction | None = await performer.conduct(compact(options, planned, performer.world))
-    if made is None:
-        return CompactionResult(list(messages), fits=planned.is_met_by(planned.original_data_size))
-    event = await performer.emit(made.event)
-    fits = planned.is_met_by(made.conversation.size)
-    return CompactionResult(list(made.conversation.messages), event.discarded, event, fits)
-
-
-def read_plan(
-    state: State,
-    messages: Sequence[Message],
-    model: str | None,
-    wire_format: str | None,
-    budget: int | None,
-    summary: str | None = None,
-) -> CompactionPlan:
-    """Return the plan of compacting messages, which are read here."""
-    from compacter.recall.frame import strip
-
-    held = check_messages(messages)
-    check_model(model)
-    if budget is not None:
-        whole_number("budget", budget, least=1, of="characters")
-    form = format_of(held, wire_format)
-    held = tuple(strip(held, form)) or held
-    by_history: frozenset[int] = getattr(messages, "pinned_ids", frozenset)()
-    rules = state.options.with_declared(getattr(messages, "rules", ()))
-    asked = CompactionPlan(
-        conversation=Conversation.of(
-            held,
-            form,
-            pinned=find_pinned(state.pin, held, form, by_history),
-            rules=rules,
-        ),
-        trigger="manual",
-        calibration=state.calibration(model),
-        model=model,
-        digest=state.options.conversation
-        or getattr(messages, "conversation", "")
-        or conversation_digest(form, held),
-        target=budget,
-        summary=summary,
-        must=budget is not None,
-    )
-    return plan(state.options, asked)
-
-
 def format_of(messages: Sequence[Message], wire_format: str | None) -> MessageFormat:
     """Return the format of that name, or else that of the messages. Raises ``ConfigurationError``
     if there is none.
     """
     return get_format(recognise(messages) if wire_format is None else wire_format)
-
-
-def check_messages(messages: object) -> tuple[Message, ...]:
-    """Return the messages. Raises ``ConfigurationError`` if this is not a list of messages."""
-    if isinstance(messages, (str, bytes, bytearray)) or not isinstance(messages, Sequence):
-        raise ConfigurationError(
-            f"messages takes a list of messages, not {type(messages).__name__}"
-        )
-    held = tuple(messages)
-    for kind in set(map(type, held)):
-        if issubclass(kind, (type(None), int, float, bytes)):
-            index = next(index for index, message in enumerate(held) if type(message) is kind)
-            raise ConfigurationError(
-                f"messages[{index}] is not a message but {held[index]!r}; a message is a dict such "
-                f'as {{"role": "user", "content": "..."}}'
-            )
-    return held
-
-
-def check_model(model: object) -> None:
-    """Raise ``ConfigurationError`` if this is not the name of a model, or ``None``."""
-    if model is not None and not isinstance(model, str):
-        raise ConfigurationError(f"model takes a model's name, not {model!r}")
-
-
-def check_wire_format(name: str | None) -> None:
-    """Raise ``ConfigurationError`` if this is not the name of a format, or ``None``."""
-    if name is not None:
-        get_format(name)

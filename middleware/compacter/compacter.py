@@ -1,18 +1,22 @@
-"""``Compacter``: options and wrapping; compaction by hand is its base, in ``by_hand.py``."""
+"""``Compacter``: options and wrapping; compaction by hand is its base, in ``by_hand.py``. And the
+decorator ``compacted``: a function with a ``Compacter`` of its own.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from functools import partial
 from inspect import Parameter, Signature
-from typing import Any, Never, Self, TypeVar, Unpack
+from typing import Any, Never, Self, TypeVar, Unpack, overload
 
 from compacter import models
-from compacter.by_hand import ByHand, CompactionResult, check_wire_format
+from compacter.by_hand import ByHand, CompactionResult
 from compacter.call.state import State
-from compacter.errors import ConfigurationError
+from compacter.errors import ConfigurationError, check_text
 from compacter.events import CompactionEvent, Totals
 from compacter.io import ASYNC, SYNC, run
+from compacter.messages.format import get_format
 from compacter.option_checks import check_hook
 from compacter.options import CompacterOptions, Options, validated
 from compacter.settings import PRESETS, from_environment
@@ -170,19 +174,15 @@ class Compacter(ByHand):
         """
         return self._make({**self._arguments_given(), **options})
 
-    def __copy__(self) -> Self:
-        """Same as ``replace()``: the memory is shared."""
-        return self.replace()
-
     def __deepcopy__(self, memo: dict[int, object]) -> Self:
         """Same as ``replace()``: the memory is shared, because a database or cache is not
         copied.
         """
-        return memo.setdefault(id(self), self.replace())  # type: ignore[return-value]
+        return self.replace()
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickle the options. An in-process memory starts empty; SQLite and Redis use the same file
-        or server.
+        """Pickle the options, or copy: the memory is shared then. A pickled in-process memory
+        starts empty; SQLite and Redis use the same file or server.
         """
         return self._make, (self._arguments_given(),)
 
@@ -223,11 +223,8 @@ class Compacter(ByHand):
         """
         from compacter.clients.wrapping import wrap
 
-        if messages_param is not None and not isinstance(messages_param, str):
-            raise ConfigurationError(
-                f"messages_param takes the name of an argument, not {messages_param!r}"
-            )
-        check_wire_format(wire_format)
+        check_text("messages_param", messages_param, "the name of an argument")
+        get_format(wire_format or "openai")
         return wrap(self._state, target, messages_param=messages_param, wire_format=wire_format)
 
     def __call__(self, function: F) -> F:
@@ -272,11 +269,8 @@ class Compacter(ByHand):
         Raises:
             ConfigurationError: It is not registered.
         """
-        lists = [
-            hooks
-            for hooks in (self._state.compaction_hooks, self._state.event_hooks)
-            if hook in hooks
-        ]
+        state = self._state
+        lists = [hooks for hooks in (state.compaction_hooks, state.event_hooks) if hook in hooks]
         if not lists:
             raise ConfigurationError(f"{hook!r} is not registered as a hook")
         for hooks in lists:
@@ -352,3 +346,38 @@ setattr(  # noqa: B010
         ]
     ),
 )
+
+
+@overload
+def compacted(function: F, /) -> F: ...
+@overload
+def compacted(
+    *,
+    messages_param: str | None = None,
+    wire_format: str | None = None,
+    **options: Unpack[CompacterOptions],
+) -> Callable[[F], F]: ...
+def compacted(
+    function: Any = None,
+    /,
+    *,
+    messages_param: str | None = None,
+    wire_format: str | None = None,
+    **options: Any,
+) -> Any:
+    """Decorate a function with a ``Compacter`` of its own: ``@compacted`` or
+    ``@compacted(compact_ratio=0.5)``.
+
+    Args:
+        function: The function, if the decorator is used without parentheses.
+        messages_param: Name of the argument for the messages, as for ``Compacter.wrap``.
+        wire_format: Format of the messages, as for ``Compacter.wrap``.
+        **options: The options of ``Compacter``, all keyword-only.
+
+    Raises:
+        ConfigurationError: An option is unknown or invalid.
+    """
+    decorate = partial(
+        Compacter(**options).wrap, messages_param=messages_param, wire_format=wire_format
+    )
+    return decorate if function is None else decorate(function)

@@ -75,6 +75,18 @@ def whole_number(name: str, value: object, *, least: int, of: str) -> int:
     return value
 
 
+def check_text(name: str, value: object, of: str) -> None:
+    """Raise ``ConfigurationError`` if ``value`` is neither ``None`` nor a text that is not blank.
+
+    Args:
+        name: Name of the argument.
+        value: Its value.
+        of: What it takes, such as ``"a model's name"``.
+    """
+    if value is not None and not (isinstance(value, str) and value.strip()):
+        raise ConfigurationError(f"{name} takes {of}, not {value!r}")
+
+
 LEAST_TOKENS = 64
 """Least number of tokens of an option that takes a share of the window too: no room is so small,
 and who writes 1 means all of it."""

@@ -4,29 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from compacter.by_hand import CompactionResult, check_model, check_wire_format, format_of
+from compacter.by_hand import CompactionResult, format_of
 from compacter.compaction.change import origins_of
 from compacter.compaction.trigger import due, threshold
-from compacter.errors import CompactionError, ConfigurationError, whole_number
-from compacter.io import ASYNC, IO, SYNC, is_large, run
+from compacter.errors import CompactionError, ConfigurationError, check_text, whole_number
+from compacter.io import ASYNC, IO, SYNC, run
 from compacter.memory.record import conversation_digest
-from compacter.messages.format import Message
+from compacter.messages.format import Message, get_format
 from compacter.messages.recognise import UnknownFormatError
-from compacter.pinned_list import CHANGES, PinnedList, check_each, with_pins
+from compacter.pinned_list import CHANGES, PinnedList, check_messages, with_pins
 from compacter.recall.archive import Archive
 from compacter.recall.frame import folded
 from compacter.recall.index import Redact
 from compacter.snapshot import read_snapshot, write_snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from compacter.compacter import Compacter
     from compacter.recall.passages import Passage
 
-T = TypeVar("T")
 # Default threshold, as a share of a known window.
 _WINDOW_SHARE = 0.8
 
@@ -74,11 +73,9 @@ class History(PinnedList):
             isinstance(compacter, type) or not callable(getattr(compacter, "compact", None))
         ):
             raise ConfigurationError(f"compacter takes a Compacter, not {compacter!r}")
-        check_model(model)
-        check_wire_format(wire_format)
-        name: object = conversation
-        if name is not None and (not isinstance(name, str) or not name):
-            raise ConfigurationError(f"conversation takes a name, or None, not {conversation!r}")
+        check_text("model", model, "a model's name")
+        get_format(wire_format or "openai")
+        check_text("conversation", conversation, "a name")
         if max_tokens is not None:
             whole_number("max_tokens", max_tokens, least=1, of="tokens")
         whole_number("reserve_tokens", reserve_tokens, least=0, of="tokens")
@@ -172,7 +169,7 @@ class History(PinnedList):
             raise ConfigurationError(
                 'append takes a message such as {"role": "user", "content": "..."}, not a text'
             )
-        check_each([value])
+        check_messages([value])
         if rule:
             text = format_of([value], self._wire_format).plain_text(value)
             if not (text and text.strip()):
@@ -310,16 +307,12 @@ class History(PinnedList):
         return result
 
     async def _compact_if_needed(self, io: IO) -> CompactionResult:
-        large = io.asynchronous and is_large(self.messages)
-
-        async def compute(action: Callable[[], T]) -> T:
-            return await io.thread(action) if large else action()
-
-        budget = await compute(self._budget)
+        budget = await io.thread(self._budget)
         if budget is None:
-            return CompactionResult(self.messages, fits=not await compute(self.needs_compaction))
+            fits = not await io.thread(self.needs_compaction)
+            return CompactionResult(self.messages, fits=fits)
         result = await self._compact(io, budget)
-        self._stuck = self._size() if await compute(self.needs_compaction) else 0
+        self._stuck = self._size() if await io.thread(self.needs_compaction) else 0
         return result
 
     def _size(self) -> int:

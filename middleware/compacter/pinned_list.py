@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, MutableSequence
+from collections.abc import Iterable, Mapping, MutableSequence, Sequence
 from typing import Any, overload
 
 from compacter.errors import ConfigurationError
 from compacter.locks import Lock
 from compacter.messages.format import Message
 
-_NOT_MESSAGES = (bool, int, float, complex, bytes, bytearray, list, tuple, set, frozenset, type)
+_NOT_MESSAGES = (
+    *(type(None), int, float, complex, bytes, bytearray),
+    *(list, tuple, set, frozenset, type),
+)
 CHANGES = Lock()
 """Held during each change of a history, so that none is lost. Shared by all histories."""
 
@@ -49,12 +52,11 @@ class PinnedList(MutableSequence[Message]):
     def __setitem__(self, index: slice, value: Iterable[Message]) -> None: ...
     def __setitem__(self, index: int | slice, value: Any) -> None:
         """Replace messages. A single replacement keeps the pin; those of a slice are not pinned."""
-        items = with_pins(value if isinstance(index, slice) else [value])
+        items: Any = with_pins(value if isinstance(index, slice) else [value])
         with CHANGES:
-            if isinstance(index, slice):
-                self._items[index] = items
-            else:
-                self._items[index] = (value, self._items[index][1])
+            if not isinstance(index, slice):
+                items = (value, self._items[index][1])
+            self._items[index] = items
             self._version += 1
 
     def __delitem__(self, index: int | slice) -> None:
@@ -76,27 +78,28 @@ class PinnedList(MutableSequence[Message]):
             value: The message.
             pinned: Whether every compaction keeps it verbatim.
         """
-        check_each([value])
+        check_messages([value])
         with CHANGES:
             self._items.insert(index, (value, bool(pinned)))
             self._version += 1
 
-    def pin(self, index: int) -> None:
+    def pin(self, index: int, *, pinned: bool = True) -> None:
         """Pin the message at ``index``: every compaction keeps it verbatim. Raises
         ``IndexError``.
+
+        Args:
+            index: Position of the message.
+            pinned: Whether it is pinned from now on.
         """
-        self._set_pin(index, pinned=True)
-
-    def unpin(self, index: int) -> None:
-        """Remove the pin of the message at ``index``. Raises ``IndexError``."""
-        self._set_pin(index, pinned=False)
-
-    def _set_pin(self, index: int, *, pinned: bool) -> None:
         with CHANGES:
             if not -len(self) <= index < len(self):
                 raise IndexError(f"there is no message {index}: the history has {len(self)}")
             self._items[index] = (self._items[index][0], pinned)
             self._version += 1
+
+    def unpin(self, index: int) -> None:
+        """Remove the pin of the message at ``index``. Raises ``IndexError``."""
+        self.pin(index, pinned=False)
 
     @property
     def pins(self) -> tuple[bool, ...]:
@@ -123,24 +126,23 @@ def with_pins(messages: Iterable[Message]) -> list[tuple[Message, bool]]:
     """Return the messages with their pins; those of a plain list are not pinned."""
     if isinstance(messages, PinnedList):
         return list(messages._items)  # noqa: SLF001 - of this module
-    return [(message, False) for message in check_each(messages)]
+    return [(message, False) for message in check_messages(messages, Iterable)]
 
 
-def check_each(messages: Iterable[Message]) -> list[Message]:
-    """Return a list of the messages. Raises ``ConfigurationError`` if one certainly is not a
-    message.
+def check_messages(messages: Any, of: type[Any] = Sequence) -> list[Message]:  # noqa: ANN401 - checked here
+    """Return a list of the messages. Raises ``ConfigurationError`` if it is none, or one certainly
+    is not a message.
     """
-    given: object = messages
-    if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
+    if isinstance(messages, (str, bytes, bytearray, Mapping)) or not isinstance(messages, of):
         raise ConfigurationError(
             f"messages takes a list of messages, not {type(messages).__name__}"
         )
-    held = list(messages)
-    for index, message in enumerate(held):
-        if message is None or isinstance(message, _NOT_MESSAGES):
+    held: list[Message] = list(messages)
+    for kind in set(map(type, held)):
+        if issubclass(kind, _NOT_MESSAGES):
+            index = list(map(type, held)).index(kind)
             raise ConfigurationError(
-                f"messages[{index}] is not a message but {type(message).__name__}. A message is "
-                f"a dict such as "
-                '{"role": "user", "content": "..."}, or an object of a provider\'s SDK'
+                f"messages[{index}] is not a message but {held[index]!r}. A message is a dict such "
+                'as {"role": "user", "content": "..."}, or an object of a provider\'s SDK'
             )
     return held
