@@ -18,10 +18,7 @@ import time
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from concurrent.futures import wait as wait_for
-from typing import TYPE_CHECKING, Any, TypeVar
-
-if TYPE_CHECKING:
-    import asyncio
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 # Size of a history, in characters and in messages, from which computations on it run outside the
@@ -247,17 +244,11 @@ def resolve(function: Callable[..., Any], *args: Any) -> Any:
 
     import asyncio
 
-    if running_loop() is None:
+    # The public function raises if there is no loop, and its error would become the context of the
+    # action's errors.
+    if asyncio._get_running_loop() is None:  # noqa: SLF001
         return asyncio.run(_await_reply(outcome))
     return in_thread(lambda: asyncio.run(_await_reply(outcome))).result()
-
-
-def running_loop() -> asyncio.AbstractEventLoop | None:
-    """Return the event loop that runs in this thread; ``None`` in sync code and under trio."""
-    # Without the module there is no event loop. Its public function raises: that exception must not
-    # become the context of an error on its way to the caller.
-    asyncio = sys.modules.get("asyncio")
-    return asyncio._get_running_loop() if asyncio else None  # noqa: SLF001
 
 
 def in_thread(action: Callable[[], T]) -> Future[T]:

@@ -5,6 +5,7 @@ others wait.
 from __future__ import annotations
 
 import contextlib
+import sys
 import threading
 import time
 import weakref
@@ -13,11 +14,12 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from compacter.io import IO, running_loop
 from compacter.locks import ForkAware
 
 if TYPE_CHECKING:
     import asyncio
+
+    from compacter.io import IO
 
 LONGEST_WAIT = 120.0
 """Seconds after which a waiting call makes its own summary."""
@@ -120,3 +122,11 @@ class SingleFlight(ForkAware):
     def after_fork_in_child(self) -> None:
         """Forget the parent's flights."""
         self._table = {}
+
+
+def running_loop() -> asyncio.AbstractEventLoop | None:
+    """Return the event loop that runs in this thread; ``None`` in sync code and under trio."""
+    # Without the module there is no event loop. Its public function raises: that exception must not
+    # become the context of an error on its way to the caller.
+    asyncio = sys.modules.get("asyncio")
+    return asyncio._get_running_loop() if asyncio else None  # noqa: SLF001

@@ -27,12 +27,12 @@ from compacter.call.request import Request, facts_of
 from compacter.compaction.conversation import Conversation
 from compacter.errors import CompactionError, FunctionError
 from compacter.events import PreparationFailed
-from compacter.io import IO, run, running_loop
+from compacter.io import IO, run
 from compacter.locks import ForkAware, Lock
 from compacter.memory.record import prefix_digest
 from compacter.messages.fields import Unencodable
 from compacter.messages.format import Message, MessageFormat
-from compacter.single_flight import LONGEST_WAIT, Flight
+from compacter.single_flight import LONGEST_WAIT, Flight, running_loop
 
 if TYPE_CHECKING:
     import asyncio

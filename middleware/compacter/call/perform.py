@@ -129,12 +129,11 @@ class Performer:
         """The world of coroutines that `conduct` is to run."""
         return APART if self.large else self
 
-    async def conduct(self, work: Coroutine[Any, Any, T]) -> T:
-        """Return the result of a coroutine. That of a large history computes in threads, so that it
-        does not block the event loop.
+    def conduct(self, work: Coroutine[Any, Any, T]) -> Coroutine[Any, Any, T]:
+        """Return a coroutine to be awaited in place of this one: that of a large history computes
+        in threads, so that it does not block the event loop.
         """
-        result: T = await (drive(self, work) if self.large else work)
-        return result
+        return drive(self, work) if self.large else work
 
     async def compute(self, work: Callable[[], T], *, slow: object = False) -> T:
         """Return the result of a computation, which is made in a thread if it is ``slow`` or the
@@ -204,7 +203,7 @@ class Performer:
                 for name in self.state.summarizer_takes
                 if options[name] is not None
             }
-            blocks = not is_kind(inspect.iscoroutinefunction, summarizer)
+            blocks = self.io.asynchronous and not is_kind(inspect.iscoroutinefunction, summarizer)
             return partial(summarizer, messages, **taken), blocks
         if summarizer is None and self.function is not None:
             binding = self.binding
@@ -343,7 +342,7 @@ class Performer:
             if options.recall is not None and options.recall.embed is not None:
                 view = Conversation.of(after, request.format)
                 asked = Quote(request.original, view, 0, request.archive, request.digest)
-                await self._use_recall("add", asked, slow=True)
+                await self.io.thread(partial(self._use_recall, "add", asked))
 
     async def _use_memory(self, method: str, *given: object) -> Any:
         """Return the result of a method of `Matcher` for the caller's messages; ``None`` if it
@@ -387,8 +386,8 @@ class Performer:
         recall = self.state.options.recall
         # An archive may be large, and not indexed yet; the user's functions may be slow.
         slow = question.archive or (recall and (recall.rank or recall.embed))
-        find = partial(self._use_recall, "quotes", slow=slow)
-        quotation: Quotation | None = await find(question)
+        find = partial(self._use_recall, "quotes")
+        quotation: Quotation | None = await self.compute(partial(find, question), slow=slow)
         if quotation is not None and quotation.prompt:
             words = ""
             with self.state.safely("reword"):
@@ -397,7 +396,8 @@ class Performer:
                 )
                 reply = await self.request_reply(prompt, _MOST_SECONDS)
                 words = clip(reply.text, _LONGEST_WORDS)
-            quotation = await find(replace(question, words=words))
+            find = partial(find, replace(question, words=words))
+            quotation = await self.compute(find, slow=slow)
         if quotation is None:
             return ""
         text = quotation.text
@@ -414,17 +414,13 @@ class Performer:
             await self.emit(event)
         return text
 
-    async def _use_recall(self, method: str, question: Quote, *, slow: object) -> Any:
+    def _use_recall(self, method: str, question: Quote) -> Any:
         """Return the result of a method of `Recall`. An exception is logged once, not raised: the
         user's ranker or redaction may raise, and SQLite.
         """
-
-        def use() -> Any:
-            with self.state.safely("recall"):
-                return getattr(self.state.recall(), method)(question, tuple(self._views))
-            return None
-
-        return await self.compute(use, slow=slow)
+        with self.state.safely("recall"):
+            return getattr(self.state.recall(), method)(question, tuple(self._views))
+        return None
 
     # -- one summary for all that need it ----------------------------------------------------------
 
