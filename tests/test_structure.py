@@ -163,7 +163,7 @@ DENSITY = {
 }
 """Limits for how the package is written."""
 CEILINGS = {
-    "call/": 25_061,
+    "call/": 25_065,
     "clients/": 10_369,
     "compaction/": 11_532,
     "frameworks/": 8_633,
@@ -176,7 +176,7 @@ CEILINGS = {
     "testing/": 9_987,
     "text/": 3_627,
     "tools/": 19_813,
-    "top": 20_618,
+    "top": 19_879,
     "core": 121_130,
     "whole": 193_927,
 }
