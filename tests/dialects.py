@@ -44,8 +44,12 @@ class Dialect:
         return get_format(self.name)
 
     def broken(self, messages: list[Message]) -> list[tuple[str, str]]:
-        """Half pairs: what is wrong, and the id."""
+        """Half pairs: what is wrong, and what pairs them."""
         return [(half.what, half.call_id) for half in self.format.outline(messages).broken]
+
+    def key(self, half: Call | Result) -> str:
+        """What pairs a call with its result: the id, or Gemini's name."""
+        return half[1] if self.name == "gemini" else half[0]
 
     def one_of_each(self) -> list[Message]:
         """Messages of every sort that the format has."""

@@ -268,16 +268,16 @@ def test_every_option_that_takes_a_share_or_tokens_is_named_here() -> None:
 @pytest.mark.parametrize(
     ("option", "value", "words"),
     [
-        ("compact_ratio", 0, "takes a number above 0"),
-        ("compact_ratio", 2, "takes a number of at most 1"),
+        ("compact_ratio", 0, "takes a number above 0 and at most 1"),
+        ("compact_ratio", 2, "takes a number above 0 and at most 1"),
         ("compact_ratio", "x", "takes a number"),
-        ("max_summary_tokens", 3, "takes a number of at least 16"),
+        ("max_summary_tokens", 3, "takes a whole number of at least 16"),
         ("min_calls_between", "x", "takes a whole number"),
         ("min_calls_between", 1.5, "takes a whole number"),
         ("alternate_roles", "maybe", "takes True or False"),
         ("conversation", "", "takes a text that is not empty"),
         ("conversation", 3, "takes a text"),
-        ("summary_request", "x", "takes 'transcript' or 'native'"),
+        ("summary_request", "x", 'takes "transcript" or "native"'),
         ("memory", "x", "takes sqlite:PATH"),
     ],
 )
@@ -287,3 +287,10 @@ def test_what_an_option_takes_is_said_in_words_and_the_name_once(
     with pytest.raises(ConfigurationError, match=f"^{option}: {re.escape(words)}") as refused:
         Compacter(**{option: value})  # type: ignore[arg-type]
     assert str(refused.value).count(option) == 1
+
+
+@pytest.mark.parametrize("option", Options.model_fields)
+def test_what_each_option_takes_is_said_in_words_of_ours(option: str) -> None:
+    with pytest.raises(ConfigurationError, match=rf"^{option}: ") as refused:
+        Compacter(**{option: object()})  # type: ignore[arg-type]
+    assert "Input should" not in str(refused.value)

@@ -15,9 +15,8 @@ from __future__ import annotations
 import contextlib
 import inspect
 from collections.abc import Callable
-from typing import Any, TypeVar
-
-T = TypeVar("T")
+from dataclasses import dataclass
+from typing import Any
 
 
 class CompacterError(Exception):
@@ -46,7 +45,7 @@ class InvalidHistoryError(CompacterError, ValueError):
 
     Args:
         message: Description of the fault.
-        call_id: Id of the call or result that lacks its partner.
+        call_id: Id of the call or result that lacks its partner; its name in Gemini's format.
         index: Position of its message in the list; -1 if there is none.
     """
 
@@ -87,20 +86,27 @@ def check_text(name: str, value: object, of: str) -> None:
         raise ConfigurationError(f"{name} takes {of}, not {value!r}")
 
 
-LEAST_TOKENS = 64
-"""Least number of tokens of an option that takes a share of the window too: no room is so small,
-and who writes 1 means all of it."""
+# Least number of tokens of an option that takes a share of the window too: fewer are meant as a
+# share, in per cent.
+_LEAST_TOKENS = 100
 
 
-def check_tokens(value: int, least: int = LEAST_TOKENS) -> int:
-    """Return a number of tokens, or raise ``ValueError`` if a share of the window was meant."""
-    if value < least:
-        share = 1.0 if value <= 1 else value / 100
-        raise ValueError(
-            f"takes a share of the window as a float, or a whole number of at least "
-            f"{least} tokens; did you mean {share}?"
-        )
-    return value
+def check_size(value: Any) -> Any:  # noqa: ANN401 - of an option
+    """Return a share of the window, a ``float``, or a number of tokens, an ``int``; what is neither
+    a number nor a text, as it is. Raise ``ValueError`` for anything else.
+    """
+    if value is None or callable(value):
+        return value
+    if isinstance(value, float) and value > 1 and value.is_integer():
+        value = int(value)
+    is_number = isinstance(value, int)
+    if (is_number and value >= _LEAST_TOKENS) or (isinstance(value, float) and 0 < value <= 1):
+        return value
+    share = 1.0 if value == 1 else value / 100 if is_number and value > 0 else None
+    raise ValueError(
+        f"takes a share of the window such as 0.8, or a whole number of at least {_LEAST_TOKENS} "
+        f"tokens{f'; did you mean {share}?' if share else ''}"
+    )
 
 
 def check_embedder(value: object) -> object:
@@ -134,31 +140,31 @@ def notes_of(error: BaseException) -> list[str]:
     return list(getattr(error, "__notes__", ()))
 
 
-def result_of(
-    option: str,
-    function: Callable[..., object],
-    *given: object,
-    read: Callable[[Any], T],
-    returns: str,
-) -> T:
-    """Return the result of a function that was passed as an option, or raise ``FunctionError``.
-
-    Args:
-        option: Name of the option.
-        function: The function.
-        *given: Its arguments.
-        read: Returns the result in the expected type; raises an exception if it is unusable.
-        returns: Description of the expected result.
+@dataclass(frozen=True, slots=True)
+class UserFunction:
+    """A function that was passed as an option. It raises ``FunctionError`` for the function's
+    exceptions and for results that are of no use.
     """
-    try:
-        result = function(*given)
-    except Exception as error:
-        raise FunctionError(f"{option} raised {type(error).__name__}") from error
-    try:
-        return read(result)
-    except Exception:  # noqa: BLE001 - any exception says that it is unusable
-        if inspect.iscoroutine(result):
-            result.close()
-        raise FunctionError(
-            f"{option} returned {type(result).__name__}, which is not {returns}"
-        ) from None
+
+    option: str
+    """Name of the option."""
+    function: Callable[..., object]
+    returns: str
+    """Description of the expected result."""
+    read: Callable[[Any], Any]
+    """Returns the result in the expected type; raises an exception if it is unusable."""
+
+    def __call__(self, *given: object) -> Any:  # noqa: ANN401 - of the type that ``read`` returns
+        """Return the function's result, in the expected type."""
+        try:
+            result = self.function(*given)
+        except Exception as error:
+            raise FunctionError(f"{self.option} raised {type(error).__name__}") from error
+        try:
+            return self.read(result)
+        except Exception:  # noqa: BLE001 - any exception says that it is unusable
+            if inspect.iscoroutine(result):
+                result.close()
+            raise FunctionError(
+                f"{self.option} returned {type(result).__name__}, which is not {self.returns}"
+            ) from None

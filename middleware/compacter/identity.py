@@ -13,8 +13,8 @@ from functools import partial
 from operator import attrgetter
 from typing import Any
 
+from compacter.errors import UserFunction
 from compacter.locks import Lock
-from compacter.option_checks import UserFunction
 from compacter.redaction import Redaction
 
 _PLAIN = (type(None), bool, int, float, str, bytes)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,10 +11,10 @@ from typing import Annotated, Any, Final, Literal, TypedDict
 
 from pydantic import (
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
-    PlainValidator,
+    StrictInt,
+    StringConstraints,
     ValidationError,
     ValidationInfo,
     field_validator,
@@ -23,7 +22,6 @@ from pydantic import (
 from tenacity import RetryCallState
 from tenacity.stop import stop_base
 
-from compacter import option_checks as check
 from compacter.compaction.plan import CompactionPlan
 from compacter.compaction.summarize import Summarize
 from compacter.compaction.task import CompactionStrategy, StrategyLike
@@ -32,8 +30,8 @@ from compacter.events import CompactionEvent
 from compacter.identity import identify
 from compacter.memory import InProcessMemory, Memory
 from compacter.messages.format import Message
-from compacter.option_checks import Detector
-from compacter.overflow import TokenLimit, detect_token_limit
+from compacter.option_checks import CHECKS, TAKES
+from compacter.overflow import TokenLimit
 from compacter.recall.passages import Quotes
 
 Summarizer = str | Callable[..., object] | None
@@ -61,7 +59,10 @@ class TriggerFacts:
 Trigger = int | float | Callable[[TriggerFacts], bool]
 Stop = stop_base | Callable[[RetryCallState], bool]
 Fallback = Literal["extractive", "truncate"]
-Retrieved = tuple[str, str] | Callable[[str, int], str]
+Mark = Annotated[str, StringConstraints(min_length=1)]
+Rule = Annotated[str, StringConstraints(pattern=r"\S")]
+Retrieved = tuple[Mark, Mark] | Callable[[str, int], str]
+Detector = Callable[[BaseException], TokenLimit | bool | None]
 
 
 class CompacterOptions(TypedDict, total=False):
@@ -137,16 +138,14 @@ class Options(BaseModel):
         validate_default=True,
     )
 
-    compact_ratio: Annotated[float, BeforeValidator(check.share)] = Field(
-        default=0.7, strict=True, gt=0, le=1
-    )
+    compact_ratio: float = Field(default=0.7, strict=True, gt=0, le=1)
     """Share of the size of all messages that may be compacted, oldest first: more than 0, at most
     1. More is compacted if the provider stated its numbers and that is needed to fit in one
     round."""
-    max_retries: int | Stop = 3
+    max_retries: Annotated[StrictInt, Field(ge=0)] | Stop = 3
     """Compactions per call, so at most ``1 + max_retries`` requests; 0 to send events only. Or a
     tenacity stop such as ``stop_after_delay(30)`` (seconds)."""
-    summarizer: Summarizer = None
+    summarizer: Rule | Callable[..., object] | None = None
     """Writer of summaries: ``None`` for the wrapped call itself, the name of a litellm model, a
     function ``(messages, **options)`` that returns text or a completion (sync or async), or
     ``"extractive"`` for no model."""
@@ -167,7 +166,7 @@ class Options(BaseModel):
     trigger_tokens: Trigger | None = None
     """Size at which to compact before the call: an int for tokens, or a share of the model's window
     such as ``0.8``; or a function of ``TriggerFacts`` that returns whether to."""
-    prepare_tokens: Annotated[int | float | None, PlainValidator(check.prepare)] = None
+    prepare_tokens: int | float | None = None
     """Size at which the next compaction is made ahead, in the background: an int for tokens, or a
     share of the window such as ``0.7``; below ``trigger_tokens``. ``None`` to make none ahead."""
     min_calls_between: int = Field(default=3, strict=True, ge=0)
@@ -184,9 +183,7 @@ class Options(BaseModel):
     timeout: float | None = Field(default=None, strict=True, gt=0)
     """Limit for the summaries of one call, in seconds; after it, ``fallback`` is used. ``None`` for
     no limit."""
-    detect: Callable[[BaseException], TokenLimit | None] = Field(
-        default=None, validate_default=True
-    )
+    detect: Callable[[BaseException], TokenLimit | None] = None  # type: ignore[assignment]
     """Detector that is called before the built-in one: ``exception -> TokenLimit``, True, False, or
     ``None`` to leave the decision to that one."""
     on_compaction: tuple[Hook, ...] = ()
@@ -203,7 +200,7 @@ class Options(BaseModel):
     """Room for quotes of compacted messages: a share of a known window (default: 0.15, up to 4,000
     tokens), or an int for tokens; ``Quotes(...)`` for more settings; ``None`` or 0 for no quotes.
     """
-    rules: tuple[str, ...] = ()
+    rules: tuple[Rule, ...] = ()
     """Standing rules that every summary contains verbatim; a compaction without room for them is
     refused."""
     retrieved: Retrieved | None = None
@@ -226,10 +223,22 @@ class Options(BaseModel):
     """Token count for the trigger and for ``History``: ``messages -> tokens``. ``None`` for the
     usage of replies, and estimates."""
 
-    @field_validator(*check.CHECKS, mode="plain")
+    @field_validator(*CHECKS, mode="before")
     @classmethod
     def _check(cls, value: object, info: ValidationInfo) -> object:
-        return check.CHECKS[str(info.field_name)](value)
+        return CHECKS[str(info.field_name)](value)
+
+    @field_validator("prepare_tokens")
+    @classmethod
+    def _check_order(cls, begin: float | None, info: ValidationInfo) -> float | None:
+        limit: Any = info.data.get("trigger_tokens")
+        # A share cannot be compared with a number of tokens before the window is known.
+        if begin is not None and type(begin) is type(limit) and begin >= limit:
+            raise ValueError(
+                f"must be below trigger_tokens, which is {limit!r}: a compaction that is made "
+                "ahead takes some calls; seven eighths of it leaves room for them"
+            )
+        return begin
 
     def __repr__(self) -> str:
         return f"Options({self.changed})"
@@ -237,13 +246,12 @@ class Options(BaseModel):
     @property
     def changed(self) -> str:
         """Options that differ from their defaults, written as arguments of a call."""
-        usual = type(self).model_construct()
-        shown = []
-        for name, value in self:
-            if name == "memory" and type(value) is InProcessMemory:
-                continue
-            if value != (detect_token_limit if name == "detect" else getattr(usual, name)):
-                shown.append(f"{name}={_show_value(value)}")
+        usual = Options()
+        shown = [
+            f"{name}={_show_value(value)}"
+            for name, value in self
+            if value != getattr(usual, name) and type(value) is not InProcessMemory
+        ]
         return ", ".join(shown)
 
     def replaced(self, options: Mapping[str, object]) -> Options:
@@ -297,39 +305,14 @@ def _show_value(value: object) -> str:
     return getattr(inner, "__qualname__", None) or repr(inner)
 
 
-_TAKES: Final = {
-    "greater_than": "takes a number above {gt:g}",
-    "greater_than_equal": "takes a number of at least {ge:g}",
-    "less_than_equal": "takes a number of at most {le:g}",
-    "float_parsing": "takes a number",
-    "float_type": "takes a number",
-    "int_parsing": "takes a whole number",
-    "int_type": "takes a whole number",
-    "int_from_float": "takes a whole number",
-    "bool_parsing": "takes True or False",
-    "bool_type": "takes True or False",
-    "string_too_short": "takes a text that is not empty",
-    "string_type": "takes a text",
-    "literal_error": "takes {expected}",
-}
-"""What an option takes, by the type of pydantic's error."""
-
-
-def _say_fault(problem: Any) -> str:  # noqa: ANN401 - pydantic's ``ErrorDetails``
-    """Return the name of an option, what it takes, and what it got."""
-    name = problem["loc"][0]
-    value = problem["input"]
-    says = problem["msg"]
+def _say_fault(name: str, value: object, problem: Any) -> str:  # noqa: ANN401 - of pydantic
+    """Return the name of an option, and what is wrong with its value or what it takes."""
     if problem["type"] == "extra_forbidden":
-        return f"unknown option {name!r}; {_suggest(name)}"
-    takes = _TAKES.get(problem["type"], "").format(**problem.get("ctx", {}))
+        return unknown(name)
     # A check of ours may begin with the name too, as it is called elsewhere without an option.
-    takes = takes or says.removeprefix("Value error, ").removeprefix(f"{name} ")
-    # An address may contain a password, and the text of a function says nothing to a reader.
-    is_hidden = (name == "memory" and isinstance(value, str)) or inspect.isroutine(value)
-    # Several checks name the value, or the one of many; a number may be another one.
-    is_said = not isinstance(value, (int, float)) and (repr(value) in says or ", not " in says)
-    return f"{name}: {takes}" if is_hidden or is_said else f"{name}: {takes} (got {value!r})"
+    fault = str(problem.get("ctx", {}).get("error", "")).removeprefix(f"{name} ")
+    takes = f"takes {TAKES.get(name) or problem['msg']} (got {value!r})"
+    return f"{name}: {fault or takes}"
 
 
 _CALLED_ELSEWHERE = {
@@ -369,13 +352,16 @@ _CALLED_ELSEWHERE = {
 """Names of other libraries' options, and the options here that do the most similar thing."""
 
 
-def _suggest(name: str) -> str:
+def unknown(name: str) -> str:
     """Return what helps who has passed an option that does not exist."""
     similar = difflib.get_close_matches(name, Options.model_fields, 1, 0.7)
     meant = _CALLED_ELSEWHERE.get(name) or (similar[0] if similar else None)
-    if meant:
-        return f"did you mean {meant}?"
-    return f"the options are: {', '.join(sorted(Options.model_fields))}"
+    helps = (
+        f"did you mean {meant}?"
+        if meant
+        else f"the options are: {', '.join(sorted(Options.model_fields))}"
+    )
+    return f"unknown option {name!r}; {helps}"
 
 
 def validated(options: dict[str, object]) -> Options:
@@ -385,4 +371,7 @@ def validated(options: dict[str, object]) -> Options:
     try:
         return Options.model_validate(options)
     except ValidationError as error:
-        raise ConfigurationError("; ".join(map(_say_fault, error.errors()))) from None
+        # The first problem of each: a value may be none of several types.
+        problems: dict[Any, Any] = {each["loc"][0]: each for each in reversed(error.errors())}
+        faults = [_say_fault(name, options.get(name), problems[name]) for name in problems]
+        raise ConfigurationError("; ".join(reversed(faults))) from None

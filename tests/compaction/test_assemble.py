@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compacter import Compacter, CompactionPlan
-from compacter.compaction.change import check
-from compacter.compaction.conversation import Conversation
+from compacter.compaction.conversation import Conversation, check
 from compacter.compaction.plan import Calibration
 from compacter.compaction.task import CompactionTask
 from compacter.messages.format import FILLERS, FORMATS, FormatName, get_format

@@ -324,9 +324,7 @@ class WrappedFunction:
             # A list without usage in its reply tells nothing.
             return type(given) is not list
         beside = [value for value in (*args, *kwargs.values()) if value is not given]
-        return tokens >= LEAST_CUT and may_be_cut(
-            given, tokens, beside=beside, earlier=self.measured
-        )
+        return tokens >= LEAST_CUT and may_be_cut(given, tokens, beside, self.measured)
 
     async def _look_after(self, io: IO, raw: Any, args: Args, kwargs: Named) -> None:
         """Send an event if the server has silently truncated the prompt."""

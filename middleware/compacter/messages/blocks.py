@@ -11,12 +11,12 @@ from typing import ClassVar, Literal, TypeAlias
 from compacter.messages.fields import (
     Json,
     dig,
-    dig_first,
     field,
+    first,
     flat,
     listed,
     replaced,
-    text_field,
+    word,
 )
 from compacter.messages.parts import Part, Place, Voice, spoken
 from compacter.messages.table import COMPACTION, DATA, TEXT, Row, edit_at
@@ -70,7 +70,7 @@ class Blocks:
         if isinstance(block, str):
             return TEXT, block, ""
         if self.text_type:
-            return _row_of(self, text_field(block, "type")), block, ""
+            return _row_of(self, word(block, "type")), block, ""
         for key in block if isinstance(block, Mapping) else self.table:
             if key in self.table and (value := field(block, key)) is not None:
                 return self.table[key], value, key
@@ -98,12 +98,12 @@ class Blocks:
             size = row.weigh(block)
             return [place.reasoning(size)] if size else []
         if row.kind == "media":
-            return [place.medium(key or text_field(block, "type"), block)]
+            return [place.medium(key or word(block, "type"), block)]
         shown: list[Part] = []
         paths = row.paths
         if row.kind == "call":
             called = self._call_id(row, block)
-            shown.append(place.call(row.tool_of(block), dig_first(block, paths), called))
+            shown.append(place.call(row.tool_of(block), first(block, paths), called))
             if called is not None:
                 return shown
             place = Place("tool", place.index, place.name)
@@ -112,13 +112,13 @@ class Blocks:
             name = row.tool_of(block) or place.name
             place = Place("tool", place.index, name, self._call_id(row, block))
             shown.append(place.answer())
-        for inner in listed(dig_first(block, paths)):
+        for inner in listed(first(block, paths)):
             shown += self._show(self.find(inner), place)
         return shown
 
     def _call_id(self, row: Row, block: Json) -> str | None:
         """Return the id of a call or a result; ``None`` if it needs no partner."""
-        called = dig_first(block, row.call_id)
+        called = first(block, row.call_id)
         if not row.call_id or (row.outputs and not called):
             return None
         return "" if called is None else str(called)
@@ -238,7 +238,7 @@ class Blocks:
         row, block, key = found
         if not row.is_sealed(block):
             return None
-        kinds[key or text_field(block, "type")] += 1
+        kinds[key or word(block, "type")] += 1
         text = row.read(block) or ""
         if row is COMPACTION:
             return [f"[compacter: summary of earlier messages: {text or 'it cannot be read'}]"]

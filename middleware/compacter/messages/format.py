@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
@@ -16,7 +16,6 @@ from compacter.messages.fields import (
     characters,
     faithful,
     field,
-    text_field,
     word,
 )
 from compacter.messages.parts import (
@@ -141,7 +140,7 @@ class MessageFormat(Blocks):
         format.
         """
         role = word(message, "role")
-        if role is None or (type(message) is not dict and foreign(message)):
+        if not role or (type(message) is not dict and foreign(message)):
             return Kind.UNKNOWN
         return self.roles.get(role, Kind.OTHER)
 
@@ -219,19 +218,15 @@ class MessageFormat(Blocks):
 
     def outline(self, messages: Sequence[Message]) -> Steps:
         """Return the kinds, sizes and steps of a whole history."""
-        return pair_calls(messages, self._reader(), self.plain, _FILLER)
+        return pair_calls(messages, self.read, self.plain, _FILLER)
 
     def _parts(self, message: Message, kind: Kind, index: int) -> list[Part]:
         """Return the parts of a message, reasoning included."""
-        place = Place(_SPEAKERS.get(kind, "assistant"), index, text_field(message, "name"))
+        place = Place(_SPEAKERS.get(kind, "assistant"), index, word(message, "name"))
         parts: list[Part] = []
         for found in self._pieces(message):
             parts += self._show(found, place)
         return parts
-
-    def _reader(self) -> Callable[[Message], Outline]:
-        """Return the function that reads the messages of one history in order."""
-        return self.read
 
     def size(self, message: Message) -> int:
         """Return the data size of one message in characters, media by their weight (see
@@ -244,7 +239,7 @@ class MessageFormat(Blocks):
         another.
         """
         kind = self.kind(message)
-        return _SPEAKERS.get(kind) or text_field(message, "role") or "assistant"
+        return _SPEAKERS.get(kind) or word(message, "role") or "assistant"
 
     def systems(self, messages: Sequence[Message]) -> list[int]:
         """Return the indexes of the messages whose ``speaker`` is ``"system"``."""

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from compacter.errors import check_embedder, check_tokens
+from compacter.errors import check_embedder, check_size
 from compacter.messages.format import Message, MessageFormat
 from compacter.messages.parts import MessageParts, Part, Speaker
 from compacter.recall.vectors import Embed
@@ -76,10 +76,7 @@ class Quotes(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
-    share: (
-        Annotated[float, Field(gt=0, lt=1)]
-        | Annotated[int, Field(gt=0), AfterValidator(check_tokens)]
-    ) = 0.15
+    share: Annotated[Annotated[float, Field(lt=1)] | int, BeforeValidator(check_size)] = 0.15
     """Room for quotes: a share of the window between 0 and 1, of up to 4,000 tokens, or a number of
     tokens."""
     steps: bool = True

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from compacter.errors import result_of
+from compacter.errors import UserFunction
 from compacter.recall.frame import NOTE, Quotation, frame, line_of
 from compacter.recall.index import Index, rarity, weights_in
 from compacter.recall.passages import Passage, Rank, header
@@ -197,14 +197,9 @@ class Quoter:
             return sorted(ranked, reverse=True)
 
         candidates = [passage_of(self._index, [run], score) for score, run in order]
-        return result_of(
-            "rank",
-            rank,
-            asked,
-            candidates,
-            read=numbers,
-            returns="one finite number for each passage",
-        )
+        ranking = UserFunction("rank", rank, "one finite number for each passage", numbers)
+        ranked: list[tuple[float, int]] = ranking(asked, candidates)
+        return ranked
 
     def remind(self) -> None:
         """Choose lines that have the names, numbers, rare words and rare pairs of words of the

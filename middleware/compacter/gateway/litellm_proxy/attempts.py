@@ -134,8 +134,8 @@ class SteppedCall(WrappedFunction):
         call = await self._begin(kwargs)
         if call is None:
             return None
-        found = calibrate(call.request, found, call.calibration)
-        return plan_of(call, call.target(found), found)
+        found = calibrate(call, found)
+        return plan_of(call, call.target(found), "token_limit", found)
 
     def close(self) -> None:
         """End the flow, and release leases that other calls may wait for."""
