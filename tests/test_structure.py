@@ -163,7 +163,7 @@ DENSITY = {
 }
 """Limits for how the package is written."""
 CEILINGS = {
-    "call/": 24_389,
+    "call/": 23_585,
     "clients/": 9_748,
     "compaction/": 11_125,
     "frameworks/": 8_604,
@@ -176,7 +176,7 @@ CEILINGS = {
     "testing/": 9_987,
     "text/": 2_732,
     "tools/": 19_796,
-    "top": 19_879,
+    "top": 19_845,
     "core": 121_130,
     "whole": 193_927,
 }
