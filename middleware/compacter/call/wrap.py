@@ -20,7 +20,7 @@ from compacter.call.perform import Performer
 from compacter.call.reader import note_usage, read_call
 from compacter.call.sizes import LEAST_CUT, may_be_cut
 from compacter.call.state import State
-from compacter.errors import CompactionError, ConfigurationError, FunctionError, add_note, notes_of
+from compacter.errors import CompactionError, ConfigurationError, FunctionError, add_note
 from compacter.io import ASYNC, IO, SYNC, is_kind, run
 from compacter.messages.refusals import detect_in_reply
 from compacter.messages.replies import Reply
@@ -313,7 +313,7 @@ class WrappedFunction:
             return await io.call(self.function, *args, **kwargs)
         if refused.error is None:
             return refused.raw
-        if not any(note.startswith("compacter ") for note in notes_of(refused.error)):
+        if "compacter " not in str(getattr(refused.error, "__notes__", "")):
             add_note(refused.error, f"compacter did nothing: {reason}")
         raise refused.error
 
