@@ -6,7 +6,8 @@
 #   make setup       make .venv, with everything that the tests need
 #   make quick       the tests that start no server, browser or model (a minute)
 #   make test        lint, types, and every test, README and example
-#   make test-all    the same, and the tests again on Python 3.12 and 3.13 where they are present
+#   make test-long   the tests with more cases of each kind and longer conversations (a quarter of an hour)
+#   make test-all    `make test`, and the tests again on Python 3.12 and 3.13 where they are present
 #   make lint        ruff: rules and format              make format   let ruff mend what it can
 #   make types       mypy --strict and pyright           make bench    the numbers in the README
 #   make coverage    the tests once more, with branches  make lock     pin the requirements anew
@@ -54,7 +55,7 @@ UV := $(BIN)/uv pip install --python $(BIN)/python
 EXTRAS := openai anthropic google bedrock redis encryption otel serve
 COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 
-.PHONY: help setup newest quick test test-all pytest lint format types bench coverage demo demo-model pictures wheel lock mutants redis node agents chromium
+.PHONY: help setup newest quick test test-long test-all pytest lint format types bench coverage demo demo-model pictures wheel lock mutants redis node agents chromium
 .PHONY: embedder gateway fleet fleet-bench frameworks sdk-suites peers docs sdist sbom release-check clean
 
 setup: $(VENV)/.dev
@@ -75,6 +76,10 @@ demo-model: $(VENV)/.demo
 
 pytest: $(VENV)/.dev redis chromium
 	$(PYTEST) -n $(WORKERS) --randomly-seed=$(SEED) $(PYTEST_ARGS)
+
+# What `LONG` of tests/effort.py adds: more of the same, which seldom tells more.
+test-long: export COMPACTER_LONG := 1
+test-long: pytest
 
 quick: $(VENV)/.dev
 	$(PYTEST) -q -n $(WORKERS) -m "not slow" --randomly-seed=$(SEED) $(PYTEST_ARGS)

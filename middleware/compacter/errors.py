@@ -45,7 +45,7 @@ class InvalidHistoryError(CompacterError, ValueError):
 
     Args:
         message: Description of the fault.
-        call_id: Id of the call or result that lacks its partner.
+        call_id: Id of the call or result that lacks its partner; its name in Gemini's format.
         index: Position of its message in the list; -1 if there is none.
     """
 

@@ -7,8 +7,8 @@ from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
 from compacter.by_hand import CompactionResult, format_of
-from compacter.compaction.change import origins_of
-from compacter.compaction.trigger import due, threshold
+from compacter.compaction.conversation import origins_of
+from compacter.compaction.plan import due, threshold
 from compacter.errors import CompactionError, ConfigurationError, check_text, whole_number
 from compacter.io import ASYNC, IO, SYNC, run
 from compacter.memory.record import conversation_digest

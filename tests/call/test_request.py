@@ -131,7 +131,7 @@ class TestNumbers:
     ) -> None:
         asked = policy(overhead=overhead)
         found = TokenLimit(limit=10_000, input_tokens=12_500, kind="input")
-        job = plan_of(asked, asked.target(found), found)
+        job = plan_of(asked, asked.target(found), "token_limit", found)
         assert job.target is not None
         assert job.target + overhead == pytest.approx(asked.request.size * 0.8 * MARGIN, abs=1)
 

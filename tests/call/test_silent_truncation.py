@@ -40,7 +40,7 @@ def test_a_cut_prompt_is_told_without_a_trigger_and_the_reply_is_handed_out() ->
     assert len(model.requests) == 1
 
 
-@pytest.mark.parametrize("tokens", [None, 900])
+@pytest.mark.parametrize("tokens", [None, 1_200])
 def test_a_hook_does_not_have_each_quiet_call_read(
     monkeypatch: pytest.MonkeyPatch, tokens: int | None
 ) -> None:

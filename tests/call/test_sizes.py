@@ -166,15 +166,15 @@ class TestTheRoomForQuotes:
         self, policy: Any, target: int, reserved: int
     ) -> None:
         made = policy(8_000, recall=0.15)
-        assert (
-            plan_of(made, target, TokenLimit(limit=target // 4, kind="input")).reserved == reserved
-        )
-        assert plan_of(made, target).reserved == 0
+        found = TokenLimit(limit=target // 4, kind="input")
+        assert plan_of(made, target, "token_limit", found).reserved == reserved
+        assert plan_of(made, target, "threshold").reserved == 0
 
     def test_is_not_reserved_between_the_steps_of_an_agent(self, policy: Any) -> None:
         made = policy(8_000, recall=0.15)
         made.request = replace(made.request, messages=made.request.messages[:-1])
-        assert plan_of(made, 4_000, TokenLimit(limit=1_000, kind="input")).reserved == 0
+        found = TokenLimit(limit=1_000, kind="input")
+        assert plan_of(made, 4_000, "token_limit", found).reserved == 0
 
     def room(self, dialogue: Dialogue) -> int | None:
         """What the call asks quotes for; ``None`` where it asks for none."""
@@ -426,7 +426,7 @@ class TestARefusal:
         self, policy: Any, found: TokenLimit, used: int | None, chars_per_token: float
     ) -> None:
         made = policy(8_000, overhead=2_000, output=500, chars_per_token=3.0)
-        assert (calibrate(made.request, found, made.calibration).input_tokens or 0) == (used or 0)
+        assert (calibrate(made, found).input_tokens or 0) == (used or 0)
         assert (made.calibration.window, made.calibration.chars_per_token) == (
             1_000,
             chars_per_token,
@@ -434,7 +434,7 @@ class TestARefusal:
 
     def test_that_names_no_limit_leaves_the_known_one(self, policy: Any) -> None:
         made = policy(8_000, window=5_000)
-        calibrate(made.request, TokenLimit(requested=6_000, kind="input"), made.calibration)
+        calibrate(made, TokenLimit(requested=6_000, kind="input"))
         assert made.calibration.window == 5_000
 
     @pytest.mark.parametrize(("used", "learnt"), [(5_600, True), (5_800, False)])
@@ -450,11 +450,7 @@ class TestARefusal:
         )
         size = asked.request.size
         assert size < 2.5 * used  # Otherwise it is believed in any case.
-        calibrate(
-            asked.request,
-            TokenLimit(limit=4_000, input_tokens=used, kind="input"),
-            asked.calibration,
-        )
+        calibrate(asked, TokenLimit(limit=4_000, input_tokens=used, kind="input"))
         assert asked.calibration.learnt is learnt
 
     @pytest.mark.parametrize(("used", "learnt"), [(2_000, True), (3_200, True), (3_201, False)])
@@ -465,11 +461,7 @@ class TestARefusal:
         asked = Call(
             options(), Request(format=OPENAI, original=table, messages=table), Calibration()
         )
-        calibrate(
-            asked.request,
-            TokenLimit(limit=1_000, input_tokens=used, kind="input"),
-            asked.calibration,
-        )
+        calibrate(asked, TokenLimit(limit=1_000, input_tokens=used, kind="input"))
         assert asked.calibration.learnt is learnt
 
     @pytest.mark.parametrize(
@@ -492,7 +484,10 @@ class TestARefusal:
         made.request = replace(
             made.request, shortened={"role": "user", "content": "x" * 300}, saved=500
         )
-        assert plan_of(made, 4_000, TokenLimit(limit=1_000, kind="input")).target == 4_500
+        assert (
+            plan_of(made, 4_000, "token_limit", TokenLimit(limit=1_000, kind="input")).target
+            == 4_500
+        )
 
     @pytest.mark.parametrize(
         ("found", "target"),
@@ -511,7 +506,7 @@ class TestARefusal:
         self, policy: Any, found: TokenLimit, target: int | None
     ) -> None:
         made = policy(8_000, overhead=2_000, output=500)
-        assert plan_of(made, 8_000, found).target == target
+        assert plan_of(made, 8_000, "token_limit", found).target == target
 
 
 @pytest.mark.parametrize(
@@ -541,14 +536,12 @@ class TestWhetherAPromptMayHaveBeenCut:
         request = Request(format=dialect.format, original=messages, messages=messages)
         texts = sum(map(len, request.conversation.texts()))
         assert may_be_cut(messages, int(texts / 7.2))
-        assert may_be_cut(messages, int(texts / 7.2), overhead=1)
         assert not may_be_cut(messages, texts)
 
     def test_what_stands_beside_the_messages_counts(self) -> None:
         messages = messages_of(700)
-        assert not may_be_cut(messages, 110)
-        assert may_be_cut(messages, 110, overhead=100)
-        assert may_be_cut(messages, 110, beside=[[{"description": "x" * 100}]])
+        assert not may_be_cut(messages, 160)
+        assert may_be_cut(messages, 160, beside=[[{"description": "x" * 100}]])
 
     def test_objects_of_a_reply_are_weighed_with_their_further_members(self) -> None:
         class Reply(BaseModel, extra="allow"):

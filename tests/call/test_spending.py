@@ -187,14 +187,14 @@ class TestTheSummaryCallStandsOnTheWarmPrefix:
 def test_a_hook_costs_no_more_with_a_longer_history(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a history that has grown only the new messages are measured."""
     measured: list[int] = []
-    measure = sizes._written
+    measure = sizes._encode
 
-    def count(values: Any) -> int:
+    def count(values: Any) -> str:
         if values != ["m"]:  # The model, which is measured too.
             measured.append(len(values))
         return measure(values)
 
-    monkeypatch.setattr(sizes, "_written", count)
+    monkeypatch.setattr(sizes, "_encode", count)
     compacter = Compacter(on_event=lambda event: None)
     completion = compacter.wrap(ScriptedModel(window=1_000_000).completion)
     history = turns(500)

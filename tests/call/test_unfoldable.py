@@ -10,14 +10,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.dialects import DIALECTS, Dialect
+from tests.dialects import DIALECTS, Dialect, parts_of
 
 from compacter import Compacter, ConfigurationError, History
 from compacter.call.request import Request
-from compacter.call.shorten import advice, shorten_message, with_less_retrieved
+from compacter.call.shorten import advice, with_less_retrieved
 from compacter.compaction.plan import Calibration
 from compacter.events import CompactionEvent, Event, MessageShortened
-from compacter.messages.format import FORMATS, get_format
+from compacter.messages.format import FORMATS, MessageFormat, get_format
 from compacter.messages.parts import Part
 from compacter.summary.message import FRAME
 from compacter.testing import ScriptedModel, TokenLimitError, token_limit_error
@@ -27,6 +27,13 @@ OPENAI_DIALECT = DIALECTS["openai"]
 MARKS = ("<context>", "</context>")
 PAGES = "".join(f"Page {n} tells of harbour {n} and of its ships. " for n in range(400))
 ASKED = f"Answer by this:\n<context>{PAGES}</context>\nWhich harbour is the oldest?"
+
+
+def shorten_message(form: MessageFormat, message: Any, how: Any, excess: int) -> Any:
+    """The only message of a request, which is too large by so many characters, as it is sent."""
+    request = Request(format=form, original=[message], messages=[message])
+    shorter = with_less_retrieved(request, how, request.size - excess)
+    return message if shorter is None else shorter.shortened
 
 
 def talk(turns: int) -> list[dict[str, Any]]:
@@ -265,7 +272,7 @@ class TestAToolResultBesideTheUsersWords:
         finally:
             assert json.dumps(history) == before
         assert not dialect.broken(requests[-1])
-        return [list(form.parts(message, 0)) for message in requests[-1]], [
+        return [list(parts_of(form, message)) for message in requests[-1]], [
             type(event) for event in told
         ]
 

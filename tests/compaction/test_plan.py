@@ -14,12 +14,10 @@ from compacter import (
     CompactionPlan,
     Shorten,
     Summarize,
-    TokenLimit,
 )
-from compacter.compaction.change import check
-from compacter.compaction.conversation import Conversation
+from compacter.compaction.conversation import Conversation, check
 from compacter.compaction.cut import choose_cut, plan
-from compacter.compaction.plan import Calibration, target_characters
+from compacter.compaction.plan import Calibration
 from compacter.messages.format import get_format
 from compacter.options import Options
 from compacter.summary import message as summary_message
@@ -42,39 +40,6 @@ def look(size: int) -> list[dict[str, Any]]:
 def turns(*sizes: int) -> list[dict[str, Any]]:
     """Messages of these sizes, the user's first."""
     return [say(("user", "assistant")[place % 2], size) for place, size in enumerate(sizes)]
-
-
-def test_the_target_leaves_a_margin_below_the_limit() -> None:
-    found = TokenLimit(limit=1_000, requested=1_500, kind="input")
-
-    assert (
-        target_characters(found, Calibration(chars_per_token=4.0), overhead=0, output_tokens=None)
-        == 3_880
-    )
-
-
-def test_the_target_leaves_room_for_the_output_where_the_provider_counts_it() -> None:
-    sizes = [
-        target_characters(
-            TokenLimit(limit=1_000, requested=1_500, kind=kind),
-            Calibration(),
-            overhead=100,
-            output_tokens=200,
-        )
-        for kind in ("input", "input_plus_output")
-    ]
-
-    assert sizes == [3_780, 3_004]
-    nameless = TokenLimit(limit=None, requested=1_500, kind="input")
-    window = Calibration(window=1_000)
-    assert target_characters(nameless, window, overhead=0, output_tokens=None) == 3_880
-    counted = TokenLimit(limit=1_000, requested=1_500, kind="input_plus_output")
-    assert target_characters(counted, Calibration(), overhead=0, output_tokens=None) == 3_880
-
-
-def test_without_any_limit_there_is_no_target() -> None:
-    assert target_characters(None, Calibration(), overhead=0, output_tokens=None) is None
-    assert target_characters(None, Calibration(window=100), overhead=1_000, output_tokens=None) == 0
 
 
 def test_a_turn_that_is_nearly_folded_is_folded_to_its_end() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compacter.compaction.trigger import due, threshold
+from compacter.compaction.plan import due, threshold
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compacter.compaction.change import check, origins_of
-from compacter.compaction.conversation import Conversation
+from compacter.compaction.conversation import Conversation, check, origins_of
 from compacter.messages.format import FILLERS, get_format
 from compacter.summary import message as summary_message
 

@@ -17,8 +17,7 @@ from compacter import (
     Summarize,
     Truncate,
 )
-from compacter.compaction.change import check
-from compacter.compaction.conversation import Conversation
+from compacter.compaction.conversation import Conversation, check
 from compacter.compaction.task import CompactionTask
 from compacter.messages.format import get_format
 from compacter.summary import message as summary_message

@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Any
 
 from cachetools import LRUCache
 
-from compacter.call.apart import APART
 from compacter.call.one_summary import wait_until_over
-from compacter.call.prepare import SCOPE, WORTH, make_ahead
+from compacter.call.prepare import SCOPE, make_ahead
 from compacter.call.request import Request, facts_of
+from compacter.call.smaller import WORTH
 from compacter.compaction.conversation import Conversation
 from compacter.errors import CompactionError, FunctionError
 from compacter.events import PreparationFailed
@@ -67,7 +67,7 @@ async def prepare(world: Performer, ratio: float, target: int) -> None:
     request = await world.compute(partial(_copy, world.call.request))
     maker = replace(
         world,
-        call=replace(world.call, request=request, world=APART),
+        call=replace(world.call, request=request),
         scope=world.scope + SCOPE,
         history=None,
         is_ahead=True,
@@ -116,12 +116,13 @@ async def _make(world: Performer, ratio: float, target: int) -> None:
     ``Exception``.
     """
     call = world.call
+    call.world = world.world
     request = call.request
     try:
         view = await world.view()
         size = request.conversation.size
         if view is None or sum(map(request.format.size, view)) >= size * WORTH:
-            await world.conduct(make_ahead(call, ratio, target, world.world))
+            await world.conduct(make_ahead(call, ratio, target))
     except Exception as error:  # noqa: BLE001 - the call that is due takes the normal way
         cause = error.__cause__ if isinstance(error, CompactionError) else error
         reason = str(error) if isinstance(error, FunctionError) else "no summary could be had"

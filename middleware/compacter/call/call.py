@@ -9,29 +9,24 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from tenacity import RetryCallState, Retrying, stop_after_attempt
 
 from compacter.call.apart import APART
-from compacter.call.prepare import ahead
+from compacter.call.prepare import begin_ahead
 from compacter.call.request import ConversationState, Request, facts_of
 from compacter.call.shorten import advice
 from compacter.call.sizes import (
     FEWEST_QUOTED,
     LEAST_CUT,
     calibrate,
-    detect_refusal,
-    fills_window,
-    learn,
-    may_be_cut,
     missing_tokens,
     request_tokens,
     room_for_quotes,
 )
 from compacter.call.smaller import compact_to, enforce_prepared, make_room, make_smaller
-from compacter.compaction.plan import MARGIN, Calibration, target_characters
-from compacter.compaction.trigger import TARGET_SHARE, due, threshold
+from compacter.compaction.plan import MARGIN, TARGET_SHARE, Calibration, due, threshold
 from compacter.effects import Quote
 from compacter.errors import CompactionError, FunctionError, add_note
 from compacter.events import (
@@ -42,7 +37,7 @@ from compacter.events import (
     SilentTruncation,
     Trigger,
 )
-from compacter.messages.refusals import SEALED
+from compacter.messages.refusals import NO_ROOM, SEALED, detect_sealed
 from compacter.messages.replies import Reply
 from compacter.messages.usage import tokens_read
 from compacter.options import Options, TriggerFacts
@@ -53,6 +48,9 @@ if TYPE_CHECKING:
 
     from compacter.call.perform import Performer
 
+_FULL = 0.98
+"""Share of the window from which prompt and reply count as filling it; servers reserve a few
+tokens."""
 _FAR_OVER = 1.5
 """Multiple of the threshold from which the cool-down is ignored."""
 _ENOUGH = 1_000
@@ -107,11 +105,11 @@ class Call:
         """
         if refused.token_limit is None or not self.is_confirmed(refused.token_limit):
             return refused.raw
-        limit = self.options.max_retries
-        stop = stop_after_attempt(1 + limit) if isinstance(limit, int) else limit
+        most = self.options.max_retries
+        stop = stop_after_attempt(1 + most) if isinstance(most, int) else most
         rounds = RetryCallState(Retrying(stop=stop), fn=None, args=(), kwargs={})
         while refused.token_limit is not None:
-            found = calibrate(self.request, refused.token_limit, self.calibration)
+            limit = calibrate(self, refused.token_limit)
             error = refused.error or RuntimeError("the reply says that the request is too long")
             rounds.set_exception((type(error), error, error.__traceback__))
             if stop(rounds):
@@ -119,7 +117,7 @@ class Call:
                 return await self._give_up(refused, reason)
             rounds.prepare_for_next_attempt()
             try:
-                done = await make_smaller(self, found, error)
+                done = await make_smaller(self, limit, error)
             except CompactionError as failure:
                 # Without a cause of its own: from the error for which the summary was needed.
                 raise failure from failure.__cause__ or refused.error
@@ -140,7 +138,7 @@ class Call:
         try:
             reply = await self.world.send(request.sent, request.options)
         except Exception as error:
-            limit = detect_refusal(self.options.detect, error)
+            limit = self.options.detect(error) or detect_sealed(error)
             if limit is None:
                 raise
             return Reply(token_limit=limit, error=error)
@@ -157,7 +155,8 @@ class Call:
         if refused.error and is_sealed and not self.tried:
             raise refused.error
         rounds = len(self.tried)
-        if self.tried and not self.may_fit(self.target(limit)):
+        target = self.target(limit)
+        if self.tried and target is not None and self.staying > target:
             self.state.helpless = self.staying
         await self.tell(
             RetriesExhausted,
@@ -190,7 +189,7 @@ class Call:
         window = self.calibration.window
         limit = self.threshold()
         if isinstance(trigger, float) and limit is None:
-            await self._skip_once("threshold")
+            await self.skip_once("threshold")
         if state.calls == 1 or (limit is None and window is None and not callable(trigger)):
             return
         tokens = await self._estimate_tokens()
@@ -206,8 +205,8 @@ class Call:
         if target is None:
             return
         if self.is_held_back and tokens < limit * _FAR_OVER:
-            await self.skip("threshold", "cool_down")
-        elif await compact_to(self, max(1, target - self.request.overhead)):
+            await self.tell(CompactionSkipped, trigger="threshold", reason="cool_down")
+        elif await compact_to(self, max(1, target - self.request.overhead), "threshold"):
             left = await self._estimate_tokens()
             state.stuck = self.request.size if left >= limit else 0
 
@@ -234,7 +233,7 @@ class Call:
         try:
             return trigger(facts)
         except FunctionError as error:
-            await self.report_failure("threshold", str(error), error)
+            await self.report_failure("threshold", error)
             return False
 
     async def _estimate_tokens(self) -> int:
@@ -250,7 +249,7 @@ class Call:
             try:
                 return self.options.token_counter(list(request.messages)) + tokens(request.overhead)
             except FunctionError as error:
-                await self.report_failure("threshold", str(error), error)
+                await self.report_failure("threshold", error)
         size = request.size
         if state.tokens and size >= state.characters:
             return state.tokens + tokens(size - state.characters)
@@ -278,7 +277,7 @@ class Call:
             return
         if request.conversation.last_user is None:
             return
-        wanted, free = room_for_quotes(request, recall, self.calibration, window)
+        wanted, free = room_for_quotes(self, recall, window)
         text = await self.quote(min(wanted, free))
         if not text and window is not None and min(wanted, free) < min(wanted, _ENOUGH):
             await make_room(self, recall, window, wanted, free)
@@ -322,24 +321,23 @@ class Call:
         if learns or self.watched:
             tokens, is_cut = await self.read_usage(reply.raw)
         if is_read:
-            estimate = request_tokens(whole, calibration)
-            calibration.accepted = max(calibration.accepted, estimate)
+            calibration.accepted = max(calibration.accepted, request_tokens(self))
         if not is_cut:
             if tokens and learns:
                 self.note_usage(tokens)
             if self.options.prepare_tokens is not None:
-                await self.prepare(tokens)
+                await begin_ahead(self, tokens)
             return reply.raw
         if self.options.trigger_tokens is None or self.options.max_retries == 0:
             return reply.raw
         target = int(tokens * TARGET_SHARE * calibration.chars_per_token) - whole.overhead
         self.request = replace(whole, quotes="")
-        if await compact_to(self, max(1, target)):
+        if await compact_to(self, max(1, target), "threshold"):
             with suppress(Exception):  # The first call has succeeded; its reply is returned.
                 again = await self._send()
                 if again.token_limit is None:
-                    read = tokens_read(again.raw)
-                    if read and missing_tokens(self.request, read, calibration) is None:
+                    read, is_cut = await self.read_usage(again.raw)
+                    if read and not is_cut:
                         self.note_usage(read)
                     return again.raw
         self.request = whole
@@ -350,14 +348,8 @@ class Call:
         prompt, of which it sends an event. The tokens are 0 if what a reply states is no number of
         them.
         """
-        request = self.request
         tokens = tokens_read(raw)
-        is_unread = request.read is None
-        if not tokens or (
-            is_unread and not may_be_cut(request.sent, tokens, overhead=request.overhead)
-        ):
-            return tokens, False
-        expected = missing_tokens(request, tokens, self.calibration)
+        expected = missing_tokens(self, tokens) if tokens else None
         if expected is None:
             return tokens, False
         if tokens < LEAST_CUT:
@@ -368,26 +360,12 @@ class Call:
     def note_usage(self, tokens: int) -> None:
         """Learn from the usage of a reply to the request."""
         request = self.request
-        learn(request, tokens, self.calibration)
+        calibration = self.calibration
+        calibration.learn(request.size, tokens, request.tokens_of_one)
         # Without the quotes: the next request may have others, or none.
         quotes = len(request.quotes)
-        self.state.tokens = tokens - self.calibration.tokens(quotes)
+        self.state.tokens = tokens - calibration.tokens(quotes)
         self.state.characters = request.size - quotes
-
-    async def prepare(self, tokens: int) -> None:
-        """Have the next compaction made ahead if the request, which had so many input tokens, has
-        reached the size for it.
-        """
-        calibration = self.calibration
-        tokens = (tokens or calibration.tokens(self.request.size)) - calibration.tokens(
-            len(self.request.quotes)
-        )
-        if isinstance(self.options.prepare_tokens, float) and calibration.window is None:
-            await self._skip_once("prepared")
-            return
-        what = ahead(self, tokens)
-        if what is not None:
-            await self.world.prepare(*what)
 
     # -- what these go by --------------------------------------------------------------------------
 
@@ -397,9 +375,10 @@ class Call:
         read = self.request.conversation
         return read.size - read.free - self.request.saved
 
-    def may_fit(self, target: int | None) -> bool:
-        """Return whether the messages may become as small as a target; True if none is known."""
-        return target is None or self.staying <= target
+    @property
+    def attempt(self) -> int:
+        """Number of the round, from 1."""
+        return len(self.tried) + 1
 
     @property
     def is_held_back(self) -> bool:
@@ -409,40 +388,53 @@ class Call:
             state.tried is not None and state.calls - state.tried <= self.options.min_calls_between
         )
 
-    def target(self, limit: TokenLimit) -> int | None:
-        """Return the largest size of the messages, in characters; ``None`` if no limit is known."""
+    def target(self, limit: TokenLimit, chars_per_token: float = 0.0) -> int | None:
+        """Return the largest size of the messages, in characters, with which the request fits;
+        ``None`` if no limit is known.
+
+        By the calibration's characters of a token, unless others are given.
+        """
         request = self.request
-        return target_characters(
-            limit,
-            self.calibration,
-            overhead=request.overhead,
-            output_tokens=request.output_tokens,
-        )
+        window = limit.limit or self.calibration.window
+        if not window:
+            return None
+        room = (window - request.output_that_counts(limit)) * MARGIN
+        room *= chars_per_token or self.calibration.chars_per_token
+        return max(0, int(room) - request.overhead)
 
     def is_confirmed(self, limit: TokenLimit) -> bool:
-        """See ``sizes.fills_window``."""
-        return fills_window(limit, self.request.output_tokens, self.calibration.window)
+        """Return whether a reply that was cut off has filled the window; True for any other sign of
+        a token limit.
+
+        It has if it is below the caller's output limit, and prompt and reply fill the window; if
+        the window is unknown, if the reply has one token at most.
+        """
+        if limit.source != NO_ROOM:
+            return True
+        written = limit.output_tokens or 0
+        allowed = self.request.output_tokens
+        if allowed is not None and written >= allowed:
+            return False
+        window = self.calibration.window
+        if window is None:
+            return written <= 1
+        return (limit.input_tokens or 0) + written >= window * _FULL
 
     async def tell(self, kind: type[Event], **facts: Any) -> None:
         """Send an event of this kind, with the names of model and conversation."""
         await self.world.emit(kind(**facts, **self.request.named))
 
-    async def skip(
-        self, trigger: Trigger, reason: Literal["cool_down", "unknown_window", "no_progress"]
-    ) -> None:
-        """Send the event that a compaction was due and does not take place."""
-        await self.tell(CompactionSkipped, trigger=trigger, reason=reason)
-
-    async def _skip_once(self, trigger: Trigger) -> None:
+    async def skip_once(self, trigger: Trigger) -> None:
         """Send the event that the option is a share of an unknown window, once for a model."""
         if not self.calibration.warned:
             self.calibration.warned = True
-            await self.skip(trigger, "unknown_window")
+            await self.tell(CompactionSkipped, trigger=trigger, reason="unknown_window")
 
     async def report_failure(
-        self, trigger: Trigger, reason: str, cause: BaseException | None
+        self, trigger: Trigger, cause: BaseException | None, reason: str = ""
     ) -> None:
-        """Send the event that the request could not be made smaller; of a ``FunctionError`` the
-        cause is named.
+        """Send the event that the request could not be made smaller; what a ``FunctionError`` says
+        is the reason.
         """
-        await self.tell(CompactionFailed, trigger=trigger, reason=reason, **facts_of(cause))
+        facts = facts_of(cause)
+        await self.tell(CompactionFailed, trigger=trigger, reason=reason or str(cause), **facts)

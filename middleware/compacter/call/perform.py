@@ -204,13 +204,14 @@ class Performer:
             return partial(summarizer, messages, **taken), blocks
         if summarizer is None and self.function is not None:
             binding = self.binding
-            form = self.call.request.format
-            passed = self.args, self.kwargs, form
-            if question.prefix is None:
-                args, kwargs = binding.summary_call(*passed, messages, limit)
-            else:
-                instruction = messages[0]["content"]
-                args, kwargs = binding.native_call(*passed, question.prefix, instruction, limit)
+            args, kwargs = binding.summary_call(
+                self.args,
+                self.kwargs,
+                self.call.request.format,
+                messages,
+                limit,
+                question.prefix,
+            )
             return partial(binding.summary_function or self.function, *args, **kwargs), False
         request = models.acompletion if self.io.awaits else models.completion
         model = summarizer or self.model

@@ -11,11 +11,15 @@ from compacter.compaction.conversation import Conversation, find_pinned
 from compacter.errors import FunctionError
 from compacter.messages.fields import json_text
 from compacter.messages.format import Message, MessageFormat
-from compacter.recall.weight import SAMPLE, tokens_each
+from compacter.recall.weight import tokens_each
 from compacter.summary.message import parse
 
 if TYPE_CHECKING:
+    from compacter.overflow import TokenLimit
     from compacter.recall.archive import Archive
+
+# Newest messages by whose texts the script of a conversation is judged.
+_SAMPLED = 16
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +100,7 @@ class Request:
     @property
     def tokens_of_one(self) -> float:
         """Estimated tokens of one of its characters, by the script of its newest texts."""
-        return tokens_each(self.conversation.newest_texts(SAMPLE))
+        return tokens_each(reversed(self.conversation.texts(_SAMPLED)))
 
     @property
     def sent(self) -> Sequence[Message]:
@@ -118,6 +122,10 @@ class Request:
         from compacter.recall.frame import place
 
         return place(messages, self.format, self.quotes, at, alternate=self.alternate)
+
+    def output_that_counts(self, limit: TokenLimit) -> int:
+        """Return the tokens of the output that a token limit counts with the input."""
+        return self.output_tokens or 0 if limit.kind == "input_plus_output" else 0
 
     @property
     def named(self) -> dict[str, Any]:

@@ -8,14 +8,12 @@ from functools import partial
 
 from compacter.call.request import Request
 from compacter.compaction.plan import Calibration
-from compacter.messages.format import Message, MessageFormat
+from compacter.compaction.strategies import shorten_message
 from compacter.messages.parts import Kind
 from compacter.options import Retrieved
 from compacter.summary.message import FRAME, rule_lines
 from compacter.text.shorten import shorten
 
-# Least size of a shortened text between marks, in characters with its receipt.
-_LEAST = 100
 _RECEIPT = "\n[shortened from {before:,} to {after:,} characters]"
 
 
@@ -44,45 +42,16 @@ def with_less_retrieved(
     if how is None and request.shortened is not None:
         message = request.shortened
         excess = now - allowed
-    message = shorten_message(read.format, message, how, excess)
+    message = shorten_message(
+        read.format,
+        message,
+        excess,
+        partial(_cut_by, how) if callable(how) else shorten,
+        partial(_spans, how),
+        ("result" if how is None else "text",),
+    )
     less = size - read.format.size(message)
     return replace(request, shortened=message, saved=less) if less > request.saved else None
-
-
-def shorten_message(
-    form: MessageFormat, message: Message, how: Retrieved | None, excess: int
-) -> Message:
-    """Return a copy of a user message, shorter by up to ``excess`` characters; itself if it cannot
-    be shortened.
-
-    With a pair of marks, each text between them keeps its beginning and end, with a receipt in its
-    middle. A function is called with each text and its largest size, in characters; a receipt is
-    added to the result. ``None`` shortens the results of tools, and no text.
-    """
-    edited = "result" if how is None else "text"
-    cut = partial(_cut_by, how) if callable(how) else shorten
-    total = 0
-
-    def measure(kind: str, text: str, name: str) -> str:  # noqa: ARG001 - as every edit
-        nonlocal total
-        if kind == edited:
-            total += sum(end - begin for begin, end in _spans(text, how))
-        return text
-
-    def edit(kind: str, text: str, name: str) -> str:  # noqa: ARG001
-        if kind != edited:
-            return text
-        pieces = list[str]()
-        at = 0
-        for begin, end in _spans(text, how):
-            most = max(_LEAST, (end - begin) * (total - excess) // total) if total else 0
-            pieces += text[at:begin], cut(text[begin:end], most)
-            at = end
-        short = "".join((*pieces, text[at:]))
-        return short if len(short) < len(text) else text
-
-    form.rewrite(message, measure)
-    return form.rewrite(message, edit)
 
 
 def _cut_by(function: Callable[[str, int], str], text: str, size: int) -> str:
@@ -92,7 +61,7 @@ def _cut_by(function: Callable[[str, int], str], text: str, size: int) -> str:
     return short + _RECEIPT.format(before=len(text), after=len(short))
 
 
-def _spans(text: str, how: Retrieved | None) -> Iterator[tuple[int, int]]:
+def _spans(how: Retrieved | None, text: str) -> Iterator[tuple[int, int]]:
     """Yield start and end of each text between a pair of marks; of all without one."""
     if not isinstance(how, tuple):
         yield 0, len(text)

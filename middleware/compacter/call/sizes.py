@@ -6,19 +6,17 @@ update it by the provider's numbers.
 
 from __future__ import annotations
 
-import json
-import marshal
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
+from json import JSONEncoder
 from typing import TYPE_CHECKING, Any
 
-from compacter.call.request import Request
-from compacter.compaction.plan import MARGIN, Calibration, most_tokens
-from compacter.compaction.trigger import MOST_RESERVED
-from compacter.messages.refusals import NO_ROOM, SEALED, detect_sealed
+from compacter.compaction.plan import MARGIN, MOST_RESERVED, Calibration, most_tokens
+from compacter.messages.refusals import SEALED
 from compacter.overflow import TokenLimit
 
 if TYPE_CHECKING:
+    from compacter.call.call import Call
     from compacter.recall.passages import Quotes
 
 LEAST_CUT = 200
@@ -28,8 +26,6 @@ FEWEST_QUOTED = 300
 """Least room for quotes, in characters with their frame; with less, none are sent."""
 # Characters per token from which a stated size is accepted without checking it against the text.
 _DENSE = 2.5
-# Share of the window from which prompt and reply count as filling it; servers reserve a few tokens.
-_FULL = 0.98
 # Largest share of its expected tokens, by the model's calibration, that a truncated prompt has.
 _CUT_SHARE = 0.6
 # Fewest characters per token that a truncated prompt seems to have. English has 4 to 5.
@@ -51,91 +47,48 @@ _LEAST_SCALE = 0.8
 # -- the numbers of a token limit ------------------------------------------------------------------
 
 
-def detect_refusal(
-    detect: Callable[[BaseException], TokenLimit | None], error: BaseException
-) -> TokenLimit | None:
-    """Return the token limit that ``detect`` finds, or what else a call can mend."""
-    return detect(error) or detect_sealed(error)
-
-
-def fills_window(found: TokenLimit, allowed: int | None, window: int | None) -> bool:
-    """Return whether a reply that was cut off has filled the window; True for any other sign of a
-    token limit.
-
-    It has if it is below the caller's output limit ``allowed``, and prompt and reply fill the
-    window; if the window is unknown, if the reply has one token at most.
+def calibrate(call: Call, limit: TokenLimit) -> TokenLimit:
+    """Calibrate by the numbers of the error that refused a call's request, and return the token
+    limit with its input tokens filled in.
     """
-    if found.source != NO_ROOM:
-        return True
-    written = found.output_tokens or 0
-    if allowed is not None and written >= allowed:
-        return False
-    if window is None:
-        return written <= 1
-    return (found.input_tokens or 0) + written >= window * _FULL
-
-
-def calibrate(request: Request, found: TokenLimit, calibration: Calibration) -> TokenLimit:
-    """Calibrate by the numbers of the error that refused a request, and return the token limit with
-    its input tokens filled in.
-    """
-    if found.source == SEALED:
-        return found  # It says nothing about sizes.
-    used = found.input_tokens
-    if used is None and found.requested:
-        used = found.requested - output_that_counts(request, found)
-    calibration.window = found.limit or calibration.window
+    if limit.source == SEALED:
+        return limit  # It says nothing about sizes.
+    request = call.request
+    calibration = call.calibration
+    used = limit.input_tokens
+    if used is None and limit.requested:
+        used = limit.requested - request.output_that_counts(limit)
+    calibration.window = limit.limit or calibration.window
     if not used:
-        refused = request_tokens(request, calibration)
+        refused = request_tokens(call)
         calibration.refused = min(refused, calibration.refused or refused)
-        return found
+        return limit
     size = request.size
-    believed = size >= used * _DENSE
-    if not believed:
+    is_believed = size >= used * _DENSE
+    if not is_believed:
         # A number larger than the texts can have in tokens also counts something else.
         texts = request.conversation.texts()
-        believed = used <= most_tokens(texts) + max(0, size - sum(map(len, texts)))
-    if believed:
-        learn(request, used, calibration)
-    return replace(found, input_tokens=used)
-
-
-def output_that_counts(request: Request, found: TokenLimit) -> int:
-    """Return the tokens of the output that a token limit counts with the input."""
-    return request.output_tokens or 0 if found.kind == "input_plus_output" else 0
-
-
-def target_in_proportion(request: Request, found: TokenLimit | None) -> int | None:
-    """Return the target size, in characters, by the ratio of limit to stated tokens; ``None`` if it
-    is useless.
-    """
-    if not found or not found.limit or not found.input_tokens:
-        return None
-    size = request.conversation.size
-    limit = found.limit - output_that_counts(request, found)
-    target = int((size + request.overhead) * limit / found.input_tokens * MARGIN) - request.overhead
-    return target if 0 < target < size else None
+        is_believed = used <= most_tokens(texts) + max(0, size - sum(map(len, texts)))
+    if is_believed:
+        calibration.learn(size, used, request.tokens_of_one)
+    return replace(limit, input_tokens=used)
 
 
 # -- the usage of a reply --------------------------------------------------------------------------
 
 
-def learn(request: Request, tokens: int, calibration: Calibration) -> None:
-    """Learn from a request whose size in tokens the provider has stated."""
-    calibration.learn(request.size, tokens, request.tokens_of_one)
-
-
-def missing_tokens(request: Request, tokens: int, calibration: Calibration) -> int | None:
-    """Return the request's own tokens if a server that read ``tokens`` has truncated it, else
+def missing_tokens(call: Call, tokens: int) -> int | None:
+    """Return the tokens of a call's request if a server that read ``tokens`` has truncated it, else
     ``None``.
 
     Checked again by its texts alone: sizes of media are estimates, and old reasoning is not always
     read.
     """
-    if expected_tokens(request.size, tokens, calibration) is None:
+    request = call.request
+    if expected_tokens(request.size, tokens, call.calibration) is None:
         return None
     words = sum(map(len, request.conversation.texts())) + request.overhead
-    return expected_tokens(words, tokens, calibration)
+    return expected_tokens(words, tokens, call.calibration)
 
 
 def expected_tokens(characters: int, tokens: int, calibration: Calibration) -> int | None:
@@ -153,17 +106,15 @@ def expected_tokens(characters: int, tokens: int, calibration: Calibration) -> i
 def may_be_cut(
     messages: object,
     tokens: int,
-    *,
     beside: Iterable[object] = (),
-    overhead: int = 0,
     earlier: dict[int, tuple[int, int, int]] | None = None,
 ) -> bool:
     """Return whether a server that read ``tokens`` may have truncated a request with these messages
-    and, beside them, other arguments or so many characters.
+    and, beside them, other arguments.
 
-    Decided by the lengths of the strings, without reading the messages: true if `missing_tokens`
-    has to look more closely. ``earlier`` keeps three integers of a history, by its first message,
-    so that of one that has grown only the new messages are measured.
+    Decided by the size of their data, without reading the messages: true if `missing_tokens` has to
+    look more closely. ``earlier`` keeps three integers of a history, by its first message, so that
+    of one that has grown only the new messages are measured.
     """
     if not isinstance(messages, (list, tuple)) or not messages:
         return True
@@ -172,8 +123,8 @@ def may_be_cut(
     if not count or count > len(messages) or id(messages[count - 1]) != last:
         count = most = 0
     try:
-        most += _written(list(messages[count:])) - _AROUND * (len(messages) - count)
-        overhead += _written([*beside])
+        most += len(_encode(messages[count:]))
+        overhead = len(_encode([*beside]))
     except Exception:  # noqa: BLE001 - of an object that is not like JSON
         return True
     if len(earlier) >= _MOST_MEASURED:
@@ -182,39 +133,26 @@ def may_be_cut(
     return most + overhead > tokens * _MOST_CHARACTERS
 
 
-def _written(values: list[Any]) -> int:
-    """Return the length of values as text."""
-    try:
-        # In C, and without the escapes of JSON: a third of its time. Version 0 writes each string
-        # anew; later ones write a reference where a string comes again.
-        return len(marshal.dumps(values, 0))
-    except ValueError:
-        return len(_encode(values))
-
-
 def _members(value: Any) -> dict[str, Any]:
     """Return the members of a reply's object, which programs put into their history as it is."""
-    extra = getattr(value, "__pydantic_extra__", None)
-    return {**vars(value), **extra} if extra else vars(value)
+    return {**vars(value), **(getattr(value, "__pydantic_extra__", None) or {})}
 
 
-# Least bytes of a message with role and content that are not its text, as `marshal` writes them.
-_AROUND = 37
-_encode = json.JSONEncoder(ensure_ascii=False, check_circular=False, default=_members).encode
+_encode = JSONEncoder(ensure_ascii=False, check_circular=False, default=_members).encode
 
 
 # -- room for quotes -------------------------------------------------------------------------------
 
 
-def room_for_quotes(
-    request: Request, recall: Quotes, calibration: Calibration, window: int | None
-) -> tuple[int, int]:
+def room_for_quotes(call: Call, recall: Quotes, window: int | None) -> tuple[int, int]:
     """Return the largest size that quotes in a request may have, and the size that the request
     leaves free, less than 0 if it is too large: in characters as dear as its own.
 
     ``window`` is the context window in tokens; ``None`` if it is unknown. Then a request may grow
     up to the size of one that was accepted before.
     """
+    request = call.request
+    calibration = call.calibration
     per_character = request.tokens_of_one * max(calibration.scale or 1.0, _LEAST_SCALE)
     wanted = int(recall.room_in_tokens(window) / per_character)
     if window is not None:
@@ -226,13 +164,14 @@ def room_for_quotes(
         limit = calibration.refused * _REFUSED_BEFORE
     else:
         return wanted, wanted
-    return wanted, int((limit - request_tokens(request, calibration)) / per_character)
+    return wanted, int((limit - request_tokens(call)) / per_character)
 
 
-def request_tokens(request: Request, calibration: Calibration) -> int:
+def request_tokens(call: Call) -> int:
     """Return a cautious estimate of a request's tokens: by the calibration, or by its script if
     that is more.
     """
-    size = request.size
-    by_script = size * request.tokens_of_one * (calibration.scale or 1.0)
+    calibration = call.calibration
+    size = call.request.size
+    by_script = size * call.request.tokens_of_one * (calibration.scale or 1.0)
     return int(max(by_script, size / calibration.chars_per_token * calibration.learnt))

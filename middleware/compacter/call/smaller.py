@@ -9,17 +9,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from compacter.call.prepare import WORTH
 from compacter.call.shorten import with_less_retrieved
-from compacter.call.sizes import FEWEST_QUOTED, room_for_quotes, target_in_proportion
+from compacter.call.sizes import FEWEST_QUOTED, room_for_quotes
 from compacter.compaction.cut import plan
-from compacter.compaction.plan import CompactionPlan
+from compacter.compaction.plan import GROWN, CompactionPlan
 from compacter.compaction.run import compact
-from compacter.compaction.trigger import GROWN
 from compacter.errors import CompactionError, FunctionError
 from compacter.events import (
     CompactionReused,
-    Event,
+    CompactionSkipped,
     MaxTokensAdjusted,
     MessageShortened,
     SealedContentRemoved,
@@ -34,6 +32,9 @@ if TYPE_CHECKING:
     from compacter.overflow import TokenLimit
     from compacter.recall.passages import Quotes
 
+WORTH = 0.9
+"""Largest size of a request with the prepared compaction, as a share of the one without it: a
+larger one is left of an earlier preparation, and the request contains it already."""
 _LEAST_OUTPUT = 64
 """Smallest output limit, in tokens, worth retrying with; below it the history is compacted."""
 _OUTPUT_MARGIN = 8
@@ -54,12 +55,12 @@ async def make_smaller(call: Call, limit: TokenLimit, error: Exception) -> str:
         call.quotes = False
         call.request = request = replace(request, quotes="")
         # Without a number, the request is first sent without them, unless it is the last try.
-        last = len(call.tried) + 1 == call.options.max_retries
+        last = call.attempt == call.options.max_retries
         if not last if target is None else target >= request.conversation.size:
             return "quotes left out"
     step = await _lower_output(call, limit)
     # Whether compacting all that may be compacted would not suffice, as far as is known.
-    is_hopeless = target is None or not call.may_fit(target)
+    is_hopeless = target is None or call.staying > target
     if not step and call.options.retrieved is not None:
         step = await _shorten_message(call, call.options.retrieved, target, limit)
         if not step and is_hopeless:
@@ -68,7 +69,7 @@ async def make_smaller(call: Call, limit: TokenLimit, error: Exception) -> str:
         return step
     if is_hopeless and 0 < call.state.helpless <= call.staying:
         return ""  # It was too much before, although all else was compacted.
-    return await compact_history(call, target, limit)
+    return await compact_history(call, target, "token_limit", limit)
 
 
 async def _leave_out_sealed(call: Call, error: Exception) -> str:
@@ -82,8 +83,13 @@ async def _leave_out_sealed(call: Call, error: Exception) -> str:
     call.request = replace(request, sealed=False)
     removed = kinds.total()
     names = tuple(sorted(kinds))
-    cause = type(error).__name__
-    await _tell_step(call, SealedContentRemoved, removed=removed, kinds=names, error=cause)
+    await call.tell(
+        SealedContentRemoved,
+        attempt=call.attempt,
+        removed=removed,
+        kinds=names,
+        error=type(error).__name__,
+    )
     return f"{removed} sealed blocks left out ({', '.join(names)})"
 
 
@@ -98,7 +104,8 @@ async def _lower_output(call: Call, limit: TokenLimit) -> str:
         return ""
     options = {**request.options, request.output_option: left}
     call.request = replace(request, options=options, output_tokens=left)
-    await _tell_step(call, MaxTokensAdjusted, before=before, after=left, limit=limit.limit)
+    facts = {"before": before, "after": left, "limit": limit.limit}
+    await call.tell(MaxTokensAdjusted, attempt=call.attempt, **facts)
     return f"{request.output_option} lowered from {before} to {left}"
 
 
@@ -111,20 +118,24 @@ async def _shorten_message(
     try:
         shorter = with_less_retrieved(call.request, how, target)
     except FunctionError as error:
-        await call.report_failure("token_limit", str(error), error)
+        await call.report_failure("token_limit", error)
         return ""
     if shorter is None:
         return ""
     call.request = shorter
     read = shorter.conversation
     size = read.sizes[read.last_user or 0]
-    left = size - shorter.saved
-    await _tell_step(call, MessageShortened, before=size, after=left, limit=limit.limit)
+    facts = {"before": size, "after": size - shorter.saved, "limit": limit.limit}
+    await call.tell(MessageShortened, attempt=call.attempt, **facts)
     return f"the last user message shortened by {shorter.saved:,} characters"
 
 
 async def compact_history(
-    call: Call, target: int | None, limit: TokenLimit | None = None, quotes: int = 0
+    call: Call,
+    target: int | None,
+    trigger: Trigger,
+    limit: TokenLimit | None = None,
+    quotes: int = 0,
 ) -> str:
     """Compact the messages, or use a compaction that was made ahead or by another call; return a
     description, empty if unchanged.
@@ -134,44 +145,41 @@ async def compact_history(
     is neither a summary nor a fallback.
     """
     options = call.options
-    world = call.world
     prepared = options.prepare_tokens is not None and await enforce_prepared(call)
     if prepared and (target is None or call.request.conversation.size <= target):
         return "a compaction that was made ahead"
-    planned = plan_of(call, target, limit, quotes)
+    planned = plan_of(call, target, trigger, limit, quotes)
     request = call.request
     if options.memory is not None and planned.cut:
-        smaller = request.with_view(await world.look_up(planned.replaced))
+        smaller = request.with_view(await call.world.look_up(planned.replaced))
         if smaller is not None and smaller.size < request.size:
-            call.request = smaller
-            await _tell_step(call, CompactionReused, **_counts(request, smaller))
+            await _reuse(call, smaller, attempt=call.attempt)
             return "a compaction that another call had just made"
-    made = await compact(options, planned, world)
+    made = await compact(options, planned, call.world)
     if made is None:
         return ""
     after = made.conversation
     event = made.event
-    await world.remember(after.messages)
-    await world.emit(event)
+    await call.world.remember(after.messages)
+    await call.world.emit(event)
     call.request = replace(request, messages=after.messages, read=after)
     sizes = f"{event.original_data_size:,} to {event.compacted_data_size:,} characters"
     return f"{sizes} ({event.strategy})"
 
 
-async def compact_to(call: Call, target: int, quotes: int = 0) -> bool:
+async def compact_to(call: Call, target: int, trigger: Trigger, quotes: int = 0) -> bool:
     """Compact the messages to this size, in characters, before any refusal, and return whether it
     succeeded.
 
-    For the trigger, or if ``quotes`` is not 0 for that much room for quotes, in characters. A
-    failure is sent as an event, not raised.
+    A failure is sent as an event, not raised. ``quotes`` is the room for quotes that it is made
+    for, in characters.
     """
     state = call.state
     state.tried = state.calls
     try:
-        done = await compact_history(call, target, quotes=quotes)
+        done = await compact_history(call, target, trigger, quotes=quotes)
     except CompactionError as error:
-        trigger: Trigger = "quotes" if quotes else "threshold"
-        await call.report_failure(trigger, "no summary could be had", error.__cause__)
+        await call.report_failure(trigger, error.__cause__, "no summary could be had")
         return False
     if done:
         state.tokens = state.stuck = 0
@@ -192,39 +200,46 @@ async def make_room(call: Call, recall: Quotes, window: int, wanted: int, free: 
     call.sought = True
     if not await call.quote(wanted, sent=False):
         return
+    reason = ""
     if call.tried or call.is_held_back:
-        await call.skip("quotes", "cool_down")
+        reason = "cool_down"
     elif call.request.size <= state.full * GROWN:
-        await call.skip("quotes", "no_progress")
+        reason = "no_progress"
     else:
         target = max(1, call.request.conversation.size + free)
-        done = await compact_to(call, target, quotes=wanted)
-        room = min(room_for_quotes(call.request, recall, call.calibration, window))
-        text = await call.quote(room)
+        done = await compact_to(call, target, "quotes", wanted)
+        text = await call.quote(min(room_for_quotes(call, recall, window)))
         state.full = 0 if text else call.request.size
         if done and not text:
-            await call.skip("quotes", "no_progress")
+            reason = "no_progress"
+    if reason:
+        await call.tell(CompactionSkipped, trigger="quotes", reason=reason)
 
 
 def plan_of(
-    call: Call, target: int | None, limit: TokenLimit | None = None, quotes: int = 0
+    call: Call,
+    target: int | None,
+    trigger: Trigger,
+    limit: TokenLimit | None = None,
+    quotes: int = 0,
 ) -> CompactionPlan:
     """Return the plan of compacting the messages of a call to a target size, in characters.
 
     ``limit`` is the token limit that requires it, ``quotes`` the room for quotes, in characters,
-    that it is made for; without either it is made for the trigger.
+    that it is made for.
     """
     request = call.request
     conversation = request.conversation
-    trigger: Trigger = "quotes" if quotes else "threshold"
     if target is not None:
         target += request.saved
     if limit is not None:
-        trigger = "token_limit"
         if target is not None and target >= conversation.size:
             # It fits by its characters, and was refused all the same: use the ratio of the
             # provider's numbers.
-            target = target_in_proportion(request, limit)
+            used = limit.input_tokens
+            target = call.target(limit, request.size / used) if used else None
+            if not target or target >= conversation.size:
+                target = None
         recall = call.options.recall
         # Between an agent's steps there is no new question, so its steps need the room more than
         # quotes (issue 10): the last message has to be the user's.
@@ -241,7 +256,7 @@ def plan_of(
             trigger=trigger,
             calibration=call.calibration,
             model=request.model,
-            attempt=len(call.tried) + 1,
+            attempt=0 if trigger == "prepared" else call.attempt,
             digest=request.digest,
             target=target,
             token_limit=limit,
@@ -258,19 +273,16 @@ async def enforce_prepared(call: Call) -> bool:
     smaller = request.with_view(await call.world.find_prepared())
     if smaller is None or smaller.size >= request.size * WORTH:
         return False
-    call.request = smaller
     call.state.tokens = call.state.stuck = 0
     # First, as with a new one: a hook that repeats the call finds it.
-    if call.options.memory is not None:
-        await call.world.remember(smaller.messages)
-    await call.tell(CompactionReused, prepared=True, **_counts(request, smaller))
+    await call.world.remember(smaller.messages)
+    await _reuse(call, smaller, prepared=True)
     return True
 
 
-async def _tell_step(call: Call, kind: type[Event], **facts: Any) -> None:
-    """Send the event of a step that makes the request smaller."""
-    await call.tell(kind, attempt=len(call.tried) + 1, **facts)
-
-
-def _counts(before: Request, after: Request) -> dict[str, int]:
-    return {"messages_before": len(before.messages), "messages_after": len(after.messages)}
+async def _reuse(call: Call, smaller: Request, **facts: Any) -> None:
+    """Take a request with a view that was there already, and send the event."""
+    before = len(call.request.messages)
+    after = len(smaller.messages)
+    call.request = smaller
+    await call.tell(CompactionReused, messages_before=before, messages_after=after, **facts)

@@ -16,7 +16,6 @@ from cachetools import LRUCache
 from compacter.call.ahead import Preparations
 from compacter.call.log import Log
 from compacter.call.request import ConversationState
-from compacter.call.sizes import detect_refusal
 from compacter.call.warm import warm_up
 from compacter.compaction.plan import Calibration
 from compacter.events import (
@@ -36,9 +35,11 @@ from compacter.memory import InProcessMemory
 from compacter.memory.match import Matcher
 from compacter.memory.protocol import BaseMemory, base_memory
 from compacter.messages.format import Message
+from compacter.messages.refusals import detect_sealed
 from compacter.models import window
 from compacter.option_checks import ASKED, UserDetector, taken
 from compacter.options import Options
+from compacter.overflow import TokenLimit
 from compacter.single_flight import SingleFlight
 
 if TYPE_CHECKING:
@@ -73,7 +74,9 @@ class State:
         if isinstance(detect, UserDetector):
             detect = replace(detect, on_error=partial(self.log.failed, "detect"))
             options = options.model_copy(update={"detect": detect})
-        self.detect = partial(detect_refusal, detect)
+        self.detect: Callable[[BaseException], TokenLimit | None] = lambda error: (
+            detect(error) or detect_sealed(error)
+        )
         """Detector of the refusals that a call can mend."""
         self.options = options
         pin: Callable[[Message], Any] | None = options.pin

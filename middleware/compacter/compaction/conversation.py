@@ -1,11 +1,12 @@
 """A history, read once: kinds and sizes of its messages, steps that must stay together, and
-protected messages.
+protected messages; and a compacted list, compared with the history that it was made of.
 """
 
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
@@ -17,11 +18,9 @@ from compacter.summary import message as summary_message
 
 # Kinds of messages that are always kept.
 _STAYING = re.compile(b"[%c%c]" % (Kind.SYSTEM, Kind.UNKNOWN))
-# Messages that are read at once, from the newest on, where not all have to be.
-_AT_ONCE = 16
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Conversation:
     """One list of messages and the facts read from it. Made by :meth:`of`, once for each list.
 
@@ -29,11 +28,11 @@ class Conversation:
     """
 
     format: MessageFormat
-    messages: tuple[Message, ...] = field(repr=False)
-    kinds: tuple[Kind, ...] = field(repr=False)
-    sizes: tuple[int, ...] = field(repr=False)
+    messages: tuple[Message, ...]
+    kinds: tuple[Kind, ...]
+    sizes: tuple[int, ...]
     """Data size of each message; 0 for those before ``start``."""
-    steps: tuple[int, ...] = field(repr=False)
+    steps: tuple[int, ...]
     """Indexes at which a step begins, ascending, and at last the number of messages: a step ends
     where the next one begins."""
     end: int
@@ -53,7 +52,7 @@ class Conversation:
     """Data size of all messages from ``start`` on."""
     prior: int | None = None
     """Index of the summary message at the head of the history, if it has one."""
-    protected: tuple[bool, ...] = field(default=(), repr=False)
+    protected: tuple[bool, ...] = ()
     """Whether each message must be kept: system messages, messages of another format, the
     provider's own compaction and all before it but summary messages, pinned messages, the last user
     message, and the other messages of their steps."""
@@ -62,12 +61,12 @@ class Conversation:
     compaction."""
     last_user: int | None = None
     """Index of the last genuine user message, not a summary message or a filler."""
-    heads: tuple[int, ...] = field(default=(0,), repr=False)
+    heads: tuple[int, ...] = (0,)
     """For each index, the total size of the unprotected messages before it; the last element is
     ``free``."""
     free: int = 0
     """Data size of all unprotected messages."""
-    parts_read: dict[int, MessageParts] = field(default_factory=dict, repr=False, compare=False)
+    parts_read: dict[int, MessageParts] = field(default_factory=dict)
     """Parts of the messages read so far, by ``id`` of the message. Shared with the conversations
     made from this one: a text is parsed once."""
 
@@ -177,16 +176,6 @@ class Conversation:
         following = bisect_right(self.steps, index)
         return self.steps[following - 1], self.steps[following]
 
-    def with_messages(self, messages: Sequence[Message]) -> Conversation:
-        """Read a list made of messages of this one and new ones; pinned messages stay pinned."""
-        wanted = {id(self.messages[index]) for index in self.pinned}
-        pinned = (
-            [index for index, message in enumerate(messages) if id(message) in wanted]
-            if wanted
-            else ()
-        )
-        return Conversation.of(messages, self.format, pinned=pinned, rules=self.rules, earlier=self)
-
     def parts(self, index: int) -> tuple[Part, ...]:
         """Return the readable parts of the message at ``index``, read once."""
         return self.parts_of_each((self.messages[index],))[0].readable
@@ -201,23 +190,12 @@ class Conversation:
             known.update((id(read.message), read) for read in self.format.parts_of_each(unread))
         return [known[id(message)] for message in messages]
 
-    def texts(self) -> list[str]:
-        """Return the texts of the model's context, without media and reasoning."""
-        reads = self.parts_of_each(self.messages[self.start :])
-        return [text for read in reads for text in _texts(read)]
-
-    def newest_texts(self, characters: int) -> list[str]:
-        """Return the texts of the newest messages, the newest message first, until they have this
-        many characters. Much older messages are not read.
+    def texts(self, newest: int = 0) -> list[str]:
+        """Return the texts of the model's context, without media and reasoning; of so many of the
+        newest messages, unless it is 0.
         """
-        texts: list[str] = []
-        first = len(self.messages)
-        while first > self.start and sum(map(len, texts)) < characters:
-            end = first
-            first = max(self.start, first - _AT_ONCE)
-            for read in reversed(self.parts_of_each(self.messages[first:end])):
-                texts += _texts(read)
-        return texts
+        reads = self.parts_of_each(self.messages[self.start :][-newest:])
+        return [part.text for read in reads for part in read.readable if part.kind != "media"]
 
     def without_native(self) -> Conversation | None:
         """Return a copy in which the provider's own compaction is the prior summary; ``None`` if it
@@ -229,10 +207,6 @@ class Conversation:
             return None
         lead = next(index for index, kind in enumerate(self.kinds) if kind is not Kind.SYSTEM)
         return self._settle(self.start, -1, lead)
-
-
-def _texts(read: MessageParts) -> list[str]:
-    return [part.text for part in read.readable if part.kind != "media"]
 
 
 def is_inserted(message: Message, format: MessageFormat) -> bool:  # noqa: A002 - that is what it is
@@ -267,3 +241,117 @@ def find_pinned(
             and pin(message)
         )
     )
+
+
+# -- a compacted list ------------------------------------------------------------------------------
+
+
+def origins_of(before: Sequence[Message], after: Sequence[Message]) -> tuple[int | None, ...]:
+    """Return for each message of ``after`` its index in ``before``, by identity; ``None`` for a new
+    one.
+
+    An object that occurs several times is matched from the end, in order, since the oldest messages
+    are compacted.
+    """
+    places = defaultdict[int, list[int]](list)
+    for index, message in enumerate(before):
+        places[id(message)].append(index)
+    bound = len(before)
+    origins: list[int | None] = []
+    for message in reversed(after):
+        left = places.get(id(message))
+        origin = left.pop(bisect_left(left, bound) - 1) if left else None
+        origins.append(origin)
+        bound = bound if origin is None else min(bound, origin)
+    return tuple(reversed(origins))
+
+
+def check(
+    before: Conversation, messages: Sequence[Message], *, alternate: bool, edits: bool = False
+) -> tuple[Conversation, list[str]]:
+    """Read the result of a strategy, and return it with what is wrong with it as a compaction of
+    ``before``; nothing if it may be sent.
+
+    If roles must ``alternate``, fillers are added. With ``edits``, a list of the same length may
+    have changed copies of messages in their places.
+    """
+    if not messages:
+        return before, ["nothing is left"]
+    form = before.format
+    origins = list(origins_of(before.messages, messages))
+    present = set(origins)
+    faults = [
+        f"message {index}, which must stay, is gone"
+        for index, stays in enumerate(before.protected)
+        if stays and index not in present
+    ]
+    if edits and len(messages) == len(before.messages):
+        for index, origin in enumerate(origins):
+            speaks = form.speaker(messages[index]) == form.speaker(before.messages[index])
+            if origin is None and speaks:
+                origins[index] = index
+    kept = [origin for origin in origins if origin is not None]
+    if kept != sorted(kept):
+        faults.append("messages changed their order")
+    notes = [place for place, origin in enumerate(origins) if origin is None]
+    if len(notes) > 1:
+        faults.append(f"{len(notes)} messages are neither original nor the summary")
+    lead = sum(origin < before.lead for origin in kept)
+    for place in notes:
+        note = messages[place]
+        text = form.plain_text(note)
+        is_summary = text is not None and summary_message.parse(text) is not None
+        if place < lead:
+            faults.append("a message stands before the system prompt")
+        elif is_summary and place > lead:
+            faults.append("the summary does not stand right after the system prompt")
+        if note is None or form.speaker(note) == "system":
+            faults.append("a new message speaks as the system, or is no message")
+        if place == len(kept) > lead:
+            faults.append("the newest message is not one of the conversation's")
+        prior = before.prior
+        if is_summary and prior in kept and not before.protected[prior or 0]:
+            faults.append("the prior summary stands beside the new one")
+    if alternate:
+        messages = with_fillers(before, messages, origins)
+    wanted = {id(before.messages[index]) for index in before.pinned}
+    pinned = [index for index, message in enumerate(messages) if id(message) in wanted]
+    after = Conversation.of(messages, form, pinned=pinned, rules=before.rules, earlier=before)
+    if after.size >= before.size:
+        faults.append(f"the history did not get smaller ({before.size} to {after.size} characters)")
+    halves = Counter((half.what, half.call_id) for half in after.broken) - Counter(
+        (half.what, half.call_id) for half in before.broken
+    )
+    faults.extend(f"{what} {call_id!r}" for what, call_id in halves)
+    if after.end < len(after.messages) and before.end == len(before.messages):
+        faults.append("a call lost its results")
+    return after, faults
+
+
+def with_fillers(
+    before: Conversation, messages: Sequence[Message], origins: Sequence[int | None]
+) -> list[Message]:
+    """Return the messages with a filler between two new neighbours of the same role, and before a
+    first message that is not the user's.
+    """
+    form = before.format
+    spoken = (role for role in map(form.speaker, before.messages) if role != "system")
+    opens = next(spoken, "")
+    result: list[Message] = []
+    last = ""
+    previous: int | None = None
+    is_parted = True
+    for message, origin in zip(messages, origins, strict=True):
+        # Messages that were neighbours, or had only instructions between them, may stay so.
+        is_parted = is_parted or origin is None or previous is None or origin > previous + 1
+        previous = origin
+        role = form.speaker(message)
+        if not last and role == "assistant" and opens == "user":
+            result.append(form.filler("user"))
+        elif role == last and is_parted and role in FILLERS:
+            result.append(form.filler("assistant" if role == "user" else "user"))
+        if role != "system":
+            last = role
+            is_parted = False
+        result.append(message)
+    return result

@@ -71,8 +71,7 @@ def plan(options: Options, asked: CompactionPlan) -> CompactionPlan:
         if whole is not None:
             read = whole
             cut = _cut(options, replace(asked, conversation=whole))
-        is_wanted = asked.must or (asked.trigger == "manual" and asked.target is not None)
-        if not cut and is_wanted and prior_size(read):
+        if not cut and asked.must and prior_size(read):
             # Nothing else may go: the prior summary itself can be made shorter, if some room is
             # left for it.
             staying = read.size - read.free + FRAME

@@ -1,4 +1,6 @@
-"""The plan of one compaction, and what is known of the model: sizes in characters and in tokens."""
+"""The plan of one compaction, what is known of the model (sizes in characters and in tokens), and
+the size at which a compaction is due before any refusal.
+"""
 
 from __future__ import annotations
 
@@ -93,24 +95,52 @@ def most_tokens(texts: Iterable[str]) -> int:
     return most
 
 
-def target_characters(
-    found: TokenLimit | None,
-    calibration: Calibration,
-    *,
-    overhead: int,
-    output_tokens: int | None,
-) -> int | None:
-    """Return the largest size of the messages, in characters, with which the request fits; ``None``
-    if unknown.
+# -- before any refusal: calls with ``trigger_tokens``, and ``History`` ----------------------------
 
-    ``overhead`` is the size of all else in the request (tools, a system prompt outside the list).
-    ``output_tokens`` is the request's output limit, which counts only for providers that count it.
+MOST_RESERVED = 0.5
+"""Largest share of the window that is reserved for the output: many programs set the output limit
+to the whole window, which would leave no room for any input."""
+TARGET_SHARE = 0.9
+"""Size to compact to, as a share of the threshold, so that the next message does not trigger
+again."""
+GROWN = 1.25
+"""Growth after which a history that stayed above the threshold is compacted again, as a multiple of
+its size: each try costs a summary, and what must stay has not become smaller."""
+
+
+def threshold(trigger: float, window: int | None, output_tokens: int = 0) -> int | None:
+    """Return the input tokens from which a compaction is due; ``None`` for a share of an unknown
+    window.
+
+    Args:
+        trigger: Tokens, or as a ``float`` a share of the window.
+        window: The model's context window in tokens, if known.
+        output_tokens: Output limit of the request; the threshold leaves room for it.
     """
-    limit = found.limit if found and found.limit else calibration.window
-    if not limit:
+    whole = isinstance(trigger, int)
+    if window is None:
+        return int(trigger) if whole else None
+    wanted = int(trigger if whole else trigger * window)
+    room = window - min(output_tokens, int(window * MOST_RESERVED))
+    return max(1, min(wanted, room))
+
+
+def due(*, size: int, tokens: int, limit: int, stuck: int = 0) -> int | None:
+    """Return the size to compact to, in characters; ``None`` if no compaction is due.
+
+    Args:
+        size: Size of all that is sent, in characters.
+        tokens: The same in tokens.
+        limit: The threshold, in tokens.
+        stuck: Size of a history that stayed above the threshold although it was compacted, in
+            characters; 0 if there is none. It must have grown before the next try.
+    """
+    if tokens < limit or size <= stuck * GROWN:
         return None
-    counted = output_tokens or 0 if found and found.kind == "input_plus_output" else 0
-    return max(0, int((limit - counted) * MARGIN * calibration.chars_per_token) - overhead)
+    return max(1, int(size * limit * TARGET_SHARE / tokens))
+
+
+# -- the plan --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -267,11 +297,12 @@ class CompactionPlan:
         return self.target is None or size <= self.target
 
     @property
+    def has_budget(self) -> bool:
+        """Whether a budget was given by hand, all of which is to be used."""
+        return self.trigger == "manual" and self.target is not None
+
+    @property
     def is_satisfied(self) -> bool:
         """Whether a compaction by hand has nothing to do, as the messages are within its budget."""
-        return (
-            self.trigger == "manual"
-            and self.summary is None
-            and self.target is not None
-            and self.is_met_by(self.original_data_size)
-        )
+        is_met = self.has_budget and self.is_met_by(self.original_data_size)
+        return is_met and self.summary is None

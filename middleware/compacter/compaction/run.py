@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from compacter.compaction.change import check, origins_of
-from compacter.compaction.conversation import Conversation
+from compacter.compaction.conversation import Conversation, check, origins_of
 from compacter.compaction.cut import plan
 from compacter.compaction.plan import CompactionPlan
 from compacter.compaction.strategies import BUILT_IN, Shorten
@@ -133,8 +132,7 @@ def _describe(task: CompactionTask, after: Conversation) -> CompactionEvent:
         original_tokens=tokens(before.size),
         compacted_tokens=tokens(after.size),
         discarded=tuple(before.messages[index] for index in gone),
-        strategy="+".join(dict.fromkeys(task.tally.names)),
-        **task.tally.facts,
+        **(task.tally | {"strategy": "+".join(dict.fromkeys(task.tally["strategy"]))}),
         **planned.facts,
     )
 
@@ -170,7 +168,7 @@ async def _attempt(
             edits=getattr(strategy, "edits", False),
         )
         if not faults:
-            task.tally.names.append(strategy.name)
+            task.tally.add(strategy=(strategy.name,))
             return after
         why += f"is refused: {'; '.join(faults[:3])}"
     except CompactionError:
@@ -183,8 +181,8 @@ async def _attempt(
     except Exception as error:  # noqa: BLE001 - a broken strategy must not break the call
         cause = error
         why += f"failed, as {error}" if isinstance(error, FunctionError) else "raised"
-    facts = task.tally.facts
-    costs = {name: facts[name] for name in facts.keys() & CompactionFailed.model_fields.keys()}
+    tally = task.tally
+    costs = {name: tally[name] for name in tally.keys() & CompactionFailed.model_fields.keys()}
     failed = CompactionFailed(
         trigger=planned.trigger,
         reason=why,
@@ -209,8 +207,7 @@ def _fall_back(task: CompactionTask) -> Conversation | None:
             messages = fall_back(task, fallback)
             after, faults = check(task.conversation, messages, alternate=task.alternate)
             if not faults:
-                task.tally.facts["fallback"] = True
-                task.tally.names.append(fallback)
+                task.tally.add(fallback=True, strategy=(fallback,))
                 return after
     return None
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
@@ -18,7 +18,7 @@ from compacter.compaction.task import (
     as_strategies,
 )
 from compacter.errors import ConfigurationError, whole_number
-from compacter.messages.format import Message
+from compacter.messages.format import Message, MessageFormat
 from compacter.summary.message import Summary
 from compacter.text.shorten import original_size, shorten
 
@@ -57,6 +57,10 @@ class Truncate:
         return task.replace_head(replace(summary, notes=(*others, note)))
 
 
+# Kinds of parts that may be shortened, and the least size of such a text, in characters with its
+# receipt.
+_EDITED = ("text", "result")
+_LEAST = 100
 _RECEIPT = "[tool result cleared to save room: {size:,} characters]"
 
 
@@ -86,8 +90,8 @@ class ClearToolResults:
         whole_number("keep_recent", self.keep_recent, least=0, of="results")
         least = whole_number("min_size", self.min_size, least=0, of="characters")
         given: Any = self.exclude
-        names = tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else (0,)
-        if not all(isinstance(name, str) for name in names):
+        names = [given] if isinstance(given, str) or not isinstance(given, Iterable) else [*given]
+        if names == [given] or not all(isinstance(name, str) for name in names):
             raise ConfigurationError(f"exclude takes several names of tools, not {given!r}")
         object.__setattr__(self, "min_size", max(least, len(_RECEIPT)))
         object.__setattr__(self, "exclude", frozenset(names))
@@ -155,35 +159,64 @@ class Shorten:
             )
             - 1
         )
+        redact = task.options.redact
+
+        def cut(text: str, most: int) -> str:
+            short = shorten(text, most)
+            # Half of a secret would not be recognised later, in a summary or the memory.
+            return short if redact is None or short == text else shorten(redact(text), most)
+
         out = list(task.messages)
         for index, size in free.items():
-            if size > ceiling:
-                out[index] = _shorten_message(task, out[index], size, ceiling)
+            texts = (part for part in task.conversation.parts(index) if part.kind in _EDITED)
+            # Else the texts are not what makes it too large.
+            if size > ceiling > size - sum(len(part.text) for part in texts):
+                form = task.conversation.format
+                out[index] = shorten_message(form, out[index], size - ceiling, cut)
         return out
 
 
-def _shorten_message(task: CompactionTask, message: Message, size: int, ceiling: int) -> Message:
-    """Return a copy of the message with each text shortened in proportion."""
-    form = task.conversation.format
-    texts = list[int]()
+def shorten_message(
+    form: MessageFormat,
+    message: Message,
+    excess: int,
+    cut: Callable[[str, int], str],
+    spans: Callable[[str], Iterable[tuple[int, int]]] = lambda text: [(0, len(text))],
+    edited: Collection[str] = _EDITED,
+) -> Message:
+    """Return a copy of a message, shorter by up to ``excess`` characters; itself if it cannot be
+    shortened.
 
-    def measure(kind: str, text: str, name: str) -> str:  # noqa: ARG001 - every edit is called like this
-        texts.append(len(text))
+    Args:
+        form: Format of the message.
+        message: A message, which is not changed.
+        excess: Size to leave out, in characters; each text loses as much as its share.
+        cut: Is called with each text and its largest size in characters, and returns the shorter
+            text.
+        spans: Returns beginnings and ends of the texts within one that may be shortened.
+        edited: Kinds of parts to shorten.
+    """
+    total = 0
+
+    def measure(kind: str, text: str, name: str) -> str:  # noqa: ARG001 - as every edit
+        nonlocal total
+        if kind in edited:
+            total += sum(end - begin for begin, end in spans(text))
         return text
 
-    form.rewrite(message, measure)
-    words = sum(texts)
-    room = ceiling - (size - words)
-    if room <= 0:  # The texts are not what makes it too large.
-        return message
-
     def edit(kind: str, text: str, name: str) -> str:  # noqa: ARG001
-        share = max(100, len(text) * room // words)
-        short = shorten(text, share)
-        redact = task.options.redact
-        # Half of a secret would not be recognised later, in a summary or the memory.
-        return short if redact is None or short == text else shorten(redact(text), share)
+        if kind not in edited:
+            return text
+        pieces = list[str]()
+        at = 0
+        for begin, end in spans(text):
+            most = max(_LEAST, (end - begin) * (total - excess) // (total or 1))
+            pieces += text[at:begin], cut(text[begin:end], most)
+            at = end
+        short = "".join((*pieces, text[at:]))
+        return short if len(short) < len(text) else text
 
+    form.rewrite(message, measure)
     return form.rewrite(message, edit)
 
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from compacter.compaction.change import with_fillers
+from compacter.compaction.conversation import with_fillers
 from compacter.compaction.task import CompactionTask
 from compacter.effects import AskSummarizer, Effect
 from compacter.errors import CompactionError, ConfigurationError, whole_number
@@ -82,9 +82,10 @@ def rules_size(conversation: Conversation) -> int:
     return sum(len(line) + 1 for line in rule_lines(conversation.rules))
 
 
-def room(task: CompactionTask) -> int:
+def room(task: CompactionTask, most: int | None = None) -> int:
     """Return the characters that the text of a summary may have: less than it replaces, and within
-    the target where there is one.
+    the target where there is one. Of a summary of ``most`` tokens no more than these, unless a
+    budget is to be used.
 
     A budget that is smaller than what must stay cannot be kept; a summary made by hand then gets
     three quarters of it, because losing everything would be worse (measured on agents' histories at
@@ -92,33 +93,20 @@ def room(task: CompactionTask) -> int:
     this).
     """
     plan = task.plan
-    smaller = plan.head_size - FRAME - 1
-    if task.target is None:
-        return smaller
-    left = task.target - plan.tail_size - FRAME
-    if task.alternate and plan.held:
-        # Many fillers, if messages of one role are pinned.
-        filled = with_fillers(plan.conversation, plan.kept, plan.staying)
-        left -= task.size(filled) - task.size(plan.kept)
-    left -= min(plan.reserved, max(left, 0) // 2)
-    if left < 0 and plan.trigger == "manual":
-        left = task.target * 3 // 4
-    return min(smaller, left)
-
-
-def _is_to_fill(task: CompactionTask) -> bool:
-    """Return whether all of the room is to be used: a budget was given by hand."""
-    return task.target is not None and task.plan.trigger == "manual"
-
-
-def _planned_room(task: CompactionTask, most: int) -> int:
-    """Return the characters that the text of a summary of at most so many tokens may have: the room
-    for it, or less where nobody has asked to fill it.
-    """
-    if _is_to_fill(task):
-        return room(task)
-    tokens = summary_tokens(most, task.plan, task.plan.head_size)
-    return min(room(task), int(tokens * task.chars_per_token))
+    size = plan.head_size - FRAME - 1
+    if task.target is not None:
+        left = task.target - plan.tail_size - FRAME
+        if task.alternate and plan.held:
+            # Many fillers, if messages of one role are pinned.
+            filled = with_fillers(plan.conversation, plan.kept, plan.staying)
+            left -= task.size(filled) - task.size(plan.kept)
+        left -= min(plan.reserved, max(left, 0) // 2)
+        if left < 0 and plan.has_budget:
+            left = task.target * 3 // 4
+        size = min(size, left)
+    if most is None or plan.has_budget:
+        return size
+    return min(size, int(summary_tokens(most, plan, plan.head_size) * task.chars_per_token))
 
 
 # -- one summary -----------------------------------------------------------------------------------
@@ -145,8 +133,8 @@ def extract(task: CompactionTask, head: Head, most: int) -> Summary:
     """
     from compacter.summary.write import quote
 
-    characters = _planned_room(task, most)
-    if not _is_to_fill(task):
+    characters = room(task, most)
+    if not task.plan.has_budget:
         characters = min(characters, max(task.plan.head_size // _HEAD_SHARE, _LEAST_ROOM))
     return quote(head, characters)
 
@@ -208,15 +196,33 @@ class Summarize:
 
         Nothing is compacted where the declared rules do not fit: leaving one out would be worse.
         """
-        if not task.plan.compacted:
+        plan = task.plan
+        options = task.options
+        if not plan.compacted:
             return list(task.messages)
-        _check_rules(task)
-        most = self.max_tokens or task.options.max_summary_tokens
-        if task.plan.summary is not None:
-            return task.replace_head(_checked(task, task.plan.summary.strip()))
+        size = rules_size(task.conversation)
+        tokens = int(size / task.chars_per_token)
+        if task.window is not None and tokens >= task.window:
+            raise CompactionError(
+                f"the option rules takes about {tokens} tokens, and the window has {task.window}"
+            )
+        left = room(task)
+        if size > max(0, left):
+            raise RulesTooLongError(
+                f"rules: the declared rules take {size} characters, a summary may have {left}"
+            )
+        if plan.summary is not None:
+            from compacter.summary import checks
+
+            summary = plan.summary.strip()
+            fault = checks.fault(summary, limit=left, entries=())
+            if fault:
+                raise NoSummaryError(f"the summary that was passed is refused: {fault}")
+            return task.replace_head(options.redact(summary) if options.redact else summary)
+        most = self.max_tokens or options.max_summary_tokens
         head = read_head(task)
         # With nothing new to tell a model, the prior summary is only to be shorter.
-        if task.options.summarizer == "extractive" or not head.parts:
+        if options.summarizer == "extractive" or not head.parts:
             return task.replace_head(extract(task, head, most))
         written = yield from self._ask(task, head, most)
         task.tally.add(
@@ -236,8 +242,7 @@ class Summarize:
         plan = task.plan
         options = task.options
         size = plan.head_size
-        fills = _is_to_fill(task)
-        whole = _planned_room(task, most)
+        whole = room(task, most)
         # Of a small head at most half: its data size counts more than can be read of it.
         lines = max(
             size // (_HEAD_SHARE if task.window else _LINES_SHARE), min(_LEAST_LINES, size // 2)
@@ -246,11 +251,11 @@ class Summarize:
             head=size,
             # What stays may be too large by itself: then it is shortened, not the summary.
             room=max(whole, _LEAST_ROOM),
-            lines=whole if fills else lines,
+            lines=whole if plan.has_budget else lines,
             tokens=summary_tokens(most, plan, size),
             window=plan.calibration.summarizer_window or task.window,
             chars_per_token=task.chars_per_token,
-            fills=fills,
+            fills=plan.has_budget,
         )
         # By hand there is no call to take the prefix of: then litellm is asked, which takes chat
         # messages only.
@@ -275,12 +280,15 @@ class Summarize:
                 return written
             except NoSummaryError as error:
                 raise NoSummaryError(str(error), error.cause or cause) from error
+            prefix = None
+            if question.is_native:
+                form = task.conversation.format
+                prefix = list(task.messages[: plan.cut])
+                if task.alternate and form.speaker(prefix[-1]) == "user":
+                    # The instruction that is appended is a message of the user.
+                    prefix.append(form.filler("assistant"))
             try:
-                reply = yield AskSummarizer(
-                    question.messages,
-                    question.max_tokens,
-                    _prefix(task) if question.is_native else None,
-                )
+                reply = yield AskSummarizer(question.messages, question.max_tokens, prefix)
                 answer = Answer(reply.text, reply.finish, reply.refused, reply.called_tool)
             except Exception as error:  # noqa: BLE001 - the writer decides what becomes of the rest
                 cause = error
@@ -291,43 +299,3 @@ class Summarize:
                     is_too_long=limit is not None,
                     limit=limit.limit if limit else None,
                 )
-
-
-def _check_rules(task: CompactionTask) -> None:
-    """Raise ``RulesTooLongError`` if the declared rules have no room, ``CompactionError`` if they
-    alone exceed the window.
-    """
-    size = rules_size(task.conversation)
-    most = max(0, room(task))
-    tokens = int(size / task.chars_per_token)
-    if task.window is not None and tokens >= task.window:
-        raise CompactionError(
-            f"the option rules takes about {tokens} tokens, and the window has {task.window}"
-        )
-    if size > most:
-        raise RulesTooLongError(
-            f"rules: the declared rules take {size} characters, a summary may have {most}"
-        )
-
-
-def _checked(task: CompactionTask, summary: str) -> str:
-    """Return the summary that the caller passed, redacted. Raises ``NoSummaryError`` if it is
-    none.
-    """
-    from compacter.summary import checks
-
-    fault = checks.fault(summary, limit=room(task), entries=())
-    if fault:
-        raise NoSummaryError(f"the summary that was passed is refused: {fault}")
-    return task.options.redact(summary) if task.options.redact else summary
-
-
-def _prefix(task: CompactionTask) -> list[Message]:
-    """Return the conversation's own messages to which the instruction, a message of the user, is
-    appended.
-    """
-    form = task.conversation.format
-    prefix = list(task.messages[: task.plan.cut])
-    if task.alternate and form.speaker(prefix[-1]) == "user":
-        prefix.append(form.filler("assistant"))
-    return prefix

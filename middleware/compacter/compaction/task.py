@@ -22,22 +22,18 @@ if TYPE_CHECKING:
     from compacter.options import Options
 
 
-@dataclass(slots=True)
-class Tally:
-    """What one compaction has cost and written so far. The only mutable part of a task."""
-
-    facts: dict[str, Any] = field(default_factory=lambda: {"cost": 0.0})
-    """Fields of the ``CompactionEvent``, by their names."""
-    names: list[str] = field(default_factory=list)
-    """Names of the strategies whose result is used."""
+class Tally(dict[str, Any]):
+    """What one compaction has cost and written so far: fields of the ``CompactionEvent``, by their
+    names. The only mutable part of a task.
+    """
 
     def add(self, **values: float | tuple[str, ...] | None) -> None:
-        """Add to fields of the event that are sums or lists; ``None`` makes a sum ``None``."""
+        """Add to fields that are sums or lists; ``None`` makes a sum ``None``."""
         for name, value in values.items():
-            if name not in self.facts or value is None:
-                self.facts[name] = value
-            elif self.facts[name] is not None:
-                self.facts[name] += value
+            if name not in self or value is None:
+                self[name] = value
+            elif self[name] is not None:
+                self[name] += value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +50,7 @@ class CompactionTask:
     """Largest size of the result, in characters; ``None`` if unknown."""
     last: bool = True
     """Whether this is the last strategy, so that the fallback is used if it fails."""
-    tally: Tally = field(default_factory=Tally, repr=False)
+    tally: Tally = field(default_factory=lambda: Tally(cost=0.0), repr=False)
     """Costs and results so far. Internal."""
 
     @property

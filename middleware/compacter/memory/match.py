@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from compacter.compaction.change import origins_of
+from compacter.compaction.conversation import origins_of
 from compacter.io import IO, SYNC
 from compacter.memory.protocol import Memory, base_memory
 from compacter.memory.record import (

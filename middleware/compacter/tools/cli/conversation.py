@@ -22,12 +22,11 @@ from compacter.call.log import remedy
 from compacter.compacter import Compacter, CompactionResult
 from compacter.compaction.conversation import Conversation
 from compacter.compaction.cut import plan
-from compacter.compaction.plan import Calibration, CompactionPlan, target_characters
+from compacter.compaction.plan import MARGIN, Calibration, CompactionPlan
 from compacter.errors import CompactionError, ConfigurationError
 from compacter.events import CompactionFailed, Event
 from compacter.messages.format import get_format
 from compacter.messages.parts import Kind
-from compacter.overflow import TokenLimit
 from compacter.tools.cli.files import READABLE, Transcript, read_transcript, tell_skipped
 from compacter.tools.cli.terminal import (
     MistakeError,
@@ -98,9 +97,7 @@ def planned(file: Transcript, *, window: int | None, ratio: float | None) -> Com
     if window is None or tokens(by_hand.original_data_size) <= window:
         return by_hand
     calibration = Calibration(chars_per_token=CHARS_PER_TOKEN, window=window)
-    target = target_characters(
-        TokenLimit(limit=window), calibration, overhead=0, output_tokens=None
-    )
+    target = int(window * MARGIN * CHARS_PER_TOKEN)
     conversation = Conversation.of(file.messages, get_format(file.format))
     return plan(
         compacter.options,
