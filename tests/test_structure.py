@@ -163,7 +163,7 @@ DENSITY = {
 }
 """Limits for how the package is written."""
 CEILINGS = {
-    "call/": 24_589,
+    "call/": 24_389,
     "clients/": 9_748,
     "compaction/": 11_125,
     "frameworks/": 8_604,
@@ -172,9 +172,9 @@ CEILINGS = {
     "messages/": 16_373,
     "overflow/": 9_186,
     "recall/": 10_567,
-    "summary/": 11_862,
+    "summary/": 10_989,
     "testing/": 9_987,
-    "text/": 3_621,
+    "text/": 2_732,
     "tools/": 19_796,
     "top": 19_380,
     "core": 121_130,
