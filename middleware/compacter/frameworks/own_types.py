@@ -17,14 +17,14 @@ from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any, TypeVar
 
-from compacter.call.arguments import Args, Arguments, Binding, CallFacts, Options, Prompt
+from compacter.call.arguments import Args, Arguments, Binding, CallFacts, Options
 from compacter.call.state import State
 from compacter.call.wrap import wrap_function
 from compacter.clients.copying import divert, is_awaited
 from compacter.io import IO
 from compacter.memory import InProcessMemory
 from compacter.messages.fields import word
-from compacter.messages.format import Message, MessageFormat
+from compacter.messages.format import Message
 from compacter.objects import with_special_methods
 from compacter.options import validated
 from compacter.recall.passages import Quotes
@@ -255,12 +255,9 @@ class OwnTypes(Binding):
         """Return the call with other messages, converted to the framework's own."""
         return Binding.replace(self, args, kwargs, self.adapter.write(messages), options)
 
-    def summary_call(
-        self, args: Args, kwargs: Options, wire: MessageFormat, prompt: Prompt, limit: int
-    ) -> Arguments:
-        """Return a summary request without callbacks and similar arguments."""
-        kept = {name: value for name, value in kwargs.items() if name not in self.adapter.left_out}
-        return Binding.summary_call(self, args, kept, wire, prompt, limit)
+    def keeps(self, name: str, value: object, *, native: bool) -> bool:
+        """Return whether an option is kept; callbacks and similar arguments are not."""
+        return name not in self.adapter.left_out and Binding.keeps(self, name, value, native=native)
 
 
 def wrap_model(state: State, model: T, framework: str) -> T:
