@@ -21,7 +21,7 @@ from compacter.call.perform import Performer
 from compacter.call.reader import read_call
 from compacter.call.sizes import may_be_cut
 from compacter.call.state import State
-from compacter.errors import CompactionError, ConfigurationError, FunctionError, add_note, notes_of
+from compacter.errors import CompactionError, ConfigurationError, FunctionError, add_note
 from compacter.io import ASYNC, IO, SYNC, is_kind, run
 from compacter.messages.refusals import detect_in_reply
 from compacter.messages.replies import Reply
@@ -301,7 +301,7 @@ class WrappedFunction:
         error = last.error
         if error is None:
             return last.raw
-        if note and not any(known.startswith("compacter ") for known in notes_of(error)):
+        if note and "compacter " not in str(getattr(error, "__notes__", "")):
             add_note(error, f"compacter {note}")
         while trace is not None and trace.tb_frame.f_globals.get("__package__") == __package__:
             trace = trace.tb_next
