@@ -163,7 +163,7 @@ DENSITY = {
 }
 """Limits for how the package is written."""
 CEILINGS = {
-    "call/": 24_389,
+    "call/": 23_580,
     "clients/": 9_748,
     "compaction/": 11_125,
     "frameworks/": 8_566,
@@ -176,7 +176,7 @@ CEILINGS = {
     "testing/": 9_987,
     "text/": 2_732,
     "tools/": 19_796,
-    "top": 19_380,
+    "top": 19_346,
     "core": 121_130,
     "whole": 193_927,
 }

@@ -222,7 +222,9 @@ class WrappedFunction:
             except Exception:  # noqa: BLE001 - another API's reply, or an unknown type
                 tokens = None
             if type(tokens) is not int:  # Not a closure, which would slow down every call.
-                tokens = state.safely("reading", functools.partial(tokens_read, raw))
+                tokens = None
+                with state.safely("reading"):
+                    tokens = tokens_read(raw)
             state.last_reply = (tokens, len(given), id(given[-1])) if tokens else None
         if not state.event_hooks:
             return None
@@ -270,7 +272,7 @@ class WrappedFunction:
                     else f"it raised {type(error).__name__}"
                 )
                 note = f"could not compact: {reason}"
-            elif world.gave_up:
+            elif call.tried:
                 mark_given_up(error)
         else:
             shape = None if io.asynchronous else streams.shape(type(raw))
