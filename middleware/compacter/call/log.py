@@ -1,8 +1,8 @@
 """Log entries: sizes and counts, never the text of a message.
 
 A program that has configured structlog gets the event's name and its numbers; a logger of the
-standard library a sentence, with the numbers as ``extra``. The text of an exception may quote a message,
-so only its type, HTTP status and place are logged.
+standard library a sentence, with the numbers as ``extra``. The text of an exception may quote a
+message, so only its type, HTTP status and place are logged.
 """
 
 from __future__ import annotations

@@ -282,7 +282,7 @@ class Performer:
                 raise Stopped(error) from None
             if self.io.asynchronous and inspect.isawaitable(raw):
                 raw = await raw
-            reply = await streams.read(self.io, raw, self.state.detect, binding.quiet)
+            reply = await streams.opened(self.io, raw, self.state.detect, binding.quiet)
         except Exception as error:
             self.last = Reply(error=error)
             self.trace = error.__traceback__
