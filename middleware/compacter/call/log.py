@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import re
 import sys
 import traceback
 from pathlib import Path
+from types import TracebackType
 from typing import Any, Literal
 
 from compacter.compaction.strategies import BUILT_IN
@@ -29,7 +31,7 @@ from compacter.options import Options
 
 Level = Literal["debug", "info", "warning"]
 _STANDARD = (logging.Logger, logging.LoggerAdapter)
-_PACKAGE = str(Path(__file__).parent.parent)
+_PACKAGE = f"{Path(__file__).parent.parent}{os.sep}"
 _FAILED = {
     "hook": "a hook raised {error}; the call goes on without it",
     "detect": "{error}; this counts as None",
@@ -238,6 +240,11 @@ def _frames(error: BaseException | None) -> traceback.StackSummary:
     """
     cause = error.__cause__ if isinstance(error, FunctionError) else error
     trace = getattr(cause, "__traceback__", None)
+    return traceback.extract_tb(outside(trace) or getattr(error, "__traceback__", None))
+
+
+def outside(trace: TracebackType | None) -> TracebackType | None:
+    """Return a traceback without the frames of this package that it begins with."""
     while trace is not None and trace.tb_frame.f_code.co_filename.startswith(_PACKAGE):
         trace = trace.tb_next
-    return traceback.extract_tb(trace or getattr(error, "__traceback__", None))
+    return trace
