@@ -174,7 +174,7 @@ CEILINGS = {
     "recall/": 10_555,
     "summary/": 10_754,
     "testing/": 9_987,
-    "text/": 2_726,
+    "text/": 3_492,
     "tools/": 19_796,
     "top": 19_329,
     "core": 114_120,
