@@ -26,7 +26,7 @@ from compacter.summary import sections
 from compacter.summary.head import Head, Said
 from compacter.summary.sections import Sections
 from compacter.summary.sources import read_items
-from compacter.text.sentences import has_code, sentences
+from compacter.text.sentences import has_code
 from compacter.text.words import is_about, stems
 
 _ORDER = re.compile(
@@ -126,27 +126,29 @@ def check(head: Head, text: str, story: str, known_rules: Sequence[str] = ()) ->
 
     ``known_rules`` are the lines of rules that are there already.
     """
-    answer = sections.parse(text)
-    before = sections.parse(story) or {"": sentences(story)}
+    before = sections.parse(story)
+    items = dict(sections.parse(text))
+    if "" in items and "" not in before:
+        items = {"facts": items[""]}
     evidence = _Evidence(head, before)
-    if answer is None and "" in before:
-        lines = (map(evidence.judge, sentences(line)) for line in text.splitlines())
-        told = [" ".join(filter(None, line)) for line in lines]
-        return Checked("\n".join(filter(None, told)), frozenset(), tuple(evidence.dropped))
-    items = dict(answer or {"facts": text.splitlines()})
     quoted = set[str]()
+    dropped: list[str] = []
     rules = flat("\n".join(known_rules))
     for item in items.pop("rules", ()):
         sources = _sentences_of_user(head, item)
         quoted.update(sources)
         if not sources and flat(item).strip(_MARKS) not in rules:
-            evidence.dropped.append(f"rules: {item}")
+            dropped.append(f"rules: {item}")
     checked: dict[str, list[str]] = defaultdict(list)
     for key, each in items.items():
-        for said in filter(None, (evidence.judge(item, key) for item in each)):
+        for item in each:
+            said = evidence.judge(item, key)
             # What only a tool said is no task, whatever it orders.
             is_tools = key in _WANTED and said.startswith("Tool ")
-            checked["facts" if is_tools else key].append(said)
+            if said:
+                checked["facts" if is_tools else key].append(said)
+            else:
+                dropped.append(f"{key}: {item}" if key else item)
     for key in _FINISHED:
         own = list(map(_telling, checked[key]))
         lost = [
@@ -155,7 +157,7 @@ def check(head: Head, text: str, story: str, known_rules: Sequence[str] = ()) ->
             if not any(is_about(_telling(item), each) for each in own)
         ]
         checked[key] = [*lost, *checked[key]][-_MOST_CLOSED:]
-    return Checked(sections.render(checked), frozenset(quoted), tuple(evidence.dropped))
+    return Checked(sections.render(checked), frozenset(quoted), tuple(dropped))
 
 
 def _telling(item: str) -> set[str]:
@@ -181,31 +183,23 @@ class _Evidence:
     """Who said the words of some items, and what is finished."""
 
     def __init__(self, head: Head, before: Sections) -> None:
-        self.dropped: list[str] = []
         self._before = before
         self._earlier = dict.fromkeys(chain(*before.values()))
         # As it was checked: what nobody else stands for is the user's.
-        speakers = (label[1] if (label := _LABEL.match(item)) else "User" for item in self._earlier)
         self._said = [
             *(
-                Said(item, each, _EARLIER)
-                for item, each in zip(self._earlier, speakers, strict=True)
+                Said(item, label[1] if (label := _LABEL.match(item)) else "User", _EARLIER)
+                for item in self._earlier
             ),
             *head.said,
         ]
         self._holding: dict[str, list[Said]] = {}
         self._states: list[tuple[set[str], bool, int]] = []
 
-    def judge(self, item: str, section: str = "") -> str:
+    def judge(self, item: str, section: str) -> str:
         """Return an item that somebody has said, marked where only an assistant or a tool did; an
         empty text for another.
         """
-        verdict = self._judge(item, section)
-        if not verdict:
-            self.dropped.append(f"{section}: {item}" if section else item)
-        return verdict
-
-    def _judge(self, item: str, section: str) -> str:
         own = _telling(item)
         is_claimed = section in _CLAIMED or _ORDER.search(item) is not None
         if not own or self._is_outdated(item, section, own):
