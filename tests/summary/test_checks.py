@@ -198,7 +198,7 @@ def test_the_request_in_any_wording_tells_nothing_that_was_said(text: str) -> No
 @pytest.mark.parametrize("tokens", [200, 2000])
 @pytest.mark.parametrize("prior", ["", "They began."])
 def test_nor_does_our_own_request_again(tokens: int, prior: str) -> None:
-    asked = prompt.build(prompt.render([]), prior=prior, max_tokens=tokens).rpartition("\n\n")[2]
+    asked = prompt.build([], prior=prior, max_tokens=tokens).rpartition("\n\n")[2]
     assert trace.check(Head(TALK), asked, "").story == ""
 
 

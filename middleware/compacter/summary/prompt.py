@@ -81,51 +81,44 @@ _FEWEST_WORDS = 30
 
 
 def build(
-    record: str,
+    transcript: Iterable[str] | None,
     *,
     prior: str = "",
     template: str | None = None,
     max_tokens: int,
-    short: bool | None = None,
+    short: bool = False,
 ) -> str:
     """Return the request for a summary.
 
     Args:
-        record: the transcript to summarise, see ``render``.
+        transcript: the lines of what is summarised, see ``lines``; ``None`` for a request that
+            follows the conversation itself.
         prior: the summary so far, to be updated.
         template: the caller's own prompt. ``{history}``, or else ``%s``, is replaced by prior
             summary and transcript; without a placeholder they are appended.
         max_tokens: limit of the answer in tokens; the prompt states it as a number of words.
-        short: whether to use the short prompt, without sections; by default below ``SMALL`` tokens.
+        short: whether to use the short prompt, without sections, as below ``SMALL`` tokens.
     """
     prior = prior.strip()
     words = max(_FEWEST_WORDS, int(max_tokens * _WORDS_PER_TOKEN))
-    if prior:
-        record = f"{PRIOR_OPEN}\n {neutral(prior)}\n{PRIOR_CLOSE}\n{record}"
+    opening = _ALOUD
+    record = _ABOVE
+    if transcript is not None:
+        opening = _OPENING
+        record = "\n".join([OPEN, *transcript, CLOSE])
+        if prior:
+            record = f"{PRIOR_OPEN}\n {neutral(prior)}\n{PRIOR_CLOSE}\n{record}"
     if template is not None:
         mark = next((mark for mark in _MARKS if mark in template), "")
         before, _, after = (
             template.partition(mark) if mark else (f"{template.rstrip()}\n\n", "", "")
         )
         return before + record + after
-    if max_tokens < SMALL if short is None else short:
+    if transcript is not None and (short or max_tokens < SMALL):
         asked = _SHORT_UPDATE if prior else _SHORT_FIRST
         return f"{_SHORT_OPENING}\n\n{record}\n\n{asked}{_SHORT_LIMITS.format(words=words)}"
     asked = _UPDATE if prior else _FIRST
-    return f"{_OPENING}\n\n{record}\n\n{asked}{_SECTIONS}{_LIMITS.format(words=words)}"
-
-
-def instruction(*, prior: bool, template: str | None = None, max_tokens: int) -> str:
-    """Return the request that follows the conversation itself instead of a transcript of it.
-
-    ``prior``: whether the conversation begins with a summary of earlier messages.
-    """
-    if template is not None:
-        for mark in _MARKS:
-            template = template.replace(mark, _ABOVE, 1)
-        return template
-    words = max(_FEWEST_WORDS, int(max_tokens * _WORDS_PER_TOKEN))
-    return f"{_ALOUD}\n\n{_UPDATE if prior else _FIRST}{_SECTIONS}{_LIMITS.format(words=words)}"
+    return f"{opening}\n\n{record}\n\n{asked}{_SECTIONS}{_LIMITS.format(words=words)}"
 
 
 def lines(entries: Iterable[Part]) -> list[str]:
@@ -142,11 +135,6 @@ def lines(entries: Iterable[Part]) -> list[str]:
             speaker = f"{entry.kind} {neutral(name)}".strip()
         said.append(f"{speaker}: {neutral(entry.text)}")
     return said
-
-
-def render(transcript: Iterable[str]) -> str:
-    """Return the fenced transcript of these lines."""
-    return "\n".join([OPEN, *transcript, CLOSE])
 
 
 def neutral(text: str) -> str:

@@ -227,18 +227,15 @@ class Writer:
     ) -> str:
         # Kept lines have the other part of the room.
         most = min(tokens, self.tokens // (2 * _STORY_PART if short else _STORY_PART))
-        if native:
-            return prompt.instruction(
-                prior=bool(self._story), template=self.template, max_tokens=most
-            )
-        # What a model reads of the summary so far: quoted lines only without a story.
-        known = "\n".join([*self._rules, self._story or self.head.prior.quoted])
+        # What a model reads of the summary so far: quoted lines only without a story. At the end of
+        # the conversation itself it has read it.
+        known = self._story or self.head.prior.quoted
         return prompt.build(
-            prompt.render(chunk),
-            prior=known,
+            None if native else chunk,
+            prior=self._story if native else "\n".join([*self._rules, known]),
             template=self.template,
             max_tokens=most,
-            short=short or None,
+            short=short,
         )
 
     def _try(
