@@ -172,7 +172,7 @@ CEILINGS = {
     "messages/": 16_360,
     "overflow/": 9_186,
     "recall/": 10_555,
-    "summary/": 10_526,
+    "summary/": 10_367,
     "testing/": 9_987,
     "text/": 3_419,
     "tools/": 19_796,

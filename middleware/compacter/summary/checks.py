@@ -116,7 +116,7 @@ _FEWEST_WORDS = 24
 # Largest share of runs of words that it has said before.
 _REPEATED = 0.4
 _WRAPPED = re.compile(
-    r"(?is)\s*(?:<think(?:ing)?>.{0,100000}?</think(?:ing)?>\s*)?(?:```\w{0,12}\n|"
+    r"(?is)\A\s*(?:<think(?:ing)?>.{0,100000}?</think(?:ing)?>\s*)?(?:```\w{0,12}\n|"
     r"<summary>)?"
 )
 
@@ -125,14 +125,8 @@ def clean(text: str) -> str:
     """Return an answer without the additions of local models: thoughts, a code fence, ``<summary>``
     tags.
     """
-    start = _WRAPPED.match(text)
-    inner = (
-        (text[start.end() :] if start else text)
-        .strip()
-        .removesuffix("```")
-        .removesuffix("</summary>")
-        .strip()
-    )
+    inner = _WRAPPED.sub("", text, count=1).strip()
+    inner = inner.removesuffix("```").removesuffix("</summary>").strip()
     return "\n".join(_read_answer(inner)) or inner
 
 
