@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from tenacity import RetryCallState, Retrying, stop_after_attempt
@@ -22,7 +23,6 @@ from compacter.call.sizes import (
     LEAST_CUT,
     calibrate,
     missing_tokens,
-    request_tokens,
     room_for_quotes,
 )
 from compacter.call.smaller import compact_to, enforce_prepared, make_room, make_smaller
@@ -51,6 +51,9 @@ if TYPE_CHECKING:
 _FULL = 0.98
 """Share of the window from which prompt and reply count as filling it; servers reserve a few
 tokens."""
+_LEAST_SCALE = 0.8
+"""Tokens of English by the estimate for its script. A smaller ratio, learnt from a script that is
+estimated too high or from pictures, must not make English quotes seem lighter than they are."""
 _FAR_OVER = 1.5
 """Multiple of the threshold from which the cool-down is ignored."""
 _ENOUGH = 1_000
@@ -190,14 +193,16 @@ class Call:
         limit = self.threshold()
         if isinstance(trigger, float) and limit is None:
             await self.skip_once("threshold")
-        if state.calls == 1 or (limit is None and window is None and not callable(trigger)):
+        if state.calls == 1:
             return
         tokens = await self._estimate_tokens()
         if callable(trigger) and await self._decides(trigger, tokens):
             limit = tokens
-        is_over = window is not None and tokens > window * MARGIN
-        is_due = limit is not None and tokens >= limit
-        if prepares and (is_over or is_due) and await enforce_prepared(self):
+        if (
+            prepares
+            and tokens >= min(limit or inf, (window or inf) * MARGIN)
+            and (await enforce_prepared(self))
+        ):
             tokens = await self._estimate_tokens()
         if limit is None:
             return
@@ -314,14 +319,11 @@ class Call:
         calibration = self.calibration
         # What is learnt never depends on a hook, as it decides what is sent. To read a whole
         # history for its size alone would take too long once the model is known.
-        is_read = whole.read is not None
-        learns = self.learns or not calibration.learnt or is_read
+        learns = self.learns or not calibration.learnt or whole.read is not None
         tokens = 0
         is_cut = False
         if learns or self.watched:
             tokens, is_cut = await self.read_usage(reply.raw)
-        if is_read:
-            calibration.accepted = max(calibration.accepted, request_tokens(self))
         if not is_cut:
             if tokens and learns:
                 self.note_usage(tokens)
@@ -361,7 +363,7 @@ class Call:
         """Learn from the usage of a reply to the request."""
         request = self.request
         calibration = self.calibration
-        calibration.learn(request.size, tokens, request.tokens_of_one)
+        calibration.learn(request.size, tokens)
         # Without the quotes: the next request may have others, or none.
         quotes = len(request.quotes)
         self.state.tokens = tokens - calibration.tokens(quotes)
@@ -374,6 +376,17 @@ class Call:
         """Size of what no compaction removes, in characters."""
         read = self.request.conversation
         return read.size - read.free - self.request.saved
+
+    @property
+    def tokens_of_one(self) -> float:
+        """Cautious estimate of the tokens of one character of the request: by the calibration, or
+        by its script if that is more.
+        """
+        calibration = self.calibration
+        by_script = self.request.tokens_of_one
+        if not calibration.learnt:
+            return by_script
+        return max(1 / calibration.chars_per_token, by_script * _LEAST_SCALE)
 
     @property
     def attempt(self) -> int:

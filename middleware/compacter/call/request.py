@@ -70,8 +70,7 @@ class Request:
         if read is None:
             # Not a ``functools.cached_property``: before Python 3.12 it has a lock, which a fork
             # may copy locked.
-            has_pins = self.pin is not None or self.pinned_by_history
-            pins = self.find_pinned(self.messages) if has_pins else ()
+            pins = self.find_pinned(self.messages)
             read = Conversation.of(self.messages, self.format, pinned=pins, rules=self.rules)
             object.__setattr__(self, "read", read)
         return read
@@ -86,9 +85,8 @@ class Request:
         """
         if view is None:
             return None
-        pinned = self.find_pinned(self.original)
-        present = set(map(id, view)) if pinned else ()
-        if any(id(self.original[index]) not in present for index in pinned):
+        present = set(map(id, view))
+        if any(id(self.original[at]) not in present for at in self.find_pinned(self.original)):
             return None
         return replace(self, messages=tuple(view), read=None, quotes="")
 

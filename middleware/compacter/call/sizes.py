@@ -35,13 +35,9 @@ _MOST_MEASURED = 256
 # Share of the limit up to which quotes may fill a request while no number of the provider is known:
 # the tokenizers in use differ by a seventh on one text.
 _UNSURE_MARGIN = 0.85
-# Share of the largest accepted request up to which quotes may fill one if the window is unknown.
-_ACCEPTED_BEFORE = 0.9
-# The same, of the smallest refused one if none was accepted: it may be far over the window.
+# Share of the smallest refused request up to which quotes may fill one if the window is unknown: it
+# may have been far over the window.
 _REFUSED_BEFORE = 0.5
-# Tokens of English by the estimate for its script. A smaller ratio, learnt from a script that is
-# estimated too high or from pictures, must not make English quotes seem lighter than they are.
-_LEAST_SCALE = 0.8
 
 
 # -- the numbers of a token limit ------------------------------------------------------------------
@@ -59,18 +55,18 @@ def calibrate(call: Call, limit: TokenLimit) -> TokenLimit:
     if used is None and limit.requested:
         used = limit.requested - request.output_that_counts(limit)
     calibration.window = limit.limit or calibration.window
+    size = request.size
     if not used:
-        refused = request_tokens(call)
+        refused = int(size * call.tokens_of_one)
         calibration.refused = min(refused, calibration.refused or refused)
         return limit
-    size = request.size
     is_believed = size >= used * _DENSE
     if not is_believed:
         # A number larger than the texts can have in tokens also counts something else.
         texts = request.conversation.texts()
         is_believed = used <= most_tokens(texts) + max(0, size - sum(map(len, texts)))
     if is_believed:
-        calibration.learn(size, used, request.tokens_of_one)
+        calibration.learn(size, used)
     return replace(limit, input_tokens=used)
 
 
@@ -149,29 +145,16 @@ def room_for_quotes(call: Call, recall: Quotes, window: int | None) -> tuple[int
     leaves free, less than 0 if it is too large: in characters as dear as its own.
 
     ``window`` is the context window in tokens; ``None`` if it is unknown. Then a request may grow
-    up to the size of one that was accepted before.
+    up to half the size of one that was refused.
     """
     request = call.request
     calibration = call.calibration
-    per_character = request.tokens_of_one * max(calibration.scale or 1.0, _LEAST_SCALE)
-    wanted = int(recall.room_in_tokens(window) / per_character)
+    wanted = int(recall.room_in_tokens(window) / call.tokens_of_one)
     if window is not None:
         output = min(request.output_tokens or 0, int(window * MOST_RESERVED))
         limit = (window - output) * (MARGIN if calibration.learnt else _UNSURE_MARGIN)
-    elif calibration.accepted:
-        limit = calibration.accepted * _ACCEPTED_BEFORE
     elif calibration.refused:
         limit = calibration.refused * _REFUSED_BEFORE
     else:
         return wanted, wanted
-    return wanted, int((limit - request_tokens(call)) / per_character)
-
-
-def request_tokens(call: Call) -> int:
-    """Return a cautious estimate of a request's tokens: by the calibration, or by its script if
-    that is more.
-    """
-    calibration = call.calibration
-    size = call.request.size
-    by_script = size * call.request.tokens_of_one * (calibration.scale or 1.0)
-    return int(max(by_script, size / calibration.chars_per_token * calibration.learnt))
+    return wanted, int(limit / call.tokens_of_one) - request.size

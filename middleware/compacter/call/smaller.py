@@ -104,8 +104,9 @@ async def _lower_output(call: Call, limit: TokenLimit) -> str:
         return ""
     options = {**request.options, request.output_option: left}
     call.request = replace(request, options=options, output_tokens=left)
-    facts = {"before": before, "after": left, "limit": limit.limit}
-    await call.tell(MaxTokensAdjusted, attempt=call.attempt, **facts)
+    await call.tell(
+        MaxTokensAdjusted, attempt=call.attempt, before=before, after=left, limit=limit.limit
+    )
     return f"{request.output_option} lowered from {before} to {left}"
 
 
@@ -125,8 +126,10 @@ async def _shorten_message(
     call.request = shorter
     read = shorter.conversation
     size = read.sizes[read.last_user or 0]
-    facts = {"before": size, "after": size - shorter.saved, "limit": limit.limit}
-    await call.tell(MessageShortened, attempt=call.attempt, **facts)
+    left = size - shorter.saved
+    await call.tell(
+        MessageShortened, attempt=call.attempt, before=size, after=left, limit=limit.limit
+    )
     return f"the last user message shortened by {shorter.saved:,} characters"
 
 

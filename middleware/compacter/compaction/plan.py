@@ -47,28 +47,19 @@ class Calibration:
     learnt: bool = False
     summarizer_window: int | None = None
     """Window in tokens of the model that summarizes; ``None``: it is the same model."""
-    scale: float | None = None
-    """Tokens by the provider's count for each one by the estimate for the script
-    (``recall/weight.py``); ``None``: unknown."""
-    accepted: int = 0
-    """Estimated tokens of the largest request that was accepted; 0 if unknown."""
     refused: int | None = None
     """Estimated tokens of the smallest request that was refused without a number."""
     warned: bool = False
     """Whether the unknown window was already reported in an event; the trigger cannot work without
     it."""
 
-    def learn(self, characters: int, tokens: int, of_one: float | None = None) -> None:
+    def learn(self, characters: int, tokens: int) -> None:
         """Learn from a request whose size is known in both units. Empty, tiny and implausible
         samples are ignored.
-
-        ``of_one`` is the estimated size of one of the characters in tokens, by their script.
         """
         if tokens >= _FEWEST_TOKENS and _LEAST <= characters / tokens <= _MOST:
             self.chars_per_token = characters / tokens
             self.learnt = True
-            if of_one:
-                self.scale = tokens / (characters * of_one)
 
     @property
     def text_per_token(self) -> float:
