@@ -266,8 +266,13 @@ class CompactionPlan:
 
     @property
     def named(self) -> dict[str, Any]:
-        """Fields that identify the call and its conversation in events."""
-        return {"model": self.model, "attempt": self.attempt, "conversation": self.digest}
+        """Fields of events that say why it is made, in which call and conversation."""
+        return {
+            "trigger": self.trigger,
+            "model": self.model,
+            "attempt": self.attempt,
+            "conversation": self.digest,
+        }
 
     @property
     def facts(self) -> dict[str, Any]:

@@ -8,7 +8,6 @@ import copy
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from compacter.compaction.conversation import Conversation, check, origins_of
@@ -55,12 +54,11 @@ async def compact(options: Options, planned: CompactionPlan, world: World) -> Co
     """
     if planned.is_satisfied:
         return None
-    skipped = partial(CompactionSkipped, trigger=planned.trigger, **planned.named)
     edits = any(getattr(link, "edits", False) for link in options.strategy)
     if options.before_compaction is not None and (planned.cut or planned.must or edits):
         answer = await world.approve(planned)
         if answer is None:
-            await world.emit(skipped(reason="vetoed"))
+            await world.emit(CompactionSkipped(reason="vetoed", **planned.named))
             return None
         # A hook may change the cut; everything else is derived from it.
         cut: object = answer.cut
@@ -69,7 +67,6 @@ async def compact(options: Options, planned: CompactionPlan, world: World) -> Co
     if planned.cut or planned.must:
         await world.emit(
             CompactionStarted(
-                trigger=planned.trigger,
                 original_data_size=planned.original_data_size,
                 head_size=planned.head_size,
                 **planned.facts,
@@ -103,7 +100,7 @@ async def compact(options: Options, planned: CompactionPlan, world: World) -> Co
     if planned.must and after is before and not summarizes(options):
         after = _fall_back(task) or after
     if after is before:
-        await world.emit(skipped(reason="nothing_to_compact"))
+        await world.emit(CompactionSkipped(reason="nothing_to_compact", **planned.named))
         return None
     return Compaction(after, _describe(task, after))
 
@@ -125,7 +122,6 @@ def _describe(task: CompactionTask, after: Conversation) -> CompactionEvent:
         compacted_data_size=after.size,
         summary=summary,
         ledger=ledger,
-        trigger=planned.trigger,
         ratio=round(sum(before.sizes[index] for index in gone) / (before.free or 1), 4),
         messages_before=len(before.messages),
         messages_after=len(after.messages),
@@ -184,7 +180,6 @@ async def _attempt(
     tally = task.tally
     costs = {name: tally[name] for name in tally.keys() & CompactionFailed.model_fields.keys()}
     failed = CompactionFailed(
-        trigger=planned.trigger,
         reason=why,
         error="" if cause is None or isinstance(cause, FunctionError) else type(cause).__name__,
         cause=cause,

@@ -116,13 +116,12 @@ def read_head(task: CompactionTask) -> Head:
     """Return what a summary of this head is made of."""
     from compacter.summary.head import Head
 
-    kept = task.conversation.parts_of_each(task.plan.kept)
     retrieved = task.options.retrieved
     return Head(
         task.entries(),
         task.prior(),
         declared=task.conversation.rules,
-        stays=[part for read in kept for part in read.readable],
+        stays=task.entries(task.plan.kept),
         marks=retrieved if isinstance(retrieved, tuple) else None,
     )
 
