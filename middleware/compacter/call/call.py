@@ -21,12 +21,13 @@ from compacter.call.shorten import advice
 from compacter.call.sizes import (
     FEWEST_QUOTED,
     LEAST_CUT,
+    LEAST_SCALE,
     calibrate,
     missing_tokens,
     room_for_quotes,
 )
 from compacter.call.smaller import compact_to, enforce_prepared, make_room, make_smaller
-from compacter.compaction.plan import MARGIN, TARGET_SHARE, Calibration, due, threshold
+from compacter.compaction.plan import MARGIN, MOST_TEXT, TARGET_SHARE, Calibration, due, threshold
 from compacter.effects import Quote
 from compacter.errors import CompactionError, FunctionError, add_note
 from compacter.events import (
@@ -51,9 +52,6 @@ if TYPE_CHECKING:
 _FULL = 0.98
 """Share of the window from which prompt and reply count as filling it; servers reserve a few
 tokens."""
-_LEAST_SCALE = 0.8
-"""Tokens of English by the estimate for its script. A smaller ratio, learnt from a script that is
-estimated too high or from pictures, must not make English quotes seem lighter than they are."""
 _FAR_OVER = 1.5
 """Multiple of the threshold from which the cool-down is ignored."""
 _ENOUGH = 1_000
@@ -380,13 +378,13 @@ class Call:
     @property
     def tokens_of_one(self) -> float:
         """Cautious estimate of the tokens of one character of the request: by the calibration, or
-        by its script if that is more.
+        by its script if that is more, unless it is known to have pictures lighter than estimated.
         """
-        calibration = self.calibration
-        by_script = self.request.tokens_of_one
-        if not calibration.learnt:
-            return by_script
-        return max(1 / calibration.chars_per_token, by_script * _LEAST_SCALE)
+        of_script = self.request.tokens_of_one
+        if not self.calibration.learnt:
+            return of_script
+        characters = self.calibration.chars_per_token
+        return max(1 / characters, of_script * LEAST_SCALE * (characters <= MOST_TEXT))
 
     @property
     def attempt(self) -> int:

@@ -32,6 +32,9 @@ _CUT_SHARE = 0.6
 _MOST_CHARACTERS = 7.0
 # Histories of which three integers are kept.
 _MOST_MEASURED = 256
+LEAST_SCALE = 0.8
+"""Tokens of English by the estimate for its script. A smaller ratio, learnt from a script that is
+estimated too high or from pictures, must not make English quotes seem lighter than they are."""
 # Share of the limit up to which quotes may fill a request while no number of the provider is known:
 # the tokenizers in use differ by a seventh on one text.
 _UNSURE_MARGIN = 0.85
@@ -149,7 +152,8 @@ def room_for_quotes(call: Call, recall: Quotes, window: int | None) -> tuple[int
     """
     request = call.request
     calibration = call.calibration
-    wanted = int(recall.room_in_tokens(window) / call.tokens_of_one)
+    of_quotes = max(call.tokens_of_one, request.tokens_of_one * LEAST_SCALE)
+    wanted = int(recall.room_in_tokens(window) / of_quotes)
     if window is not None:
         output = min(request.output_tokens or 0, int(window * MOST_RESERVED))
         limit = (window - output) * (MARGIN if calibration.learnt else _UNSURE_MARGIN)
@@ -157,4 +161,4 @@ def room_for_quotes(call: Call, recall: Quotes, window: int | None) -> tuple[int
         limit = calibration.refused * _REFUSED_BEFORE
     else:
         return wanted, wanted
-    return wanted, int(limit / call.tokens_of_one) - request.size
+    return wanted, int((limit - request.size * call.tokens_of_one) / of_quotes)

@@ -24,9 +24,9 @@ DEFAULT = 4.0
 # Characters per token outside of which a sample is taken for an error in one of its two sizes.
 _LEAST = 0.25
 _MOST = 20.0
-# Most characters per token that text may have; English has 4 to 5. Above it are pictures lighter
-# than estimated.
-_MOST_TEXT = 6.0
+MOST_TEXT = 6.0
+"""Most characters per token that text may have; English has 4 to 5. Above it are pictures lighter
+than estimated."""
 # Smallest sample to learn from, in tokens; a smaller one is dominated by the chat template.
 _FEWEST_TOKENS = 50
 _LETTERS = ascii_letters.encode()
@@ -64,7 +64,7 @@ class Calibration:
     @property
     def text_per_token(self) -> float:
         """Characters per token of text alone, as summaries and quotes are."""
-        return DEFAULT if self.chars_per_token > _MOST_TEXT else self.chars_per_token
+        return DEFAULT if self.chars_per_token > MOST_TEXT else self.chars_per_token
 
     def tokens(self, characters: int) -> int:
         """Return an estimate in tokens."""

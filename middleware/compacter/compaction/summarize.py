@@ -16,7 +16,6 @@ from compacter.compaction.task import CompactionTask
 from compacter.effects import AskSummarizer, Effect
 from compacter.errors import CompactionError, ConfigurationError, whole_number
 from compacter.messages.format import Message
-from compacter.messages.replies import Reply
 from compacter.summary.message import FRAME, NoSummaryError, Summary, rule_lines
 
 if TYPE_CHECKING:
@@ -223,23 +222,8 @@ class Summarize:
         # With nothing new to tell a model, the prior summary is only to be shorter.
         if options.summarizer == "extractive" or not head.parts:
             return task.replace_head(extract(task, head, most))
-        written = yield from self._ask(task, head, most)
-        task.tally.add(
-            unverified=tuple(written.unsupported),
-            unsupported_lines=len(written.unsupported),
-            chunks=written.chunks,
-            chunks_without_model=written.chunks_without_model,
-        )
-        return task.replace_head(written.summary)
-
-    def _ask(
-        self, task: CompactionTask, head: Head, most: int
-    ) -> Generator[Effect[Any], Reply, Written]:
-        """Return the summary that the model writes. Raises ``NoSummaryError``."""
         from compacter.summary.write import Answer, Sizes, write
 
-        plan = task.plan
-        options = task.options
         size = plan.head_size
         whole = room(task, most)
         # Of a small head at most half: its data size counts more than can be read of it.
@@ -276,7 +260,7 @@ class Summarize:
                 question = writing.send(answer)
             except StopIteration as end:
                 written: Written = end.value
-                return written
+                break
             except NoSummaryError as error:
                 raise NoSummaryError(str(error), error.cause or cause) from error
             prefix = None
@@ -298,3 +282,10 @@ class Summarize:
                     is_too_long=limit is not None,
                     limit=limit.limit if limit else None,
                 )
+        task.tally.add(
+            unverified=tuple(written.unsupported),
+            unsupported_lines=len(written.unsupported),
+            chunks=written.chunks,
+            chunks_without_model=written.chunks_without_model,
+        )
+        return task.replace_head(written.summary)

@@ -151,13 +151,15 @@ class CompactionTask:
         redact = self.options.redact
         if redact is None:
             return prior
-        # The Compacter that made it may have had no redaction, or another one.
+        # The Compacter that made it may have had no redaction, or another one. The label of a rule
+        # is compacter's own.
         try:
+            rules = [line.partition(": ") for line in prior.rules]
             return replace(
                 prior,
                 story=redact(prior.story),
                 quoted=redact(prior.quoted),
-                rules=tuple(map(redact, prior.rules)),
+                rules=tuple(f"{label}: {redact(rule)}" for label, _, rule in rules),
             )
         except Exception:  # noqa: BLE001 - the user's function; text that cannot be redacted is dropped
             return Summary()
