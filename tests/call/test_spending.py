@@ -8,7 +8,7 @@ import pytest
 from tests.call.conftest import Dialogue, Send, make_options
 
 from compacter import Compacter, CompactionEvent, InProcessMemory, Shorten
-from compacter.call import sizes
+from compacter.call import request as sizes
 from compacter.call.call import Call
 from compacter.call.request import Request
 from compacter.compaction.plan import Calibration

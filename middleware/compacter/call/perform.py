@@ -23,7 +23,6 @@ from compacter.call.arguments import Args, Binding, Named
 from compacter.call.nested import GiveUps, gave_up_since
 from compacter.call.one_summary import lead
 from compacter.call.other_words import find_quotes
-from compacter.call.prepare import SCOPE
 from compacter.call.request import ConversationState, holds_secrets
 from compacter.call.state import State
 from compacter.compaction.conversation import Conversation
@@ -387,7 +386,7 @@ class Performer:
         began = time.monotonic()
         await ahead.wait_for(self)
         self._spent += time.monotonic() - began
-        return await replace(self, scope=self.scope + SCOPE, is_ahead=True).view()
+        return await replace(self, scope=self.scope + ahead.SCOPE, is_ahead=True).view()
 
     async def quote(self, question: Quote) -> str:
         """Return quotes of compacted messages for the newest user message, or an empty string."""

@@ -18,7 +18,7 @@ from compacter.call.arguments import Args, Binding, Named
 from compacter.call.nested import GiveUps, gave_up_since, mark_given_up
 from compacter.call.perform import Performer
 from compacter.call.reader import note_usage, read_call
-from compacter.call.sizes import LEAST_CUT, may_be_cut
+from compacter.call.request import LEAST_CUT, may_be_cut
 from compacter.call.state import State
 from compacter.errors import CompactionError, ConfigurationError, FunctionError, add_note, notes_of
 from compacter.io import ASYNC, IO, SYNC, is_kind, run

@@ -260,7 +260,13 @@ class Summarize:
                 question = writing.send(answer)
             except StopIteration as end:
                 written: Written = end.value
-                break
+                task.tally.add(
+                    unverified=tuple(written.unsupported),
+                    unsupported_lines=len(written.unsupported),
+                    chunks=written.chunks,
+                    chunks_without_model=written.chunks_without_model,
+                )
+                return task.replace_head(written.summary)
             except NoSummaryError as error:
                 raise NoSummaryError(str(error), error.cause or cause) from error
             prefix = None
@@ -282,10 +288,3 @@ class Summarize:
                     is_too_long=limit is not None,
                     limit=limit.limit if limit else None,
                 )
-        task.tally.add(
-            unverified=tuple(written.unsupported),
-            unsupported_lines=len(written.unsupported),
-            chunks=written.chunks,
-            chunks_without_model=written.chunks_without_model,
-        )
-        return task.replace_head(written.summary)
