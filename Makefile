@@ -6,7 +6,8 @@
 #   make setup       make .venv, with everything that the tests need
 #   make quick       the tests that start no server, browser or model (a minute)
 #   make test        lint, types, and every test, README and example
-#   make test-all    the same, and the tests again on Python 3.12 and 3.13 where they are present
+#   make test-long   the tests with more cases of each kind and longer conversations (a quarter of an hour)
+#   make test-all    `make test`, and the tests again on Python 3.12 and 3.13 where they are present
 #   make lint        ruff: rules and format              make format   let ruff mend what it can
 #   make types       mypy --strict and pyright           make bench    the numbers in the README
 #   make coverage    the tests once more, with branches  make lock     pin the requirements anew
@@ -36,8 +37,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PYTHON ?= $(shell for python in python3.11 python3 python3.12 python3.13 python; do \
 	"$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$python" && break; done)
-# One more than two processors: tests also wait, for servers and for time-outs.
-WORKERS ?= 3
+WORKERS ?= 2
 SEED ?= 1
 PYTEST_ARGS ?=
 NEWEST := $(addprefix tests/clients/test_,openai.py anthropic.py raw_responses.py responses_server.py threads.py)
@@ -54,12 +54,16 @@ UV := $(BIN)/uv pip install --python $(BIN)/python
 EXTRAS := openai anthropic google bedrock redis encryption otel serve
 COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 
-.PHONY: help setup newest quick test test-all pytest lint format types bench coverage demo demo-model pictures wheel lock mutants redis node agents chromium
+.PHONY: help setup newest quick test test-long test-all pytest lint format types bench coverage demo demo-model pictures wheel lock mutants redis node agents chromium
 .PHONY: embedder gateway fleet fleet-bench frameworks sdk-suites peers docs sdist sbom release-check clean
 
 setup: $(VENV)/.dev
 
-test: lint types pytest
+# The types beside the tests, in what these leave of two processors while they wait for a server.
+test: lint redis chromium
+	@mkdir -p build; $(MAKE) --no-print-directory types >build/types.txt 2>&1 & types=$$!; failed=; \
+	$(MAKE) --no-print-directory pytest WORKERS=$(WORKERS) || failed=1; \
+	wait $$types || failed=1; cat build/types.txt; [ -z "$$failed" ]
 
 help:
 	@sed -n 's/^#   make/make/p' Makefile
@@ -73,8 +77,12 @@ pictures: $(VENV)/.base
 demo-model: $(VENV)/.demo
 	@PYTHONPATH=examples $(BIN)/python -m demo_model
 
-pytest: $(VENV)/.dev redis chromium
+pytest: $(VENV)/.dev redis chromium | $(COMPILED)
 	$(PYTEST) -n $(WORKERS) --randomly-seed=$(SEED) $(PYTEST_ARGS)
+
+# What `LONG` of tests/effort.py adds: more of the same, which seldom tells more.
+test-long: export COMPACTER_LONG := 1
+test-long: pytest
 
 quick: $(VENV)/.dev
 	$(PYTEST) -q -n $(WORKERS) -m "not slow" --randomly-seed=$(SEED) $(PYTEST_ARGS)
@@ -96,10 +104,12 @@ format: $(VENV)/.dev
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-# Each of the two uses one processor. Beside them, the first time, one process compiles what all workers will import.
 types: $(VENV)/.dev
-	@[ -d $(COMPILED) ] || $(PYTEST) --collect-only --quiet >/dev/null & collected=$$!; \
-	failed=; $(BIN)/mypy & $(BIN)/pyright || failed=1; wait $$! || failed=1; wait $$collected || true; [ -z "$$failed" ]
+	@failed=; $(BIN)/mypy & $(BIN)/pyright || failed=1; wait $$! || failed=1; [ -z "$$failed" ]
+
+# The first time, one process compiles what all workers will import.
+$(COMPILED): | $(VENV)/.dev
+	@$(PYTEST) --collect-only --quiet >/dev/null || true
 
 bench: $(VENV)/.dev
 	@rm -rf build/bench; mkdir -p build/bench

@@ -230,8 +230,8 @@ class Run:
         self._call(messages=[*self._messages, self._format.say("user", question)])
         parts = [
             part.text.replace(question, " ")
-            for at, message in enumerate(self._sent)
-            for part in self._format.parts(message, at)
+            for read in self._format.parts_of_each(self._sent)
+            for part in read.readable
         ]
         return "\n".join(parts)
 

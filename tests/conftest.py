@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import HealthCheck, settings
 from tests.clients import loopback
+from tests.effort import times
 from xdist.scheduler import LoadScopeScheduling
 
 if TYPE_CHECKING:
@@ -34,7 +35,12 @@ asyncio.set_event_loop(None)
 # each time, so that a run tells of the change that was made; --hypothesis-profile=explore looks for
 # others.
 settings.register_profile("explore", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("compacter", settings.get_profile("explore"), derandomize=True)
+settings.register_profile(
+    "compacter",
+    settings.get_profile("explore"),
+    derandomize=True,
+    max_examples=times(40, long=200),
+)
 settings.load_profile("compacter")
 
 

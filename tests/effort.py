@@ -1,17 +1,30 @@
-"""Whether work grows no faster than what it reads."""
+"""How much a test looks at, and whether work grows no faster than what it reads."""
 
 from __future__ import annotations
 
 import gc
+import os
 import time
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 T = TypeVar("T")
 FLOOR = 0.002
 """Seconds below which a time is noise."""
+LONG = bool(os.environ.get("COMPACTER_LONG"))
+"""`make test-long`: more cases of the same kind, and longer conversations."""
+
+
+def every(step: int, cases: Iterable[T]) -> list[T]:
+    """Of many cases of one kind so many; all of them in `make test-long`."""
+    return list(cases)[:: 1 if LONG else step]
+
+
+def times(count: int, *, long: int) -> int:
+    """How often, or how many turns; the larger number in `make test-long`."""
+    return long if LONG else count
 
 
 def grows_linearly(work: Callable[[T], object], make: Callable[[int], T], size: int) -> bool:

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from tests.effort import LONG
 
 from compacter import Compacter, History
 from compacter.summary import message as summary_message
@@ -33,8 +34,17 @@ def turn(number: int) -> list[Chat]:
     return messages
 
 
-@pytest.mark.parametrize("kept", ["list", "history"])
-@pytest.mark.parametrize("options", [{}, {"trigger_tokens": 1_200}, {"strategy": None}], ids=str)
+OPTIONS: list[dict[str, Any]] = [{}, {"trigger_tokens": 1_200}, {"strategy": None}]
+
+
+@pytest.mark.parametrize(
+    ("kept", "options"),
+    [
+        *(("list", options) for options in OPTIONS),
+        *(("history", options) for options in (OPTIONS if LONG else OPTIONS[:1])),
+    ],
+    ids=str,
+)
 def test_two_hundred_turns_keep_one_summary_and_a_bounded_request(
     kept: str, options: dict[str, Any]
 ) -> None:

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from tests.effort import times
 
 from compacter import Compacter, CompactionError, History, InvalidHistoryError
 from compacter.errors import ConfigurationError
@@ -454,5 +455,7 @@ class Machine(RuleBasedStateMachine):
             assert not users or users[-1] in messages
 
 
-Machine.TestCase.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)
+Machine.TestCase.settings = settings(
+    max_examples=times(20, long=80), stateful_step_count=25, deadline=None
+)
 TestHistoryAsAMachine = Machine.TestCase

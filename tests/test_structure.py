@@ -163,22 +163,22 @@ DENSITY = {
 }
 """Limits for how the package is written."""
 CEILINGS = {
-    "call/": 25_221,
-    "clients/": 10_369,
-    "compaction/": 11_125,
-    "frameworks/": 8_633,
-    "gateway/": 23_995,
+    "call/": 23_276,
+    "clients/": 9_748,
+    "compaction/": 10_851,
+    "frameworks/": 8_566,
+    "gateway/": 23_952,
     "memory/": 9_492,
-    "messages/": 17_698,
+    "messages/": 16_360,
     "overflow/": 9_186,
-    "recall/": 10_949,
-    "summary/": 11_862,
+    "recall/": 10_555,
+    "summary/": 10_989,
     "testing/": 9_987,
-    "text/": 3_627,
-    "tools/": 19_813,
-    "top": 19_879,
-    "core": 121_130,
-    "whole": 193_927,
+    "text/": 3_492,
+    "tools/": 19_796,
+    "top": 19_346,
+    "core": 114_120,
+    "whole": 186_169,
 }
 """Most tokens of code in each room, in the files at the top, in all that was not added around the
 core, and in the package. They only go down: what comes in names what it replaces."""

@@ -45,7 +45,7 @@ class InvalidHistoryError(CompacterError, ValueError):
 
     Args:
         message: Description of the fault.
-        call_id: Id of the call or result that lacks its partner.
+        call_id: Id of the call or result that lacks its partner; its name in Gemini's format.
         index: Position of its message in the list; -1 if there is none.
     """
 
@@ -133,11 +133,6 @@ def add_note(error: BaseException, note: str) -> None:
     """Add a note to the exception of a wrapped function, unless its class prevents that."""
     with contextlib.suppress(Exception):
         error.add_note(note)
-
-
-def notes_of(error: BaseException) -> list[str]:
-    """Return the notes of an exception."""
-    return list(getattr(error, "__notes__", ()))
 
 
 @dataclass(frozen=True, slots=True)

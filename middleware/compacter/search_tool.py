@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from compacter.errors import ConfigurationError, whole_number
 from compacter.history import History
-from compacter.messages.fields import Json, dig_first
+from compacter.messages.fields import Json, first
 from compacter.messages.format import FormatName, Message, get_format
 from compacter.pinned_list import check_messages
 from compacter.recall.frame import line_of
@@ -103,20 +103,20 @@ def _answer(look_up: Callable[[str], str], wire_format: FormatName, call: Json) 
     """Return the result of a query or of a call."""
     if isinstance(call, str):
         return look_up(call)
-    inner = dig_first(call, _CALLS)
-    name = dig_first(inner, _NAMES)
+    inner = first(call, _CALLS)
+    name = first(inner, _NAMES)
     if name != _NAME:
         raise ConfigurationError(
             f"answer takes a call of the tool {_NAME!r}, not of {name!r}; look at the name first"
         )
-    arguments = dig_first(inner, _ARGUMENTS)
+    arguments = first(inner, _ARGUMENTS)
     if isinstance(arguments, str):
         with suppress(ValueError):  # then there is no query
             arguments = json.loads(arguments)
     query: Any = arguments.get("query") if isinstance(arguments, Mapping) else None
     is_query = isinstance(query, str) and bool(query.strip())
     text = look_up(query) if is_query else _NO_QUERY
-    return _answers(dig_first(inner, _IDS), text)[wire_format]
+    return _answers(first(inner, _IDS), text)[wire_format]
 
 
 def _look_up(

@@ -94,16 +94,14 @@ class TestWhatIsRead:
     @pytest.mark.parametrize("name", ["messages", "input", "contents"])
     def test_finds_the_messages_of_a_function_that_takes_any_keyword(self, name: str) -> None:
         given = {name: ASKED, "metadata": ASKED}
-        assert bound().of_call((), given).messages((), given) is ASKED
+        assert bound().messages((), given) is ASKED
 
     def test_finds_no_messages_where_there_are_none(self) -> None:
-        assert bound().of_call((), {"contents": None}).messages((), {}) is None
+        assert bound().messages((), {"contents": None}) is None
 
     def test_does_not_look_for_other_names_where_the_function_has_its_own(self) -> None:
-        own = bound(plain)
-        assert own.of_call((), {"input": ASKED}) is own
-        vendor = Binding(vendors=True)
-        assert vendor.of_call((), {"input": ASKED}) is vendor
+        assert bound(plain).messages((), {"input": ASKED}) is None
+        assert Binding(vendors=True).messages((), {"input": ASKED}) is None
 
     def test_of_a_class_that_describes_the_reply_is_its_schema(self) -> None:
         class Colour(BaseModel):
@@ -177,8 +175,13 @@ def native(
     """The keywords of a request for a summary that continues the call's own messages."""
     own = binding or bound()
     return dict(
-        own.native_call(
-            (), {"messages": ANSWERED, **given}, get_format(form), prefix, "Sum up.", 100
+        own.summary_call(
+            (),
+            {"messages": ANSWERED, **given},
+            get_format(form),
+            [{"role": "system", "content": "Sum up."}],
+            100,
+            prefix,
         )[1]
     )
 

@@ -126,12 +126,12 @@ print("ended")
 @pytest.mark.parametrize(
     ("ending", "kind", "count", "place"),
     [
-        ("run", "awaited", 40, ""),
-        ("run", "threaded", 40, "memory.db"),
-        ("raised", "threaded", 40, ""),
-        ("closed", "awaited", 40, "memory.db"),
+        ("run", "awaited", 12, ""),
+        ("run", "threaded", 12, "memory.db"),
+        ("raised", "threaded", 12, ""),
+        ("closed", "awaited", 12, "memory.db"),
         ("closed", "threaded", 1, ""),
-        ("let go", "threaded", 40, "memory.db"),
+        ("let go", "threaded", 12, "memory.db"),
         ("kept", "awaited", 2, "memory.db"),
     ],
 )

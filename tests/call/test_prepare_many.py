@@ -1,4 +1,4 @@
-"""Two thousand conversations that are prepared through one process keep threads, tasks and memory
+"""Hundreds of conversations that are prepared through one process keep threads, tasks and memory
 bounded.
 """
 
@@ -11,6 +11,8 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
+from tests.effort import times
+
 from compacter import Compacter, InProcessMemory
 from compacter.call.ahead import MOST_AT_ONCE
 from compacter.call.perform import Performer
@@ -20,7 +22,7 @@ from compacter.testing import ScriptedModel
 if TYPE_CHECKING:
     from tests.conversations import Chat
 
-CONVERSATIONS = 2_000
+CONVERSATIONS = times(400, long=2_000)
 SAID = "They asked how deep a harbour is."
 
 

@@ -85,8 +85,8 @@ def test_generate_content(
         ),
         ({"max_output_tokens": 900}, {"max_output_tokens": 90}),
         (
-            types.GenerateContentConfig(max_output_tokens=900),
-            types.GenerateContentConfig(max_output_tokens=90),
+            types.GenerateContentConfig(max_output_tokens=900, top_k=3),
+            {"max_output_tokens": 90, "top_k": 3},
         ),
         (None, {"max_output_tokens": 90}),
     ],

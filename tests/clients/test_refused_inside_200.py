@@ -25,12 +25,13 @@ NUMBERS = {"limit": loopback.WINDOW, "requested": loopback.WINDOW * 2}
 
 
 def forms(vendor: Vendor, share: int) -> list[Refusal]:
-    """A fourth of the vendor's forms, as each takes a conversation: another one for each way.
+    """A sixth of the vendor's forms, as each takes a conversation: another one for each of the
+    three ways, sync and async, so that each form is read by one of them.
 
     ``test_watches.py`` reads all of them as bytes.
     """
     protocol = PROTOCOLS.get(vendor.path, "messages")
-    return [each for each in refusals(**NUMBERS) if each.protocol == protocol][share % 4 :: 4]
+    return [each for each in refusals(**NUMBERS) if each.protocol == protocol][share::6]
 
 
 @pytest.fixture
@@ -81,7 +82,7 @@ async def test_async_clients_recover_from_every_form(
     lost = []
     async with vendor.client(asynchronous=True) as bare:
         create = vendor.method(compacter.wrap(bare), f"{way}create")
-        for refusal in forms(vendor, WAYS.index(way) + 2):
+        for refusal in forms(vendor, WAYS.index(way) + 3):
             vendor.server.refuse = refusal
             rounds = compacter.totals.rounds
             try:

@@ -310,7 +310,7 @@ def test_so_is_the_body_of_invoke_model() -> None:
         "messages",
         "max_tokens",
         "system",
-    }
+    } | (names & CARRIED)
 
 
 @pytest.mark.parametrize(

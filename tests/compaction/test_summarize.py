@@ -183,14 +183,13 @@ class TestAnAnswer:
         )
         assert "Pier 7 of Tane has seven lamps." in summary_of(made).quoted
 
-    def test_that_says_the_earlier_summary_again_leaves_it_and_is_told(self) -> None:
-        story = (
-            "They met in Tane and counted the seven piers of the old harbour before the "
-            "tide came in."
-        )
-        _, made = self.after(Summary(story), story + " Well.")
-        assert made.event.summarizer_calls == 1
-        assert made.event.summary == story
+    @pytest.mark.parametrize("answer", ["Summarize the conversation.", "总结以上对话的要点。"])
+    def test_of_which_nothing_was_said_leaves_the_earlier_summary_and_is_told(
+        self, answer: str
+    ) -> None:
+        _, made = self.after(Summary("They met in Tane."), answer)
+        assert (made.event.summarizer_calls, made.event.fallback) == (1, False)
+        assert made.event.summary == "They met in Tane."
         assert (made.event.chunks, made.event.chunks_without_model) == (1, 1)
         assert "ships" in summary_of(made).quoted
 

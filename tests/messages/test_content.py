@@ -6,7 +6,7 @@ import itertools
 import json
 from collections import namedtuple
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import litellm
 import pytest
@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from openai.types.chat import ChatCompletionMessage
 from pydantic import BaseModel, PrivateAttr
-from tests.dialects import DIALECTS
+from tests.dialects import DIALECTS, parts_of
 
 from compacter import Compacter
-from compacter.messages.fields import Unencodable, characters, faithful, plain
+from compacter.messages.fields import Unencodable, characters, faithful
 from compacter.messages.format import FORMATS, get_format
 
 if TYPE_CHECKING:
@@ -193,15 +193,13 @@ def test_such_a_message_is_read_all_the_same(name: str, value: Any) -> None:
 
         assert outline.steps == [0]
         assert form.size(message) == outline.sizes[0] >= 0
-        assert all(isinstance(part.text, str) for part in form.parts(message, 0))
+        assert all(isinstance(part.text, str) for part in parts_of(form, message))
         assert isinstance(form.speaker(message), str)
         assert form.plain_text(message) is None or isinstance(form.plain_text(message), str)
 
 
-@pytest.mark.parametrize(
-    ("value", "known"), [(deep(100), True), (deep(101), False), (2**8_191, True), (2**8_192, False)]
-)
-def test_a_hundred_levels_and_numbers_of_8192_bits_are_encoded(value: object, known: bool) -> None:
+@pytest.mark.parametrize(("value", "known"), [(deep(100), True), (deep(101), False)])
+def test_a_hundred_levels_are_encoded(value: object, known: bool) -> None:
     if known:
         assert json.loads(json.dumps(faithful({"x": value}))) == {"x": value}
     else:
@@ -209,47 +207,19 @@ def test_a_hundred_levels_and_numbers_of_8192_bits_are_encoded(value: object, kn
             faithful({"x": value})
 
 
-@pytest.mark.parametrize(
-    ("value", "size"),
-    [
-        ("words", 5),
-        (None, 0),
-        (True, 4),
-        (-12.5, 5),
-        ([1, 23], len("[1, 23]")),
-        ([1, 23, 4], len("[1, 23, 4]")),
-        ({"key": 7}, len('"key": 7')),
-        ({"key": {"list": ["ab", None]}}, 3 + 4 + 4 + 4 + 2 + 4),
-        (b"bytes", 0),
-        (("ab", ""), 6),
-    ],
-)
-def test_data_weighs_its_texts_and_what_json_puts_between_them(value: object, size: int) -> None:
+@pytest.mark.parametrize("value", [True, -12.5, [1, 23, 4], {"key": {"list": ["ab", None]}}])
+def test_data_weighs_its_json(value: object) -> None:
+    assert characters(value) == len(json.dumps(value))
+
+
+@pytest.mark.parametrize(("value", "size"), [("words", 5), ("", 0), (None, 0), ([], 0)])
+def test_a_text_weighs_its_characters_and_nothing_weighs_nothing(value: object, size: int) -> None:
     assert characters(value) == size
 
 
 @pytest.mark.parametrize("value", [deep(20_000), [circle(), "leaf"], [10**5_000]])
-def test_what_json_cannot_encode_weighs_nothing(value: object) -> None:
-    assert characters(value) == 0
-
-
-@pytest.mark.parametrize("levels", [99, 700, 20_000])
-def test_plain_data_is_made_of_objects_however_deeply_they_are_nested(levels: int) -> None:
-    made = plain({"list": deep(levels), "objects": [Plain("user", "hi")]})
-
-    at = made["list"]
-    found = 0
-    while isinstance(at, list):
-        (at,), found = at, found + 1
-    assert (at, found) == ("leaf", levels)
-    assert made["objects"] == [{"role": "user", "content": "hi"}]
-
-
-def test_plain_data_of_what_holds_itself_holds_itself() -> None:
-    made = plain({"a": [given := circle(), given]})
-
-    assert made["a"][0] is made["a"][1] is made["a"][0][0]
-    assert made["a"][0] is not given
+def test_what_json_cannot_encode_weighs_next_to_nothing(value: object) -> None:
+    assert characters(value) < 10
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -279,45 +249,10 @@ class Plain:
     content: str
 
 
+@dataclass(slots=True)
 class Slotted:
-    __slots__ = ("content", "role")
-
-    def __init__(self, role: str, content: str) -> None:
-        self.role = role
-        self.content = content
-
-
-class Human:
-    type: ClassVar[str] = "human"
-
-    def __init__(self, content: str) -> None:
-        self.content = content
-
-
-class Robot(Human):
-    type: ClassVar[str] = "ai"
-
-
-class Older(Human):
-    """Of its parent's kind, and with slots in two of its ancestors."""
-
-    __slots__ = ("year",)
-
-    def __init__(self, content: str, year: int) -> None:
-        super().__init__(content)
-        self.year = year
-
-
-class Titled(Slotted):
-    __slots__ = ("title",)
-
-    def __init__(self, role: str, content: str, title: str) -> None:
-        super().__init__(role, content)
-        self.title = title
-
-
-class Retitled(Titled):
-    __slots__ = ()
+    role: str
+    content: str
 
 
 Pair = namedtuple("Pair", ["role", "content"])  # noqa: PYI024 - a hand-written one has no types either
@@ -332,13 +267,6 @@ def test_objects_whose_data_can_be_seen_are_told_apart_by_it() -> None:
         == {"role": "user", "content": "a"}
         == faithful(Slotted("user", "a"))
     )
-    assert faithful(Human("a")) != faithful(Robot("a"))
-    assert faithful(Robot("a")) == {"type": "ai", "content": "a"}
-
-
-def test_what_an_object_inherits_is_its_data_too() -> None:
-    assert faithful(Retitled("user", "a", "b")) == {"role": "user", "content": "a", "title": "b"}
-    assert faithful(Older("a", 1957)) == {"type": "human", "content": "a", "year": 1957}
 
 
 def test_private_bookkeeping_of_the_vendors_is_no_content() -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.dialects import parts_of
 from tests.effort import grows_linearly
 
 from compacter.compaction.conversation import Conversation
@@ -77,18 +78,18 @@ def test_one_id_twice_in_one_batch_still_pairs(dialect: Dialect) -> None:
     assert dialect.broken(messages) == []
 
 
-def test_a_result_without_its_call_is_told_by_its_id(dialect: Dialect) -> None:
+def test_a_result_without_its_call_is_told_by_what_pairs_it(dialect: Dialect) -> None:
     messages = [dialect.user("a"), *dialect.results([SEEN]), dialect.answer("b")]
 
-    assert dialect.broken(messages) == [("orphan result", "c1")]
+    assert dialect.broken(messages) == [("orphan result", dialect.key(SEEN))]
     assert dialect.format.outline(messages).broken[0].index == 1
     assert dialect.format.outline(messages).steps == [0, 1, 2]
 
 
-def test_a_call_that_nobody_answered_is_told_by_its_id(dialect: Dialect) -> None:
+def test_a_call_that_nobody_answered_is_told_by_what_pairs_it(dialect: Dialect) -> None:
     messages = [*dialect.calls([LOOK]), dialect.user("never mind"), dialect.answer("b")]
 
-    assert dialect.broken(messages) == [("unanswered call", "c1")]
+    assert dialect.broken(messages) == [("unanswered call", dialect.key(LOOK))]
     assert dialect.format.outline(messages).open is None
 
 
@@ -102,7 +103,7 @@ def test_a_stray_result_does_not_part_a_call_from_its_own(dialect: Dialect) -> N
     ]
 
     assert dialect.format.outline(messages).steps == [0, 3]
-    assert dialect.broken(messages) == [("orphan result", "stray")]
+    assert dialect.broken(messages) == [("orphan result", dialect.key(stray))]
 
 
 def test_the_last_call_may_still_be_open(dialect: Dialect) -> None:
@@ -147,7 +148,7 @@ def test_a_user_who_answers_and_speaks_keeps_results_with_their_calls(mixing: Di
     assert outline.steps == [0, 1, 3]
     assert (outline.kinds[2], outline.broken) == (Kind.USER, ())
     assert Conversation.of(messages, mixing.format).last_user == 2
-    assert [(entry.role, entry.kind) for entry in mixing.format.parts(messages[2], 2)] == [
+    assert [(entry.role, entry.kind) for entry in parts_of(mixing.format, messages[2], 2)] == [
         ("tool", "result"),
         ("user", "text"),
     ]
@@ -160,8 +161,8 @@ def test_a_user_who_answers_something_else_leaves_the_call_unanswered(mixing: Di
 
     assert mixing.format.outline(messages).steps == [0, 1, 2]
     assert Counter(mixing.broken(messages)) == {
-        ("unanswered call", "c1"): 1,
-        ("orphan result", "stray"): 1,
+        ("unanswered call", mixing.key(LOOK)): 1,
+        ("orphan result", mixing.key(stray)): 1,
     }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.effort import grows_linearly, repeated, seconds
+from tests.effort import grows_linearly, repeated, seconds, times
 
 from compacter.overflow import detect_text
 
@@ -70,13 +70,14 @@ SHAPES = [
 ]
 
 
+SIZE = times(750, long=1_500)
 SIZES = {"a://": 3_000}
-"""Characters of the shorter text, where 1,500 are so few that they are hardly looked at."""
+"""Characters of the shorter text, where ``SIZE`` is so little that it is hardly looked at."""
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_ten_times_the_text_is_no_more_than_thirty_times_the_work(shape: str) -> None:
-    size = SIZES.get(shape, 1_500)
+    size = SIZES.get(shape, SIZE)
     assert grows_linearly(detect_text, lambda size: f"x{repeated(shape)(size)}x", size)
 
 

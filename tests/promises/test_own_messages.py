@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.effort import times
 
 from compacter import Compacter, History, Quotes
 from compacter.testing import ScriptedModel
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 Chat = dict[str, Any]
 
+TURNS = times(60, long=90)
+"""Several compactions."""
 PINS: dict[str, Callable[[Any], bool]] = {
     "every user message": lambda message: message["role"] == "user",
     "a word": lambda message: "compacter" in str(message["content"]),
@@ -49,9 +52,9 @@ def test_a_pin_never_keeps_a_summary_or_a_filler(
 ) -> None:
     compacter = Compacter(summarizer="extractive", pin=pin, alternate_roles=alternate)
 
-    accepted = play(compacter, 90)
+    accepted = play(compacter, TURNS)
 
-    assert len(accepted) == 90
+    assert len(accepted) == TURNS
     assert max(len(summaries_in(request)) for request in accepted) == 1
     last = [str(message["content"]) for message in accepted[-1]]
     fillers = sum(text.startswith("[compacter]") for text in last)
@@ -66,7 +69,7 @@ def test_a_history_keeps_one_summary_whatever_the_pin(
     compacter = Compacter(summarizer="extractive", pin=pin, alternate_roles=True)
     history = History(compacter=compacter, max_tokens=2_500)
 
-    for turn in range(90):
+    for turn in range(TURNS):
         history.append({"role": "user", "content": f"Next part {turn}."})
         history.append({"role": "assistant", "content": f"Part {turn}: ".ljust(300, "w")})
         history.compact_if_needed()

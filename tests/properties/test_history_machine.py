@@ -9,6 +9,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from tests.effort import times
 
 from compacter import Compacter, CompactionError, History, InvalidHistoryError
 from compacter.messages.format import get_format
@@ -196,4 +197,6 @@ class HistoryMachine(RuleBasedStateMachine):
 
 
 TestHistory = HistoryMachine.TestCase
-TestHistory.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
+TestHistory.settings = settings(
+    max_examples=times(20, long=80), stateful_step_count=30, deadline=None
+)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.effort import grows_linearly, repeated
+from tests.effort import grows_linearly, repeated, times
 
 from compacter import Compacter, Passage
 from compacter.messages.parts import Part
@@ -203,7 +203,7 @@ def test_one_text_larger_than_the_bound_is_not_kept() -> None:
 
 
 @given(st.lists(st.text(), max_size=5), st.text())
-@settings(max_examples=200)
+@settings(max_examples=times(80, long=400))
 def test_no_text_and_no_question_raises(texts: list[str], question: str) -> None:
     found = search(user(*texts), question)
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.effort import every
 
 from compacter import Compacter, History
 from compacter.events import CompactionEvent, CompactionSkipped, PassagesRecalled
@@ -18,7 +19,7 @@ QUESTION = "Good. And who keeps the deposit?"
 OTHER = "Tell me a joke about a penguin."
 COMPACTED = 193
 """Day after which a question has no room for its quotes."""
-FULL = range(187, 204)
+FULL = every(3, range(187, 204))
 """Days after which this diary fills its window, and was compacted before."""
 SENT_FROM = 110
 """Day from which the diary is sent to the model: it fills the window for the first time later."""
@@ -93,7 +94,7 @@ def test_the_compaction_that_is_due_comes_before_the_question_is_sent(call: Any)
     assert [event.trigger for event in diary.told(CompactionEvent)] == ["quotes"]
 
 
-@pytest.mark.parametrize("days", FULL[::4])
+@pytest.mark.parametrize("days", FULL[::2])
 def test_a_question_that_finds_nothing_has_nothing_compacted(days: int) -> None:
     diary = Diary(days)
     diary.ask(OTHER)

@@ -58,8 +58,10 @@ def written(events: list[Any], *, named: bool) -> bytes:
     return "".join(lines).encode()
 
 
-@pytest.mark.parametrize("named", [True, False])
-@pytest.mark.parametrize("way", ["stream", "one piece", "json"])
+@pytest.mark.parametrize(
+    ("way", "named"),
+    [("stream", True), ("stream", False), ("one piece", False), ("json", True)],
+)
 @pytest.mark.parametrize("form", FORMS)
 def test_it_is_recovered(
     serve: Serve, upstream: Any, wire: Any, talk: Talk, form: str, way: str, *, named: bool

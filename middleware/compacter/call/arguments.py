@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from compacter.call.option_names import (
@@ -23,13 +23,12 @@ from compacter.call.option_names import (
     OUTPUT_PARAMS,
     PARAM_OF,
     PLACES,
+    THINKING,
     forces_call,
     is_off_switch,
-    parsed,
 )
 from compacter.errors import ConfigurationError
-from compacter.messages.fields import characters
-from compacter.messages.fields import field as member
+from compacter.messages.fields import characters, first
 from compacter.messages.format import Message, MessageFormat
 
 Args: TypeAlias = tuple[Any, ...]
@@ -98,8 +97,8 @@ class Binding:
     quiet: Callable[[Any], bool] | None = None
     """Returns whether a chunk of a stream has no visible content; ``None`` for the vendors' chunks.
     """
-    server: Callable[[], str] | None = None
-    """Returns the kind of client and its base URL; ``None`` for a function, which has neither."""
+    server: Callable[[], str] = str
+    """Returns the kind of client and its base URL; "" for a function, which has neither."""
 
     # -- reading a call ----------------------------------------------------------------------------
 
@@ -107,37 +106,36 @@ class Binding:
         """Return the messages argument as it was passed, or ``None``."""
         if self.messages_param in self.positional[: len(args)]:
             return args[self.positional.index(self.messages_param)]
-        return kwargs.get(self.messages_param)
+        return kwargs.get(self.param_of(kwargs))
 
-    def of_call(self, args: Args, kwargs: Options) -> Binding:
-        """Return the binding of one call; for ``def ask(**options)``, with the keyword that has the
-        messages.
+    def param_of(self, kwargs: Options) -> str:
+        """Return the keyword that has the messages in one call: for ``def ask(**options)``, any of
+        the usual ones.
         """
-        if self.vendors or self.accepts is not None or self.messages(args, kwargs) is not None:
-            return self
-        names = (name for name in MESSAGE_PARAMS if kwargs.get(name) is not None)
-        return replace(self, messages_param=next(names, self.messages_param))
+        is_fixed = self.vendors or self.accepts is not None
+        names = () if is_fixed or self.messages_param in kwargs else MESSAGE_PARAMS
+        return next((name for name in names if name in kwargs), self.messages_param)
 
-    def needs_list(self, args: Args, kwargs: Options) -> bool:
+    def needs_list(self, args: Args, kwargs: Options, *, histories: bool = True) -> bool:
         """Return whether the messages must become a list: a ``History``, or an iterable that can be
         read only once.
         """
-        given = self.of_call(args, kwargs).messages(args, kwargs)
-        return type(given) is not list and (hasattr(given, "pinned_ids") or is_mere_iterable(given))
+        given = self.messages(args, kwargs)
+        return type(given) is not list and (
+            is_mere_iterable(given) or (histories and hasattr(given, "pinned_ids"))
+        )
 
     def as_list(self, args: Args, kwargs: Named, *, histories: bool = True) -> Arguments:
         """Return the call's arguments with a list in place of an iterable or a ``History``."""
-        own = self.of_call(args, kwargs)
-        given = own.messages(args, kwargs)
-        if is_mere_iterable(given) or (histories and hasattr(given, "pinned_ids")):
-            return own.replace(args, kwargs, list(given), {})
-        return args, kwargs
+        if not self.needs_list(args, kwargs, histories=histories):
+            return args, kwargs
+        return self.replace(args, kwargs, list(self.messages(args, kwargs)), {})
 
     def read(self, args: Args, kwargs: Options) -> CallFacts:
         """Return the values that compacter needs of a call's arguments."""
         named = {**dict(zip(self.positional, args, strict=False)), **kwargs}
-        model = next(filter(None, map(named.get, ("model", "model_id", "modelId"))), None)
-        places = [f"{name}={named[name]}" for name in PLACES if named.get(name)]
+        model = named.get("model") or named.get("model_id") or named.get("modelId")
+        places = (f"{name}={named[name]}" for name in PLACES if named.get(name))
         options = self.options(named)
         limits = {name: options[name] for name in OUTPUT_PARAMS if type(options.get(name)) is int}
         output_option = next(iter(limits), self.output_param)
@@ -145,7 +143,7 @@ class Binding:
             named=named,
             messages=self.messages(args, kwargs),
             model=model if isinstance(model, str) else None,
-            endpoint=" ".join([self.server(), *places] if self.server is not None else places),
+            endpoint=" ".join(filter(None, (self.server(), *places))),
             output_option=output_option,
             output_tokens=limits.get(output_option),
             beside=[value for name, value in options.items() if name in BESIDE and value],
@@ -163,7 +161,7 @@ class Binding:
         """Return the call's arguments with other messages and options, by position or keyword as in
         the call.
         """
-        changed = {**options, self.messages_param: messages}
+        changed = {**options, self.param_of(kwargs): messages}
         given = list(args)
         for at, name in enumerate(self.positional[: len(args)]):
             if name in changed and name not in kwargs:
@@ -171,78 +169,77 @@ class Binding:
         return tuple(given), {**kwargs, **changed}
 
     def summary_call(
-        self, args: Args, kwargs: Options, wire: MessageFormat, prompt: Prompt, limit: int
-    ) -> Arguments:
-        """Return the arguments of a request for a summary to the same model, of at most ``limit``
-        tokens.
-
-        They are the options in ``CARRIED``; for a user's own function also those whose names no
-        vendor uses. A parameter that is left out gets its default, or ``None`` without one.
-        """
-        messages, extra = wire.prompt(prompt)
-        extra[self.read(args, kwargs).output_option or wire.output_option] = limit
-
-        def carries(name: str, value: object) -> bool:
-            if name in CARRIED or name.startswith(CARRIED_PREFIXES):
-                return True
-            if name in LEFT_OUT:
-                return is_off_switch(name, value)
-            return not self.vendors and name not in (*OUTPUT_PARAMS, self.messages_param)
-
-        passed = {*self.positional[: len(args)]}
-        args, options = self._keep(args, kwargs, carries)
-        if not self.vendors:
-            for name in LEFT_OUT.intersection(kwargs, self.declared).difference(options):
-                options[name] = self.declared[name]
-            if "stream" in kwargs or (self.declared.get("stream") and "stream" not in passed):
-                options["stream"] = False
-        extra = {name: value for name, value in extra.items() if self._accepts(name)}
-        return self.replace(args, options, messages, extra)
-
-    def native_call(
         self,
         args: Args,
         kwargs: Options,
         wire: MessageFormat,
-        prefix: Sequence[Message],
-        instruction: str,
+        prompt: Prompt,
         limit: int,
+        prefix: Sequence[Message] | None = None,
     ) -> Arguments:
-        """Return the arguments of a request for a summary that continues the call's own messages.
+        """Return the arguments of a request for a summary to the same model, of at most ``limit``
+        tokens.
 
-        It has the same system prompt, tools and messages, then the instruction. Only options that
-        are not part of the prompt are changed, so that the provider's prompt cache is used.
+        With a ``prefix``, the request continues the call's own messages: it has the same system
+        prompt, tools and messages, then the prompt's instruction, so that the provider's prompt
+        cache is used.
         """
         facts = self.read(args, kwargs)
-        args, options = self._keep(
-            args,
-            kwargs,
-            lambda name, value: name not in NOT_FOR_NATIVE or is_off_switch(name, value),
-        )
-        if forces_call(options.get("tool_choice")):
-            del options["tool_choice"]
-        if "stream" in kwargs:
+        native = prefix is not None
+        messages, extra = wire.prompt(prompt)
+        if prefix is not None:
+            messages = [*prefix, wire.say("user", prompt[0]["content"])]
+            extra = {}
+            # Thinking counts towards the output limit, and Anthropic refuses a limit below its
+            # budget.
+            budget = first(facts.named, THINKING)
+            limit += max(budget, 0) if isinstance(budget, int) else 0
+        extra[facts.output_option or wire.output_option] = limit
+        passed = {*self.positional[: len(args)]}
+        args, options = self.keep(args, kwargs, native=native)
+        streams = "stream" in kwargs or self.declared.get("stream")
+        if streams and not self.vendors and "stream" not in passed:
             options["stream"] = False
-        # Thinking counts towards the output limit, and Anthropic refuses a limit below its budget.
-        limit += whole(member(facts.named.get("thinking"), "budget_tokens"))
-        name = facts.output_option or wire.output_option
-        changed = {name: limit} if self._accepts(name) or name in facts.named else {}
-        return self.replace(args, options, [*prefix, wire.say("user", instruction)], changed)
-
-    def _accepts(self, name: str) -> bool:
-        return bool(name) and (self.accepts is None or name in self.accepts)
-
-    def _keep(self, args: Args, kwargs: Options, keeps: Callable[[str, object], bool]) -> Arguments:
-        """Return the arguments that are kept; those passed by position have their defaults in place
-        of others.
-        """
-        kept = list(args)
-        for at, (name, value) in enumerate(zip(self.positional, args, strict=False)):
-            if name != self.messages_param and not keeps(name, value):
-                kept[at] = False if name == "stream" else self.declared.get(name)
-        return tuple(kept), {
-            name: value for name, value in parsed(kwargs).items() if keeps(name, value)
+        extra = {
+            name: value
+            for name, value in extra.items()
+            if name and (self.accepts is None or name in self.accepts or name in facts.named)
         }
+        return self.replace(args, options, messages, extra)
+
+    def keep(self, args: Args, kwargs: Options, *, native: bool) -> Arguments:
+        """Return the arguments that a request for a summary keeps.
+
+        One that is left out gets its default, or ``None`` without one, where it was passed by
+        position, or to a user's own function.
+        """
+
+        def choose(name: str, value: object) -> object:
+            if self.keeps(name, value, native=native):
+                return value
+            return False if name == "stream" else self.declared.get(name)
+
+        return (*map(choose, self.positional, args), *args[len(self.positional) :]), {
+            name: choose(name, value)
+            for name, value in kwargs.items()
+            if self.keeps(name, value, native=native)
+            or (name in self.declared and not self.vendors)
+        }
+
+    def keeps(self, name: str, value: object, *, native: bool) -> bool:
+        """Return whether a request for a summary keeps an option: one of ``CARRIED``; of a user's
+        own function also one whose name no vendor uses.
+
+        With ``native`` the request continues the call's messages, and keeps all that is part of the
+        prompt.
+        """
+        if is_off_switch(name, value):
+            return True
+        if native:
+            return name not in NOT_FOR_NATIVE and not forces_call(name, value)
+        if name in CARRIED or name.startswith(CARRIED_PREFIXES):
+            return True
+        return not self.vendors and name not in LEFT_OUT
 
 
 def bind(
@@ -256,43 +253,37 @@ def bind(
     Raises ``ConfigurationError`` if it has no parameter ``messages_param``.
     """
     try:
-        parameters = dict(inspect.signature(function).parameters)
+        parameters = [*inspect.signature(function).parameters.values()]
     except (ValueError, TypeError):
-        parameters = {}
-    open_ended = not parameters or any(
-        parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()
-    )
-    parameters = {
-        name: parameter
-        for name, parameter in parameters.items()
+        parameters = []
+    kinds = {parameter.kind for parameter in parameters}
+    open_ended = not parameters or inspect.Parameter.VAR_KEYWORD in kinds
+    declared = {
+        parameter.name: None if parameter.default is parameter.empty else parameter.default
+        for parameter in parameters
         if parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
     }
-    if messages_param is None:
-        name = next((known for known in MESSAGE_PARAMS if known in parameters), "")
-        if not name and not open_ended:
+    name = messages_param or next(filter(declared.__contains__, MESSAGE_PARAMS), "")
+    if not name and open_ended:
+        name = PARAM_OF.get(wire_format or "", "messages")
+    if not open_ended and name not in declared:
+        if messages_param is None:
             return None
-        name = name or PARAM_OF.get(wire_format or "", "messages")
-    elif messages_param in parameters or open_ended:
-        name = messages_param
-    else:
-        known = ", ".join(parameters)
         own = getattr(function, "__qualname__", type(function).__qualname__)
         raise ConfigurationError(
-            f"messages_param={messages_param!r} is not a parameter of {own}, which has: {known}"
+            f"messages_param={messages_param!r} is not a parameter of {own}, which has: "
+            f"{', '.join(declared)}"
         )
     return Binding(
         wire_format=wire_format,
         messages_param=name,
-        accepts=None if open_ended else frozenset(parameters),
+        accepts=None if open_ended else frozenset(declared),
         positional=tuple(
-            name
-            for name, parameter in parameters.items()
-            if parameter.kind is not parameter.KEYWORD_ONLY
+            parameter.name
+            for parameter in parameters
+            if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
         ),
-        declared={
-            name: None if parameter.default is parameter.empty else parameter.default
-            for name, parameter in parameters.items()
-        },
+        declared=declared,
     )
 
 
@@ -318,8 +309,3 @@ def characters_sent(value: object) -> int:
         schema = getattr(value, "model_json_schema", None)
         return characters(schema()) if callable(schema) else 0
     return characters(value)
-
-
-def whole(value: object) -> int:
-    """Return a number of tokens; 0 if it is negative or not an integer."""
-    return max(value, 0) if isinstance(value, int) else 0

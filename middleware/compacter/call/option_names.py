@@ -5,9 +5,8 @@ request for a summary.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
-from compacter.messages.fields import field
+from compacter.messages.fields import dig, field
 
 
 def _names(*groups: str) -> frozenset[str]:
@@ -50,11 +49,14 @@ CARRIED = _names(
     # Timeouts and retries.
     "timeout request_timeout max_retries num_retries retry_strategy",
     # Headers and query parameters.
-    "headers extra_headers extra_query betas",
+    "headers extra_headers extra_query betas anthropic_version anthropic_beta http_options",
+    "contentType accept",
     # Price and cache.
     "service_tier prompt_cache_key prompt_cache_options prompt_cache_retention cache caching",
-    # Sampling.
-    "temperature top_p top_k seed",
+    "serviceTier performanceConfig performanceConfigLatency",
+    # Sampling, and what guards the reply.
+    "temperature top_p topP top_k seed safety_settings model_armor_config",
+    "guardrailConfig guardrailIdentifier guardrailVersion",
     # litellm's handling of these options, and its mock replies.
     "drop_params additional_drop_params allowed_openai_params mock_response",
 )
@@ -65,15 +67,19 @@ CARRIED_PREFIXES = ("aws_", "azure_", "vertex_", "watsonx_")
 NOT_FOR_NATIVE = _names(
     # Form and end of the reply.
     "response_format text_format text output_format modalities audio prediction n logprobs",
-    "top_logprobs include moderation max_tool_calls stop stop_sequences",
+    "top_logprobs include moderation max_tool_calls stop stop_sequences stopSequences",
+    "response_schema response_json_schema response_mime_type response_modalities outputConfig",
+    "candidate_count response_logprobs speech_config image_config",
     # Streaming.
-    "stream stream_options background",
+    "stream stream_options background continuation_token automatic_continuation",
     # State of the conversation on the server; storage, metadata and fallbacks of the call.
     "thread previous_response_id conversation compaction truncation store metadata",
-    "litellm_metadata diagnostics fallbacks fallback_credit_token extra_body",
+    "litellm_metadata diagnostics fallbacks fallback_credit_token extra_body requestMetadata",
+    "should_return_http_response",
 )
 """Options that are left out of every request for a summary."""
 LEFT_OUT = NOT_FOR_NATIVE | _names(
+    *OUTPUT_PARAMS,
     # Tools.
     "tools tool_choice parallel_tool_calls functions function_call mcp_servers container",
     "web_search_options multi_agent include_server_side_tool_invocations",
@@ -85,38 +91,33 @@ LEFT_OUT = NOT_FOR_NATIVE | _names(
     "safety_identifier",
 )
 """Options that are left out of a request to summarize a transcript, also if they are parameters of
-a user's own function. ``native_call`` leaves out ``NOT_FOR_NATIVE`` alone: the others are part of
-the provider's cached prompt."""
-
-RAW_RESPONSE_HEADER = "x-stainless-raw-response"
+a user's own function. A request that continues the call's messages leaves out ``NOT_FOR_NATIVE``
+alone: the others are part of the provider's cached prompt."""
+THINKING = (
+    "thinking.budget_tokens",
+    "config.thinking_config.thinking_budget",
+    "additionalModelRequestFields.thinking.budget_tokens",
+)
+"""Paths to the largest number of tokens that the model may think."""
+_OFF: Mapping[str, tuple[str, tuple[object, ...]]] = {
+    "store": ("", (False,)),
+    "thinking": ("type", ("disabled",)),
+    "thinking_config": ("thinking_budget", (0,)),
+    "reasoning": ("effort", ("none", "minimal")),
+    "reasoning_effort": ("", ("none", "minimal")),
+}
+# Option -> path in its value, and what stands there if it disables something.
 
 
 def is_off_switch(name: str, value: object) -> bool:
     """Return whether an option disables something that must stay disabled in a request for a
     summary.
     """
-    if name == "store":
-        return value is False
-    if name == "thinking":
-        return bool(field(value, "type") == "disabled")
-    effort = field(value, "effort") if name == "reasoning" else value
-    return name in ("reasoning", "reasoning_effort") and effort in ("none", "minimal")
+    path, off = _OFF.get(name, ("", ()))
+    return dig(value, path) in off
 
 
-def forces_call(choice: object) -> bool:
-    """Return whether a ``tool_choice`` forces the model to call a tool."""
-    kind = field(choice, "type") if isinstance(choice, Mapping) else choice
-    return kind not in (None, "auto", "none")
-
-
-def parsed(options: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return options without the header of ``with_raw_response``, so that the SDK parses
-    the reply.
-    """
-    headers = options.get("extra_headers")
-    if not isinstance(headers, Mapping):
-        return options
-    kept = {
-        name: value for name, value in headers.items() if str(name).lower() != RAW_RESPONSE_HEADER
-    }
-    return {**options, "extra_headers": kept}
+def forces_call(name: str, value: object) -> bool:
+    """Return whether an option is a ``tool_choice`` that forces the model to call a tool."""
+    kind = field(value, "type") if isinstance(value, Mapping) else value
+    return name == "tool_choice" and kind not in (None, "auto", "none")

@@ -18,7 +18,6 @@ from compacter.io import IO, is_large
 from compacter.memory.record import conversation_digest
 from compacter.messages.format import Message, get_format
 from compacter.messages.recognise import UnknownFormatError, recognise
-from compacter.messages.usage import HAS_USAGE, tokens_read
 
 
 async def read_call(
@@ -37,9 +36,9 @@ async def read_call(
     ``learns``: whether to calibrate by the last reply; never on behalf of a hook, which must not
     change what is sent.
     """
-    binding = binding.of_call(args, kwargs)
-    safely = partial(state.safely, "reading")
-    large = io.asynchronous and bool(safely(lambda: is_large(binding.messages(args, kwargs))))
+    large = False
+    with state.safely("reading"):
+        large = io.asynchronous and is_large(binding.messages(args, kwargs))
     world = Performer(
         state=state,
         io=io,
@@ -49,8 +48,9 @@ async def read_call(
         args=args,
         kwargs=kwargs,
     )
-    reason = await world.compute(lambda: safely(lambda: _read(world, learns=learns)))
-    return world if reason == "" else reason or "its messages could not be read"
+    with state.safely("reading"):
+        return await world.compute(partial(_read, world, learns=learns)) or world
+    return "its messages could not be read"
 
 
 def _read(world: Performer, *, learns: bool) -> str:
@@ -74,7 +74,7 @@ def _read(world: Performer, *, learns: bool) -> str:
         isinstance(given, Sequence) and not isinstance(given, (bytes, bytearray))
     ):
         messages = list(given)
-    name = binding.messages_param
+    name = binding.param_of(world.kwargs)
     if not messages:
         remedy = f'pass them as {name}=... or name theirs: wrap(function, messages_param="...")'
         return f"the call has no messages in its argument {name!r}; {remedy}"
@@ -133,30 +133,6 @@ def _read(world: Performer, *, learns: bool) -> str:
         world=world.world,
     )
     return ""
-
-
-# -- calibration by quiet calls --------------------------------------------------------------------
-
-
-def note_usage(state: State, raw: Any, given: Any) -> int | None:
-    """Record three integers of a quiet call, for its next one; return its tokens."""
-    if type(given) is list and given and raw is not None and type(raw) is not str:
-        tokens: int | None
-        try:
-            if type(raw) is not dict:
-                tokens = raw.usage.prompt_tokens
-            elif raw.get("usage") is None and HAS_USAGE.isdisjoint(raw):
-                state.last_reply = None  # Without a search, which takes a microsecond.
-                return None
-            else:
-                tokens = raw["usage"]["prompt_tokens"]
-        except Exception:  # noqa: BLE001 - another API's reply, or an unknown type
-            tokens = None
-        if type(tokens) is not int:  # Not a closure, which would slow down every call.
-            tokens = state.safely("reading", partial(tokens_read, raw))
-        state.last_reply = (tokens, len(given), id(given[-1])) if tokens else None
-        return tokens or None
-    return None
 
 
 def _learn_from_last(state: State, request: Request, calibration: Calibration) -> None:

@@ -1,8 +1,9 @@
 """Wrappers of plain functions, coroutine functions, generator functions and async generator
 functions.
 
-In this order: the four wrappers, which do as little as possible for a quiet call, one that needs
-nothing from compacter; `WrappedFunction._handle`, for every other call; compactions made ahead.
+In this order: the wrappers, which do as little as possible for a quiet call, one that needs nothing
+from compacter; what becomes of a quiet call's reply; `WrappedFunction._handle`, for every other
+call.
 """
 
 from __future__ import annotations
@@ -10,20 +11,22 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping
+from types import TracebackType
 from typing import Any
 
 from compacter.call import streams
-from compacter.call.apart import drive
 from compacter.call.arguments import Args, Binding, Named
 from compacter.call.nested import GiveUps, gave_up_since, mark_given_up
 from compacter.call.perform import Performer
-from compacter.call.reader import note_usage, read_call
-from compacter.call.request import LEAST_CUT, may_be_cut
+from compacter.call.reader import read_call
+from compacter.call.request import may_be_cut
 from compacter.call.state import State
-from compacter.errors import CompactionError, ConfigurationError, FunctionError, add_note, notes_of
+from compacter.errors import CompactionError, ConfigurationError, FunctionError, add_note
 from compacter.io import ASYNC, IO, SYNC, is_kind, run
 from compacter.messages.refusals import detect_in_reply
 from compacter.messages.replies import Reply
+from compacter.messages.usage import tokens_read
+from compacter.overflow import TokenLimit
 
 Function = Callable[..., Any]
 OWN_OPTIONS = "compacter_options"
@@ -55,45 +58,38 @@ class WrappedFunction:
         awaitable.
         """
         function = self.function
-        state = self.state
         binding = self.binding
-        count_call = state.count_call
+        count_call = self.state.count_call
         idle = self.idle()
         messages = binding.messages
         param = self.param
         shape_of = streams.shape
-        event_hooks = state.event_hooks
-        prepares = state.prepares
+        read_reply = self._read_reply
 
         def call(*args: Any, **kwargs: Any) -> Any:
             if OWN_OPTIONS in kwargs:
                 return self._with(kwargs.pop(OWN_OPTIONS))(*args, **kwargs)
             count_call()
             given = kwargs[param] if param in kwargs else messages(args, kwargs)
-            if (
-                prepares
-                or not idle()
-                or (type(given) is not list and binding.needs_list(args, kwargs))
-            ):
-                return self._start(args, kwargs)
-            before = GiveUps.count
-            try:
-                raw = function(*args, **kwargs)
-            except Exception as error:
-                refused = self._refusal(error, before)
-                if refused is None:
-                    raise
-            else:
-                if type(raw) is not dict and (shape := shape_of(type(raw))) is not None:
-                    return self._wrap_result(shape, raw, args, kwargs)
-                limit = detect_in_reply(raw)
-                if limit is None:
-                    tokens = note_usage(state, raw, given)
-                    if event_hooks and self._may_be_cut(tokens, given, args, kwargs):
-                        run(self._look_after(SYNC, raw, args, kwargs))
-                    return raw
-                refused = Reply(token_limit=limit, raw=raw)
-            return self._start(args, kwargs, refused)
+            reply = None
+            if idle() and (type(given) is list or not binding.needs_list(args, kwargs)):
+                before = GiveUps.count
+                try:
+                    raw = function(*args, **kwargs)
+                except Exception as error:
+                    limit = self._limit(before, error)
+                    if limit is None:
+                        raise
+                    reply = Reply(token_limit=limit, error=error)
+                else:
+                    if type(raw) is not dict and (shape := shape_of(type(raw))) is not None:
+                        return self._wrap_result(shape, raw, args, kwargs)
+                    reply = read_reply(raw, given, kwargs)
+                    if reply is None:
+                        return raw
+            if self.returns_awaitable:
+                return self._handle(ASYNC, args, kwargs, reply)
+            return run(self._handle(SYNC, args, kwargs, reply))
 
         return call
 
@@ -105,16 +101,15 @@ class WrappedFunction:
         count_call = self.state.count_call
         idle = self.idle()
         param = self.param
-        prepares = self.state.prepares
 
         async def call(*args: Any, **kwargs: Any) -> Any:
             # What makes a quiet call, said once more: one wrapper within another costs half as
             # much again.
             given = kwargs.get(param)
-            if type(given) is not list or OWN_OPTIONS in kwargs or prepares or not idle():
+            if type(given) is not list or OWN_OPTIONS in kwargs or not idle():
                 return await begin(*args, **kwargs)
             count_call()
-            return await self._await_reply(function(*args, **kwargs), args, kwargs, given)
+            return await self._settle(ASYNC, function(*args, **kwargs), given, args, kwargs)
 
         return call
 
@@ -122,14 +117,10 @@ class WrappedFunction:
         """Return the wrapper of a generator function, which makes the call when its first chunk is
         requested.
         """
-        opened = self.synchronous()
+        begin = self.synchronous()
 
         def call(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
-            chunks = opened(*args, **kwargs)
-            try:
-                return (yield from chunks)
-            finally:
-                run(streams.close(SYNC, chunks))
+            return (yield from begin(*args, **kwargs))
 
         return call
 
@@ -154,130 +145,169 @@ class WrappedFunction:
         other.returns_awaitable = self.returns_awaitable
         return other.synchronous()
 
-    def _start(self, args: Args, kwargs: Named, refused: Reply | None = None) -> Any:
-        if self.returns_awaitable:
-            return self._handle(ASYNC, args, kwargs, refused)
-        return run(self._handle(SYNC, args, kwargs, refused))
-
     def idle(self) -> Callable[[], bool]:
         """Return a function that is true if no work is needed before the call."""
         state = self.state
-        if state.proactive or state.prepared is None:
-            return lambda: not state.proactive
-        is_empty = state.prepared.memory.empty
-        if not state.prepares:
-            return is_empty
-        # A call that is due has to wait for the compaction that is being made.
-        return lambda: is_empty() and not state.preparations
+        is_quiet = not state.proactive and not state.prepares
+        return state.memory.empty if is_quiet and state.memory is not None else lambda: is_quiet
 
-    def _refusal(self, error: Exception, before: int) -> Reply | None:
-        """Return the reply for a token limit; ``None`` for another error, and for a call that a
-        Compacter inside the function has given up.
-        """
-        limit = self.state.detect(error)
-        if limit is None or gave_up_since(before, error):
-            return None
-        return Reply(token_limit=limit, error=error)
+    # -- what a quiet call has returned ------------------------------------------------------------
 
     def _wrap_result(self, shape: streams.Shape, raw: Any, args: Args, kwargs: Named) -> Any:
         """Return the result for a stream or an awaitable that a plain function returned."""
-        if shape == "awaitable":
-            self.returns_awaitable = True
-            return self._await_reply(raw, args, kwargs, self.binding.messages(args, kwargs))
         if shape == "stream":
-            return run(self._open_stream(SYNC, raw, args, kwargs))
-        return _iterate_later(self._open_stream)(ASYNC, raw, args, kwargs)
+            return run(self._settle(SYNC, raw, None, args, kwargs, is_stream=True))
+        if shape == "async stream":
+            opened = functools.partial(self._settle, is_stream=True)
+            return _iterate_later(opened)(ASYNC, raw, None, args, kwargs)
+        self.returns_awaitable = True
+        return self._settle(ASYNC, raw, self.binding.messages(args, kwargs), args, kwargs)
 
-    # -- calls that need compaction, and async results; the same code for sync and async -----------
-
-    async def _await_reply(
-        self, awaitable: Awaitable[Any], args: Args, kwargs: Named, given: Any
+    async def _settle(
+        self,
+        io: IO,
+        raw: Any,
+        given: Any,
+        args: Args,
+        kwargs: Named,
+        *,
+        is_stream: bool = False,
     ) -> Any:
-        """Await the result of a quiet call, and do with the reply what ``synchronous`` does."""
-        before = GiveUps.count
-        try:
-            raw = await awaitable
-        except Exception as error:
-            refused = self._refusal(error, before)
-            if refused is None:
-                raise
-        else:
-            if type(raw) is not dict and streams.has(type(raw), ASYNC.iterates):
-                return await self._open_stream(ASYNC, raw, args, kwargs)
-            limit = detect_in_reply(raw)
-            if limit is None:
-                tokens = note_usage(self.state, raw, given)
-                if self.state.event_hooks and self._may_be_cut(tokens, given, args, kwargs):
-                    await self._look_after(ASYNC, raw, args, kwargs)
-                return raw
-            refused = Reply(token_limit=limit, raw=raw)
-        return await self._handle(ASYNC, args, kwargs, refused)
-
-    async def _open_stream(self, io: IO, stream: Any, args: Args, kwargs: Named) -> Any:
-        """Read the stream of a quiet call up to its first content, and return it as if unread, or
-        recover.
+        """Return the result of a quiet call: awaited unless it is a stream, which is returned as if
+        unread once its first content has come; or recover.
         """
         before = GiveUps.count
-        reply = await streams.opened(io, stream, self.state.detect, self.binding.quiet)
-        if reply.token_limit is None:
-            return reply.raw
-        if reply.error is not None and gave_up_since(before, reply.error):
-            raise reply.error
+        try:
+            if not is_stream:
+                raw = await raw
+            if type(raw) is dict or not streams.has(type(raw), io.iterates):
+                reply = self._read_reply(raw, given, kwargs)
+                if reply is None:
+                    return raw
+            else:
+                detect = functools.partial(self._limit, before)
+                reply = await streams.opened(io, raw, detect, self.binding.quiet)
+                if reply.token_limit is None:
+                    return reply.raw
+        except Exception as error:
+            limit = self._limit(before, error)
+            if limit is None:
+                raise
+            reply = Reply(token_limit=limit, error=error)
         return await self._handle(io, args, kwargs, reply)
 
-    async def _handle(self, io: IO, args: Args, kwargs: Named, refused: Reply | None = None) -> Any:
+    def _limit(self, before: int, error: BaseException) -> TokenLimit | None:
+        """Return the token limit in an exception; ``None`` for one of a call that a Compacter
+        inside the function has given up.
+        """
+        return None if gave_up_since(before, error) else self.state.detect(error)
+
+    def _read_reply(self, raw: Any, given: Any, kwargs: Named) -> Reply | None:
+        """Return a reply that states a token limit, or whose prompt the server may have truncated
+        if there is a hook to tell; ``None`` for any other.
+
+        Of its usage three integers are recorded, for the next call.
+        """
+        limit = detect_in_reply(raw)
+        if limit is not None:
+            return Reply(token_limit=limit, raw=raw)
+        state = self.state
+        tokens: int | None = None
+        if type(given) is list and given and raw is not None and type(raw) is not str:
+            try:
+                if type(raw) is dict:
+                    tokens = raw["usage"]["prompt_tokens"]
+                else:
+                    tokens = raw.usage.prompt_tokens
+            except Exception:  # noqa: BLE001 - another API's reply, or an unknown type
+                tokens = None
+            if type(tokens) is not int:  # Not a closure, which would slow down every call.
+                tokens = None
+                with state.safely("reading"):
+                    tokens = tokens_read(raw)
+            state.last_reply = (tokens, len(given), id(given[-1])) if tokens else None
+        if not state.event_hooks:
+            return None
+        if type(given) is list:
+            beside = [value for value in kwargs.values() if value is not given]
+            # A list without usage in its reply tells nothing.
+            if not tokens or not may_be_cut(given, tokens, beside=beside, earlier=self.measured):
+                return None
+        return Reply(raw=raw)
+
+    # -- calls that need more; the same code for sync and async ------------------------------------
+
+    async def _handle(self, io: IO, args: Args, kwargs: Named, reply: Reply | None = None) -> Any:
         """Carry out a call that is not quiet: with records to look up, a trigger, a ``History``, or
-        after a refusal.
+        after the reply to a quiet one.
 
         If compacter itself fails, the result is that of the unwrapped function, or the provider's
         own exception. Only ``CompactionError`` is passed on.
         """
-        if refused is None:
-            args, kwargs = self.binding.as_list(args, kwargs, histories=False)
-        world = await self.read(io, args, kwargs)
+        args, kwargs = self.binding.as_list(args, kwargs, histories=False)
+        # A hook must not change what is sent, so nothing is learnt on its behalf.
+        learns = reply is None or reply.token_limit is not None
+        world = await self.read(io, args, kwargs, learns=learns)
         if isinstance(world, str):
-            return await self._call_unchanged(io, args, kwargs, refused, world)
+            return await self._end(io, args, kwargs, reply, f"did nothing: {world}")
         call = world.call
-        if refused is not None:
-            world.last = refused
-            world.trace = refused.error.__traceback__ if refused.error is not None else None
-        failure: Exception
+        if reply is not None:
+            if reply.token_limit is None:
+                await world.conduct(call.read_usage(reply.raw))
+                return reply.raw
+            world.last = reply
+            world.trace = getattr(reply.error, "__traceback__", None)
+        note = ""
         try:
-            work = call.complete() if refused is None else call.recover(refused)
-            raw = await (drive(world, work) if world.large else work)
+            raw = await world.conduct(call.complete() if reply is None else call.recover(reply))
         except CompactionError:
             raise
         except Exception as error:  # noqa: BLE001 - handled below, outside of this block
-            failure = error
+            last = world.last
+            if last is None or error is not last.error:
+                self.state.log.failed("compaction", error)
+                reason = (
+                    error
+                    if isinstance(error, FunctionError)
+                    else f"it raised {type(error).__name__}"
+                )
+                note = f"could not compact: {reason}"
+            elif call.tried:
+                mark_given_up(error)
         else:
             shape = None if io.asynchronous else streams.shape(type(raw))
             if shape in ("awaitable", "async stream"):
                 return self._wrap_result(shape, raw, args, kwargs)
-            return raw if world.history is None else self._install_after(world, raw)
+            return self._install_after(world, raw)
         finally:
             world.close()
-        last = world.last
-        if last is not None and last.error is not None:
-            raise self._strip(last.error, world, failure)
-        self.state.log.failed("compaction", failure)
-        return last.raw if last is not None else await self._call_unchanged(io, args, kwargs, None)
+        return await self._end(io, args, kwargs, world.last, note, world.trace)
 
-    def _strip(self, theirs: Exception, world: Performer, failure: Exception) -> Exception:
-        """Return the wrapped function's exception, with compacter's frames removed from its
-        traceback.
+    async def _end(
+        self,
+        io: IO,
+        args: Args,
+        kwargs: Named,
+        last: Reply | None,
+        note: str,
+        trace: TracebackType | None = None,
+    ) -> Any:
+        """Return or raise the wrapped function's last reply, with a note; without one, call it as
+        if it were not wrapped.
+
+        Compacter's frames are removed from the exception's traceback.
         """
-        if failure is not theirs:
-            self.state.log.failed("compaction", failure)
-            reason = f"it raised {type(failure).__name__}"
-            if isinstance(failure, FunctionError):
-                reason = str(failure)
-            add_note(theirs, f"compacter could not compact: {reason}")
-        elif world.gave_up:
-            mark_given_up(theirs)
-        trace = world.trace
+        if last is None:
+            args, kwargs = self.binding.as_list(args, kwargs)
+            return await io.call(self.function, *args, **kwargs)
+        error = last.error
+        if error is None:
+            return last.raw
+        if note and "compacter " not in str(getattr(error, "__notes__", "")):
+            add_note(error, f"compacter {note}")
         while trace is not None and trace.tb_frame.f_globals.get("__package__") == __package__:
             trace = trace.tb_next
-        return theirs.with_traceback(trace)
+        raise error.with_traceback(trace or error.__traceback__)
 
     def _install_after(self, world: Performer, raw: Any) -> Any:
         """Return the reply, and install the compacted messages in the ``History`` once the reply is
@@ -285,53 +315,14 @@ class WrappedFunction:
         """
         request = world.call.request
         history: Any = world.history
-        if request.messages is request.original:
+        if history is None or request.messages is request.original:
             return raw
 
         def install() -> None:
             if not history.install(world.version, request.messages, self.state.redaction):
                 self.state.history_changed(None)
 
-        if streams.shape(type(raw)) is not None:
-            return streams.when_done(raw, install)
-        install()
-        return raw
-
-    async def _call_unchanged(
-        self,
-        io: IO,
-        args: Args,
-        kwargs: Named,
-        refused: Reply | None,
-        reason: str = "",
-    ) -> Any:
-        """Call the function as if it were not wrapped; a refusal is raised again with the reason as
-        a note.
-        """
-        if refused is None:
-            args, kwargs = self.binding.as_list(args, kwargs)
-            return await io.call(self.function, *args, **kwargs)
-        if refused.error is None:
-            return refused.raw
-        if not any(note.startswith("compacter ") for note in notes_of(refused.error)):
-            add_note(refused.error, f"compacter did nothing: {reason}")
-        raise refused.error
-
-    # -- after a quiet call ------------------------------------------------------------------------
-
-    def _may_be_cut(self, tokens: int | None, given: Any, args: Args, kwargs: Named) -> bool:
-        """Return whether the prompt of a quiet call may have been truncated. A quick estimate."""
-        if not tokens or type(given) is not list:
-            # A list without usage in its reply tells nothing.
-            return type(given) is not list
-        beside = [value for value in (*args, *kwargs.values()) if value is not given]
-        return tokens >= LEAST_CUT and may_be_cut(given, tokens, beside, self.measured)
-
-    async def _look_after(self, io: IO, raw: Any, args: Args, kwargs: Named) -> None:
-        """Send an event if the server has silently truncated the prompt."""
-        world = await self.read(io, args, kwargs, learns=False)
-        if not isinstance(world, str):
-            await world.conduct(world.call.read_usage(raw))
+        return streams.when_done(raw, install)
 
 
 def _iterate_later(opened: Callable[..., Awaitable[Any]]) -> Callable[..., AsyncIterator[Any]]:

@@ -15,7 +15,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn, TypeVar
 
-from compacter.call.arguments import Args, Arguments, Binding, CallFacts, Options
+from compacter.call.arguments import Args, Arguments, Binding, CallFacts, Options, Prompt
 from compacter.call.state import State
 from compacter.call.wrap import OWN_OPTIONS, wrap_function
 from compacter.clients import openai
@@ -52,26 +52,34 @@ class Messages(Binding):
         )
         return replace(facts, elsewhere=elsewhere)
 
-    def native_call(
+    def summary_call(
         self,
         args: Args,
         kwargs: Options,
         wire: MessageFormat,
-        prefix: Sequence[Message],
-        instruction: str,
+        prompt: Prompt,
         limit: int,
+        prefix: Sequence[Message] | None = None,
     ) -> Arguments:
-        """Return the call with another end, and a cache mark there if the caller uses such marks.
+        """Return the request; where it continues the call's messages, with a cache mark at its end
+        if the caller uses such marks.
 
         A cached prefix is found only from a mark within twenty blocks, and the newest mark is not
         in the prefix.
         """
-        args, changed = Binding.native_call(self, args, kwargs, wire, prefix, instruction, limit)
-        sent = changed[self.messages_param]
+        args, changed = Binding.summary_call(self, args, kwargs, wire, prompt, limit, prefix)
         beside = [kwargs.get("system"), kwargs.get("tools")]
-        if _marks(self.messages(args, kwargs)) and _marks([beside, sent]) < _MOST_MARKS:
-            mark = {"type": "text", "text": instruction, "cache_control": {"type": "ephemeral"}}
-            changed[self.messages_param] = [*sent[:-1], {"role": "user", "content": [mark]}]
+        if (
+            prefix is not None
+            and _marks(self.messages(args, kwargs))
+            and _marks([beside, *prefix]) < _MOST_MARKS
+        ):
+            mark = {
+                "type": "text",
+                "text": prompt[0]["content"],
+                "cache_control": {"type": "ephemeral"},
+            }
+            changed[self.messages_param] = [*prefix, {"role": "user", "content": [mark]}]
         return args, changed
 
 

@@ -7,160 +7,82 @@ the model's vendor: Anthropic's is compacted, any other is passed on unchanged.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any, TypeVar
 
-from compacter.call.arguments import Args, Arguments, Binding, Options, Prompt, whole
+from compacter.call.arguments import Args, Arguments, Binding, Options
 from compacter.call.state import State
 from compacter.call.wrap import wrap_function
 from compacter.clients.copying import copy_client, set_method, unbound
-from compacter.messages.fields import field, plain
-from compacter.messages.format import Message, MessageFormat
+from compacter.clients.nested import Nested
+from compacter.messages.fields import dig, field, plain
+from compacter.messages.format import Message
 from compacter.objects import with_special_methods
 
 T = TypeVar("T")
 _LIMIT = "maxTokens"
-# Arguments that a summary request keeps: no tools, thinking or output schema.
-_KEPT = ("modelId", "guardrailConfig", "performanceConfig", "serviceTier")
-_KEPT_BESIDE_BODY = (
-    "modelId",
-    "contentType",
-    "accept",
-    "guardrailIdentifier",
-    "guardrailVersion",
-    "performanceConfigLatency",
-    "serviceTier",
-)
-_KEPT_IN_BODY = ("anthropic_version", "anthropic_beta", "temperature", "top_p", "top_k")
 
 
 @dataclass(frozen=True, slots=True)
-class Converse(Binding):
+class Converse(Nested):
     """Arguments of ``converse``, with the output limit in ``inferenceConfig``."""
+
+    output_param: str = _LIMIT
+    place: str = "inferenceConfig"
 
     def replace(
         self, args: Args, kwargs: Options, messages: Sequence[Message], options: Options
     ) -> Arguments:
-        """Return the call with other messages, and other values in ``inferenceConfig``."""
-        changed = {**kwargs, "messages": messages}
-        if options:
-            changed["inferenceConfig"] = {**(kwargs.get("inferenceConfig") or {}), **options}
+        """Return the call with other messages, and another limit in ``inferenceConfig``."""
+        changed = {**kwargs, **options, "messages": messages}
+        if _LIMIT in changed:
+            changed[self.place] = {**self.members(kwargs), _LIMIT: changed.pop(_LIMIT)}
         return args, changed
 
-    def options(self, kwargs: Options) -> Options:
-        """Return the arguments together with the members of ``inferenceConfig``."""
-        return {**kwargs, **(kwargs.get("inferenceConfig") or {})}
-
-    def summary_call(
-        self, args: Args, kwargs: Options, wire: MessageFormat, prompt: Prompt, limit: int
-    ) -> Arguments:
-        """Return a request to the same model with the same temperature, without the options of the
-        conversation.
-        """
-        messages, extra = wire.prompt(prompt)
-        inference = _pick(kwargs.get("inferenceConfig") or {}, ("temperature", "topP"))
-        inference[_LIMIT] = limit
-        kept = _pick(kwargs, _KEPT)
-        return args, {**kept, **extra, "messages": messages, "inferenceConfig": inference}
-
-    def native_call(
-        self,
-        args: Args,
-        kwargs: Options,
-        wire: MessageFormat,
-        prefix: Sequence[Message],
-        instruction: str,
-        limit: int,
-    ) -> Arguments:
-        """Return the call with another end, plain text output, and no forced tool call."""
-        thinking = (kwargs.get("additionalModelRequestFields") or {}).get("thinking")
-        limit += whole(field(thinking, "budget_tokens"))
-        args, changed = Binding.native_call(self, args, kwargs, wire, prefix, instruction, limit)
-        for name in ("outputConfig", "requestMetadata"):
-            changed.pop(name, None)
-        changed["inferenceConfig"].pop("stopSequences", None)
-        choice = (kwargs.get("toolConfig") or {}).get("toolChoice") or {}
+    def keep(self, args: Args, kwargs: Options, *, native: bool) -> Arguments:
+        """Return the arguments that are kept, without a forced tool call."""
+        args, kept = Nested.keep(self, args, kwargs, native=native)
+        choice = dig(kept, "toolConfig.toolChoice")
         if choice and "auto" not in choice:
-            tools: Mapping[str, Any] = kwargs["toolConfig"]
-            changed["toolConfig"] = {
-                name: value for name, value in tools.items() if name != "toolChoice"
-            }
-        return args, changed
+            kept["toolConfig"] = {"tools": kept["toolConfig"]["tools"]}
+        return args, kept
 
 
 @dataclass(frozen=True, slots=True)
-class Invoke(Binding):
+class Invoke(Nested):
     """Arguments of ``invoke_model`` with Anthropic's body, a JSON text with messages and
     options.
     """
 
+    place: str = "body"
+
     def messages(self, args: Args, kwargs: Options) -> Any:  # noqa: ARG002 - keywords only
         """Return the body's ``messages``; ``None`` if the body is not Anthropic's."""
-        body = _body(kwargs)
+        body = self.members(kwargs)
         found = body.get("messages") if "anthropic_version" in body else None
         return found if isinstance(found, list) else None
 
-    def needs_list(self, args: Args, kwargs: Options) -> bool:  # noqa: ARG002
+    def needs_list(self, *_: object, **__: object) -> bool:
         """Return False: JSON has only lists, and the body of a quiet call is not parsed."""
         return False
+
+    def members(self, kwargs: Options) -> dict[str, Any]:
+        """Return the members of the body; an empty dict if it is not a JSON object."""
+        body = kwargs.get("body")
+        if isinstance(body, (str, bytes, bytearray)):
+            with suppress(ValueError, RecursionError):
+                body = json.loads(body)
+        return body if isinstance(body, dict) else {}
 
     def replace(
         self, args: Args, kwargs: Options, messages: Sequence[Message], options: Options
     ) -> Arguments:
         """Return the call with other messages and some changed members in its body."""
-        body = {**_body(kwargs), **options, "messages": plain(list(messages))}
-        return args, {**kwargs, "body": json.dumps(body).encode()}
-
-    def options(self, kwargs: Options) -> Options:
-        """Return the members of the body."""
-        return _body(kwargs)
-
-    def summary_call(
-        self, args: Args, kwargs: Options, wire: MessageFormat, prompt: Prompt, limit: int
-    ) -> Arguments:
-        """Return a request to the same model with a new body."""
-        given = _pick(_body(kwargs), _KEPT_IN_BODY)
-        _, body = _MEMBERS.summary_call((), given, wire, prompt, limit)
-        return args, _with_body(kwargs, {**given, **body})
-
-    def native_call(
-        self,
-        args: Args,
-        kwargs: Options,
-        wire: MessageFormat,
-        prefix: Sequence[Message],
-        instruction: str,
-        limit: int,
-    ) -> Arguments:
-        """Return the call with another end of the messages in its body."""
-        _, body = _MEMBERS.native_call((), _body(kwargs), wire, prefix, instruction, limit)
-        return args, _with_body(kwargs, body)
-
-
-def _pick(options: Options, names: Sequence[str]) -> dict[str, Any]:
-    return {name: options[name] for name in names if name in options}
-
-
-def _with_body(kwargs: Options, body: Options) -> dict[str, Any]:
-    return {**_pick(kwargs, _KEPT_BESIDE_BODY), "body": json.dumps(plain(body)).encode()}
-
-
-# Binding for the members of a body.
-_MEMBERS = Binding(wire_format="anthropic", vendors=True)
-
-
-def _body(kwargs: Options) -> dict[str, Any]:
-    """Return the members of a call's body; an empty dict if it is not a JSON object."""
-    body = kwargs.get("body")
-    if not isinstance(body, (str, bytes, bytearray)):
-        return {}
-    try:
-        data = json.loads(body)
-    except (ValueError, RecursionError):
-        return {}
-    return data if isinstance(data, dict) else {}
+        body = {**self.members(kwargs), **options, "messages": messages}
+        return args, {**kwargs, "body": json.dumps(plain(body)).encode()}
 
 
 # -- clients ---------------------------------------------------------------------------------------
@@ -193,9 +115,7 @@ def _patch(state: State, client: Any) -> None:
 
     create = unbound(client, "converse")
     stream = unbound(client, "converse_stream")
-    binding = Converse(
-        wire_format="bedrock", output_param=_LIMIT, summary_function=create, server=server
-    )
+    binding = Converse(wire_format="bedrock", summary_function=create, server=server)
     set_method(client, "converse", wrap_function(state, create, binding))
     set_method(client, "converse_stream", _wrap_stream(state, stream, binding, "stream"))
     invoke = unbound(client, "invoke_model")

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from compacter.call.arguments import Args, Arguments, Binding, Options, Prompt, whole
-from compacter.call.option_names import BESIDE
+from compacter.call.arguments import Args, Arguments, Binding, Options
 from compacter.call.state import State
 from compacter.call.wrap import wrap_function
 from compacter.clients.copying import (
@@ -21,52 +20,26 @@ from compacter.clients.copying import (
     take_options,
     unbound,
 )
-from compacter.messages.fields import field
-from compacter.messages.format import Message, MessageFormat
-from compacter.messages.gemini import snake, snake_key
+from compacter.clients.nested import Nested
+from compacter.messages.fields import dig, field
+from compacter.messages.format import Message
+from compacter.messages.gemini import snake_key
 from compacter.objects import with_special_methods
 
 METHODS = ("generate_content", "generate_content_stream")
 _INNER = tuple(f"_{name}" for name in METHODS)
 """The single requests that they make."""
-_LIMIT = "max_output_tokens"
-# Options of the call's config that a summary request keeps: no tools, schema or cached content.
-_KEPT = (
-    "http_options",
-    "temperature",
-    "top_p",
-    "top_k",
-    "seed",
-    "safety_settings",
-    "service_tier",
-    "model_armor_config",
-)
-# Options that a summary request with the same prefix leaves out, as it asks for plain text.
-_NOT_FOR_NATIVE = (
-    "response_schema",
-    "response_json_schema",
-    "response_mime_type",
-    "response_modalities",
-    "stop_sequences",
-    "candidate_count",
-    "response_logprobs",
-    "logprobs",
-    "store",
-    "continuation_token",
-    "automatic_continuation",
-    "should_return_http_response",
-    "speech_config",
-    "image_config",
-    "labels",
-)
 _ORIGINAL = "_compacter_original"
 
 
 @dataclass(frozen=True, slots=True)
-class Contents(Binding):
+class Contents(Nested):
     """Arguments of ``generate_content``: all but model and contents are in ``config``, a dict or an
     SDK object.
     """
+
+    output_param: str = "max_output_tokens"
+    place: str = "config"
 
     def messages(self, args: Args, kwargs: Options) -> Any:
         """Return a list of contents, else ``None``: strings and parts without a role are a single
@@ -79,59 +52,25 @@ class Contents(Binding):
             return None
         return found
 
+    def members(self, kwargs: Options) -> dict[str, Any]:
+        """Return the options in ``config``, with their names in snake case."""
+        config = kwargs.get("config") or {}
+        members = config.items() if isinstance(config, Mapping) else config
+        return {snake_key(name): value for name, value in members if value is not None}
+
     def replace(
         self, args: Args, kwargs: Options, messages: Sequence[Message], options: Options
     ) -> Arguments:
         """Return the call with other contents, and other options in ``config``."""
         args, changed = Binding.replace(self, args, kwargs, messages, {})
         if options:
-            changed["config"] = _change_config(kwargs.get("config"), options)
+            changed["config"] = {**self.members(kwargs), **options}
         return args, changed
 
-    def options(self, kwargs: Options) -> Options:
-        """Return the options in ``config`` that are read."""
-        given = _config(kwargs)
-        return {name: field(given, name) for name in (_LIMIT, *BESIDE)}
-
-    def summary_call(
-        self, args: Args, kwargs: Options, wire: MessageFormat, prompt: Prompt, limit: int
-    ) -> Arguments:
-        """Return a request to the same model with a new config. Thinking stays off if it
-        was off.
-        """
-        given = _config(kwargs)
-        messages, extra = wire.prompt(prompt)
-        config = {name: value for name in _KEPT if (value := field(given, name)) is not None}
-        thinking = field(given, "thinking_config")
-        if field(thinking, "thinking_budget") == 0:
-            config["thinking_config"] = thinking
-        if field(given, "store") is False:
-            config["store"] = False
-        options = {key: value for key, value in kwargs.items() if key == "model"}
-        args, changed = Binding.replace(self, args, options, messages, {})
-        return args, {**changed, "config": {**config, **extra, _LIMIT: limit}}
-
-    def native_call(
-        self,
-        args: Args,
-        kwargs: Options,
-        wire: MessageFormat,
-        prefix: Sequence[Message],
-        instruction: str,
-        limit: int,
-    ) -> Arguments:
-        """Return the call with another end, plain text output, and no forced function call."""
-        given = _config(kwargs)
-        limit += whole(field(field(given, "thinking_config"), "thinking_budget"))
-        args, changed = Binding.native_call(self, args, kwargs, wire, prefix, instruction, limit)
-        dropped = [name for name in _NOT_FOR_NATIVE if field(given, name) is not None]
-        mode = field(field(field(given, "tool_config"), "function_calling_config"), "mode")
-        if str(getattr(mode, "value", mode)).upper() == "ANY":
-            dropped.append("tool_config")
-        return args, {
-            **changed,
-            "config": _change_config(changed.get("config"), {_LIMIT: limit}, dropped),
-        }
+    def keeps(self, name: str, value: object, *, native: bool) -> bool:
+        """Return whether an option is kept; a forced function call is not."""
+        mode = dig(value, "function_calling_config.mode") if name == "tool_config" else None
+        return str(mode).upper() != "ANY" and Binding.keeps(self, name, value, native=native)
 
 
 def wrap_client(state: State, client: Any) -> Any:
@@ -222,10 +161,7 @@ def _patch(state: State, models: Any) -> None:
         binding = Contents(
             wire_format="gemini",
             messages_param="contents",
-            output_param=_LIMIT,
             summary_function=create,
-            vendors=True,
-            accepts=frozenset({"self", "model", "contents", "config"}),
             server=server,
         )
         set_method(
@@ -233,17 +169,3 @@ def _patch(state: State, models: Any) -> None:
         )
     for name in METHODS:
         take_options(models, name, _twin)
-
-
-def _config(kwargs: Options) -> Any:
-    """Return the config of a call to be read, with names in snake case."""
-    return snake(kwargs.get("config"))
-
-
-def _change_config(config: Any, options: Mapping[str, object], without: Sequence[str] = ()) -> Any:
-    """Return a copy of a config with some options changed, and some others removed."""
-    if config is not None and not isinstance(config, Mapping):
-        return config.model_copy(update={**dict.fromkeys(without), **options})
-    gone = {*without, *options}
-    kept = {name: value for name, value in (config or {}).items() if snake_key(name) not in gone}
-    return {**kept, **options}

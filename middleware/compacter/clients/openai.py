@@ -16,7 +16,6 @@ from urllib.parse import urlsplit
 
 from compacter.call import streams
 from compacter.call.arguments import Args, Binding, CallFacts, Options, bind
-from compacter.call.option_names import parsed
 from compacter.call.perform import Performer
 from compacter.call.state import State
 from compacter.call.wrap import wrap_function
@@ -32,7 +31,7 @@ from compacter.clients.copying import (
     take_options,
     unbound,
 )
-from compacter.clients.raw import looking_into_raw
+from compacter.clients.raw import looking_into_raw, parsing, without_raw
 from compacter.errors import add_note
 from compacter.events import CompactionEvent
 from compacter.io import IO
@@ -181,9 +180,7 @@ def _patch(state: State, resource: Any, methods: list[Method], output_param: str
             ),
             wire_format=method.wire_format,
             output_param=output_param if method.wire_format == "openai" else "",
-            summary_function=unbound(resource, method.summary_method)
-            if method.summary_method
-            else None,
+            summary_function=parsing(unbound(resource, method.summary_method or method.name)),
             vendors=True,
             server=server_of(resource),
         )
@@ -322,7 +319,9 @@ async def attempt(io: IO, state: State, send: Function, kwargs: Options) -> Repl
 def _request(kwargs: Options, compact: Function) -> dict[str, Any]:
     known = inspect.signature(compact).parameters
     request = {
-        name: value for name, value in parsed(kwargs).items() if name in _SHARED and name in known
+        name: value
+        for name, value in without_raw(kwargs).items()
+        if name in _SHARED and name in known
     }
     return {**request, "previous_response_id": kwargs["previous_response_id"]}
 

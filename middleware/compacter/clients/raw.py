@@ -11,11 +11,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from compacter.call.arguments import Options
-from compacter.call.bodies import look_into
-from compacter.call.option_names import RAW_RESPONSE_HEADER
+from compacter.call.streams import look_into
 from compacter.clients.copying import divert
 from compacter.io import IO
 from compacter.messages.fields import field
+
+_RAW = "x-stainless-raw-response"
 
 
 def looking_into_raw(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -29,7 +30,25 @@ def looking_into_raw(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def asks_for_raw(kwargs: Options) -> bool:
     """Return whether a call is one of ``with_raw_response`` or ``with_streaming_response``."""
-    return bool(header(kwargs, RAW_RESPONSE_HEADER))
+    return bool(header(kwargs, _RAW))
+
+
+def parsing(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the SDK's method; all replies are parsed, also where a call asks for raw ones."""
+
+    async def call(io: IO, *args: Any, **kwargs: Any) -> Any:
+        return await io.call(function, *args, **without_raw(kwargs))
+
+    return divert(function, asks_for_raw, call)
+
+
+def without_raw(kwargs: Options) -> dict[str, Any]:
+    """Return a call's options without the header of ``with_raw_response``."""
+    headers = kwargs.get("extra_headers")
+    if not isinstance(headers, Mapping):
+        return {**kwargs}
+    kept = {name: value for name, value in headers.items() if str(name).lower() != _RAW}
+    return {**kwargs, "extra_headers": kept}
 
 
 def header(kwargs: Options, name: str) -> str:

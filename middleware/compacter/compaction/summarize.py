@@ -213,7 +213,7 @@ class Summarize:
             from compacter.summary import checks
 
             summary = plan.summary.strip()
-            fault = checks.fault(summary, limit=left, entries=())
+            fault = checks.fault(summary, limit=left)
             if fault:
                 raise NoSummaryError(f"the summary that was passed is refused: {fault}")
             return task.replace_head(options.redact(summary) if options.redact else summary)

@@ -11,12 +11,12 @@ from typing import ClassVar, Literal, TypeAlias
 from compacter.messages.fields import (
     Json,
     dig,
-    dig_first,
     field,
+    first,
     flat,
     listed,
     replaced,
-    text_field,
+    word,
 )
 from compacter.messages.parts import Part, Place, Voice, spoken
 from compacter.messages.table import COMPACTION, DATA, TEXT, Row, edit_at
@@ -70,11 +70,15 @@ class Blocks:
         if isinstance(block, str):
             return TEXT, block, ""
         if self.text_type:
-            return _row_of(self, text_field(block, "type")), block, ""
+            return _row_of(self, word(block, "type")), block, ""
         for key in block if isinstance(block, Mapping) else self.table:
             if key in self.table and (value := field(block, key)) is not None:
                 return self.table[key], value, key
         return self.other, block, ""
+
+    def is_result(self, block: Json) -> bool:
+        """Return whether a block is a tool's result."""
+        return self.find(block)[0].kind == "result"
 
     def _pieces(self, message: Json) -> list[Found]:
         """Return what ``find`` returns for all that a message has."""
@@ -98,12 +102,12 @@ class Blocks:
             size = row.weigh(block)
             return [place.reasoning(size)] if size else []
         if row.kind == "media":
-            return [place.medium(key or text_field(block, "type"), block)]
+            return [place.medium(key or word(block, "type"), block)]
         shown: list[Part] = []
         paths = row.paths
         if row.kind == "call":
             called = self._call_id(row, block)
-            shown.append(place.call(row.tool_of(block), dig_first(block, paths), called))
+            shown.append(place.call(row.tool_of(block), first(block, paths), called))
             if called is not None:
                 return shown
             place = Place("tool", place.index, place.name)
@@ -112,13 +116,13 @@ class Blocks:
             name = row.tool_of(block) or place.name
             place = Place("tool", place.index, name, self._call_id(row, block))
             shown.append(place.answer())
-        for inner in listed(dig_first(block, paths)):
+        for inner in listed(first(block, paths)):
             shown += self._show(self.find(inner), place)
         return shown
 
     def _call_id(self, row: Row, block: Json) -> str | None:
         """Return the id of a call or a result; ``None`` if it needs no partner."""
-        called = dig_first(block, row.call_id)
+        called = first(block, row.call_id)
         if not row.call_id or (row.outputs and not called):
             return None
         return "" if called is None else str(called)
@@ -147,17 +151,18 @@ class Blocks:
         row = self.whole(message)
         if row is not None:
             return self._edit(row, message, edit)
-        return self._with_each(
+        return self.with_blocks(
             message, [self._edit_block(block, edit) for block in self.blocks(message)]
         )
 
-    def _with_each(self, message: Json, blocks: list[Json]) -> Json:
+    def with_blocks(self, message: Json, blocks: list[Json]) -> Json:
         """Return a copy with these blocks; the message itself if they are the same."""
         old = self.blocks(message)
         if len(blocks) == len(old) and all(map(is_, blocks, old)):
             return message
-        is_list = isinstance(field(message, self.body), (list, tuple))
-        return replaced(message, **{self.body: blocks if is_list else blocks[0]})
+        body = field(message, self.body)
+        is_bare = not isinstance(body, (list, tuple)) and [*map(type, blocks)] == [type(body)]
+        return replaced(message, **{self.body: blocks[0] if is_bare else blocks})
 
     def _edit_block(self, block: Json, edit: Edit) -> Json:
         row, value, key = self.find(block)
@@ -225,7 +230,7 @@ class Blocks:
             new = [inner for block in old for inner in self._unseal(block, kinds)]
             if old and not new:
                 new = [self._text_block(_NOTHING_LEFT)]
-            sent.append(self._with_each(message, new))
+            sent.append(self.with_blocks(message, new))
         return sent, kinds
 
     def _unseal(self, block: Json, kinds: Counter[str]) -> list[Json]:
@@ -238,7 +243,7 @@ class Blocks:
         row, block, key = found
         if not row.is_sealed(block):
             return None
-        kinds[key or text_field(block, "type")] += 1
+        kinds[key or word(block, "type")] += 1
         text = row.read(block) or ""
         if row is COMPACTION:
             return [f"[compacter: summary of earlier messages: {text or 'it cannot be read'}]"]

@@ -7,7 +7,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import is_dataclass
+from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import lru_cache
 from operator import methodcaller
@@ -20,7 +20,7 @@ Json: TypeAlias = Any
 
 _SCALARS = frozenset({str, type(None), bool, int, float})
 _PLAIN = _SCALARS | {list, dict}
-_JSON = json.JSONEncoder(ensure_ascii=False)
+_BYTES = (bytes, bytearray)
 
 
 class Unencodable(Exception):  # noqa: N818 - the established name in the memory
@@ -102,97 +102,66 @@ def _names(path: str) -> tuple[str, ...]:
     return tuple(path.split(".")) if path else ()
 
 
-def dig_first(thing: object, paths: Iterable[str]) -> Json:
-    """Return what stands at the first of these paths that leads to anything, else ``None``."""
+def first(thing: object, paths: Iterable[str]) -> Json:
+    """Return what stands at the first of these paths that leads to something, else an empty value
+    that one of them leads to, or ``None``.
+    """
+    empty = None
     for path in paths:
         value = dig(thing, path)
-        if value is not None:
+        if value:
             return value
-    return None
+        empty = value if empty is None else empty
+    return empty
 
 
-def first(thing: object, paths: Iterable[str]) -> Json:
-    """Return what stands at the first of these paths that leads to something, else ``None``."""
-    return next((value for path in paths if (value := dig(thing, path))), None)
-
-
-def word(item: Json, name: str) -> str | None:
-    """Return the field ``name`` if it is a string, such as a role or a type, else ``None``."""
+def word(item: Json, name: str) -> str:
+    """Return the field ``name`` if it is a string, such as a role or a type, else an empty one."""
     value = field(item, name)
-    return value if type(value) is str else None
+    return value if type(value) is str else ""
 
 
-def text_field(item: Json, name: str) -> str:
-    """Return the field ``name`` as a string; empty if there is none."""
-    value = field(item, name)
-    if type(value) is str:
-        return value
-    return "" if value is None else str(value)
-
-
-def plain(item: Json, *, shown: bool = False) -> Json:
+def plain(item: Json) -> Json:
     """Return ``item`` as JSON-like data: SDK objects (such as pydantic models) become dicts, bytes
     are unchanged.
 
-    Works for any depth of nesting, and for items that contain themselves. Do not compare the
-    result; see
-    :func:`faithful` for that. With ``shown``, cache marks and ``None`` fields are left out, and
-    bytes become base64.
+    Do not compare the result; see :func:`faithful` for that. Raises ``RecursionError`` for what is
+    nested too deeply.
     """
-    made: dict[int, tuple[object, Json]] = {}  # Keeps the objects alive, so that ids stay unique.
-    top = [item]
-    waiting: list[Json] = [top]
-    while waiting:
-        container = waiting.pop()
-        for key, value in container.items() if type(container) is dict else enumerate(container):
-            # These are shared and never changed: no copy is needed.
-            if type(value) in _SCALARS:
-                continue
-            known = made.get(id(value))
-            if known is None:
-                known = made[id(value)] = value, _open(value, shown=shown)
-                if type(known[1]) in (dict, list):
-                    waiting.append(known[1])
-            container[key] = known[1]
-    return top[0]
-
-
-def _open(item: object, *, shown: bool) -> Json:
-    """Return a new dict or list of an item's members, or the item if it is a scalar."""
-    while isinstance(item, Enum):
-        item = item.value
-    if isinstance(item, (bytes, bytearray)) and shown:
-        return base64.b64encode(item).decode("ascii")
-    if item is None or isinstance(item, (str, int, float, bytes, bytearray)):
-        return item
+    if isinstance(item, Mapping):
+        return {key: plain(value) for key, value in item.items()}
     if isinstance(item, (list, tuple)):
-        return list(item)
-    if not isinstance(item, Mapping):
-        dump = getattr(item, "model_dump", None)
-        members = getattr(item, "__dict__", None)
-        if callable(dump):
-            # SDKs store data that does not match their models' types, of which pydantic would warn.
-            return _open(dump(exclude_none=True, warnings=False), shown=shown)
-        if members is None:
-            return str(item)
-        item = {key: value for key, value in members.items() if not key.startswith("_")}
-    if shown:
-        return {
-            key: value for key, value in item.items() if value is not None and key not in _MARKS
-        }
-    return dict(item)
+        return list(map(plain, item))
+    if isinstance(item, _BYTES) or type(item) in _SCALARS:
+        return item
+    return plain(members(item))
+
+
+def members(item: Json) -> Json:
+    """Return the members of an object as a dict, or else what JSON says for it: the value of an
+    enumeration, base64 for bytes, and a text for all other things.
+    """
+    if isinstance(item, Enum):
+        return item.value
+    if isinstance(item, _BYTES):
+        return base64.b64encode(item).decode("ascii")
+    if isinstance(item, Mapping):
+        return dict(item)
+    dump = getattr(item, "model_dump", None)
+    if callable(dump):
+        # SDKs store data that does not match their models' types, of which pydantic would warn.
+        return dump(exclude_none=True, warnings=False)
+    inner = getattr(item, "__dict__", None)
+    if inner is None:
+        return str(item)
+    return {key: value for key, value in inner.items() if not key.startswith("_")}
 
 
 _MARKS = frozenset({"cache_control"})
 # Largest depth of nesting that is encoded, well below Python's recursion limit.
 _DEEPEST = 100
-# Largest number that is encoded, in bits; Python does not print integers of more than 4,300 digits.
-_LARGEST = 8_192
 # Packages whose private attributes contain only bookkeeping (request ids, timings).
 _SDKS = frozenset({"openai", "litellm", "anthropic", "google"})
-_NO_DATA = ("__dict__", "__weakref__")
-_DATA = (str, int, float, list, tuple, dict)
-_EMPTY: tuple[object, ...] = (None, "", (), [], {}, frozenset())
 
 
 def faithful(
@@ -206,21 +175,20 @@ def faithful(
     equal, wherever the caller sets cache marks. Below the keys ``own``, which contain data of a
     tool or a model, nothing is left out.
 
-    Raises :class:`Unencodable` for objects with hidden data (behind properties, in private
-    attributes), more than 100 levels of nesting, and numbers of more than 8,192 bits; and whatever
-    a foreign class or a key that is not a string raises.
+    Raises :class:`Unencodable` for objects that may have hidden data (all but pydantic models
+    without private attributes, and dataclasses) and more than 100 levels of nesting; and whatever a
+    foreign class, a key that is not a string, or too large a number raises.
     """
     if type(value) is not dict and (
-        value is None or isinstance(value, (str, int, float, bytes, bytearray, Enum))
+        value is None or isinstance(value, (str, int, float, Enum, *_BYTES))
     ):
         return _scalar(value)
     if depth > _DEEPEST:
         raise Unencodable("nested too deeply")
     if isinstance(value, (list, tuple)):
         return [faithful(inner, own, depth + 1, inside=inside) for inner in value]
-    members = value.items() if isinstance(value, (dict, Mapping)) else _members(value)
     found: dict[str, Json] = {}
-    for key, inner in sorted(members):
+    for key, inner in sorted(_fields(value).items()):
         name = str.__str__(key)  # Raises for a key that is not a string.
         if not inside and (inner is None or (name in _MARKS and isinstance(inner, Mapping))):
             continue
@@ -237,63 +205,35 @@ def _scalar(value: object) -> Json:
     """Return a string, integer or ``None``, marked if Python would consider the value equal to
     another one.
     """
+    if isinstance(value, Enum):
+        return _scalar(value.value)
     if isinstance(value, str):
         text = str.__str__(value)
         # A text that begins with the mark gets one more, so that no text equals a marked value.
         return f"\0{text}" if text[:1] == "\0" else text
-    if isinstance(value, bool):
-        return "\0true" if value else "\0false"
-    if isinstance(value, int):
-        if value.bit_length() > _LARGEST:
-            raise Unencodable("a number is too large")
-        return int(value)
-    if isinstance(value, float):
-        return f"\0{float(value)!r}"
-    if isinstance(value, (bytes, bytearray)):
-        return base64.b64encode(value).decode("ascii")
-    return _scalar(value.value) if isinstance(value, Enum) else None
+    if value is None or isinstance(value, _BYTES):
+        return None if value is None else members(value)
+    text = json.dumps(value)  # Raises ``ValueError`` for too large a number.
+    return f"\0{text}" if isinstance(value, (bool, float)) else int(text)
 
 
-def _members(item: object) -> Iterable[tuple[str, object]]:  # noqa: C901 - one decision a line
+def _fields(item: object) -> Mapping[str, object]:
     """Return names and values of an object's data. Raises ``Unencodable`` if it may have hidden
     data.
     """
-    kind: Any = type(item)
-    if isinstance(item, type) or callable(item):
-        raise Unencodable(f"{kind.__name__} is not data")
-    found: dict[str, object] = {}
-    private: Mapping[str, object] = {}
-    fields = getattr(kind, "model_fields", None)
-    if isinstance(fields, Mapping):
-        found.update((name, value) for name, value in vars(item).items() if name in fields)
-        found.update(getattr(item, "__pydantic_extra__", None) or {})
-        if kind.__module__.partition(".")[0] not in _SDKS:
-            private = getattr(item, "__pydantic_private__", None) or {}
-    else:
-        # From the oldest class to the newest, which overrides; ``object`` has no data.
-        for ancestor in kind.__mro__[-2::-1]:
-            declared = vars(ancestor)
-            slots = declared.get("__slots__", ())
-            for name in (slots,) if isinstance(slots, str) else slots:
-                # One with two underscores has another name in the object, which is not looked for.
-                if name[:2] == "__" and name not in _NO_DATA:
-                    raise Unencodable(f"{kind.__name__} has private attributes")
-                if name not in _NO_DATA and hasattr(item, name):
-                    found[name] = getattr(item, name)
-            if not is_dataclass(ancestor):
-                # Class attributes distinguish objects of different classes.
-                found.update(
-                    (name, value)
-                    for name, value in declared.items()
-                    if name[:1] != "_" and isinstance(value, _DATA)
-                )
-        found.update(getattr(item, "__dict__", {}))
-        private = {name: found.pop(name) for name in list(found) if name[:1] == "_"}
-        if not found:
-            raise Unencodable(f"{kind.__name__} has no data that can be seen")
-    if any(value not in _EMPTY for value in private.values()):
+    if isinstance(item, Mapping):
+        return item
+    if is_dataclass(item) and not isinstance(item, type):
+        return {each.name: getattr(item, each.name) for each in fields(item)}
+    if not isinstance(item, BaseModel):
+        raise Unencodable(f"{type(item).__name__} is no dict, no pydantic model and no dataclass")
+    kind = type(item)
+    private = item.__pydantic_private__ or {}
+    if kind.__module__.partition(".")[0] not in _SDKS and any(private.values()):
         raise Unencodable(f"{kind.__name__} has private attributes")
-    return found.items()
+    # What a model has computed stands beside its fields.
+    declared = {name: value for name, value in vars(item).items() if name in kind.model_fields}
+    return {**declared, **(item.__pydantic_extra__ or {})}
 
 
 def replaced(item: Json, **updates: Json) -> Json:
@@ -305,15 +245,17 @@ def replaced(item: Json, **updates: Json) -> Json:
     copy = getattr(item, "model_copy", None)
     if callable(copy):
         return copy(update=updates)
-    return {**plain(item), **updates}
+    return {**members(item), **updates}
 
 
 def without(item: Json, *names: str) -> Json:
     """Return ``item`` without these fields: itself if it has none of them, else a dict."""
     if all(field(item, name) is None for name in names):
         return item
-    data = item if isinstance(item, Mapping) else plain(item)
-    return {name: value for name, value in data.items() if name not in names}
+    return {name: value for name, value in members(item).items() if name not in names}
+
+
+_JSON = json.JSONEncoder(ensure_ascii=False, default=members)
 
 
 def json_text(value: Json) -> str:
@@ -328,8 +270,8 @@ def json_text(value: Json) -> str:
     if isinstance(value, str):
         return str(value)
     try:
-        return _JSON.encode(plain(value, shown=True))
-    except (RecursionError, TypeError, ValueError):
+        return _JSON.encode(value)
+    except Exception:  # noqa: BLE001 - a foreign object may raise anything
         return f"[{type(value).__name__}]"
 
 
@@ -348,27 +290,5 @@ def listed(content: Json) -> list[Json] | tuple[Json, ...]:
 
 
 def characters(value: Json) -> int:
-    """Return the number of characters of all strings, numbers and keys inside a JSON-like value; 0
-    for one that JSON cannot encode.
-    """
-    try:
-        return _characters(value)
-    except Exception:  # noqa: BLE001 - nested too deeply, too large a number, or a foreign object
-        return 0
-
-
-def _characters(value: Json) -> int:
-    if isinstance(value, str):
-        return len(value)
-    if value is None:
-        return 0
-    if isinstance(value, Mapping):
-        # Quotation marks, colon and comma of JSON.
-        return sum(len(str(key)) + 4 + _characters(inner) for key, inner in value.items())
-    if isinstance(value, (list, tuple)):
-        return sum(map(_characters, value)) + 2 * len(value)
-    if isinstance(value, (bool, int, float)):
-        return len(str(value))
-    if isinstance(value, (bytes, bytearray)):
-        return 0
-    return _characters(plain(value))
+    """Return the number of characters of a text, or of a value as JSON; 0 for an empty one."""
+    return len(json_text(value or None))

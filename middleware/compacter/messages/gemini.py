@@ -2,8 +2,8 @@
 
 Source of the rules: the Gemini API reference, "Content", and its guide on function calling. A turn
 with function calls comes right after a user's turn or after function responses, and the responses
-come right after it, as many as there are calls. Ids are optional: calls and responses are paired by
-id where both have one, else by name, in order. Field names may be snake_case (SDK) or camelCase
+come right after it, as many as there are calls. Ids are optional, and most programs leave them out:
+calls and responses are paired by name, in order. Field names may be snake_case (SDK) or camelCase
 (REST); a bare string, part or list of parts is a user's content.
 """
 
@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import base64
 import re
-from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Mapping
 from functools import lru_cache
 
 from compacter.messages.blocks import Edit, Found
@@ -24,21 +24,21 @@ from compacter.messages.fields import (
     field,
     json_text,
     listed,
-    plain,
+    members,
     replaced,
     without,
     word,
 )
 from compacter.messages.format import Message, MessageFormat, foreign
-from compacter.messages.parts import Kind, Outline, Part, Place
+from compacter.messages.parts import Kind, Part, Place
 from compacter.messages.table import ANY_SIGNATURE, MEDIUM, TEXT, Row
 
 _THOUGHT = Row("reasoning")
 _SIGNATURE = Row("reasoning", ("~",))
-_RESPONSE = Row("result", ("parts",), ("name",), ("id",), edits=("response",))
+_RESPONSE = Row("result", ("parts",), ("name",), ("name",), edits=("response",))
 _TABLE = {
     "text": TEXT,
-    "function_call": Row("call", ("args",), ("name",), ("id",)),
+    "function_call": Row("call", ("args",), ("name",), ("name",)),
     "function_response": _RESPONSE,
     "inline_data": MEDIUM,
     "file_data": MEDIUM,
@@ -79,8 +79,8 @@ class GeminiFormat(MessageFormat):
         """
         if type(message) not in _OWN_TYPES and foreign(message):
             return Kind.UNKNOWN
-        role = word(message, "role") if _is_content(message) else None
-        if role is not None:
+        role = word(message, "role") if _is_content(message) else ""
+        if role:
             return self.roles.get(role, Kind.OTHER)
         # google-genai does the same without a role: only the model makes calls.
         has_calls = any(dig(part, "function_call") for part in self.blocks(message))
@@ -102,8 +102,7 @@ class GeminiFormat(MessageFormat):
         if row is self.other:
             if dig(block, "mime_type") or field(block, "uri"):
                 return MEDIUM, value, ""
-            data = plain(block)
-            if isinstance(data, dict) and _MARKS.issuperset(data):
+            if not isinstance(block, str) and _MARKS.issuperset(members(block)):
                 return _NOTHING, block, ""
         return row, value, key
 
@@ -130,13 +129,6 @@ class GeminiFormat(MessageFormat):
             parts.insert(1, place.text(_lone_text(output)[1], size))
         return parts
 
-    def _call_id(self, row: Row, block: Message) -> str | None:
-        """Return the pairing key of a call or response: its name and id, separated by a line
-        break, which no name and no id has.
-        """
-        called = super()._call_id(row, block)
-        return None if called is None else f"{row.tool_of(block)}\n{called}"
-
     def _unseal(self, block: Message, kinds: Counter[str]) -> list[Message]:
         """Leave out signatures. A call needs one: Google documents a text that stands for it."""
         row, value, key = self.find(block)
@@ -157,14 +149,13 @@ class GeminiFormat(MessageFormat):
         kinds["thought_signature"] += 1
         return [] if row is _NOTHING or value == "" else [rest]
 
-    def _reader(self) -> Callable[[Message], Outline]:
-        """Return a reader that also pairs calls and responses without ids, by name."""
-        return _Pairing(self.read).read
-
-    def _with_each(self, message: Message, blocks: list[Message]) -> Message:
+    def with_blocks(self, message: Message, blocks: list[Message]) -> Message:
+        """Return a copy with these parts; a bare part becomes a content if there are others."""
         if _is_content(message) or blocks == self.blocks(message):
-            return super()._with_each(message, blocks)
-        return blocks if isinstance(message, (list, tuple)) else blocks[0]
+            return super().with_blocks(message, blocks)
+        if isinstance(message, (list, tuple)):
+            return blocks
+        return blocks[0] if len(blocks) == 1 else {"role": "user", "parts": blocks}
 
     def _edit(self, row: Row, block: Message, edit: Edit) -> Message:
         if row is not _RESPONSE:
@@ -200,44 +191,6 @@ def _is_content(message: Message) -> bool:
     if isinstance(message, dict):
         return "parts" in message or "role" in message
     return hasattr(message, "parts")
-
-
-class _Pairing:
-    """Pairs the responses of one history with the calls of the batch before them, in order."""
-
-    def __init__(self, read: Callable[[Message], Outline]) -> None:
-        self._read = read
-        self._calls: set[str] = set()
-        """Ids of the calls, or their names where they have none."""
-        self._waiting: defaultdict[str, deque[str]] = defaultdict(deque)
-        """The same by the name of the tool, in order, without those answered by name."""
-        self._answered: set[str] = set()
-        """Ids of the calls answered by id."""
-
-    def read(self, message: Message) -> Outline:
-        """Return the outline of the next message."""
-        kind, size, calls, results = self._read(message)
-        answered = [self._partner(*key.split("\n", 1)) for key in results]
-        # New calls end the wait for older ones: a response belongs to the batch before it.
-        if calls:
-            self._waiting.clear()
-            self._calls.clear()
-        made: list[str] = []
-        for name, call_id in (key.split("\n", 1) for key in calls):
-            made.append(call_id or name)
-            self._waiting[name].append(call_id or name)
-        self._calls.update(made)
-        return kind, size, made, answered
-
-    def _partner(self, name: str, call_id: str) -> str:
-        """Return the id of the call of a response, or its name if it has none."""
-        if call_id:
-            self._answered.add(call_id)
-            return call_id if call_id in self._calls or name not in self._calls else name
-        waiting = self._waiting[name]
-        while waiting and waiting[0] in self._answered:
-            waiting.popleft()
-        return waiting.popleft() if waiting else name
 
 
 _HUMP = re.compile(r"(?<=[a-z0-9])([A-Z])")

@@ -97,7 +97,7 @@ class OpenAIFormat(MessageFormat):
 
     def whole(self, message: Message) -> Row | None:
         """Return the row of a tool's result."""
-        return _RESULTS.get(word(message, "role") or "")
+        return _RESULTS.get(word(message, "role"))
 
     def without_sealed(self, messages: Sequence[Message]) -> tuple[list[Message], Counter[str]]:
         """Leave out also what litellm and OpenRouter keep beside the content."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from compacter.messages.fields import Json, characters, field, first, json_text, listed, plain
+from compacter.messages.fields import Json, characters, field, first, json_text, listed, members
 
 
 class Kind(IntEnum):
@@ -123,12 +123,13 @@ class Place:
 
         What is sealed in it is not shown, and counts: the provider decrypts it for the model.
         """
-        data = plain(data)
+        data = members(data)
         keys = (
             [key for key in data if str(key).startswith("encrypted_")] if type(data) is dict else ()
         )
         size = sum(weigh_sealed(data.pop(key)) for key in keys)
-        return self.text(json_text(data), size + characters(data))
+        text = json_text(data)
+        return self.text(text, size + len(text))
 
     def reasoning(self, size: int) -> Part:
         """Return a part for reasoning: its size only."""
@@ -136,8 +137,9 @@ class Place:
 
     def call(self, name: str, arguments: Json, call_id: str | None) -> Part:
         """Return a part for a tool call."""
-        size = len(name) + characters(arguments)
-        return Part("assistant", "call", json_text(arguments), name, self.index, size, call_id)
+        text = json_text(arguments)
+        size = len(name) + len(text)
+        return Part("assistant", "call", text, name, self.index, size, call_id)
 
     def answer(self) -> Part:
         """Return the beginning of a tool's result, which may be empty or only an image."""

@@ -74,7 +74,7 @@ def _refuse_unknown(heads: Sequence[Message]) -> None:
             what = "parts that are not Gemini's"
         elif spoken:
             continue
-        elif (role := word(message, "role")) is not None:
+        elif role := word(message, "role"):
             what = "" if role in roles() else f"the role {role!r}"
         else:
             what = (
@@ -93,7 +93,7 @@ _CONVERTERS = {
 }
 
 
-def _is_item(kind: str | None) -> bool:
+def _is_item(kind: str) -> bool:
     """Return whether a ``type`` is that of an item of the Responses API."""
     return kind == "message" or RESPONSES.kind({"type": kind}) is not Kind.UNKNOWN
 
@@ -108,7 +108,7 @@ def _telling(message: Message) -> FormatName | None:
         return None
     parts = field(message, "parts")
     if isinstance(parts, (list, tuple)) and word(message, "role") in (
-        None,
+        "",
         "user",
         "model",
         "function",
@@ -122,7 +122,7 @@ def _telling(message: Message) -> FormatName | None:
         )
     kind = word(message, "type")
     role = word(message, "role")
-    if role is None:
+    if not role:
         # Only the Responses API has items without a role.
         return "responses" if _is_item(kind) else None
     if field(message, "tool_calls") or role in ("tool", "function"):
@@ -140,7 +140,7 @@ def _telling_part(part: Json) -> FormatName | None:
     kind = word(part, "type")
     if kind == "image" and field(part, "source") is not None:
         return "anthropic"
-    if kind is not None:
+    if kind:
         return _telling_types().get(kind)
     members = set(part if isinstance(part, dict) else ())
     return "bedrock" if members == {"text"} or members.intersection(BEDROCK.telling) else None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from compacter.messages.fields import Json, dig_first, field, first
+from compacter.messages.fields import Json, field, first
 from compacter.messages.replies import FINISHES
 from compacter.overflow import TokenLimit, explain, is_sealed
 
@@ -124,7 +124,7 @@ def _detect(reply: Json) -> TokenLimit | None:
     if isinstance(reason, str) and _WINDOW_FULL.fullmatch(reason):
         return TokenLimit(source="stop reason")
     error = error_of(reply)
-    if isinstance(error, TokenLimit):  # A body that was read before: ``call/bodies.py``.
+    if isinstance(error, TokenLimit):  # A body that was read before: ``call/streams.py``.
         return error
     if error:
         return None if first(reply, _ANSWERS) else explain(error).limit or detect_sealed(error)
@@ -151,8 +151,8 @@ def _without_room(usage: Json) -> TokenLimit | None:
     """Return the limit of a reply that ended after a few tokens, as it fills the window together
     with the prompt.
     """
-    read = dig_first(usage, ("prompt_tokens", "input_tokens"))
-    written = dig_first(usage, ("completion_tokens", "output_tokens"))
+    read = first(usage, ("prompt_tokens", "input_tokens"))
+    written = first(usage, ("completion_tokens", "output_tokens"))
     if isinstance(read, int) and isinstance(written, int) and written <= _FEW_TOKENS:
         return TokenLimit(None, None, "input_plus_output", read, written, NO_ROOM)
     return None

@@ -127,7 +127,7 @@ def finish_of(reply: object) -> str | None:
         return "refusal"
     reason = first(reply, FINISHES)
     name = getattr(reason, "name", reason)
-    return None if reason is None else str(name).lower()
+    return str(name).lower() if reason else None
 
 
 def has_content(chunk: object) -> bool:

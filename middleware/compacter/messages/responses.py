@@ -14,7 +14,7 @@ from dataclasses import replace
 from itertools import accumulate
 
 from compacter.messages.blocks import Edit, Found
-from compacter.messages.fields import Json, field, listed, replaced, text_field, without, word
+from compacter.messages.fields import Json, field, listed, replaced, without, word
 from compacter.messages.format import Message, MessageFormat, foreign
 from compacter.messages.parts import Broken, Kind, Part, Place, Steps, Voice
 from compacter.messages.table import COMPACTION, MEDIUM, Row
@@ -202,18 +202,18 @@ class ResponsesFormat(MessageFormat):
         if self.kind(message) is not Kind.COMPACTED:
             return None
         try:
-            found = json.loads(text_field(message, "encrypted_content"))
+            found = json.loads(word(message, "encrypted_content"))
         except (ValueError, RecursionError):
             found = None
         for block in listed(found):
             for name in ("content", "summary", "text"):
                 if isinstance(field(block, name), str):
-                    return text_field(block, name)
+                    return word(block, name)
         return ""
 
 
 def _type(item: Message) -> str:
-    return text_field(item, "type") or ("message" if word(item, "role") else "")
+    return word(item, "type") or ("message" if word(item, "role") else "")
 
 
 def _before(kinds: Sequence[Kind], end: int, run: Sequence[Kind]) -> int:

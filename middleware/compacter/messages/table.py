@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from operator import is_
 from typing import Final, Literal
 
-from compacter.messages.fields import Json, characters, dig, dig_first, field, replaced, text_field
+from compacter.messages.fields import Json, characters, dig, field, first, replaced, word
 from compacter.messages.parts import weigh_sealed
 
 Paths = tuple[str, ...]
@@ -40,14 +40,14 @@ class Row:
         be read by any, if nothing is sealed beside it.
         """
         sealed = [path[1:] for path in self.paths if path[:1] == "~"]
-        return bool(dig_first(block, tuple(sealed)) if self is COMPACTION else sealed)
+        return bool(first(block, tuple(sealed)) if self is COMPACTION else sealed)
 
     def tool_of(self, block: Json) -> str:
         """Return the name of the tool of a call or a result; empty if it is not stated."""
-        name = dig_first(block, self.name)
+        name = first(block, self.name)
         name = getattr(name, "value", name)
         if not name and self.tool == "_call":
-            return text_field(block, "type").removesuffix(self.tool)
+            return word(block, "type").removesuffix(self.tool)
         return str(name or self.tool)
 
     def weigh(self, block: Json) -> int:

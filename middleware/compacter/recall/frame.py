@@ -162,7 +162,7 @@ def strip(messages: Sequence[Message], wire: MessageFormat) -> list[Message]:
             if answers or speakers[at + 1] == "user":
                 continue
         last = own[-1] if own else len(blocks) - 2  # Something of the user's follows the quotes.
-        if own and wire.read(wire.with_blocks(None, [blocks[last]]))[3]:
+        if own and wire.is_result(blocks[last]):
             last += 1
         kept = [
             block

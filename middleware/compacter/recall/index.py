@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 import re
-from array import array
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
@@ -18,14 +18,14 @@ from functools import cache
 from heapq import nlargest
 from itertools import count as counter
 from itertools import takewhile
-from string import ascii_lowercase
+from operator import attrgetter
 from sys import getsizeof
 from typing import NamedTuple
 
 from compacter.messages.parts import Part
 from compacter.recall.passages import cut, readable
-from compacter.recall.terms import Term, stem, words
-from compacter.text.words import FUNCTION_WORDS
+from compacter.recall.terms import Term, stem
+from compacter.text.words import FUNCTION_WORDS, words_of_each
 
 MAX_BYTES = 64_000_000
 """Default size limit of an index in bytes, with its texts; the oldest texts are dropped."""
@@ -43,11 +43,10 @@ _MOST_HITS = 40
 _MORE = 20
 # Power of the number of runs from which on a word is common.
 _COMMON = 0.55
-# Lengths of words that are looked for with one mistake: shorter ones have too many neighbours.
-_MISSPELT = range(6, 25)
 # Number of entries after the user's that are searched for the end of a turn.
 _LONGEST_TURN = 200
-# Size of a word and of one of its places, in bytes.
+# Size of a run, of a word, and of one of its places, in bytes.
+_BYTES_A_RUN = 150
 _BYTES_A_WORD = 200
 _BYTES_A_PLACE = 9
 
@@ -79,6 +78,23 @@ class Found(NamedTuple):
     """The runs that match best, the best first."""
 
 
+class Run(NamedTuple):
+    """Some sentences or lines of an entry: what is searched for and quoted."""
+
+    entry: Part
+    """The entry; its text is redacted, and JSON is in lines, as searched."""
+    place: int
+    """Number of the entry in the index."""
+    start: int
+    end: int
+    """Where the run stands in the text of its entry."""
+
+    @property
+    def text(self) -> str:
+        """The text of the run."""
+        return self.entry.text[self.start : self.end]
+
+
 class Index:
     """Searchable index of the compacted messages of one history, which is never changed.
 
@@ -94,65 +110,56 @@ class Index:
         max_bytes: int = MAX_BYTES,
     ) -> None:
         self._max_bytes = max_bytes
-        self.number = next(_NUMBERS)
-        """A number that no other index of this process has."""
-        self._clear()
-        self._append(list(_read(entries, redact)))
+        self._begin(list(_read(entries, redact)))
 
-    def _clear(self) -> None:
+    def _begin(self, entries: Sequence[Part]) -> None:
         self.entries: list[Part] = []
-        """Entries, oldest first, as they are searched: redacted, JSON as lines."""
-        # Three numbers for each run: its entry, and its start and end in the entry's text.
-        self._runs = array("I")
-        # Runs that have each word, oldest first: of ever smaller pieces of the history. Longer
+        """Entries, oldest first."""
+        self.runs: list[Run] = []
+        """Runs of all entries, oldest first; their numbers are their places here."""
+        # Numbers of the runs that have each word: of ever smaller pieces of the history. Longer
         # indexes share them.
-        self._pieces: list[Mapping[str, list[int]]] = []
+        self._pieces: list[dict[str, list[int]]] = []
         self.bytes = 0
         """Approximate size of the texts and the index, in bytes."""
+        self._append(entries)
 
     def extend(self, entries: Iterable[Part], redact: Redact | None = None) -> Index:
         """Return a new index, of these and of ``entries`` after them; this one is not changed."""
-        other = copy(self)
-        other.number = next(_NUMBERS)
-        other.entries = self.entries[:]
-        other._runs = self._runs[:]  # noqa: SLF001 - a copy of this one
-        other._pieces = self._pieces[:]  # noqa: SLF001 - as above
-        other._append(list(_read(entries, redact)))  # noqa: SLF001 - as above
-        return other
+        longer = copy(self)
+        longer._append(list(_read(entries, redact)))  # noqa: SLF001 - a copy of this one
+        return longer
 
     def _append(self, entries: Sequence[Part]) -> None:
-        new: dict[str, list[int]] = {}
-        number = self.count
-        held = 0
-        for place, entry in enumerate(entries, len(self.entries)):
-            text = entry.text
-            self.bytes += getsizeof(text)
-            for start, end in cut(text, lines=entry.kind != "text"):
-                self._runs.extend((place, start, end))
-                for word in set(map(stem, set(words(text[start:end])) - FUNCTION_WORDS)):
-                    if word in new:
-                        new[word].append(number)
-                    else:
-                        new[word] = [number]
-                    held += 1
-                number += 1
-        self.entries.extend(entries)
-        self.bytes += _BYTES_A_WORD * len(new) + _BYTES_A_PLACE * held
-        while new and self._pieces and len(self._pieces[-1]) <= 2 * len(new):
-            older = self._pieces.pop()
-            new = dict(older) | {word: [*older.get(word, ()), *runs] for word, runs in new.items()}
-        if new:
-            self._pieces.append(new)
+        self.number = next(_NUMBERS)
+        """A number that no other index of this process has."""
+        runs = [
+            Run(entry, place, start, end)
+            for place, entry in enumerate(entries, len(self.entries))
+            for start, end in cut(entry.text, lines=entry.kind != "text")
+        ]
+        new: defaultdict[str, list[int]] = defaultdict(list)
+        for number, said in enumerate(words_of_each([run.text for run in runs]), self.count):
+            for word in set(map(stem, set(said) - FUNCTION_WORDS)):
+                new[word].append(number)
+        self.bytes += sum(getsizeof(entry.text) for entry in entries) + _BYTES_A_RUN * len(runs)
+        self.bytes += _BYTES_A_WORD * len(new) + _BYTES_A_PLACE * sum(map(len, new.values()))
+        self.entries = [*self.entries, *entries]
+        self.runs = [*self.runs, *runs]
+        piece: dict[str, list[int]] = new
+        larger = [*self._pieces]
+        while larger and len(larger[-1]) <= 2 * len(piece):
+            older = larger.pop()
+            piece = older | {word: [*older.get(word, ()), *runs] for word, runs in piece.items()}
+        self._pieces = [*larger, piece]
         if self.bytes > self._max_bytes and self.entries:
             # Begin again with the newer half, so that the total time is linear.
-            newer = self.entries[len(self.entries) // 2 + 1 :]
-            self._clear()
-            self._append(newer)
+            self._begin(self.entries[len(self.entries) // 2 + 1 :])
 
     @property
     def count(self) -> int:
         """Number of runs."""
-        return len(self._runs) // 3
+        return len(self.runs)
 
     def find(self, wanted: Sequence[Term], until: int | None = None) -> Found:
         """Return the runs that best match the ``wanted`` terms; hits are those before run
@@ -161,8 +168,7 @@ class Index:
         masks: dict[int, int] = {}
         weights: list[float] = []
         for at, term in enumerate(wanted):
-            phrase = list(map(self._spelt, words(term.text)))
-            runs = self.runs_with(phrase)
+            runs = self.runs_with(term.text.split())
             weights.append(term.weight * rarity(len(runs), self.count))
             for run in runs:
                 masks[run] = masks.get(run, 0) | 1 << at
@@ -177,57 +183,35 @@ class Index:
         ]
         return sorted(set.intersection(*of_each)) if of_each else []
 
-    def _times(self, word: str) -> int:
-        """Return the number of runs that have a word."""
-        return sum(len(piece.get(stem(word), ())) for piece in self._pieces)
-
     def is_common(self, word: str) -> bool:
         """Return whether a word stands in so many runs that it tells nothing apart."""
-        return self._times(word) > math.pow(self.count, _COMMON)
-
-    def _spelt(self, word: str) -> str:
-        """Return a word; for a long one that stands nowhere the commonest one that does and differs
-        by one letter.
-        """
-        if len(word) not in _MISSPELT or not word.isalpha() or self._times(word):
-            return word
-        return max(filter(self._times, _with_one_mistake(word)), key=self._times, default=word)
-
-    def entry(self, number: int) -> Part:
-        """Return the entry of a run; its text is redacted, and JSON is in lines, as searched."""
-        return self.entries[self._runs[3 * number]]
+        times = sum(len(piece.get(stem(word), ())) for piece in self._pieces)
+        return times > math.pow(self.count, _COMMON)
 
     def command(self, number: int) -> str:
         """Return the arguments of the call that a run is in the result of, if it stands before."""
-        entry = self.entry(number)
-        before = self.entries[max(0, self._runs[3 * number] - 1)]
-        is_its_call = (entry.role, before.kind, before.name) == ("tool", "call", entry.name)
+        run = self.runs[number]
+        before = self.entries[max(0, run.place - 1)]
+        is_its_call = (run.entry.role, before.kind, before.name) == ("tool", "call", run.entry.name)
         return before.text if is_its_call else ""
-
-    def span(self, number: int) -> tuple[int, int]:
-        """Return start and end of a run in the text of its entry."""
-        return self._runs[3 * number + 1], self._runs[3 * number + 2]
-
-    def text(self, number: int) -> str:
-        """Return the text of a run."""
-        return self.entry(number).text[slice(*self.span(number))]
 
     def passages(self) -> list[str]:
         """Return the texts of all runs, oldest first."""
-        return list(map(self.text, range(self.count)))
+        return [run.text for run in self.runs]
 
     def with_answer(self, number: int) -> tuple[int, ...]:
         """Return a run; with the next one if it is a question, or with the end of its turn if tools
         were called.
         """
-        place = self._runs[3 * number]
-        following = self.entries[place + 1 : place + _LONGEST_TURN]
+        run = self.runs[number]
+        first = run.place + 1
+        following = self.entries[first : first + _LONGEST_TURN]
         turn = list(takewhile(lambda entry: entry.role != "user", following))
-        texts = [at for at, entry in enumerate(turn, place + 1) if entry.kind == "text"]
-        if self.entries[place].role == "user" and 0 < len(texts) < len(turn):
-            answer = bisect_left(range(self.count), texts[-1], key=lambda run: self._runs[3 * run])
+        texts = [place for place, entry in enumerate(turn, first) if entry.kind == "text"]
+        if run.entry.role == "user" and 0 < len(texts) < len(turn):
+            answer = bisect_left(self.runs, texts[-1], key=attrgetter("place"))
         else:
-            answer = number + bool(_QUESTION.search(self.text(number)[-8:]))
+            answer = number + bool(_QUESTION.search(run.text[-8:]))
         return tuple({number, min(answer, self.count - 1)})
 
 
@@ -244,20 +228,6 @@ def _read(entries: Iterable[Part], redact: Redact | None) -> Iterator[Part]:
         text = clean(readable(clean(entry.text), is_data=entry.kind != "text"))
         same = text is entry.text and name == entry.name
         yield entry if same else replace(entry, text=text, name=name)
-
-
-def _with_one_mistake(word: str) -> Iterator[str]:
-    """Yield a word with a letter left out, added or changed, or with two letters swapped; the first
-    letter is seldom wrong.
-    """
-    for at in range(1, len(word) + 1):
-        before = word[:at]
-        after = word[at:]
-        yield before + after[1:]
-        yield before + after[1:2] + after[:1] + after[2:]
-        for letter in ascii_lowercase:
-            yield before + letter + after
-            yield before + letter + after[1:]
 
 
 def weights_in(mask: int, weights: Sequence[float]) -> list[float]:

@@ -32,9 +32,9 @@ _LONGEST_HEADER = 200
 # Upper limit of a share of the window, in tokens: twice as many did not answer one more of 360
 # questions.
 _MOST_TOKENS = 4_000
-# A share of a small window may be that many tokens all the same, up to so much of it: fewer hold
-# one passage, and .05 less of these questions have their answer.
-_FEWEST_TOKENS = 600
+# A share of a small window may be that many tokens all the same, up to so much of it: with 600 .02
+# less of these questions have their answer.
+_FEWEST_TOKENS = 800
 _MOST_SHARE = 0.3
 
 # Longest record of JSON that is one line, in characters.

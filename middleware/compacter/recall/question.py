@@ -12,8 +12,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from compacter.messages.parts import Part
-from compacter.recall.terms import Term, terms, words
+from compacter.recall.terms import Term, terms
 from compacter.text.own import separate
+from compacter.text.words import words
 
 # Most sentences that are searched for: the first and the last ones. Each costs a search.
 _MOST_SENTENCES = 24
@@ -80,7 +81,7 @@ def question(turn: Iterable[Part], before: Sequence[Part], other: str = "") -> Q
 
     def weigh(term: Term) -> Term:
         # Words that are new in this message count more than those of the user's earlier messages.
-        usual = sum(said.issuperset(words(term.text)) for said in recent) if recent[1:] else 0
+        usual = sum(said.issuperset(term.text.split()) for said in recent) if recent[1:] else 0
         return term._replace(weight=term.weight * max(_LEAST, 1 - usual / _USUAL))
 
     # What a message only carries, such as a tool's output, asks nothing.

@@ -17,10 +17,10 @@ from compacter.recall.frame import NOTE, Quotation, frame, line_of
 from compacter.recall.index import Index, rarity, weights_in
 from compacter.recall.passages import Passage, Rank, header
 from compacter.recall.question import Question, Sentence
-from compacter.recall.terms import terms, words
+from compacter.recall.terms import terms
 from compacter.recall.vectors import fuse
 from compacter.recall.weight import OF_PROSE, tokens
-from compacter.text.words import FUNCTION_WORDS, TALK_WORDS
+from compacter.text.words import FUNCTION_WORDS, TALK_WORDS, words
 
 # Least evidence of a sentence that asks, see `Quoter._search`.
 _CLEAR = 0.6
@@ -98,7 +98,7 @@ class Quoter:
         index = self._index
         # Words of a pair in any order: the newer statement seldom has the older one's.
         runs = [] if all(map(index.is_common, phrase)) else index.runs_with(phrase)
-        different = {index.text(run): run for run in sorted(runs, key=self._age)}.values()
+        different = {index.runs[run].text: run for run in sorted(runs, key=self._age)}.values()
         rows = sum(run < self._compacted for run in different)
         for run in different if rows <= _RARE else ():
             name = " ".join(phrase)
@@ -108,10 +108,10 @@ class Quoter:
 
     def _age(self, run: int) -> tuple[int, int]:
         """Return a key that sorts runs as they were said, oldest first."""
-        return self._index.entry(run).index, run
+        return self._index.runs[run].entry.index, run
 
     def _is_in_view(self, run: int) -> bool:
-        return run >= self._compacted or _without_space(self._index.text(run)) in self._request
+        return run >= self._compacted or _without_space(self._index.runs[run].text) in self._request
 
     def answer(
         self,
@@ -218,7 +218,7 @@ class Quoter:
 
         def worth(run: int) -> tuple[float, tuple[int, int]]:
             weighed = (weight * _AGAIN ** used[name] for name, weight in held[run].items())
-            is_told = self._index.entry(run).role == "user"
+            is_told = self._index.runs[run].entry.role == "user"
             return sum(weighed) * (_TOLD if is_told else 1), self._age(run)
 
         while held and lines < _MOST_LINES:
@@ -262,7 +262,7 @@ class Quoter:
         index = self._index
         messages: dict[int, list[int]] = {}
         for run in sorted(self._chosen, key=self._age):
-            messages.setdefault(id(index.entry(run)), []).append(run)
+            messages.setdefault(index.runs[run].place, []).append(run)
         passages = []
         lines = ""
         for runs in messages.values():
@@ -277,13 +277,15 @@ def passage_of(index: Index, runs: Sequence[int], score: float) -> Passage:
 
     Lines of a table are returned with its first line.
     """
-    entry = index.entry(runs[0])
-    text = index.text(runs[0])
-    for before, run in pairwise(runs):
-        between = entry.text[index.span(before)[1] : index.span(run)[0]]
-        follows = index.entry(run) is index.entry(before) is entry and not between.strip()
-        text += (between if follows else _GAP) + index.text(run)
-    head = header(entry.text, index.span(runs[0])[0]) if entry.role == "tool" else ""
+    first = before = index.runs[runs[0]]
+    text = first.text
+    for run in map(index.runs.__getitem__, runs[1:]):
+        between = run.entry.text[before.end : run.start]
+        follows = run.entry is before.entry is first.entry and not between.strip()
+        text += (between if follows else _GAP) + run.text
+        before = run
+    entry = first.entry
+    head = header(entry.text, first.start) if entry.role == "tool" else ""
     return Passage(f"{head}\n{text}" if head else text, entry.role, entry.name, entry.index, score)
 
 

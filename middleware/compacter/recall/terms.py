@@ -8,46 +8,28 @@ from functools import lru_cache
 from itertools import starmap
 from typing import NamedTuple
 
-from compacter.text.words import DENSE, FUNCTION_WORDS, TALK_WORDS
+from compacter.text.words import FUNCTION_WORDS, TALK_WORDS, words
 
-# Most words of one search, the first and the last of a question.
-_MOST_WORDS = 64
+# Most words of a question that are read: of a longer one the first and the last, where the request
+# mostly is.
+_MOST_WORDS = 120
 # Most digits of a number that means little without the word beside it.
 _SHORT_NUMBER = 3
 # Weight of such a number, and of a word of talk about anything.
 _LESS = 0.3
-# Most characters read of a question; of a longer one the beginning and the end, where the request
-# mostly is.
-_LONGEST_QUESTION = 4_000
-
-_RUN = re.compile(f"[{DENSE}]+")
-_ASCII_WORD = re.compile("[a-z0-9]+")
-# Vowel signs of Indic scripts are no word characters for ``re``.
-_WORD = re.compile(r"(?:[^\W_]|[\u0900-\u0963\u0966-\u0dff])+")
-# Endings of English words that do not tell topics apart, with three letters before them, and what
-# they leave: "applied" and "apply", "running" and "run".
-_ENDING = re.compile(r"(?<=[a-z]{3})(?:ing|ed|es|s)$")
+# Endings of words that do not tell topics apart, with three letters before them, and what they
+# leave: "applied" and "apply", "running" and "run", "spoken" and "spoke", "Rechnungen".
+_ENDING = re.compile(r"(?<=[a-z]{3})(?:ing|e[dns]|s)$")
 _LAST = re.compile(r"(?<=[a-z]{2})(?:[eiy]|(?<=([bdgmnprt]))\1)$")
 
 
 class Term(NamedTuple):
-    """Search term: a word, a pair of characters, or a number with the word beside it."""
+    """Search term: a word, a pair of characters, or a number with the word beside it; words with a
+    blank between them.
+    """
 
     text: str
     weight: float = 1.0
-
-
-def words(text: str) -> list[str]:
-    """Return the words of ``text`` in lower case, pairs of characters of scripts without spaces."""
-    lower = text.lower()
-    if lower.isascii():
-        return _ASCII_WORD.findall(lower)
-    return _WORD.findall(_RUN.sub(_pairs, lower))
-
-
-def _pairs(match: re.Match[str]) -> str:
-    run = match[0]
-    return f" {' '.join(run[place : place + 2] for place in range(max(1, len(run) - 1)))} "
 
 
 @lru_cache(65_536)
@@ -66,11 +48,10 @@ def terms(text: str) -> tuple[Term, ...]:
     """Return the terms of a question: its words except the commonest, and short numbers with the
     word beside them.
     """
-    half = _LONGEST_QUESTION // 2
-    said = words(text if len(text) <= _LONGEST_QUESTION else f"{text[:half]} {text[-half:]}")
-    told = list(dict.fromkeys(word for word in said if word not in FUNCTION_WORDS))
-    if len(told) > _MOST_WORDS:
-        told[_MOST_WORDS // 2 : -_MOST_WORDS // 2] = []
+    said = words(text)
+    if len(said) > _MOST_WORDS:
+        said[_MOST_WORDS // 2 : -_MOST_WORDS // 2] = []
+    told = [word for word in said if word not in FUNCTION_WORDS]
     little = TALK_WORDS.union(
         word for word in told if word.isdigit() and len(word) <= _SHORT_NUMBER
     )

@@ -27,8 +27,6 @@ _LEAST_ANSWER = 24
 # Part of a summary that the model's words get; kept lines have the rest, and each what the other
 # leaves.
 _STORY_PART = 2
-# Part of the room that kept lines get where the model says its earlier words again.
-_COPY_PART = 4
 # Characters that the heading of a section takes.
 _HEADING = 16
 # Part of a chunk that is tried after one was too long, where the refusal has no numbers.
@@ -197,7 +195,8 @@ class _Writer:
         self._rules = standing.rules(head, sizes.room)
         self._quoted_rules = set[str]()
         self._written = Written()
-        self._is_copy = False
+        # Whether somebody has said something of the last answer.
+        self._is_traced = False
 
     def write(self, *, native: bool) -> Writing:
         """Update the summary so far with all of the head.
@@ -238,8 +237,7 @@ class _Writer:
                         continue
                 has_story = has_story or not fault
             written.chunks += 1
-            # A copy of the earlier summary is one, though it tells nothing of this chunk.
-            written.chunks_without_model += bool(fault) or self._is_copy
+            written.chunks_without_model += bool(fault) or not self._is_traced
         if not has_story:
             raise NoSummaryError(f"the summary was refused: {fault}")
         return self._finish()
@@ -251,10 +249,9 @@ class _Writer:
         rules = self._rules
         if self._quoted_rules:
             rules = standing.rules(self._head, sizes.room, self._quoted_rules)
-        most = sizes.room // _COPY_PART if self._is_copy and not sizes.fills else sizes.lines
         is_lacking = sizes.fills or written.chunks_without_model or not self._story
         sources = (*SOURCES, story) if is_lacking else SOURCES
-        summary = _compose(self._head, self._story, rules, sizes.room, most, sources)
+        summary = _compose(self._head, self._story, rules, sizes.room, sizes.lines, sources)
         if not summary.prose:
             raise NoSummaryError("the summary says nothing that somebody has said")
         written.summary = summary
@@ -317,7 +314,6 @@ class _Writer:
         text = checks.clean(answer.text)
         fault = checks.fault(
             text,
-            entries=self._head.parts,
             limit=self._sizes.head - FRAME - sum(map(len, self._rules)),
             finish=answer.finish,
             refused=answer.refused,
@@ -328,13 +324,11 @@ class _Writer:
         if self._redact is not None:
             text = self._redact(text)
         story = self._story
-        self._is_copy = checks.copies(text, story, self._head.parts)
-        if self._is_copy:
-            text = story
-        elif len(story) >= _LOSABLE and len(text) * _SHRINKS < len(story):
+        if len(story) >= _LOSABLE and len(text) * _SHRINKS < len(story):
             return "the summary lost the earlier one"
         checked = trace.check(self._head, text, story, self._rules)
-        self._quoted_rules |= checked.quoted
         self._written.unsupported += checked.unsupported
-        self._story = checked.story
+        self._quoted_rules |= checked.quoted
+        self._is_traced = bool(checked.story)
+        self._story = checked.story or story
         return ""

@@ -13,11 +13,11 @@ DENSE = (
 )
 """Thai, Lao, Burmese, Khmer, Japanese, Chinese, Korean: written without spaces, or with words of
 few characters. For use inside the brackets of a pattern."""
-UNSPACED = re.compile(f"[{DENSE}]")
-"""One character of these scripts."""
+UNSPACED = re.compile(f"[{DENSE}]+")
+"""Characters of these scripts."""
 
-# For ``re`` vowel signs of Indic scripts are not word characters.
-_WORD = re.compile(r"(?:[^\W_]|[\u0900-\u0dff])+")
+# For ``re`` vowel signs of Indic scripts are not word characters; their full stops are none either.
+_WORD = re.compile(r"(?:[^\W_]|[\u0900-\u0963\u0966-\u0dff])+")
 _ASCII_WORD = re.compile("[a-z0-9]+")
 # Letters that inflected forms of a word share: "deployed" and "deployment" are one topic. With four
 # "contract" and "control" would be one.
@@ -73,15 +73,20 @@ def words(text: str) -> list[str]:
     """Return the words of ``text`` in lower case; pairs of characters for scripts without
     spaces.
     """
-    if text.isascii():
-        return _ASCII_WORD.findall(text.lower())
-    pieces: list[str] = []
-    for word in _WORD.findall(text.lower()):
-        if word.isascii() or not UNSPACED.search(word):
-            pieces.append(word)
-        else:
-            pieces += map(add, word, word[1:]) if len(word) > 1 else word
-    return pieces
+    lower = text.lower()
+    if lower.isascii():
+        return _ASCII_WORD.findall(lower)
+    return _WORD.findall(UNSPACED.sub(_pairs, lower))
+
+
+def words_of_each(texts: list[str]) -> list[list[str]]:
+    """Return the words of each of these texts."""
+    return list(map(words, texts))
+
+
+def _pairs(match: re.Match[str]) -> str:
+    run = match[0]
+    return f" {' '.join(map(add, run, run[1:])) or run} "
 
 
 def runs(text: str) -> list[Run]:
@@ -96,9 +101,7 @@ def stems(text: str) -> set[str]:
     """Return the beginnings of the significant words of ``text``: not the most common ones, and
     none of two letters or less.
     """
-    own = set(map(_stem, words(text)))
-    own.discard("")
-    return own
+    return set(map(_stem, words(text))) - {""}
 
 
 @lru_cache(maxsize=16_384)

@@ -53,15 +53,13 @@ class SteppedCall(WrappedFunction):
     @property
     def changed(self) -> bool:
         """Whether a smaller request than the caller's was sent."""
-        return bool(self.sent_size) and self.sent_size < self.original_size
+        return 0 < self.sent_size < self.original_size
 
     @property
     def tokens_saved(self) -> int:
         """Estimated number of tokens by which the request became smaller."""
-        if not self.changed:
-            return 0
-        tokens: int = self._world.call.calibration.tokens(self.original_size - self.sent_size)
-        return tokens
+        size = self.original_size - self.sent_size
+        return int(self._world.call.calibration.tokens(size)) if self.changed else 0
 
     async def first(self, kwargs: dict[str, Any]) -> dict[str, Any]:
         """Return the arguments to send first: with a remembered view, or compacted because of
@@ -70,9 +68,14 @@ class SteppedCall(WrappedFunction):
         Messages are not read if there are no records and no trigger. Never raises an exception of
         compacter.
         """
-        self.state.count_call()
-        is_idle = self.idle()() and not self._may_begin_one(kwargs)
-        if is_idle or self._surely_fits(kwargs):
+        state = self.state
+        state.count_call()
+        if self._surely_fits(kwargs) or (
+            not state.proactive
+            and state.prepared.memory.empty()
+            and not state.preparations
+            and not self._may_begin_one(kwargs)
+        ):
             return kwargs
         call = await self._begin(kwargs)
         if call is None:
@@ -104,15 +107,15 @@ class SteppedCall(WrappedFunction):
         """
         if self._given_up is not None:
             raise self._given_up
-        if self._flow is None:
+        refused = Reply(token_limit=found, error=error)
+        is_first = self._flow is None
+        if is_first:
             call = await self._begin(kwargs)
             if call is None:
                 self._given_up = error
                 raise error
-            self._flow = call.recover(Reply(token_limit=found, error=error))
-            sent = await self._send_next(kwargs, None, error)
-        else:
-            sent = await self._send_next(kwargs, Reply(token_limit=found, error=error), error)
+            self._flow = call.recover(refused)
+        sent = await self._send_next(kwargs, None if is_first else refused, error)
         if self._effect is None:
             given_up: Exception | None = self._given_up
             self._given_up = given_up or error

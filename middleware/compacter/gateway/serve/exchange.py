@@ -101,7 +101,7 @@ class Exchange:
         function = partial(create, self)
         # Replaces the model's name where a body has none: for Azure's deployments the path has it.
         function.__dict__["__qualname__"] = self._url.path
-        call = wrap_function(target.state, function, binding, asynchronous=True)
+        call = wrap_function(target.state, function, binding)
         try:
             answer: Answer = await call(**self._arguments)
         except Refused as refused:
