@@ -163,7 +163,7 @@ DENSITY = {
 }
 """Limits for how the package is written."""
 CEILINGS = {
-    "call/": 23_276,
+    "call/": 22_877,
     "clients/": 9_748,
     "compaction/": 10_851,
     "frameworks/": 8_566,
@@ -176,7 +176,7 @@ CEILINGS = {
     "testing/": 9_987,
     "text/": 3_492,
     "tools/": 19_796,
-    "top": 19_346,
+    "top": 19_329,
     "core": 114_120,
     "whole": 186_169,
 }

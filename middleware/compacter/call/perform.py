@@ -33,7 +33,7 @@ from compacter.events import (
     Event,
     PassagesRecalled,
 )
-from compacter.io import IO, Stopped, is_kind
+from compacter.io import IO, is_kind
 from compacter.memory.match import View
 from compacter.memory.record import prefix_digest
 from compacter.messages.fields import Unencodable, first, word
@@ -273,15 +273,8 @@ class Performer:
                 # the function adds to.
                 given = binding.messages(args, kwargs) if unchanged else list(messages)
                 args, kwargs = binding.replace(args, kwargs, given, options)
-            try:
-                raw = function(*args, **kwargs)
-            except StopIteration as error:
-                if self.io.asynchronous:
-                    raise
-                raise Stopped(error) from None
-            if self.io.asynchronous and inspect.isawaitable(raw):
-                raw = await raw
-            reply = await streams.read(self.io, raw, self.state.detect, binding.quiet)
+            raw = await self.io.call(function, *args, **kwargs)
+            reply = await streams.opened(self.io, raw, self.state.detect, binding.quiet)
         except Exception as error:
             self.last = Reply(error=error)
             self.trace = error.__traceback__
