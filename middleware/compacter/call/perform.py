@@ -215,12 +215,13 @@ class Performer:
                 question.prefix,
             )
             return partial(binding.summary_function or self.function, *args, **kwargs), False
-        request = models.acompletion if self.io.awaits else models.completion
         model = summarizer or self.model
         messages = [*(question.prefix or ()), *messages]
-        return partial(request, model=model, max_tokens=limit, messages=messages), (
-            not self.io.awaits
+        awaits = self.io.awaits
+        request = partial(
+            models.completion, awaited=awaits, model=model, max_tokens=limit, messages=messages
         )
+        return request, not awaits
 
     # -- events and hooks --------------------------------------------------------------------------
 
