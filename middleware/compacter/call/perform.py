@@ -34,7 +34,7 @@ from compacter.events import (
     Event,
     PassagesRecalled,
 )
-from compacter.io import IO, Stopped, is_kind
+from compacter.io import IO, is_kind
 from compacter.memory.match import View
 from compacter.memory.record import prefix_digest
 from compacter.messages.fields import Unencodable, first, word
@@ -216,12 +216,13 @@ class Performer:
                 question.prefix,
             )
             return partial(binding.summary_function or self.function, *args, **kwargs), False
-        request = models.acompletion if self.io.awaits else models.completion
         model = summarizer or self.model
         messages = [*(question.prefix or ()), *messages]
-        return partial(request, model=model, max_tokens=limit, messages=messages), (
-            not self.io.awaits
+        awaits = self.io.awaits
+        request = partial(
+            models.completion, awaited=awaits, model=model, max_tokens=limit, messages=messages
         )
+        return request, not awaits
 
     # -- events and hooks --------------------------------------------------------------------------
 
@@ -274,15 +275,8 @@ class Performer:
                 # the function adds to.
                 given = binding.messages(args, kwargs) if unchanged else list(messages)
                 args, kwargs = binding.replace(args, kwargs, given, options)
-            try:
-                raw = function(*args, **kwargs)
-            except StopIteration as error:
-                if self.io.asynchronous:
-                    raise
-                raise Stopped(error) from None
-            if self.io.asynchronous and inspect.isawaitable(raw):
-                raw = await raw
-            reply = await streams.read(self.io, raw, self.state.detect, binding.quiet)
+            raw = await self.io.call(function, *args, **kwargs)
+            reply = await streams.opened(self.io, raw, self.state.detect, binding.quiet)
         except Exception as error:
             self.last = Reply(error=error)
             self.trace = error.__traceback__
