@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from compacter.call.arguments import characters_sent
 from compacter.call.call import Call
 from compacter.call.perform import Performer
-from compacter.call.request import Request
-from compacter.call.sizes import expected_tokens
+from compacter.call.request import Request, expected_tokens
 from compacter.call.state import State
 from compacter.compaction.plan import Calibration
 from compacter.memory.record import conversation_digest
