@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from compacter.errors import check_embedder, check_size
-from compacter.messages.format import Message, MessageFormat
-from compacter.messages.parts import MessageParts, Part, Speaker
+from compacter.messages.parts import Speaker
 from compacter.recall.vectors import Embed
 from compacter.text.sentences import SENTENCE_END
 from compacter.text.values import parse
@@ -103,30 +102,6 @@ class Quotes(BaseModel):
         return min(
             max(self.share * window, min(_FEWEST_TOKENS, _MOST_SHARE * window)), _MOST_TOKENS
         )
-
-
-def read(
-    messages: Sequence[Message],
-    wire: MessageFormat,
-    indexes: Iterable[int] | None = None,
-    parts_of_each: Callable[[Sequence[Message]], Sequence[MessageParts]] | None = None,
-) -> list[Part]:
-    """Return the entries of ``messages`` (or of those at ``indexes``), results with the name of
-    their tool. ``parts_of_each`` returns the parts of messages, where some were read before.
-    """
-    wanted = set(range(len(messages)) if indexes is None else indexes)
-    called: dict[str | None, str] = {}
-    entries: list[Part] = []
-    # The call of a compacted result is not before the first wanted message.
-    first = min(wanted, default=0)
-    readers = parts_of_each or wire.parts_of_each
-    for index, read in enumerate(readers(messages[first : max(wanted, default=-1) + 1]), first):
-        called |= {part.call_id: part.name for part in read.every if part.kind == "call"}
-        for part in read.readable if index in wanted else ():
-            name = part.name or (called.get(part.call_id, "") if part.role == "tool" else "")
-            same = name == part.name and index == part.index
-            entries.append(part if same else replace(part, name=name, index=index))
-    return entries
 
 
 def readable(text: str, *, is_data: bool) -> str:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import replace
 from hashlib import blake2b
-from itertools import compress
 from typing import TYPE_CHECKING, Protocol
 
 from cachetools import LRUCache
@@ -13,7 +11,7 @@ from cachetools import LRUCache
 from compacter.locks import Lock
 from compacter.messages.format import Message
 from compacter.messages.parts import Kind, Part
-from compacter.recall.frame import STEP_NOTE, Quotation, folded, is_genuine
+from compacter.recall.frame import STEP_NOTE, Quotation, folded
 from compacter.recall.index import MAX_BYTES, Index, Redact
 from compacter.recall.passages import Quotes
 from compacter.recall.question import question
@@ -227,15 +225,9 @@ class Recall:
         """Return what stands verbatim in view before a message, without summary and quotes, with
         its places in the caller's list.
         """
-        conversation = asked.conversation
-        messages = conversation.messages[conversation.start : stop]
-        genuine = is_genuine(messages, conversation.format)
-        places = {id(message): place for place, message in enumerate(asked.original)}
-        return [
-            replace(part, index=places.get(id(read.message), 0))
-            for read in compress(conversation.parts_of_each(messages), genuine)
-            for part in read.readable
-        ]
+        talk = asked.conversation
+        shown = talk.messages[talk.start : stop]
+        return folded(asked.original, (), talk.format, shown, talk.parts_of_each)
 
     def _quoter(
         self, asked: Quote, index: Index, view: list[Part], texts: Sequence[str], room: int
