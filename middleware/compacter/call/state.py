@@ -43,7 +43,7 @@ from compacter.overflow import TokenLimit
 from compacter.single_flight import SingleFlight
 
 if TYPE_CHECKING:
-    from compacter.recall.turns import Embedded, Recall
+    from compacter.recall.turns import Near, Recall
 
 T = TypeVar("T")
 # Models whose calibration is kept; one that is used again after so many others learns anew.
@@ -190,12 +190,12 @@ class State:
                 from compacter.recall.turns import Recall
 
                 recall = self.options.recall
-                vectors: Embedded | None = None
+                near: Near | None = None
                 if recall is not None and recall.embed is not None:
                     from compacter.call.embedding import Embeddings
 
-                    vectors = Embeddings(recall.embed, partial(self.log.failed, "embed"))
-                self._recall = Recall(recall, self.redaction, vectors)
+                    near = Embeddings(recall.embed, partial(self.log.failed, "embed")).near
+                self._recall = Recall(recall, self.redaction, near)
             return self._recall
 
     # -- events ------------------------------------------------------------------------------------
