@@ -152,28 +152,24 @@ def strip(messages: Sequence[Message], wire: MessageFormat) -> list[Message]:
     if not _may_hold(messages):
         return list(messages)
     stripped: list[Message] = []
-    speakers = [*map(wire.speaker, messages), ""]
-    for at, message in enumerate(messages):
-        blocks = wire.blocks(message) if speakers[at] == "user" else []
-        own = [place for place, block in enumerate(blocks) if not _is_quotes_block(block)]
-        if len(blocks) == 1 and not own:
-            answers = at > 0 and speakers[at - 1] != "user" and wire.read(messages[at - 1])[3]
-            if answers or speakers[at + 1] == "user":
-                continue
-        last = own[-1] if own else len(blocks) - 2  # Something of the user's follows the quotes.
-        if own and wire.read(wire.with_blocks(None, [blocks[last]]))[3]:
-            last += 1
-        kept = [
-            block
-            for place, block in enumerate(blocks)
-            if place > last or not _is_quotes_block(block)
-        ]
-        stripped.append(message if len(kept) == len(blocks) else wire.with_blocks(message, kept))
+    follows = False  # Whether something of the user's does.
+    for at in reversed(range(len(messages))):
+        message = messages[at]
+        blocks = wire.blocks(message) if wire.speaker(message) == "user" else []
+        follows = follows and bool(blocks)
+        kept: list[object] = []
+        for place in reversed(range(len(blocks))):
+            block = blocks[place]
+            if is_quotes(str(block if isinstance(block, str) else field(block, "text"))):
+                own = [wire.with_blocks(None, [block]) for block in blocks[:place]]
+                if follows or any(wire.read(each)[3] for each in [*messages[:at], *own][-1:]):
+                    continue
+            follows = True
+            kept.insert(0, block)
+        if kept or not blocks:
+            whole = len(kept) == len(blocks)
+            stripped.insert(0, message if whole else wire.with_blocks(message, kept))
     return stripped
-
-
-def _is_quotes_block(block: object) -> bool:
-    return is_quotes(str(block if isinstance(block, str) else field(block, "text")))
 
 
 def _may_hold(messages: Sequence[Message]) -> bool:

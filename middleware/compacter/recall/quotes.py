@@ -16,7 +16,7 @@ from compacter.errors import UserFunction
 from compacter.recall.frame import NOTE, Quotation, frame, line_of
 from compacter.recall.index import Index, rarity, weights_in
 from compacter.recall.passages import Passage, Rank, header
-from compacter.recall.question import SentenceKind, Sentence
+from compacter.recall.question import Sentence, SentenceKind
 from compacter.recall.terms import terms
 from compacter.recall.vectors import fuse
 from compacter.recall.weight import OF_PROSE, tokens
