@@ -14,11 +14,10 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from functools import cache
 from heapq import nlargest
 from itertools import count as counter
 from itertools import takewhile
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from sys import getsizeof
 from typing import NamedTuple
 
@@ -63,17 +62,17 @@ class Hit(NamedTuple):
     score: float
     number: int
     """Number of the run in the index, oldest first."""
-    held: int
-    """Terms in the run or its neighbours: a bit for each, the first term's the lowest."""
+    held: Mapping[str, float]
+    """Weights of the terms in the run or its neighbours: BM25's weight of a rare word."""
 
 
 class Found(NamedTuple):
     """Result of one search."""
 
-    weights: Sequence[float]
-    """Weight of each term: BM25's weight of a rare word."""
-    masks: Mapping[int, int]
-    """Terms in each run itself: bits as in ``Hit.held``."""
+    weight: float
+    """Weight of all terms."""
+    held: Mapping[int, Mapping[str, float]]
+    """Terms in each run itself, as in ``Hit.held``."""
     hits: Sequence[Hit]
     """The runs that match best, the best first."""
 
@@ -165,16 +164,17 @@ class Index:
         """Return the runs that best match the ``wanted`` terms; hits are those before run
         ``until``, and so are the neighbours that count for them.
         """
-        masks: dict[int, int] = {}
-        weights: list[float] = []
-        for at, term in enumerate(wanted):
+        held: defaultdict[int, dict[str, float]] = defaultdict(dict)
+        whole = 0.0
+        for term in wanted:
             runs = self.runs_with(term.text.split())
-            weights.append(term.weight * rarity(len(runs), self.count))
+            weight = term.weight * rarity(len(runs), self.count)
+            whole += weight
             for run in runs:
-                masks[run] = masks.get(run, 0) | 1 << at
+                held[run][term.text] = weight
         count = self.count if until is None else until
-        before = {run: mask for run, mask in masks.items() if run < count}
-        return Found(weights, masks, ranked(weights, before, count, _MOST_HITS))
+        before = {run: terms for run, terms in held.items() if run < count}
+        return Found(whole, held, ranked(before, count, _MOST_HITS))
 
     def runs_with(self, some: Iterable[str]) -> list[int]:
         """Return the runs that have all of some words, in any order, oldest first."""
@@ -230,34 +230,25 @@ def _read(entries: Iterable[Part], redact: Redact | None) -> Iterator[Part]:
         yield entry if same else replace(entry, text=text, name=name)
 
 
-def weights_in(mask: int, weights: Sequence[float]) -> list[float]:
-    """Return the weights of the terms whose bits a mask has."""
-    return [weight for at, weight in enumerate(weights) if mask >> at & 1]
-
-
 def rarity(rows: int, count: int) -> float:
     """Return BM25's weight of a word in ``rows`` of ``count`` runs; in none counts as in one."""
     rows = max(1, rows)
     return math.log(1 + (count - rows + 0.5) / (rows + 0.5)) if count else 0.0
 
 
-def ranked(weights: Sequence[float], masks: Mapping[int, int], count: int, limit: int) -> list[Hit]:
-    """Return the best of ``count`` runs, whose terms are the bits of ``masks``; of two alike, the
-    newer one first.
+def ranked(held: Mapping[int, Mapping[str, float]], count: int, limit: int) -> list[Hit]:
+    """Return the best of ``count`` runs, by the terms that each has; of two alike, the newer one
+    first.
     """
-
-    @cache
-    def weigh(mask: int) -> float:
-        return sum(weights_in(mask, weights))
-
-    best = nlargest(limit + _MORE, masks, key=lambda run: (weigh(masks[run]), run))
+    best = nlargest(limit + _MORE, held, key=lambda run: (sum(held[run].values()), run))
     hits: list[Hit] = []
     for number in {near + step for near in best for step in _STEPS}.intersection(range(count)):
-        held = 0
+        whole: dict[str, float] = {}
         score = 0.0
         for step, share in _AROUND:
-            more = masks.get(number + step, 0) & ~held
-            score += share * weigh(more)
-            held |= more
-        hits.append(Hit(score, number, held))
-    return sorted(hits, reverse=True)[:limit]
+            near = held.get(number + step, {})
+            more = {term: weight for term, weight in near.items() if term not in whole}
+            score += share * sum(more.values())
+            whole |= more
+        hits.append(Hit(score, number, whole))
+    return sorted(hits, key=itemgetter(0, 1), reverse=True)[:limit]

@@ -14,7 +14,7 @@ from itertools import groupby, pairwise
 
 from compacter.errors import UserFunction
 from compacter.recall.frame import NOTE, Quotation, frame, line_of
-from compacter.recall.index import Index, rarity, weights_in
+from compacter.recall.index import Index, rarity
 from compacter.recall.passages import Passage, Rank, header
 from compacter.recall.question import Sentence, SentenceKind
 from compacter.recall.terms import terms
@@ -160,23 +160,22 @@ class Quoter:
         # What stands in view is no neighbour of the last compacted passage: it is read anyway, and
         # seldom what was said next.
         found = self._index.find(sentence.terms, self._compacted)
-        if not found.masks:
-            return 0.0, {}
-        score, _, held = found.hits[0] if found.hits else (0.0, 0, 0)
-        in_view = (
-            (sum(weights_in(mask, found.weights)), mask)
-            for run, mask in found.masks.items()
+        score, _, held = found.hits[0] if found.hits else (0.0, 0, {})
+        in_view = [
+            (sum(terms.values()), run)
+            for run, terms in found.held.items()
             if run >= self._compacted
-        )
-        seen = max(in_view, default=(0.0, 0))
-        is_seen = sentence.kind != "leans" and seen[0] >= score
+        ]
+        seen, newest = max(in_view, default=(0.0, 0))
+        is_seen = sentence.kind != "leans" and seen >= score
         if is_seen:
-            score, held = seen
-        least = _TELLING * math.log(self._index.count)
-        if max(weights_in(held, found.weights), default=0.0) < least:
+            score = seen
+            held = found.held.get(newest, {})
+        least = _TELLING * math.log(max(1, self._index.count))
+        if max(held.values(), default=0.0) <= least:
             return 0.0, {}
         rare = rarity(1, self._index.count)
-        whole = max(score, min(sum(found.weights), _LONG * rare))
+        whole = max(score, min(found.weight, _LONG * rare))
         evidence = score / rare * math.sqrt(score / whole)
         worth = {hit.number: share for hit in found.hits if (share := hit.score / score) >= _WORTH}
         return -evidence if is_seen else evidence, worth
