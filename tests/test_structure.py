@@ -171,7 +171,7 @@ CEILINGS = {
     "memory/": 9_492,
     "messages/": 16_779,
     "overflow/": 9_186,
-    "recall/": 10_176,
+    "recall/": 10_012,
     "summary/": 11_862,
     "testing/": 9_987,
     "text/": 3_621,

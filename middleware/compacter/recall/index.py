@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import math
 import re
-from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from heapq import nlargest
 from itertools import count as counter
-from itertools import takewhile
-from operator import attrgetter, itemgetter
+from itertools import pairwise
+from operator import itemgetter
 from sys import getsizeof
 from typing import NamedTuple
 
@@ -42,8 +41,8 @@ _MOST_HITS = 40
 _MORE = 20
 # Power of the number of runs from which on a word is common.
 _COMMON = 0.55
-# Number of entries after the user's that are searched for the end of a turn.
-_LONGEST_TURN = 200
+# Number of runs after the user's that are searched for the end of a turn.
+_LONGEST_TURN = 1_000
 # Size of a run, of a word, and of one of its places, in bytes.
 _BYTES_A_RUN = 150
 _BYTES_A_WORD = 200
@@ -204,14 +203,13 @@ class Index:
         were called.
         """
         run = self.runs[number]
-        first = run.place + 1
-        following = self.entries[first : first + _LONGEST_TURN]
-        turn = list(takewhile(lambda entry: entry.role != "user", following))
-        texts = [place for place, entry in enumerate(turn, first) if entry.kind == "text"]
-        if run.entry.role == "user" and 0 < len(texts) < len(turn):
-            answer = bisect_left(self.runs, texts[-1], key=attrgetter("place"))
-        else:
-            answer = number + bool(_QUESTION.search(run.text[-8:]))
+        answer = number + bool(_QUESTION.search(run.text[-8:]))
+        following = self.runs[number : number + _LONGEST_TURN] if run.entry.role == "user" else ()
+        for at, (before, after) in enumerate(pairwise(following), number + 1):
+            if after.entry.role == "user" and after.place != run.place:
+                break
+            if before.entry.kind == "result" and after.entry.kind == "text":
+                answer = at
         return tuple({number, min(answer, self.count - 1)})
 
 

@@ -33,7 +33,7 @@ _LONGEST_HEADER = 200
 _MOST_TOKENS = 4_000
 # A share of a small window may be that many tokens all the same, up to so much of it: with 600 .02
 # less of these questions have their answer.
-_FEWEST_TOKENS = 800
+_FEWEST_TOKENS = 1_000
 _MOST_SHARE = 0.3
 
 # Longest record of JSON that is one line, in characters.
@@ -41,6 +41,8 @@ _LONGEST_RECORD = 250
 # Keys of a path that are kept: enough to know a value by, and deep JSON stays linear.
 _MOST_KEYS = 3
 
+# A run without the white space around it, or a piece of one that is too long.
+_PIECE = re.compile(rf"(?s)\S(?:.{{0,{LONGEST - 2}}}\S)?(?!\S)|\S{{1,{LONGEST}}}")
 _LINE_END = re.compile(r"\n")
 _COLOUR = re.compile(r"\x1b\[[0-9;?]{0,32}[ -/]{0,8}[@-~]")
 _LETTER = re.compile(r"[^\W_]")
@@ -142,27 +144,13 @@ def cut(text: str, *, lines: bool = False) -> Iterator[tuple[int, int]]:
     400 characters.
     """
     enough = _ENOUGH_DENSE if lines or UNSPACED.search(text, 0, 2_000) else _ENOUGH
+    ends = [match.end() for match in (_LINE_END if lines else SENTENCE_END).finditer(text)]
     start = 0
-    for match in (*(_LINE_END if lines else SENTENCE_END).finditer(text), None):
-        end = match.end() if match else len(text)
-        if end - start >= enough or match is None:
-            yield from _wrap_run(text, start, end)
+    for end in (*ends, len(text)):
+        if end - start >= enough or end == len(text):
+            pieces = _PIECE.finditer(text, start, end)
+            yield from (piece.span() for piece in pieces if _LETTER.search(piece[0]))
             start = end
-
-
-def _wrap_run(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield a run without surrounding white space, in pieces if it is too long, except pieces
-    without a letter.
-    """
-    while start < end:
-        stop = end
-        if end - start > LONGEST:
-            stop = text.rfind(" ", start + LONGEST // 2, start + LONGEST) + 1 or start + LONGEST
-        piece = text[start:stop]
-        begin = stop - len(piece.lstrip())
-        if _LETTER.search(piece):
-            yield begin, start + len(piece.rstrip())
-        start = stop
 
 
 def header(text: str, start: int) -> str:
