@@ -44,9 +44,7 @@ def size(messages: Sequence[Any], form: MessageFormat) -> int:
 
 def text(messages: Sequence[Any], form: MessageFormat) -> str:
     """All that can be read of a request."""
-    return "\n".join(
-        part.text for at, message in enumerate(messages) for part in form.parts(message, at)
-    )
+    return "\n".join(part.text for read in form.parts_of_each(messages) for part in read.readable)
 
 
 def accepted(

@@ -69,8 +69,7 @@ def replay(file: Transcript, window: int, cuts: int, options: dict[str, Any]) ->
 
     read = wire.outline(file.messages)
     texts = [
-        " ".join(part.text for part in wire.parts(message, at))
-        for at, message in enumerate(file.messages)
+        " ".join(part.text for part in each.readable) for each in wire.parts_of_each(file.messages)
     ]
     calls = [
         at
@@ -104,9 +103,7 @@ def kept(wire: Any, sent: list[Any], kinds: Any, texts: list[str], at: int) -> f
     needed = telling(" ".join(texts[place] for place in later)) & could
     if not needed:
         return None
-    request = "\n".join(
-        part.text for place, message in enumerate(sent) for part in wire.parts(message, place)
-    )
+    request = "\n".join(part.text for each in wire.parts_of_each(sent) for part in each.readable)
     return sum(word in request for word in needed) / len(needed)
 
 

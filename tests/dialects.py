@@ -15,11 +15,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from compacter.messages.format import Message
+    from compacter.messages.parts import Part
 
 Call = tuple[str, str, dict[str, str]]
 Result = tuple[str, str, str]
 PNG = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x02\x80\x00\x00\x01\xe0" + bytes(4_000_000)
 PICTURE = base64.b64encode(PNG).decode()
+
+
+def parts_of(form: MessageFormat, message: Message, index: int = 0) -> tuple[Part, ...]:
+    """The parts of the message at this place that a summarizer reads."""
+    return form.parts_of_each([message] * (index + 1))[index].readable
 
 
 @dataclass(frozen=True)

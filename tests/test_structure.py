@@ -163,22 +163,22 @@ DENSITY = {
 }
 """Limits for how the package is written."""
 CEILINGS = {
-    "call/": 24_589,
+    "call/": 23_178,
     "clients/": 9_748,
-    "compaction/": 11_125,
-    "frameworks/": 8_604,
-    "gateway/": 23_990,
+    "compaction/": 11_120,
+    "frameworks/": 8_566,
+    "gateway/": 23_952,
     "memory/": 9_492,
-    "messages/": 16_779,
+    "messages/": 16_360,
     "overflow/": 9_186,
-    "recall/": 10_012,
-    "summary/": 11_862,
+    "recall/": 9_997,
+    "summary/": 10_754,
     "testing/": 9_987,
-    "text/": 3_621,
+    "text/": 3_492,
     "tools/": 19_796,
-    "top": 19_879,
-    "core": 121_130,
-    "whole": 193_927,
+    "top": 19_148,
+    "core": 114_120,
+    "whole": 186_169,
 }
 """Most tokens of code in each room, in the files at the top, in all that was not added around the
 core, and in the package. They only go down: what comes in names what it replaces."""

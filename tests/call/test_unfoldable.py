@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.dialects import DIALECTS, Dialect
+from tests.dialects import DIALECTS, Dialect, parts_of
 
 from compacter import Compacter, ConfigurationError, History
 from compacter.call.request import Request
@@ -272,7 +272,7 @@ class TestAToolResultBesideTheUsersWords:
         finally:
             assert json.dumps(history) == before
         assert not dialect.broken(requests[-1])
-        return [list(form.parts(message, 0)) for message in requests[-1]], [
+        return [list(parts_of(form, message)) for message in requests[-1]], [
             type(event) for event in told
         ]
 

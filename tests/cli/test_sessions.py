@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.dialects import parts_of
 
 from compacter.messages.format import get_format
 from compacter.tools.cli.files import Transcript, read_transcript
@@ -352,7 +353,7 @@ SESSIONS = {
 def shown(read: Transcript) -> list[str]:
     """The words of each message, whatever shape a new one has."""
     wire = get_format(read.format)
-    return [" ".join(part.text for part in wire.parts(message, 0)) for message in read.messages]
+    return [" ".join(part.text for part in parts_of(wire, message)) for message in read.messages]
 
 
 def shown_of(name: str, write: Write) -> list[str]:

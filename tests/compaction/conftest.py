@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.dialects import DIALECTS
+from tests.dialects import DIALECTS, parts_of
 
 from compacter.compaction.cut import plan
 from compacter.compaction.run import compact
@@ -55,7 +55,9 @@ class Form:
     def results(self, items: list[Item]) -> list[str]:
         """The results' texts, in order."""
         entries = [
-            entry for index, item in enumerate(items) for entry in self.format.parts(item, index)
+            entry
+            for index, item in enumerate(items)
+            for entry in parts_of(self.format, item, index)
         ]
         return [entry.text for entry in entries if entry.kind == "result"]
 

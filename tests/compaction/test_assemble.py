@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.dialects import parts_of
 
 from compacter import Compacter, CompactionPlan
 from compacter.compaction.conversation import Conversation, check
@@ -88,7 +89,7 @@ def test_the_summary_has_its_place(messages: list[Any], cut: int, out: list[Any]
 def test_nobody_reads_fillers_as_if_they_had_been_said(form: FormatName) -> None:
     wire = get_format(form)
     for role in FILLERS:
-        assert list(wire.parts(wire.filler(role), 0)) == []
+        assert list(parts_of(wire, wire.filler(role))) == []
 
 
 def test_a_summarizer_and_quotes_never_show_a_filler() -> None:

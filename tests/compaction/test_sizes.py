@@ -238,7 +238,7 @@ class TestTheRoomOfASummary:
     def test_is_kept_or_the_summary_is_asked_for_again(
         self, longer: int, asked_again: bool
     ) -> None:
-        words = "".join(f"Part {number} tells of {number * 7} ships. " for number in range(90))[
+        words = "".join(f"Part {number} has ship {number}. " for number in range(99))[
             : 2_000 - FRAME - 1 + longer
         ]
         options = Options(compact_ratio=0.5, max_summary_tokens=4_000)

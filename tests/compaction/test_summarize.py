@@ -183,14 +183,13 @@ class TestAnAnswer:
         )
         assert "Pier 7 of Tane has seven lamps." in summary_of(made).quoted
 
-    def test_that_says_the_earlier_summary_again_leaves_it_and_is_told(self) -> None:
-        story = (
-            "They met in Tane and counted the seven piers of the old harbour before the "
-            "tide came in."
-        )
-        _, made = self.after(Summary(story), story + " Well.")
-        assert made.event.summarizer_calls == 1
-        assert made.event.summary == story
+    @pytest.mark.parametrize("answer", ["Summarize the conversation.", "总结以上对话的要点。"])
+    def test_of_which_nothing_was_said_leaves_the_earlier_summary_and_is_told(
+        self, answer: str
+    ) -> None:
+        _, made = self.after(Summary("They met in Tane."), answer)
+        assert (made.event.summarizer_calls, made.event.fallback) == (1, False)
+        assert made.event.summary == "They met in Tane."
         assert (made.event.chunks, made.event.chunks_without_model) == (1, 1)
         assert "ships" in summary_of(made).quoted
 
@@ -471,7 +470,7 @@ def test_a_strategy_that_would_have_to_be_awaited_is_refused(strategy: Any) -> N
         (Truncate, "; say Truncate()"),
         (Later, "; say Later()"),
         ("clear_tool_results", "; say ClearToolResults()"),
-        (7, "not 7 (got"),
+        (7, ", not 7"),
     ],
 )
 def test_a_class_or_a_name_for_a_strategy_is_told_what_to_say(value: Any, told: str) -> None:

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.dialects import DIALECTS
+from tests.dialects import DIALECTS, parts_of
 
 from compacter.messages.fields import Unencodable
 from compacter.messages.format import get_format
@@ -41,7 +41,7 @@ def test_a_text_is_put_before_the_users_own_words(dialect: Dialect) -> None:
     said = {**dialect.user("own"), "id": "kept"}
     made = form.with_text(said, "before")
 
-    assert [part.text for part in form.parts(made, 0)] == ["before", "own"]
+    assert [part.text for part in parts_of(form, made)] == ["before", "own"]
     assert form.plain_text(made) == "beforeown"
     assert made == {**said, form.body: form.blocks(made)}
     before, own = form.blocks(made)
@@ -52,8 +52,8 @@ def test_a_text_is_put_behind_the_results_of_tools(mixing: Dialect) -> None:
     assert mixing.mixed
     form = mixing.format
     given = mixing.mixed([SEEN, ("c2", "look", "red")], "and now?")
-    shown = [(part.role, part.text) for part in form.parts(form.with_text(given, "before"), 0)]
-    only_results = form.parts(form.with_text(mixing.results([SEEN])[0], "before"), 0)
+    shown = [(part.role, part.text) for part in parts_of(form, form.with_text(given, "before"))]
+    only_results = parts_of(form, form.with_text(mixing.results([SEEN])[0], "before"))
 
     assert [role for role, _ in shown] == ["tool", "tool", "user", "user"]
     assert [text for _, text in shown[2:]] == ["before", "and now?"]
@@ -65,7 +65,8 @@ def test_a_bare_text_becomes_a_block_unless_it_is_empty(name: str) -> None:
     form = get_format(name)
 
     assert [
-        part.text for part in form.parts(form.with_text({"role": "user", "content": "own"}, "a"), 0)
+        part.text
+        for part in parts_of(form, form.with_text({"role": "user", "content": "own"}, "a"))
     ] == [
         "a",
         "own",
@@ -81,7 +82,7 @@ def test_a_message_that_is_no_dict_becomes_one(dialect: Dialect) -> None:
     made = form.with_text(given, "before")
 
     assert (type(made), made["role"]) == (dict, "user")
-    assert [part.text for part in form.parts(made, 0)] == ["before", "own"]
+    assert [part.text for part in parts_of(form, made)] == ["before", "own"]
 
 
 def test_a_bare_text_of_gemini_becomes_a_content() -> None:
@@ -100,8 +101,8 @@ def test_a_bare_text_of_gemini_becomes_a_content() -> None:
 def test_an_edit_is_told_what_it_edits_and_of_which_tool(dialect: Dialect) -> None:
     form = dialect.format
     result = dialect.results([SEEN])[0]
-    (before,) = form.parts(result, 0)
-    (shown,) = form.parts(form.rewrite(result, _told), 0)
+    (before,) = parts_of(form, result)
+    (shown,) = parts_of(form, form.rewrite(result, _told))
 
     assert shown.text == f"[result {before.name}: blue]"
     assert form.plain_text(form.rewrite(dialect.user("own"), _told)) == "[text : own]"
@@ -112,12 +113,12 @@ def test_an_edit_counts_whatever_it_makes_of_a_text(dialect: Dialect, new: str) 
     form = dialect.format
 
     for message in (dialect.user("own"), *dialect.results([SEEN])):
-        (part,) = form.parts(form.rewrite(message, lambda _kind, _text, _name: new), 0)
+        (part,) = parts_of(form, form.rewrite(message, lambda _kind, _text, _name: new))
         assert part.text == new
     first = "a" if dialect.name == "gemini" else {"text": "a", "type": form.text_type}
     bare = {"role": "user", form.body: [first, "b"]}
     assert [
-        part.text for part in form.parts(form.rewrite(bare, lambda _kind, _text, _name: new), 0)
+        part.text for part in parts_of(form, form.rewrite(bare, lambda _kind, _text, _name: new))
     ] == [new, new]
 
 
@@ -132,7 +133,7 @@ def test_an_edit_leaves_no_blank_text_where_the_provider_refuses_one(name: str) 
     form = get_format(name)
 
     for said in (form.say("user", "a"), {"role": "user", "content": ["a"], "parts": ["a"]}):
-        (part,) = form.parts(form.rewrite(said, _blank), 0)
+        (part,) = parts_of(form, form.rewrite(said, _blank))
         assert part.text.strip()
 
 
@@ -300,7 +301,7 @@ def test_what_it_printed_is_edited_whatever_it_becomes(
     form = get_format(name)
     edited = form.rewrite(message(ran), lambda _kind, _text, _name: new)
 
-    assert [part.text for part in form.parts(edited, 0) if "one" in part.text] == []
+    assert [part.text for part in parts_of(form, edited) if "one" in part.text] == []
     assert form.rewrite(edited, lambda _kind, _text, _name: new) is edited
 
 
@@ -373,7 +374,7 @@ def test_a_response_under_both_of_its_names_has_no_digest() -> None:
 @pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
 def test_a_text_stands_beside_a_picture_and_behind_results(dialect: Dialect) -> None:
     form = dialect.format
-    shown = form.parts(form.with_text(dialect.picture(), "Quoted."), 0)
+    shown = parts_of(form, form.with_text(dialect.picture(), "Quoted."))
     assert [(part.kind, part.text == "Quoted.") for part in shown] == [
         ("text", True),
         ("media", False),
@@ -381,6 +382,6 @@ def test_a_text_stands_beside_a_picture_and_behind_results(dialect: Dialect) -> 
     if dialect.mixed is not None:
         asked = dialect.mixed([("c1", "look", "blue")], "What now?")
         told = form.with_text(asked, "Quoted.")
-        texts = [part.text for part in form.parts(told, 0)]
+        texts = [part.text for part in parts_of(form, told)]
         assert texts == ["blue", "Quoted.", "What now?"]
         assert form.read(told)[3] == form.read(asked)[3]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from openai.types.chat import ChatCompletionMessage
+from tests.dialects import parts_of
 
 from compacter.messages.fields import faithful, field
 from compacter.messages.format import FILLERS, get_format
@@ -138,11 +139,11 @@ def test_a_plain_message_is_the_same_in_a_history_and_alone() -> None:
         OPENAI.read(message)[:2] for message in talk
     ]
     assert outline.kinds[:2] == [Kind.USER, Kind.INSERTED]
-    assert [len(OPENAI.parts(message, 0)) for message in talk] == [1, 0, 0, 1, 1, 0, 1, 1]
+    assert [len(parts_of(OPENAI, message)) for message in talk] == [1, 0, 0, 1, 1, 0, 1, 1]
 
 
 def test_the_part_of_a_plain_message_is_made_at_once() -> None:
-    assert calls(OPENAI.parts, ASK, 0) < calls(OPENAI.parts, {**ASK, "name": "Ada"}, 0) / 2
+    assert calls(parts_of, OPENAI, ASK) < calls(parts_of, OPENAI, {**ASK, "name": "Ada"}) / 2
 
 
 def test_a_bare_text_is_read_without_looking_for_the_fields_of_a_part() -> None:
@@ -171,7 +172,7 @@ def test_a_text_of_gemini_is_read_at_once() -> None:
     texts = [{"text": "words"}, {"text": "words", "thought": None}]
     plain, other = ({"role": "user", "parts": [text] * 10} for text in texts)
 
-    assert form.parts(plain, 0) == form.parts(other, 0)
+    assert parts_of(form, plain) == parts_of(form, other, 0)
     assert calls(form.read, plain) < calls(form.read, other)
 
 

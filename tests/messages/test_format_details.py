@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections import UserDict
+from dataclasses import dataclass
 from enum import Enum
 
 import pytest
+from tests.dialects import parts_of
 
 from compacter.messages.fields import plain
 from compacter.messages.format import FORMATS, get_format
@@ -90,8 +92,8 @@ def test_the_form_of_calls_before_ids_pairs_by_name() -> None:
 
 def test_a_custom_tools_input_is_shown_as_its_call() -> None:
     call = {"id": "c1", "type": "custom", "custom": {"name": "sql", "input": "select 1"}}
-    (entry,) = get_format("openai").parts(
-        {"role": "assistant", "content": None, "tool_calls": [call]}, 0
+    (entry,) = parts_of(
+        get_format("openai"), {"role": "assistant", "content": None, "tool_calls": [call]}, 0
     )
 
     assert (entry.kind, entry.name, entry.text) == ("call", "sql", "select 1")
@@ -138,7 +140,7 @@ def test_a_tool_that_the_server_ran_has_its_result_in_the_same_message() -> None
     outline = get_format("anthropic").outline(
         [{"role": "user", "content": "a"}, message, {"role": "user", "content": "b"}]
     )
-    entries = list(get_format("anthropic").parts(message, 1))
+    entries = list(parts_of(get_format("anthropic"), message, 1))
 
     assert (outline.broken, outline.steps, outline.kinds[1]) == ((), [0, 1, 2], Kind.ASSISTANT)
     assert [entry.kind for entry in entries] == ["call", "result", "text"]
@@ -222,7 +224,7 @@ def test_thinking_that_is_left_out_weighs_as_its_seal() -> None:
     block = {"type": "thinking", "thinking": "", "signature": "QUJD" * 100}
 
     assert get_format("anthropic").size({"role": "assistant", "content": [block]}) == 300
-    assert list(get_format("anthropic").parts({"role": "assistant", "content": [block]}, 0)) == []
+    assert list(parts_of(get_format("anthropic"), {"role": "assistant", "content": [block]})) == []
 
 
 # Gemini
@@ -237,7 +239,7 @@ def test_what_is_sealed_in_a_block_of_a_new_type_weighs_as_its_bytes_and_is_not_
     )
 
     assert form.size(sealed) == form.size(bare) + 150
-    assert form.parts(sealed, 0)[0].text == form.parts(bare, 0)[0].text
+    assert parts_of(form, sealed)[0].text == parts_of(form, bare, 0)[0].text
 
 
 @pytest.mark.parametrize(
@@ -320,7 +322,7 @@ def test_code_that_gemini_ran_is_shown_and_needs_no_partner() -> None:
         get_format("gemini").outline([message, {"role": "user", "parts": [{"text": "a"}]}]).broken
         == ()
     )
-    assert [(e.kind, e.text) for e in get_format("gemini").parts(message, 0)] == [
+    assert [(e.kind, e.text) for e in parts_of(get_format("gemini"), message)] == [
         ("call", "print(1)"),
         ("result", "1\n"),
     ]
@@ -339,7 +341,7 @@ def test_a_response_is_read_and_edited_as_its_one_text(
     response: object, read: str, edited: object
 ) -> None:
     message = {"role": "user", "parts": [{"functionResponse": {"name": "f", "response": response}}]}
-    (entry,) = get_format("gemini").parts(message, 0)
+    (entry,) = parts_of(get_format("gemini"), message)
     new = get_format("gemini").rewrite(message, lambda _kind, _text, _name: "gone")
 
     assert (entry.kind, entry.name, entry.text) == ("result", "f", read)
@@ -373,7 +375,7 @@ def test_guarded_and_cited_text_is_text() -> None:
         ],
     }
 
-    assert [entry.text for entry in get_format("bedrock").parts(message, 0)] == [
+    assert [entry.text for entry in parts_of(get_format("bedrock"), message)] == [
         "careful",
         "it says so",
     ]
@@ -416,7 +418,7 @@ def test_guarded_and_cited_text_is_text() -> None:
     ],
 )
 def test_words_are_found_wherever_they_are(name: str, message: object, shown: str) -> None:
-    (entry,) = get_format(name).parts(message, 0)
+    (entry,) = parts_of(get_format(name), message)
 
     assert entry.text == shown
     assert get_format(name).size(message) >= len(shown.replace("\n", ""))
@@ -426,7 +428,7 @@ def test_words_are_found_wherever_they_are(name: str, message: object, shown: st
 def test_a_part_that_nobody_knows_yet_is_shown_as_it_is(name: str) -> None:
     form = get_format(name)
     message = {"role": "user", form.body: [{"what": {"new": "b"}}]}
-    (entry,) = form.parts(message, 0)
+    (entry,) = parts_of(form, message)
 
     assert (entry.kind, entry.text) == ("text", '{"what": {"new": "b"}}')
     assert form.size(message) > 10
@@ -446,7 +448,7 @@ def test_gemini_shows_what_its_own_tools_did() -> None:
             },
         ],
     }
-    entries = list(get_format("gemini").parts(message, 0))
+    entries = list(parts_of(get_format("gemini"), message))
 
     assert [(entry.kind, entry.name) for entry in entries] == [
         ("call", "GOOGLE_SEARCH_WEB"),
@@ -455,10 +457,10 @@ def test_gemini_shows_what_its_own_tools_did() -> None:
 
 
 def test_a_message_of_any_class_is_read_by_its_fields() -> None:
+    @dataclass
     class Note:
-        def __init__(self, role: str, content: str) -> None:
-            self.role = role
-            self.content = content
+        role: str
+        content: str
 
     note = Note("user", "hello")
     edited = get_format("openai").rewrite(note, lambda _kind, _text, _name: "bye")
@@ -594,7 +596,7 @@ def test_reasoning_among_the_parts_of_a_chat_message_weighs_and_is_not_shown() -
     }
 
     assert get_format("openai").size(message) == 113
-    assert get_format("openai").parts(message, 0) == []
+    assert parts_of(get_format("openai"), message) == ()
 
 
 def test_a_users_message_is_no_compaction_by_the_provider() -> None:
@@ -647,14 +649,14 @@ def test_a_signature_alone_in_a_part_of_gemini_weighs_and_is_not_shown() -> None
     message = {"role": "model", "parts": [{"thoughtSignature": "QUJD"}, {"thought": True}]}
 
     assert get_format("gemini").size(message) == 3
-    assert get_format("gemini").parts(message, 0) == []
+    assert parts_of(get_format("gemini"), message) == ()
 
 
 def test_a_part_of_gemini_that_is_no_object_is_shown_in_its_message() -> None:
     message = {"role": "user", "parts": [5, "five"]}
 
     assert get_format("gemini").read(message)[:2] == (Kind.USER, 5)
-    assert [part.text for part in get_format("gemini").parts(message, 0)] == ["5", "five"]
+    assert [part.text for part in parts_of(get_format("gemini"), message)] == ["5", "five"]
 
 
 def test_a_role_that_nobody_knows_is_its_own_speaker() -> None:
@@ -671,7 +673,7 @@ def test_a_role_that_nobody_knows_is_its_own_speaker() -> None:
 def test_an_approval_is_shown_as_what_the_user_decided(approve: bool | None, shown: str) -> None:
     item = {"type": "mcp_approval_response", "approval_request_id": "x", "approve": approve}
 
-    assert [part.text for part in get_format("responses").parts(item, 0)] == [shown]
+    assert [part.text for part in parts_of(get_format("responses"), item)] == [shown]
 
 
 def test_an_item_without_role_and_type_is_shown_as_data() -> None:
@@ -679,7 +681,7 @@ def test_an_item_without_role_and_type_is_shown_as_data() -> None:
     item = {"content": "a"}
 
     assert form.read(item)[0] is Kind.UNKNOWN
-    assert [part.text for part in form.parts(item, 0)] == ['{"content": "a"}']
+    assert [part.text for part in parts_of(form, item)] == ['{"content": "a"}']
 
 
 def test_an_instruction_does_not_part_an_output_from_the_reference_to_its_call() -> None:
@@ -744,7 +746,7 @@ def test_results_are_shown_as_text_or_as_the_data_that_they_are() -> None:
     }
     shown = {
         name: [
-            part.text for part in get_format(name).parts({"role": "user", "content": [block]}, 0)
+            part.text for part in parts_of(get_format(name), {"role": "user", "content": [block]})
         ]
         for name, block in blocks.items()
     }

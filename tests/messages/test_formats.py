@@ -7,6 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
+from tests.dialects import parts_of
 
 from compacter.messages import parts
 from compacter.messages.format import FILLERS, FORMATS, get_format
@@ -70,7 +71,7 @@ def test_names_arguments_and_results_weigh_too(dialect: Dialect) -> None:
 
 def test_reasoning_weighs_and_is_never_shown(dialect: Dialect) -> None:
     messages = dialect.thought("t" * 300, "said")
-    entries = [entry for message in messages for entry in dialect.format.parts(message, 0)]
+    entries = [entry for message in messages for entry in parts_of(dialect.format, message)]
 
     assert 304 <= sum(dialect.format.outline(messages).sizes) <= 310
     assert [(entry.role, entry.kind, entry.text) for entry in entries] == [
@@ -99,7 +100,7 @@ def test_a_large_picture_weighs_as_a_picture_and_shows_as_a_placeholder(
     dialect: Dialect,
 ) -> None:
     picture = dialect.picture()
-    (entry,) = dialect.format.parts(picture, 7)
+    (entry,) = parts_of(dialect.format, picture, 7)
 
     assert dialect.format.size(picture) == parts.IMAGE
     assert (entry.role, entry.kind, entry.index) == ("user", "media", 7)
@@ -115,7 +116,9 @@ def test_entries_tell_who_said_what(dialect: Dialect) -> None:
         dialect.answer("ok"),
     ]
     entries = [
-        entry for i, message in enumerate(messages) for entry in dialect.format.parts(message, i)
+        entry
+        for i, message in enumerate(messages)
+        for entry in parts_of(dialect.format, message, i)
     ]
 
     assert [(entry.role, entry.kind, entry.index) for entry in entries] == [
@@ -132,7 +135,7 @@ def test_entries_tell_who_said_what(dialect: Dialect) -> None:
 @pytest.mark.parametrize("role", ["user", "assistant"])
 def test_what_it_says_reads_as_said(dialect: Dialect, role: Literal["user", "assistant"]) -> None:
     said = dialect.format.say(role, "a\n\nb")
-    (entry,) = dialect.format.parts(said, 0)
+    (entry,) = parts_of(dialect.format, said)
 
     assert dialect.format.speaker(said) == role
     assert (entry.role, entry.kind, entry.text) == (role, "text", "a\n\nb")
@@ -142,7 +145,7 @@ def test_what_it_says_reads_as_said(dialect: Dialect, role: Literal["user", "ass
 
 @pytest.mark.parametrize("name", ["anthropic", "gemini", "bedrock"])
 def test_no_blank_text_is_said_where_the_provider_refuses_one(name: str) -> None:
-    (entry,) = get_format(name).parts(get_format(name).say("user", " \n"), 0)
+    (entry,) = parts_of(get_format(name), get_format(name).say("user", " \n"))
 
     assert entry.text.strip()
 
@@ -189,7 +192,7 @@ def test_reading_and_rewriting_leave_the_message_as_it_was(dialect: Dialect) -> 
     before = copy.deepcopy(messages)
     dialect.format.outline(messages)
     for index, message in enumerate(messages):
-        list(dialect.format.parts(message, index))
+        list(parts_of(dialect.format, message, index))
         dialect.format.content(message)
         dialect.format.plain_text(message)
         dialect.format.rewrite(message, lambda _kind, _text, _name: "changed")
@@ -213,7 +216,7 @@ def test_an_edited_result_keeps_its_pair(dialect: Dialect) -> None:
     assert [old is new for old, new in zip(messages, edited, strict=True)] == [True, False, True]
     assert dialect.format.outline(edited).broken == ()
     assert dialect.format.outline(edited).steps == [0, 2]
-    (entry,) = dialect.format.parts(edited[1], 1)
+    (entry,) = parts_of(dialect.format, edited[1], 1)
     assert "[cleared]" in entry.text
     assert dialect.format.size(edited[1]) < 60
 
@@ -269,12 +272,12 @@ def test_content_is_json_and_tells_messages_apart(dialect: Dialect) -> None:
 def test_a_prompt_is_a_request_of_this_format(dialect: Dialect) -> None:
     prompt = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Sum it up."}]
     messages, options = dialect.format.prompt(prompt)
-    texts = [e.text for i, m in enumerate(messages) for e in dialect.format.parts(m, i)]
+    texts = [e.text for i, m in enumerate(messages) for e in parts_of(dialect.format, m, i)]
     expected = {
         "openai": {},
         "anthropic": {"system": "Be brief."},
         "responses": {"instructions": "Be brief."},
-        "gemini": {"system_instruction": "Be brief."},
+        "gemini": {"system_instruction": [{"text": "Be brief."}]},
         "bedrock": {"system": [{"text": "Be brief."}]},
     }
 
@@ -329,7 +332,7 @@ def test_a_stranger_is_read_without_harm(dialect: Dialect, message: Message) -> 
 
     assert outline.steps == [0, 1]
     assert wire.size(message) >= 0
-    assert all(isinstance(entry.text, str) for entry in wire.parts(message, 0))
+    assert all(isinstance(entry.text, str) for entry in parts_of(wire, message))
     assert wire.rewrite(message, lambda _kind, text, _name: text) is message
     assert isinstance(wire.speaker(message), str)
     assert wire.plain_text(message) is None or isinstance(wire.plain_text(message), str)
@@ -343,7 +346,9 @@ def test_real_conversations_are_read_whole(data: Path) -> None:
             messages = record["messages"]
             outline = reader.outline(messages)
             entries = [
-                entry for i, message in enumerate(messages) for entry in reader.parts(message, i)
+                entry
+                for i, message in enumerate(messages)
+                for entry in parts_of(reader, message, i)
             ]
 
             # What is said is counted once, and besides only names, arguments, results, reasoning.

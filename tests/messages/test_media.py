@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 
 import pytest
+from tests.dialects import parts_of
 
 from compacter.messages import parts
 from compacter.messages.format import get_format
@@ -243,7 +244,7 @@ _PDF = base64.b64encode(bytes(150_000)).decode()
 def test_media_weigh_by_type_and_show_no_path(
     name: str, message: object, weight: int, shown: str
 ) -> None:
-    (entry,) = get_format(name).parts(message, 0)
+    (entry,) = parts_of(get_format(name), message)
 
     assert get_format(name).size(message) == weight
     assert (entry.kind, entry.text) == ("media", shown)
@@ -270,7 +271,7 @@ def test_each_sort_of_part_of_a_chat_is_its_own_medium(
     part: object, mime: str, size: int | None
 ) -> None:
     message = {"role": "user", "content": [part]}
-    (entry,) = get_format("openai").parts(message, 0)
+    (entry,) = parts_of(get_format("openai"), message)
 
     assert entry.text == parts.placeholder(mime, bytes_=size)
     assert get_format("openai").size(message) == parts.media_weight(mime, size)
@@ -361,14 +362,14 @@ def test_a_picture_in_a_result_is_the_tools_and_goes_when_the_result_is_edited(
 
     assert reader.rewrite(message, edit) is message
     assert edits == [("result", "seen")]
-    assert [(entry.role, entry.kind) for entry in reader.parts(message, 0)] == [
+    assert [(entry.role, entry.kind) for entry in parts_of(reader, message)] == [
         ("tool", "result"),
         ("tool", "media"),
     ]
     assert parts.IMAGE < reader.size(message) < parts.IMAGE + 60
     assert reader.outline([message]).kinds == [Kind.RESULT]
     assert reader.size(edited) < 30
-    assert [entry.kind for entry in reader.parts(edited, 0)] == ["result"]
+    assert [entry.kind for entry in parts_of(reader, edited)] == ["result"]
 
 
 @pytest.mark.parametrize(
@@ -429,7 +430,7 @@ def test_a_blob_of_gemini_is_a_medium_of_its_type_or_of_an_unknown_one(
     part: object, shown: str
 ) -> None:
     assert [
-        entry.text for entry in get_format("gemini").parts({"role": "user", "parts": [part]}, 0)
+        entry.text for entry in parts_of(get_format("gemini"), {"role": "user", "parts": [part]})
     ] == [shown]
 
 
@@ -441,7 +442,7 @@ def test_a_picture_that_openai_made_is_of_the_type_it_tells(
 ) -> None:
     item = {"type": "image_generation_call", "id": "ig_1", "result": "QUJD", **told}
 
-    assert [entry.text for entry in get_format("responses").parts(item, 0)] == [
+    assert [entry.text for entry in parts_of(get_format("responses"), item)] == [
         "",
         f"[{mime}, 3 bytes]",
     ]
@@ -463,7 +464,7 @@ def test_a_picture_that_openai_made_is_of_the_type_it_tells(
 def test_each_sort_of_part_of_an_item_is_its_own_medium(part: object, shown: str) -> None:
     message = {"role": "user", "content": [part]}
 
-    assert [entry.text for entry in get_format("responses").parts(message, 0)] == [shown]
+    assert [entry.text for entry in parts_of(get_format("responses"), message)] == [shown]
 
 
 @pytest.mark.parametrize(
@@ -485,11 +486,11 @@ def test_each_sort_of_part_of_an_item_is_its_own_medium(part: object, shown: str
 def test_each_sort_of_block_of_bedrock_is_its_own_medium(block: object, shown: str) -> None:
     message = {"role": "user", "content": [block]}
 
-    assert [entry.text for entry in get_format("bedrock").parts(message, 0)] == [shown]
+    assert [entry.text for entry in parts_of(get_format("bedrock"), message)] == [shown]
 
 
 @pytest.mark.parametrize("kind", ["audio_call", "web_search_call"])
 def test_only_a_picture_that_openai_made_is_one(kind: str) -> None:
     item = {"type": kind, "id": "x_1", "result": "QUJD"}
 
-    assert [entry.kind for entry in get_format("responses").parts(item, 0)] == ["call"]
+    assert [entry.kind for entry in parts_of(get_format("responses"), item)] == ["call"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 
 import pytest
+from tests.dialects import parts_of
 
 from compacter.messages import parts
 from compacter.messages.format import get_format
@@ -125,8 +126,8 @@ def test_every_sort_of_call_has_its_output(call: object, output: object) -> None
     outline = reader.outline([_ASK, call, output, _ASK])
 
     assert (outline.steps, outline.broken) == ([0, 1, 3], ())
-    assert [entry.kind for entry in reader.parts(call, 1)] == ["call"]
-    assert [(entry.role, entry.kind) for entry in reader.parts(output, 2)] in (
+    assert [entry.kind for entry in parts_of(reader, call, 1)] == ["call"]
+    assert [(entry.role, entry.kind) for entry in parts_of(reader, output, 2)] in (
         [("tool", "result")],
         [("tool", "media")],
     )
@@ -149,15 +150,15 @@ def test_a_call_that_openai_ran_itself_needs_no_output() -> None:
     reader = get_format("responses")
 
     assert reader.outline([_ASK, picture, search, _ASK]).broken == ()
-    assert [entry.kind for entry in reader.parts(picture, 1)] == ["call", "media"]
+    assert [entry.kind for entry in parts_of(reader, picture, 1)] == ["call", "media"]
     assert parts.IMAGE <= reader.size(picture) < parts.IMAGE + 50
-    assert ["blue" in entry.text for entry in reader.parts(search, 2)] == [False, True]
+    assert ["blue" in entry.text for entry in parts_of(reader, search, 2)] == [False, True]
 
 
 def test_sealed_reasoning_weighs_and_a_reference_hardly() -> None:
     assert get_format("responses").size(_REASONING) == 300
     assert get_format("responses").size({"type": "item_reference", "id": "rs_1"}) == 4
-    assert list(get_format("responses").parts(_REASONING, 0)) == []
+    assert list(parts_of(get_format("responses"), _REASONING)) == []
 
 
 def test_an_edited_answer_loses_annotations_that_point_into_the_old_text() -> None:

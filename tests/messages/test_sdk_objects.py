@@ -16,6 +16,7 @@ from openai.types.responses import (
     ResponseOutputMessage,
     ResponseReasoningItem,
 )
+from tests.dialects import parts_of
 
 from compacter.messages import parts
 from compacter.messages.format import get_format
@@ -198,7 +199,7 @@ def test_both_are_read_alike(pair: Twins) -> None:
     reader = get_format(pair.format)
 
     assert reader.outline([pair.item]) == reader.outline([pair.data])
-    assert list(reader.parts(pair.item, 3)) == list(reader.parts(pair.data, 3))
+    assert list(parts_of(reader, pair.item, 3)) == list(parts_of(reader, pair.data, 3))
     assert reader.speaker(pair.item) == reader.speaker(pair.data)
     assert reader.plain_text(pair.item) == reader.plain_text(pair.data)
 
@@ -221,8 +222,8 @@ def test_an_edited_object_keeps_its_class(name: str) -> None:
     edited = get_format(pair.format).rewrite(pair.item, lambda _kind, _text, _name: "bye")
 
     assert type(edited) is type(pair.item)
-    assert [entry.text for entry in get_format(pair.format).parts(edited, 0)] == ["bye"]
-    assert [entry.text for entry in get_format(pair.format).parts(pair.item, 0)] == ["hello"]
+    assert [entry.text for entry in parts_of(get_format(pair.format), edited)] == ["bye"]
+    assert [entry.text for entry in parts_of(get_format(pair.format), pair.item)] == ["hello"]
 
 
 def test_an_edited_gemini_response_keeps_its_id_and_its_class() -> None:
@@ -257,7 +258,7 @@ def test_an_edited_anthropic_block_leaves_its_neighbours_the_same_objects() -> N
 
 def test_an_uploaded_file_weighs_by_its_type() -> None:
     file = genai.File(uri="https://example.invalid/files/x", mime_type="image/png", name="files/x")
-    (entry,) = get_format("gemini").parts(file, 0)
+    (entry,) = parts_of(get_format("gemini"), file)
 
     assert get_format("gemini").size(file) == parts.IMAGE
     assert entry.text == "[image/png]"

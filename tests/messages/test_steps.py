@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.dialects import parts_of
 from tests.effort import grows_linearly
 
 from compacter.compaction.conversation import Conversation
@@ -147,7 +148,7 @@ def test_a_user_who_answers_and_speaks_keeps_results_with_their_calls(mixing: Di
     assert outline.steps == [0, 1, 3]
     assert (outline.kinds[2], outline.broken) == (Kind.USER, ())
     assert Conversation.of(messages, mixing.format).last_user == 2
-    assert [(entry.role, entry.kind) for entry in mixing.format.parts(messages[2], 2)] == [
+    assert [(entry.role, entry.kind) for entry in parts_of(mixing.format, messages[2], 2)] == [
         ("tool", "result"),
         ("user", "text"),
     ]

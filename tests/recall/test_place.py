@@ -8,6 +8,7 @@ import copy
 from typing import Any
 
 import pytest
+from tests.dialects import parts_of
 
 from compacter.compaction.conversation import Conversation
 from compacter.messages.format import FORMATS, FormatName, get_format
@@ -131,8 +132,8 @@ def test_quotes_are_known_again_and_taken_out(name: FormatName, quotes: str) -> 
 
     taken = strip(with_quotes(before, name, quotes), format_)
 
-    texts = [[entry.text for entry in format_.parts(message, 0)] for message in taken]
-    assert texts == [[entry.text for entry in format_.parts(message, 0)] for message in before]
+    texts = [[entry.text for entry in parts_of(format_, message)] for message in taken]
+    assert texts == [[entry.text for entry in parts_of(format_, message)] for message in before]
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -168,7 +169,7 @@ def test_quotes_before_a_copy_of_them_are_taken_out(name: FormatName, quotes: st
 
     (left,) = strip(place([copied], form, quotes, 0), form)
 
-    assert [part.text for part in form.parts(left, 0)] == [quotes]
+    assert [part.text for part in parts_of(form, left)] == [quotes]
 
 
 @pytest.mark.parametrize("alternate", [None, False])

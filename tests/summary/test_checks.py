@@ -9,6 +9,7 @@ import pytest
 from tests.effort import grows_linearly, repeated
 
 from compacter.messages.parts import Part
+from compacter.messages.replies import Reply
 from compacter.redaction import decode_escapes, redact_secrets
 from compacter.summary import checks, kept, message, prompt, rules, sections, sources, trace, write
 from compacter.summary.head import Head
@@ -38,7 +39,8 @@ TALK = [
 
 
 def fault(text: str, **options: Any) -> str:
-    return checks.fault(text, **{"limit": 10_000, "entries": TALK, **options})
+    limit = options.pop("limit", 10_000)
+    return checks.fault(Reply(text, **options), limit)
 
 
 @pytest.mark.parametrize(
@@ -128,11 +130,6 @@ def test_a_refusal_is_refused_in_any_language(text: str) -> None:
         "assistant: The alert is missing.\nuser: Please add it.\nassistant: Done.",
         "User: What is left?\nAssistant: The alert.\nUser: Add it.\nAssistant: Added.",
         "<|im_start|>assistant\nDone<|im_end|>",
-        "The old worker is off now. Would you like me to delete it too?",
-        (
-            "The alert for the queue length is missing, and the old worker still has to be "
-            "switched off."
-        ),
         "Klar! Ich schalte den alten Worker gleich ab.",
         "当然！我马上处理。",
         "Конечно! Сейчас сделаю.",
@@ -140,10 +137,6 @@ def test_a_refusal_is_refused_in_any_language(text: str) -> None:
 )
 def test_going_on_with_the_chat_is_no_summary(text: str) -> None:
     assert fault(text) == "the answer continues the conversation instead of summarising it"
-
-
-def test_the_only_message_may_be_said_again() -> None:
-    assert fault(TALK[1].text, entries=TALK[1:2]) == ""
 
 
 @pytest.mark.parametrize(
@@ -181,10 +174,6 @@ def test_the_only_message_may_be_said_again() -> None:
         ),
         "Summary of the conversation: the user wants a summary of the conversation.",
         (
-            "Task: Summarize the conversation between the user and the assistant.\nThe "
-            "billing job is on jobs-eu-7 now."
-        ),
-        (
             "Die Aufgabe ist, das Gespräch zwischen Nutzer und Assistent in höchstens 300 "
             "Wörtern zusammenzufassen."
         ),
@@ -201,17 +190,16 @@ def test_the_only_message_may_be_said_again() -> None:
         "ユーザーとアシスタントの会話を要約してください。",
     ],
 )
-def test_the_request_in_any_wording_is_no_summary(text: str) -> None:
+def test_the_request_in_any_wording_tells_nothing_that_was_said(text: str) -> None:
     entries = CHINESE if not words(text)[0].isascii() else TALK
-    assert fault(text, entries=entries) == "the answer repeats the request"
+    assert trace.check(Head(entries), text, "").story == ""
 
 
 @pytest.mark.parametrize("tokens", [200, 2000])
 @pytest.mark.parametrize("prior", ["", "They began."])
-def test_an_answer_that_says_our_own_request_again_is_refused(tokens: int, prior: str) -> None:
+def test_nor_does_our_own_request_again(tokens: int, prior: str) -> None:
     asked = prompt.build(prompt.render([]), prior=prior, max_tokens=tokens).rpartition("\n\n")[2]
-    assert fault(asked) == "the answer repeats the request"
-    assert fault(f"Certainly, the user has a job. {asked}") == "the answer repeats the request"
+    assert trace.check(Head(TALK), asked, "").story == ""
 
 
 @pytest.mark.parametrize(
@@ -242,7 +230,7 @@ def test_a_tag_of_the_request_is_refused(tag: str) -> None:
     ],
 )
 def test_a_summary_that_repeats_itself_is_refused(text: str) -> None:
-    assert fault(text, entries=TALK if text.isascii() else CHINESE) == "the summary repeats itself"
+    assert fault(text) == "the summary repeats itself"
 
 
 @pytest.mark.parametrize(
@@ -277,57 +265,7 @@ def test_a_summary_must_be_smaller_than_what_it_replaces(size: int, *, accepted:
     assert (fault("x" * size, limit=20) == "") is accepted
 
 
-RUSSIAN = [Part("user", "text", "Пожалуйста, перенеси задачу биллинга в новую очередь. " * 4)]
 CHINESE = [Part("user", "text", "请把计费任务移到新的队列，并且检查它每小时运行一次。" * 6)]
-ENGLISH_TEXT = (
-    "The billing job is to be moved to the new queue, and somebody has to check "
-    "that it really runs each hour."
-)
-
-
-@pytest.mark.parametrize("entries", [RUSSIAN, CHINESE])
-def test_a_summary_in_another_script_is_refused(entries: list[Part]) -> None:
-    assert fault(ENGLISH_TEXT, entries=entries) == (
-        "the summary is in another script than the conversation"
-    )
-
-
-@pytest.mark.parametrize(
-    ("entries", "text"),
-    [
-        (CHINESE, "计费任务将移到新的队列 jobs-eu-7，需要检查。"),
-        (CHINESE, "A short summary of what came before."),
-        (RUSSIAN, "Задача биллинга переносится в очередь jobs-eu-7."),
-        ([Part("tool", "result", "日志" * 500), *TALK], ENGLISH_TEXT),
-    ],
-)
-def test_the_conversations_script_is_what_people_write(entries: list[Part], text: str) -> None:
-    assert fault(text, entries=entries) == ""
-
-
-PRIOR = (
-    "The user wants the billing job moved to the new queue. The assistant moved it and checked it."
-)
-
-
-@pytest.mark.parametrize("text", [PRIOR, PRIOR + " Yes.", PRIOR.upper()])
-def test_the_earlier_summary_again_is_known_as_a_copy(text: str) -> None:
-    assert checks.copies(text, PRIOR, TALK)
-
-
-@pytest.mark.parametrize(
-    ("text", "entries"),
-    [
-        (
-            PRIOR + " The alert for the queue length is missing, and the old worker is still on.",
-            TALK,
-        ),
-        (PRIOR, [Part("user", "text", "Thanks.")]),
-        ("They talked about jobs.", TALK),
-    ],
-)
-def test_an_update_is_no_copy(text: str, entries: list[Part]) -> None:
-    assert not checks.copies(text, PRIOR, entries)
 
 
 @pytest.mark.parametrize(
@@ -415,11 +353,7 @@ READERS: dict[str, Callable[[str], object]] = {
     "neutral": prompt.neutral,
     "line": lambda text: prompt.lines([Part("tool", "result", text, text)]),
     "chunks": lambda text: prompt.chunks(prompt.lines([Part("user", "text", text)]), 4_000),
-    "fault": lambda text: checks.fault(text, entries=TALK, limit=10**9),
-    "fault of a talk": lambda text: checks.fault(
-        "A job.", entries=[Part("user", "text", text), *TALK], limit=10**9
-    ),
-    "copies": lambda text: checks.copies(text, text, TALK),
+    "fault": lambda text: checks.fault(Reply(text), 10**9),
     "clean": checks.clean,
     "think": lambda text: checks.clean(f"<think>{text}"),
     "parse": sections.parse,

@@ -53,8 +53,5 @@ class BedrockFormat(MessageFormat):
             ]
         return data
 
-    def _system(self, text: str) -> Json:
-        return self._body(text)
-
 
 BEDROCK = BedrockFormat()

@@ -76,6 +76,10 @@ class Blocks:
                 return self.table[key], value, key
         return self.other, block, ""
 
+    def is_result(self, block: Json) -> bool:
+        """Return whether a block is a tool's result."""
+        return self.find(block)[0].kind == "result"
+
     def _pieces(self, message: Json) -> list[Found]:
         """Return what ``find`` returns for all that a message has."""
         row = self.whole(message)
@@ -147,17 +151,18 @@ class Blocks:
         row = self.whole(message)
         if row is not None:
             return self._edit(row, message, edit)
-        return self._with_each(
+        return self.with_blocks(
             message, [self._edit_block(block, edit) for block in self.blocks(message)]
         )
 
-    def _with_each(self, message: Json, blocks: list[Json]) -> Json:
+    def with_blocks(self, message: Json, blocks: list[Json]) -> Json:
         """Return a copy with these blocks; the message itself if they are the same."""
         old = self.blocks(message)
         if len(blocks) == len(old) and all(map(is_, blocks, old)):
             return message
-        is_list = isinstance(field(message, self.body), (list, tuple))
-        return replaced(message, **{self.body: blocks if is_list else blocks[0]})
+        body = field(message, self.body)
+        is_bare = not isinstance(body, (list, tuple)) and [*map(type, blocks)] == [type(body)]
+        return replaced(message, **{self.body: blocks[0] if is_bare else blocks})
 
     def _edit_block(self, block: Json, edit: Edit) -> Json:
         row, value, key = self.find(block)
@@ -225,7 +230,7 @@ class Blocks:
             new = [inner for block in old for inner in self._unseal(block, kinds)]
             if old and not new:
                 new = [self._text_block(_NOTHING_LEFT)]
-            sent.append(self._with_each(message, new))
+            sent.append(self.with_blocks(message, new))
         return sent, kinds
 
     def _unseal(self, block: Json, kinds: Counter[str]) -> list[Json]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import re
 import zlib
+from collections import defaultdict
 
 from compacter.messages.refusals import detect_in_reply, error_of
 from compacter.messages.replies import has_content
@@ -14,8 +14,6 @@ from compacter.overflow import TokenLimit
 _LONGEST_BEGINNING = 1 << 20
 PACKINGS = ("", "identity", "gzip", "deflate")
 """The values of ``Content-Encoding`` that can be read."""
-# A `\r` that is the last byte so far may be one half of `\r\n`.
-_LINE_END = re.compile(rb"\r\n|\n|\r(?=.)", re.DOTALL)
 # White space and the mark that some servers put before the first character.
 _BLANK = b" \t\r\n\xef\xbb\xbf"
 
@@ -23,11 +21,12 @@ _BLANK = b" \t\r\n\xef\xbb\xbf"
 class DocumentWatch:
     """Reads a whole JSON body."""
 
+    is_document = True
+    """Whether the body is one JSON document, and no events."""
+
     def __init__(self, packed: str = "") -> None:
         self.found: TokenLimit | None = None
         """The token limit that the body states, once ``read`` or ``end`` has found it."""
-        self.is_document = True
-        """Whether the body is one JSON document, and no events."""
         self.shows = False
         """Whether visible content was read, and no error before it."""
         self._unpack = (
@@ -46,12 +45,12 @@ class DocumentWatch:
             except zlib.error:
                 self._settled = True
                 return True
+        self._text += chunk
         self._seen += len(chunk)
         self._settled = self._take(chunk) or self._seen > _LONGEST_BEGINNING
         return self._settled
 
-    def _take(self, chunk: bytes) -> bool:
-        self._text += chunk
+    def _take(self, chunk: bytes) -> bool:  # noqa: ARG002 - a document is judged at its end
         return False
 
     def end(self) -> None:
@@ -82,58 +81,48 @@ class EventWatch(DocumentWatch):
     The format: https://html.spec.whatwg.org/multipage/server-sent-events.html.
     """
 
+    is_document = False
+
     def __init__(self, packed: str = "") -> None:
         super().__init__(packed)
         self._begun = False
-        self.is_document = False
-        self._name = b""
-        self._data: list[bytes] = []
+        self._fields: defaultdict[bytes, list[bytes]] = defaultdict(list)
+        """The fields of the event that is being read, by name."""
 
     def _take(self, chunk: bytes) -> bool:
-        self._text += chunk
         if not self._begun:
             self._text = self._text.lstrip(_BLANK)
-            if not self._text:
-                return False
-            self._begun = True
+            self._begun = bool(self._text)
             self.is_document = self._text.startswith((b"{", b"["))
         if self.is_document or not (b"\n" in chunk or b"\r" in chunk):
             return False
-        *lines, rest = _LINE_END.split(bytes(self._text))
+        lines = bytes(self._text).splitlines(keepends=True)
+        # The last one may go on, and a ``\r`` at its end be one half of ``\r\n``.
+        rest = b"" if not lines or lines[-1].endswith(b"\n") else lines.pop()
         self._text = bytearray(rest)
         return any(map(self._line, lines))
 
     def _line(self, line: bytes) -> bool:
-        if line.startswith(b"data:"):
-            self._data.append(line.removeprefix(b"data:").strip())
-        elif line.startswith(b"event:"):
-            self._name = line.removeprefix(b"event:").strip()
-        elif not line:
-            return self._end_event()
-        return False
-
-    def _end_event(self) -> bool:
-        name = self._name
-        data = b"\n".join(self._data)
-        self._name = b""
-        self._data = []
-        if not data:
+        name, _, value = line.partition(b":")
+        if line.strip():
+            self._fields[name].append(value.strip())
             return False
-        if name == b"error":
-            return self._judge_error(data)
-        return data == b"[DONE]" or self._judge(data)
-
-    def _judge_error(self, data: bytes) -> bool:
-        """Read an event that is named ``error``, whose data may be any."""
-        self._judge(data)
+        fields = self._fields
+        self._fields = defaultdict(list)
+        data = b"\n".join(fields[b"data"])
+        if data in (b"", b"[DONE]"):
+            return bool(data)
+        enough = self._judge(data)
+        if b"error" not in fields[b"event"]:
+            return enough
+        # The data of such an event may be any.
         self.shows = False
-        if self.found is None:
-            self.found = detect_in_reply({"error": data.decode("utf-8", "replace")})
+        self.found = self.found or detect_in_reply({"error": data.decode("utf-8", "replace")})
         return True
 
     def end(self) -> None:
         """End reading; the last event may lack its final blank line."""
         if self.is_document:
             super().end()
-        elif not self._settled and not self._line(bytes(self._text).rstrip(b"\r")):
-            self._end_event()
+        elif not self._settled:
+            any(map(self._line, (*bytes(self._text).splitlines(), b"")))

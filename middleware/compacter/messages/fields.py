@@ -7,7 +7,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import is_dataclass
+from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import lru_cache
 from operator import methodcaller
@@ -162,8 +162,6 @@ _MARKS = frozenset({"cache_control"})
 _DEEPEST = 100
 # Packages whose private attributes contain only bookkeeping (request ids, timings).
 _SDKS = frozenset({"openai", "litellm", "anthropic", "google"})
-_DATA = (str, int, float, list, tuple, dict)
-_EMPTY: tuple[object, ...] = (None, "", (), [], {}, frozenset())
 
 
 def faithful(
@@ -177,9 +175,9 @@ def faithful(
     equal, wherever the caller sets cache marks. Below the keys ``own``, which contain data of a
     tool or a model, nothing is left out.
 
-    Raises :class:`Unencodable` for objects with hidden data (behind properties, in private
-    attributes) and more than 100 levels of nesting; and whatever a foreign class, a key that is not
-    a string, or too large a number raises.
+    Raises :class:`Unencodable` for objects that may have hidden data (all but pydantic models
+    without private attributes, and dataclasses) and more than 100 levels of nesting; and whatever a
+    foreign class, a key that is not a string, or too large a number raises.
     """
     if type(value) is not dict and (
         value is None or isinstance(value, (str, int, float, Enum, *_BYTES))
@@ -189,9 +187,8 @@ def faithful(
         raise Unencodable("nested too deeply")
     if isinstance(value, (list, tuple)):
         return [faithful(inner, own, depth + 1, inside=inside) for inner in value]
-    members = value.items() if isinstance(value, (dict, Mapping)) else _members(value)
     found: dict[str, Json] = {}
-    for key, inner in sorted(members):
+    for key, inner in sorted(_fields(value).items()):
         name = str.__str__(key)  # Raises for a key that is not a string.
         if not inside and (inner is None or (name in _MARKS and isinstance(inner, Mapping))):
             continue
@@ -220,42 +217,23 @@ def _scalar(value: object) -> Json:
     return f"\0{text}" if isinstance(value, (bool, float)) else int(text)
 
 
-def _members(item: object) -> Iterable[tuple[str, object]]:
+def _fields(item: object) -> Mapping[str, object]:
     """Return names and values of an object's data. Raises ``Unencodable`` if it may have hidden
     data.
     """
-    kind: Any = type(item)
-    if isinstance(item, type) or callable(item):
-        raise Unencodable(f"{kind.__name__} is not data")
-    data: dict[str, object] = {}
-    private: Mapping[str, object] = {}
-    if isinstance(item, BaseModel):
-        data.update(
-            (name, value) for name, value in vars(item).items() if name in kind.model_fields
-        )
-        data.update(item.__pydantic_extra__ or {})
-        if kind.__module__.partition(".")[0] not in _SDKS:
-            private = item.__pydantic_private__ or {}
-    else:
-        # From the oldest class to the newest, which overrides; ``object`` has no data.
-        for ancestor in kind.__mro__[-2::-1]:
-            if not is_dataclass(ancestor):
-                # Class attributes distinguish objects of different classes.
-                data.update(
-                    (name, value)
-                    for name, value in vars(ancestor).items()
-                    if name[:1] != "_" and isinstance(value, _DATA)
-                )
-        # What pickle would save: a dict, and another one for slots.
-        state = object.__getstate__(item)
-        for part in state if isinstance(state, tuple) else (state,):
-            data.update(part or {})
-        private = {name: data.pop(name) for name in list(data) if name[:1] == "_"}
-        if not data:
-            raise Unencodable(f"{kind.__name__} has no data that can be seen")
-    if any(value not in _EMPTY for value in private.values()):
+    if isinstance(item, Mapping):
+        return item
+    if is_dataclass(item) and not isinstance(item, type):
+        return {each.name: getattr(item, each.name) for each in fields(item)}
+    if not isinstance(item, BaseModel):
+        raise Unencodable(f"{type(item).__name__} is no dict, no pydantic model and no dataclass")
+    kind = type(item)
+    private = item.__pydantic_private__ or {}
+    if kind.__module__.partition(".")[0] not in _SDKS and any(private.values()):
         raise Unencodable(f"{kind.__name__} has private attributes")
-    return data.items()
+    # What a model has computed stands beside its fields.
+    declared = {name: value for name, value in vars(item).items() if name in kind.model_fields}
+    return {**declared, **(item.__pydantic_extra__ or {})}
 
 
 def replaced(item: Json, **updates: Json) -> Json:

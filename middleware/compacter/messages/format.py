@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
@@ -15,7 +14,7 @@ from compacter.messages.fields import (
     Unencodable,
     characters,
     faithful,
-    field,
+    members,
     word,
 )
 from compacter.messages.parts import (
@@ -168,11 +167,7 @@ class MessageFormat(Blocks):
             for message in messages
             if message["role"] != "system"
         ]
-        return said, {self.system_option: self._system(system)} if system else {}
-
-    def _system(self, text: str) -> Json:
-        """Return a system prompt as the call option takes it."""
-        return text
+        return said, {self.system_option: self._body(system)} if system else {}
 
     def compacted(self, message: Message) -> str | None:
         """Return the summary of a compaction by the provider itself; empty if it is not readable.
@@ -251,17 +246,12 @@ class MessageFormat(Blocks):
             and self.speaker(message) == "system"
         ]
 
-    def parts(self, message: Message, index: int) -> list[Part]:
-        """Return the parts of a message that a summarizer reads: media as placeholders, no
-        reasoning.
-
-        Empty parts and fillers are left out, but never a call. ``index`` is the position of the
-        message in the caller's list.
-        """
-        return list(filter(_is_readable, self.all_parts(message, index)))
-
     def parts_of_each(self, messages: Sequence[Message]) -> list[MessageParts]:
-        """Return the parts of each message. Their ``index`` is its position in ``messages``."""
+        """Return the parts of each message. Their ``index`` is its position in ``messages``.
+
+        Those that a summarizer reads are calls, and texts and placeholders of media that are
+        neither empty nor fillers.
+        """
         read: list[MessageParts] = []
         for index, message in enumerate(messages):
             every = tuple(self.all_parts(message, index))
@@ -287,13 +277,10 @@ class MessageFormat(Blocks):
         """
         if self.kind(message) is not Kind.USER:
             return None
-        if self.plain and type(text := field(message, "content")) is str:
-            return text  # Fast path of the common form.
-        with suppress(Exception):  # as in ``read``
-            parts = self._parts(message, Kind.USER, 0)
-            if all(part.kind == "text" for part in parts):
-                return "".join(part.text for part in parts)
-        return None
+        parts = self.all_parts(message, 0)
+        if any(part.kind != "text" for part in parts):
+            return None
+        return "".join(part.text for part in parts)
 
     def plain_texts(self, messages: Iterable[Message]) -> list[str | None]:
         """Return the ``plain_text`` of each message."""
@@ -335,24 +322,19 @@ class MessageFormat(Blocks):
                     names[index] = (*names.get(index, ()), name)
         return names
 
-    def with_blocks(self, message: Message, blocks: Sequence[Message]) -> Message:
-        """Return a copy of a user message with other blocks; one that is no dict becomes one."""
-        if isinstance(message, Mapping) and self.body in message:
-            return {**message, self.body: list(blocks)}
-        return {"role": "user", self.body: list(blocks)}
-
     def with_text(self, message: Message, text: str) -> Message:
         """Return a copy of a user message with this text before its own blocks, but behind results
-        of tools.
+        of tools. One that is no dict becomes one.
         """
         own = [
             self._text_block(block) if isinstance(block, str) else block
             for block in self.blocks(message)
             if block != ""
         ]
-        others = (at for at, block in enumerate(own) if self.find(block)[0].kind != "result")
+        others = (at for at, block in enumerate(own) if not self.is_result(block))
         first = next(others, len(own))
-        return self.with_blocks(message, [*own[:first], self._text_block(text), *own[first:]])
+        base = message if isinstance(message, Mapping) else {"role": "user"}
+        return self.with_blocks(base, [*own[:first], self._text_block(text), *own[first:]])
 
     def filler(self, role: Voice) -> Message:
         """Return the filler message of this role."""
@@ -391,22 +373,9 @@ def foreign(message: Json) -> bool:
     if any(f"{ancestor.__module__}.".startswith(_SDKS) for ancestor in kind.__mro__):
         return False
     try:
-        names = {
-            *getattr(message, "__dict__", ()),
-            *(getattr(message, "__pydantic_extra__", None) or ()),
-        }
+        names = set(members(message))
     except Exception:  # noqa: BLE001 - a foreign class may raise anything
         return True
-    for ancestor in kind.__mro__:
-        slots = vars(ancestor).get("__slots__", ())
-        names.update((slots,) if isinstance(slots, str) else slots)
-    names -= {
-        "__dict__",
-        "__weakref__",
-        "__pydantic_fields_set__",
-        "__pydantic_extra__",
-        "__pydantic_private__",
-    }
     known = (
         word(message, "role") in roles()
         if "role" in names

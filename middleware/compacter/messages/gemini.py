@@ -149,10 +149,13 @@ class GeminiFormat(MessageFormat):
         kinds["thought_signature"] += 1
         return [] if row is _NOTHING or value == "" else [rest]
 
-    def _with_each(self, message: Message, blocks: list[Message]) -> Message:
+    def with_blocks(self, message: Message, blocks: list[Message]) -> Message:
+        """Return a copy with these parts; a bare part becomes a content if there are others."""
         if _is_content(message) or blocks == self.blocks(message):
-            return super()._with_each(message, blocks)
-        return blocks if isinstance(message, (list, tuple)) else blocks[0]
+            return super().with_blocks(message, blocks)
+        if isinstance(message, (list, tuple)):
+            return blocks
+        return blocks[0] if len(blocks) == 1 else {"role": "user", "parts": blocks}
 
     def _edit(self, row: Row, block: Message, edit: Edit) -> Message:
         if row is not _RESPONSE:

@@ -161,8 +161,12 @@ def strip(messages: Sequence[Message], wire: MessageFormat) -> list[Message]:
         for place in reversed(range(len(blocks))):
             block = blocks[place]
             if is_quotes(str(block if isinstance(block, str) else field(block, "text"))):
-                own = [wire.with_blocks(None, [block]) for block in blocks[:place]]
-                if follows or any(wire.read(each)[3] for each in [*messages[:at], *own][-1:]):
+                answers = (
+                    wire.is_result(blocks[place - 1])
+                    if place
+                    else at > 0 and wire.read(messages[at - 1])[3]
+                )
+                if follows or answers:
                     continue
             follows = True
             kept.insert(0, block)

@@ -7,15 +7,11 @@ beginning or are themselves bounded; everything else counts words. All of it is 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from unicodedata import name
+from collections.abc import Iterator
 
-from compacter.messages.parts import Part
-from compacter.summary import prompt
-from compacter.text.sentences import sentences
+from compacter.messages.replies import Reply
 from compacter.text.values import records
-from compacter.text.words import UNSPACED, runs, stems, words
+from compacter.text.words import runs, words
 
 _CUT_OFF_WORDS = """
     length max_tokens max_output_tokens model_length model_context_window_exceeded incomplete
@@ -86,11 +82,8 @@ _CONTROL = re.compile(
     r"<(?:start|end)_of_turn>|\[/?INST\]"
 )
 _FENCE = re.compile(
-    (
-        r"(?:<|&lt;)[\s/]{0,8}transcript\b|\[[\s/]{1,8}transcript\b|\btranscript(?:>|"
-        r"&gt;)|earlier_summary"
-    ),
-    re.IGNORECASE,
+    r"(?i)(?:<|&lt;)[\s/]{0,8}transcript\b|\[[\s/]{1,8}transcript\b|\btranscript(?:>|&gt;)|"
+    r"earlier_summary"
 )
 _SUMMARY_WORD = re.compile(
     r"summar|recap|overview|so far|conversation|the (?:user|assistant)|zusammenfass|"
@@ -118,60 +111,10 @@ _ANSWERING = re.compile(
     r"承知しました|네|물론|안녕하세요|감사합니다)[!,，、。！])",
     re.IGNORECASE,
 )
-_CLOSING = re.compile(
-    r"(?:let me know (?:if|what|how|when)|feel free to|would you like (?:me )?to|"
-    r"do you want me to|shall i|"
-    r"how (?:can|may) i (?:help|assist)|is there anything else|soll ich|möchten sie|"
-    r"voulez-vous que|souhaitez-vous|"
-    r"quieres que|te gustaría|хотите,? чтобы|需要我|您(?:想|希望)|いかがですか|"
-    r"しましょうか|할까요)",
-    re.IGNORECASE,
-)
-# Only an answer with fewer characters is taken for a reply because it ends with an offer of help.
-_SHORT = 500
-# The offer is looked for in so many characters at the end of the last line.
-_CLOSING_ROOM = 160
-
-_MAKING = """
-    summary summarize summarise overview recap digest condense headings Zusammenfassung
-    zusammenfassen zusammenzufassen résumé résumer resumen resumir 总结 概括 摘要 要約 요약
-"""
-_ASKING = """
-    write give make provide create produce keep say state still task goal request asked need want
-    user assistant record conversation dialogue chat exchange discussion transcript names numbers
-    decisions rules facts words sentences paragraph concise brief order carry work open above below
-    Aufgabe schreiben geschrieben erstellen Gespräch Nutzer Assistent Namen Zahlen Entscheidungen
-    Wörter écrire rédigez utilisateur tâche tarea escribe conversación usuario asistente nombres
-    números 任务 对话 以上 用户 助手 名字 数字 决定 要点 会話 ユーザー アシスタント 대화
-"""
-_MAKES = stems(_MAKING)
-# Words for a summary, and all words typical of a request for one.
-_ASKS = stems(_MAKING + _ASKING)
-# Runs of words in our own requests.
-_REQUEST = frozenset(run for line in prompt.WORDING for run in runs(line))
-_PREAMBLE = re.compile(r"(?i)\W{0,8}(?:sure|here|below|this is|hier|voici|aquí|以下)|.*[:：]$")
-# Smallest share of request words in an answer that repeats the request.
-_MOSTLY = 0.5
-# The same where words are pairs of characters.
-_ASKING_DENSE = 0.2
 # Fewest words, or runs of words, whose shares are judged.
 _FEWEST_WORDS = 8
-# Of its other words less than a quarter are from the conversation.
-_HELD_PART = 4
-# Share of the runs of words of an answer and a message, from which on it is that message again.
-_SAME = 0.9
 # Largest share of runs of words that it has said before.
 _REPEATED = 0.4
-# Largest share of new runs of words in a copy of the earlier summary.
-_NEW = 0.1
-# Characters of either text whose script is read.
-_SAMPLE = 1_500
-# Fewest letters of either text whose script is judged.
-_FEWEST_LETTERS = 80
-# Share of a script in the conversation from which on it is the script of its people.
-_DOMINANT = 0.8
-# An answer with a smaller share of it is in another script.
-_TRACE = 0.05
 _WRAPPED = re.compile(
     r"(?is)\s*(?:<think(?:ing)?>.{0,100000}?</think(?:ing)?>\s*)?(?:```\w{0,12}\n|"
     r"<summary>)?"
@@ -204,32 +147,21 @@ def _read_answer(text: str) -> Iterator[str]:
                 yield f"{name} {value}".strip()
 
 
-def fault(
-    text: str,
-    *,
-    entries: Sequence[Part],
-    limit: int,
-    finish: str | None = None,
-    refused: bool = False,
-    called_tool: bool = False,
-) -> str:
+def fault(reply: Reply, limit: int) -> str:
     """Return the fault of a summary, or an empty string.
 
     Args:
-        text: the answer, after ``clean``.
-        entries: the conversation to summarise.
+        reply: the answer, with its text after ``clean``.
         limit: size in characters of the messages that the summary replaces.
-        finish: the provider's finish or stop reason.
-        refused: whether the provider reported a refusal.
-        called_tool: whether the answer is a tool call.
     """
-    finish = (finish or "").lower()
+    text = reply.text
+    finish = (reply.finish or "").lower()
     head = text.strip()[:_HEAD]
     said = words(text)
-    if called_tool:
+    if reply.called_tool:
         return "the summarizer called a tool"
     is_sorry = _APOLOGY.match(head) and _CANNOT_ANYWHERE.search(head)
-    if refused or is_sorry or finish in _FILTERED or _REFUSAL.match(head):
+    if reply.refused or is_sorry or finish in _FILTERED or _REFUSAL.match(head):
         return "the summarizer refused"
     if not said:
         return "the summary is empty"
@@ -237,12 +169,8 @@ def fault(
         return "the summary was cut off by its token limit"
     if _FENCE.search(text):
         return "the summary contains a tag of the request"
-    if _says_request_again(text, entries):
-        return "the answer repeats the request"
-    if _continues(text, entries):
+    if _continues(text):
         return "the answer continues the conversation instead of summarising it"
-    if _in_another_script(text, entries):
-        return "the summary is in another script than the conversation"
     if len(text) >= limit:
         return "the summary is not smaller than what it replaces"
     every = runs(text)
@@ -250,83 +178,11 @@ def fault(
     return "the summary repeats itself" if repeats and len(said) >= 3 * _FEWEST_WORDS else ""
 
 
-def copies(text: str, prior: str, entries: Sequence[Part]) -> bool:
-    """Return whether an answer hardly has more than the earlier summary, although the new messages
-    are long.
-    """
-    own = set(runs(text))
-    return (
-        len(own) >= _FEWEST_WORDS
-        and len(own.difference(runs(prior))) <= _NEW * len(own)
-        and sum(len(entry.text) for entry in entries) > len(prior) // 4
-    )
-
-
-def _says_request_again(text: str, entries: Sequence[Part]) -> bool:
-    """Return whether an answer, or its beginning, has the words of a request for a summary instead
-    of a summary.
-    """
-    own = set(runs(text))
-    if len(own) >= _FEWEST_WORDS and len(own & _REQUEST) > _MOSTLY * len(own):
-        return True
-    begin = next(iter(sentences(text)), "")
-    for asked in {text, text if _PREAMBLE.match(begin) else begin}:
-        telling = stems(asked)
-        share = _ASKING_DENSE if UNSPACED.search(asked) else _MOSTLY
-        if telling & _MAKES and len(telling & _ASKS) >= max(2, share * len(telling)):
-            others = telling - _ASKS
-            held = len(others & stems("\n".join(entry.text for entry in entries)))
-            if held * _HELD_PART < max(1, len(others)):
-                return True
-    return False
-
-
-def _continues(text: str, entries: Sequence[Part]) -> bool:
-    """Return whether an answer has speaker lines, control tokens, a reply to the user, or the last
-    message again.
-    """
+def _continues(text: str) -> bool:
+    """Return whether an answer has speaker lines, control tokens, or a reply to the user."""
     head = text.lstrip()[:_HEAD]
-    about_it = _SUMMARY_WORD.search(head)
-    if _CONTROL.search(text) or (not about_it and _ANSWERING.match(head)):
+    if _CONTROL.search(text) or (not _SUMMARY_WORD.search(head) and _ANSWERING.match(head)):
         return True
     lines = [line for line in text.splitlines() if line.strip()]
     speakers = [bool(match["user"]) for match in map(_SPEAKER.match, lines) if match]
-    if len(set(speakers)) > 1 and 2 * len(speakers) > len(lines):
-        return True
-    end = text.rpartition("\n")[2][-_CLOSING_ROOM:]
-    if not about_it and len(text) < _SHORT and _CLOSING.search(end):
-        return True
-    said = [entry for entry in entries if entry.kind != "media"]
-    people = [each for each in said if each.kind == "text" and each.role in ("user", "assistant")]
-    own = set(runs(text))
-    # A summary may resemble the whole conversation.
-    for entry in people[-2:] if len(said) > len(people[-2:]) else ():
-        theirs = set(runs(entry.text))
-        if len(own & theirs) >= _SAME * len(own | theirs):
-            return True
-    return False
-
-
-def _in_another_script(text: str, entries: Sequence[Part]) -> bool:
-    """Return whether user and assistant mostly write in one script and the summary hardly
-    uses it.
-    """
-    people = ("user", "assistant")
-    talk = (each.text[:_SAMPLE] for each in entries if each.role in people and each.kind == "text")
-    theirs = _scripts("\n".join(talk))
-    ours = _scripts(text)
-    if min(theirs.total(), ours.total()) < _FEWEST_LETTERS:
-        return False
-    script, letters = theirs.most_common(1)[0]
-    return letters >= _DOMINANT * theirs.total() and ours[script] < _TRACE * ours.total()
-
-
-def _scripts(text: str) -> Counter[str]:
-    """Return how many letters of each script a text has. A letter's Unicode name begins with it."""
-    letters = Counter(filter(str.isalpha, text[:_SAMPLE]))
-    scripts = Counter[str]()
-    for letter, times in letters.items():
-        script = name(letter, " ").split(" ")[0]
-        # Japanese writes Chinese characters too: one family.
-        scripts["CJK" if script in ("HIRAGANA", "KATAKANA") else script] += times
-    return scripts
+    return len(set(speakers)) > 1 and 2 * len(speakers) > len(lines)

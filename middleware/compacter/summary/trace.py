@@ -208,7 +208,7 @@ class _Evidence:
     def _judge(self, item: str, section: str) -> str:
         own = _telling(item)
         is_claimed = section in _CLAIMED or _ORDER.search(item) is not None
-        if self._is_outdated(item, section, own):
+        if not own or self._is_outdated(item, section, own):
             return ""
         exact = {word for word in own if len(word) >= _LONG_NUMBER and not word.isalpha()}
         exact.update(*(stems(word) for word in item.split() if _NAMED.search(word)))
@@ -249,7 +249,7 @@ class _Evidence:
         is_open = not is_done and (
             section in ("pending", "questions") or _OPEN.search(item.lower()) is not None
         )
-        if not own or not (is_open or is_done or _CLOSED.search(item.lower())):
+        if not (is_open or is_done or _CLOSED.search(item.lower())):
             return False
         self._states = self._states or list(self._read_states())
         about = [(closed, at) for words, closed, at in self._states if is_about(own, words)]

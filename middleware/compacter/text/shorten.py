@@ -16,11 +16,13 @@ _DATA_URL = re.compile(r"data:[\w.+-]+/[\w.+-]+(?:;[\w=.+-]+)*,[^\s\"'<>()\\]*")
 _OPENING = re.compile(r"(?:^|(?<=[\s:=`(>]))[\[{]")
 # Openings tried as the beginning of a JSON value, each of which may read all of the rest.
 _MOST_ATTEMPTS = 50
+# Members of a value that stay at each of its ends, at first.
+_MOST_MEMBERS = 400
+_MORE = re.compile(r"(?:\[…)?(\d{1,12}) more (?:items|entries) left out(?:…\])?")
 _LEFT_OUT = " […{left:,} characters left out…] "
 _CUT = re.compile(r" \[…(\d[\d,]{0,14}) characters left out…\] ")
 # Characters that are planned for the note of what is left out.
 _LEFT_OUT_SIZE = 44
-_MORE = re.compile(r"(?:\[…)?(\d{1,12}) more (?:items|entries) left out(?:…\])?")
 # Marks on the letter before, skin tones, second halves of surrogates, joiners.
 _JOINING = ("Mn", "Me", "Mc", "Sk", "Cs", "Cf")
 _JOINER = "\u200d"
@@ -30,53 +32,40 @@ _FLAGS = re.compile("[\U0001f1e6-\U0001f1ff]*\\Z")
 _LONGEST_RUN = 1_000
 # Characters of a text that are kept at least.
 _SHORTEST = 40
-# Share of what is kept that is the beginning of the text; the rest is its end.
-_HEAD_SHARE = 0.6
 # Smallest JSON value to shorten, in characters; a smaller one is kept or omitted whole.
 _LEAST_VALUE = 400
-
-Span = tuple[int, int]
+# Share of what is kept that is the beginning of the text; the rest is its end.
+_HEAD_SHARE = 0.6
 
 
 def shorten(text: str, size: int) -> str:
     """Return ``text`` in at most ``size`` characters, or slightly more if a JSON structure alone is
-    larger.
+    larger: its beginning and its end, with a receipt between them.
 
-    The text is never cut inside a user-perceived character, a data URL or a JSON value. A JSON
-    value that is too large stays valid: its long strings are shortened, and its long lists lose
-    their middle.
+    It is never cut inside a user-perceived character, a data URL or a JSON value. A JSON value that
+    is too large stays valid: its long strings are shortened, and its long lists lose their middle.
     """
     if len(text) <= size:
         return text
-    whole = parse(text)
-    if whole is not None:
-        short = _json(whole, size)
-        if len(short) < len(text):
-            return short
-    shorter = _values_shortened(text, _values(text), size)
-    if len(shorter) <= size:
-        return shorter
-    return min(shorter, _words(shorter, size, _values(shorter), original_size(text)), key=len)
+    whole = text
+    values = _values(text)
+    held = sum(end - start for start, end in values)
+    room = max(size - (len(text) - held), size // 2)
+    for start, end in reversed(values):
+        share = max((end - start) * room // held, min(size, _LEAST_VALUE))
+        text = text[:start] + _shorten_value(text[start:end], share) + text[end:]
+    if len(text) <= size or (text != whole and parse(text) is not None):
+        return text
+    short = _keep_ends(text, size, _values(text), original_size(whole))
+    return min(text, short, key=len)
 
 
-def original_size(text: str) -> int:
-    """Return the size of a text, in characters, with what earlier cuts have left out of it."""
-    return len(text) + sum(
-        int(cut[1].replace(",", "")) - len(cut[0]) for cut in _CUT.finditer(text)
-    )
-
-
-def pieces(short: str) -> list[str]:
-    """Return the pieces of a shortened text that stand before, between and after its receipts."""
-    return _CUT.split(short)[::2]
-
-
-def _values(text: str) -> list[Span]:
+def _values(text: str) -> Sequence[tuple[int, int]]:
     """Return the positions of JSON values in a text: lines of JSON, a value below a heading, or in
     a code block.
     """
     decoder = json.JSONDecoder()
-    spans: list[Span] = []
+    spans: list[tuple[int, int]] = []
     start = 0
     attempts = 0
     while attempts < _MOST_ATTEMPTS and (opening := _OPENING.search(text, start)):
@@ -91,74 +80,69 @@ def _values(text: str) -> list[Span]:
     return spans
 
 
-def _values_shortened(text: str, spans: Sequence[Span], size: int) -> str:
-    """Return the text with its large JSON values shortened in proportion to ``size``."""
-    large = [span for span in spans if span[1] - span[0] > _LEAST_VALUE]
-    held = sum(end - begin for begin, end in large)
-    room = max(size - (len(text) - held), size // 2)
-    for begin, end in reversed(large):
-        share = max((end - begin) * room // held, _LEAST_VALUE)
-        value = text[begin:end]
-        short = value if len(value) <= share else _json(json.loads(value), share)
-        text = text[:begin] + min(short, value, key=len) + text[end:]
-    return text
-
-
-def _words(text: str, size: int, whole: Sequence[Span] = (), original: int = 0) -> str:
-    """Return the beginning and end of the text, and between them how much of the original is
-    missing.
-
-    ``whole`` are the positions of values that are not cut. ``original`` is the size before earlier
-    cuts, by default that of ``text``.
+def _keep_ends(text: str, size: int, values: Sequence[tuple[int, int]], original: int) -> str:
+    """Return the beginning and the end of a text of which none of the ``values`` is cut, with how
+    much of the original is missing.
     """
     room = max(size - _LEFT_OUT_SIZE, _SHORTEST)
     head = _boundary(text, int(room * _HEAD_SHARE), -1)
     tail = _boundary(text, len(text) - (room - head), 1)
-    for start, end in (*whole, *(match.span() for match in _DATA_URL.finditer(text))):
+    for start, end in (*values, *(url.span() for url in _DATA_URL.finditer(text))):
         if start < head < end:
             head = start
         if start < tail < end:
             tail = end
     before = text[:head].rstrip()
     after = text[tail:].lstrip()
-    missing = (original or original_size(text)) - original_size(before) - original_size(after)
+    missing = original - original_size(before) - original_size(after)
     return before + _LEFT_OUT.format(left=missing) + after
 
 
-def _json(value: object, size: int) -> str:
+def _shorten_value(text: str, size: int) -> str:
+    """Return a JSON value in about ``size`` characters; as it is where it would not be shorter."""
+    value = json.loads(text)
+    short = text
     longest = size
-    items = 400
-    short = json.dumps(value, ensure_ascii=False)
-    while len(short) > size and items > 1:
+    members = _MOST_MEMBERS
+    while len(short) > size and members > 1:
         longest = max(longest // 2, _SHORTEST)
-        items = max(items // 2, 1)
-        short = json.dumps(_prune(value, longest, items), ensure_ascii=False)
-    return short
+        members //= 2
+        short = json.dumps(_prune(value, longest, members), ensure_ascii=False)
+    return min(text, short, key=len)
 
 
-def _prune(value: object, longest: int, items: int) -> object:
+def _prune(value: object, longest: int, members: int) -> object:
+    """Return a value with strings of ``longest`` characters, and so many members at each end."""
     if isinstance(value, str):
-        return value if len(value) <= longest + _LEFT_OUT_SIZE else _words(value, longest)
+        is_long = len(value) > longest + _LEFT_OUT_SIZE
+        return _keep_ends(value, longest, (), original_size(value)) if is_long else value
     if isinstance(value, dict):
-        kept = list(value.items())
-        left = len(kept) - items * 2 + _count_left_before(value.get("…"))
-        pruned = {key: _prune(inner, longest, items) for key, inner in kept[: items * 2]}
-        return {**pruned, "…": f"{left} more entries left out"} if left > 0 else pruned
-    if isinstance(value, list) and len(value) > items * 2:
-        left = len(value) - items * 2 + sum(map(_count_left_before, value[items:-items]))
-        ends = [_prune(inner, longest, items) for inner in (*value[:items], *value[-items:])]
-        return [*ends[:items], f"[…{left} more items left out…]", *ends[items:]]
-    if isinstance(value, list):
-        return [_prune(inner, longest, items) for inner in value]
-    return value
+        items = list(value.items())
+        head = {key: _prune(inner, longest, members) for key, inner in items[: 2 * members]}
+        left = len(items) - 2 * members + _count_left_before(value.get("…"))
+        return {**head, "…": f"{left} more entries left out"} if left > 0 else head
+    if not isinstance(value, list):
+        return value
+    middle = value[members:-members]
+    left = len(middle) + sum(map(_count_left_before, middle))
+    receipt = [f"[…{left} more items left out…]"] if middle else []
+    pruned = [_prune(inner, longest, members) for inner in value]
+    return [*pruned[:members], *receipt, *pruned[max(members, len(value) - members) :]]
 
 
-def _count_left_before(item: object) -> int:
-    """Return the number of items for which a member of a value stands, beside itself; 0 for any
-    other member.
+def _count_left_before(member: object) -> int:
+    """Return the number of members for which one of a value stands, beside itself; 0 for any
+    other.
     """
-    found = _MORE.fullmatch(item) if isinstance(item, str) else None
-    return int(found[1]) - 1 if found else 0
+    receipt = _MORE.fullmatch(member) if isinstance(member, str) else None
+    return int(receipt[1]) - 1 if receipt else 0
+
+
+def original_size(text: str) -> int:
+    """Return the size of a text, in characters, with what earlier cuts have left out of it."""
+    return len(text) + sum(
+        int(cut[1].replace(",", "")) - len(cut[0]) for cut in _CUT.finditer(text)
+    )
 
 
 def _boundary(text: str, index: int, step: int) -> int:

@@ -41,8 +41,7 @@ def watch_bedrock(kind: str, packed: str) -> Opening | None:
 class ArrayOpening(Opening):
     """Reads the elements of a JSON array as they come, or one object."""
 
-    def _take(self, chunk: bytes) -> bool:
-        self._text += chunk
+    def _take(self, chunk: bytes) -> bool:  # noqa: ARG002 - all of the text so far is read
         text = self._text.decode("utf-8", "ignore").lstrip()
         is_array = text.startswith("[")
         at = int(is_array)
@@ -59,8 +58,7 @@ class ArrayOpening(Opening):
 class LinesOpening(Opening):
     """Reads lines of JSON."""
 
-    def _take(self, chunk: bytes) -> bool:
-        self._text += chunk
+    def _take(self, chunk: bytes) -> bool:  # noqa: ARG002 - all of the text so far is read
         *lines, rest = bytes(self._text).split(b"\n")
         self._text = bytearray(rest)
         return any(self._judge(line) for line in lines if line.strip())
@@ -69,8 +67,7 @@ class LinesOpening(Opening):
 class FramesOpening(Opening):
     """Reads binary frames, of Converse and of InvokeModel."""
 
-    def _take(self, chunk: bytes) -> bool:
-        self._text += chunk
+    def _take(self, chunk: bytes) -> bool:  # noqa: ARG002 - all of the text so far is read
         while len(self._text) >= _PRELUDE:
             size, named = struct.unpack(">II", self._text[:8])
             if not _PRELUDE + named + 4 <= size <= _LARGEST_FRAME:
