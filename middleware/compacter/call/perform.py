@@ -21,7 +21,6 @@ from compacter.call.apart import APART, drive
 from compacter.call.arguments import Args, Binding, Named
 from compacter.call.nested import GiveUps, gave_up_since
 from compacter.call.one_summary import lead
-from compacter.call.prepare import SCOPE
 from compacter.call.request import ConversationState, holds_secrets
 from compacter.call.state import State
 from compacter.compaction.conversation import Conversation
@@ -348,7 +347,7 @@ class Performer:
         if matcher is None:
             return None
         request = self.call.request
-        scope = self.scope + SCOPE * self.is_ahead
+        scope = self.scope + ahead.SCOPE * self.is_ahead
         use = partial(getattr(matcher, method), scope, request.format, request.original, *given)
         result = None
         with state.safely("memory"):

@@ -17,6 +17,7 @@ from heapq import nlargest
 from itertools import count as counter
 from itertools import pairwise
 from operator import itemgetter
+from string import ascii_lowercase
 from sys import getsizeof
 from typing import NamedTuple
 
@@ -41,6 +42,8 @@ _MOST_HITS = 40
 _MORE = 20
 # Power of the number of runs from which on a word is common.
 _COMMON = 0.55
+# Lengths of words that are looked for with one mistake: shorter ones have too many neighbours.
+_MISSPELT = range(5, 25)
 # Number of runs after the user's that are searched for the end of a turn.
 _LONGEST_TURN = 1_000
 # Size of a run, of a word, and of one of its places, in bytes.
@@ -166,7 +169,7 @@ class Index:
         held: defaultdict[int, dict[str, float]] = defaultdict(dict)
         whole = 0.0
         for term in wanted:
-            runs = self.runs_with(term.text.split())
+            runs = self.runs_with(map(self._spelt, term.text.split()))
             weight = term.weight * rarity(len(runs), self.count)
             whole += weight
             for run in runs:
@@ -175,17 +178,26 @@ class Index:
         before = {run: terms for run, terms in held.items() if run < count}
         return Found(whole, held, ranked(before, count, _MOST_HITS))
 
-    def runs_with(self, some: Iterable[str]) -> list[int]:
+    def runs_with(self, stems: Iterable[str]) -> list[int]:
         """Return the runs that have all of some words, in any order, oldest first."""
-        of_each = [
-            {run for piece in self._pieces for run in piece.get(stem(word), ())} for word in some
-        ]
+        of_each = [{run for piece in self._pieces for run in piece.get(word, ())} for word in stems]
         return sorted(set.intersection(*of_each)) if of_each else []
+
+    def _times(self, word: str) -> int:
+        return sum(len(piece.get(word, ())) for piece in self._pieces)
 
     def is_common(self, word: str) -> bool:
         """Return whether a word stands in so many runs that it tells nothing apart."""
-        times = sum(len(piece.get(stem(word), ())) for piece in self._pieces)
-        return times > math.pow(self.count, _COMMON)
+        return self._times(stem(word)) > math.pow(self.count, _COMMON)
+
+    def _spelt(self, word: str) -> str:
+        """Return the stem of a word; for a long one that stands nowhere the commonest one that does
+        and differs by one letter.
+        """
+        own = stem(word)
+        if len(word) not in _MISSPELT or not word.isalpha() or self._times(own):
+            return own
+        return max(filter(self._times, _with_one_mistake(own)), key=self._times, default=own)
 
     def command(self, number: int) -> str:
         """Return the arguments of the call that a run is in the result of, if it stands before."""
@@ -226,6 +238,19 @@ def _read(entries: Iterable[Part], redact: Redact | None) -> Iterator[Part]:
         text = clean(readable(clean(entry.text), is_data=entry.kind != "text"))
         same = text is entry.text and name == entry.name
         yield entry if same else replace(entry, text=text, name=name)
+
+
+def _with_one_mistake(word: str) -> Iterator[str]:
+    """Yield a word with a letter left out, added or changed, or with two letters swapped; the first
+    letter is seldom wrong.
+    """
+    for at in range(1, len(word) + 1):
+        before = word[:at]
+        after = word[at:]
+        yield before + after[1:2] + after[:1] + after[2:]
+        for letter in ("", *ascii_lowercase):
+            yield before + letter + after
+            yield before + letter + after[1:]
 
 
 def rarity(rows: int, count: int) -> float:

@@ -17,7 +17,7 @@ from compacter.recall.frame import NOTE, Quotation, frame, line_of
 from compacter.recall.index import Index, rarity
 from compacter.recall.passages import Passage, Rank, header
 from compacter.recall.question import Sentence, SentenceKind
-from compacter.recall.terms import terms
+from compacter.recall.terms import stem, terms
 from compacter.recall.vectors import fuse
 from compacter.recall.weight import OF_PROSE, tokens
 from compacter.text.words import FUNCTION_WORDS, TALK_WORDS, words
@@ -91,7 +91,7 @@ class Quoter:
         """Note the runs that have a name, if it tells some apart: of like ones the newest."""
         index = self._index
         # Words of a pair in any order: the newer statement seldom has the older one's.
-        runs = [] if all(map(index.is_common, phrase)) else index.runs_with(phrase)
+        runs = [] if all(map(index.is_common, phrase)) else index.runs_with(map(stem, phrase))
         different = {index.runs[run].text: run for run in sorted(runs, key=self._age)}.values()
         rows = sum(run < self._compacted for run in different)
         for run in different if rows <= _RARE else ():
