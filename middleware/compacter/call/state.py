@@ -233,7 +233,7 @@ def _recall_of(options: Options, log: Log) -> Recall:
 
     recall = options.recall
     near: Near | None = None
-    if recall is not None and recall.embed is not None:
+    if recall and recall.embed is not None:
         from compacter.call.embedding import Embeddings
 
         near = Embeddings(recall.embed, partial(log.failed, "embed")).near
