@@ -14,7 +14,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from compacter.errors import check_embedder, check_size
+from compacter.errors import check_size
 from compacter.messages.parts import Speaker
 from compacter.recall.vectors import Embed
 from compacter.text.sentences import SENTENCE_END
@@ -85,7 +85,7 @@ class Quotes(BaseModel):
     rank: Rank | None = None
     """Ranking function for the passages found by their words and by ``embed``; replaces their own
     scores. It adds none."""
-    embed: Annotated[Embed | str | None, BeforeValidator(check_embedder)] = None
+    embed: Embed | str | None = None
     """Embedding function for questions in other words than the passage's, ``(texts) -> one vector
     for each text``, sync or async; or the name of an embedding model for litellm."""
     reword: bool = False
