@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from compacter.compaction.conversation import is_inserted
 from compacter.messages.format import Message
+from compacter.overflow import TokenLimit
 
 if TYPE_CHECKING:
     from compacter.compaction.conversation import Conversation
     from compacter.events import Trigger
-    from compacter.overflow import TokenLimit
 
 DEFAULT = 4.0
 """Default characters per token: OpenAI's rule of thumb for English."""
@@ -277,12 +277,8 @@ class CompactionPlan:
     @property
     def facts(self) -> dict[str, Any]:
         """``named``, and the numbers of the token limit that requires the compaction."""
-        if self.token_limit is None:
-            return self.named
-        return self.named | {
-            "limit": self.token_limit.limit,
-            "requested": self.token_limit.requested,
-        }
+        limit = self.token_limit or TokenLimit()
+        return self.named | {"limit": limit.limit, "requested": limit.requested}
 
     def is_met_by(self, size: int) -> bool:
         """Return whether messages of this size are within the target.
