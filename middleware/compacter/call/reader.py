@@ -13,6 +13,7 @@ from compacter.call.call import Call
 from compacter.call.perform import Performer
 from compacter.call.request import Request, expected_tokens
 from compacter.call.state import State
+from compacter.compaction.conversation import find_pinned
 from compacter.compaction.plan import Calibration
 from compacter.io import IO, is_large
 from compacter.memory.record import conversation_digest
@@ -101,8 +102,12 @@ def _read(world: Performer, *, learns: bool) -> str:
         output_option=facts.output_option,
         model=facts.model,
         digest=named or conversation_digest(form, messages),
-        pin=state.pin,
-        pinned_by_history=frozenset() if history is None else history.pinned_ids(),
+        find_pinned=partial(
+            find_pinned,
+            state.pin,
+            format=form,
+            by_history=frozenset() if history is None else history.pinned_ids(),
+        ),
         rules=options.with_declared(rules),
         archive=getattr(history, "archive", None),
         alternate=options.alternate_roles,
