@@ -5,6 +5,7 @@ known of the conversation; and what quiet calls teach of the model.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from compacter.call.arguments import characters_sent
 from compacter.call.call import Call
