@@ -258,7 +258,7 @@ def test_a_value_that_is_not_all_seen_has_no_digest(value: object) -> None:
         (Marked(text="a"), {"text": "a"}),
         ({"at": Word.USER, "b": Number.ONE, "c": b"ABC"}, {"at": "user", "b": 1, "c": "QUJD"}),
         (Model.model_validate({"more": "m"}), {"more": "m", "role": "user"}),
-        ({"in": {"cache_control": {}, "none": None}}, {"in": {}}),
+        ({"in": {"cache_control": {}, "none": None, "a": 1}}, {"in": {"a": 1}}),
         ({"cache_control": "on"}, {"cache_control": "on"}),
         (Vendors(text="a"), {"text": "a"}),
         (

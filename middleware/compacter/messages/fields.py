@@ -157,7 +157,7 @@ def members(item: Json) -> Json:
     return {key: value for key, value in inner.items() if not key.startswith("_")}
 
 
-_MARKS = frozenset({"cache_control"})
+_MARKS = frozenset({"cache_control", "cachePoint"})
 # Largest depth of nesting that is encoded, well below Python's recursion limit.
 _DEEPEST = 100
 # Packages whose private attributes contain only bookkeeping (request ids, timings).
@@ -170,8 +170,8 @@ def faithful(
     """Return ``value`` as dicts, lists, strings and integers, different for different contents.
 
     Equal data means equal content, by ``==`` and as JSON: booleans and floats become marked
-    strings, since ``True == 1`` and ``1.0 == 1``. Keys are sorted. Cache marks and ``None`` fields
-    are left out and bytes become base64, so that a dict and an SDK object with the same content are
+    strings, since ``True == 1`` and ``1.0 == 1``. Keys are sorted. Cache marks and empty fields are
+    left out and bytes become base64, so that a dict and an SDK object with the same content are
     equal, wherever the caller sets cache marks. Below the keys ``own``, which contain data of a
     tool or a model, nothing is left out.
 
@@ -186,19 +186,20 @@ def faithful(
     if depth > _DEEPEST:
         raise Unencodable("nested too deeply")
     if isinstance(value, (list, tuple)):
-        return [faithful(inner, own, depth + 1, inside=inside) for inner in value]
-    found: dict[str, Json] = {}
+        read = [faithful(inner, own, depth + 1, inside=inside) for inner in value]
+        return [inner for inner in read if inside or inner != {}]
+    data: dict[str, Json] = {}
     for key, inner in sorted(_fields(value).items()):
         name = str.__str__(key)  # Raises for a key that is not a string.
+        if name in data:
+            raise Unencodable("two keys have one text")
         if not inside and (inner is None or (name in _MARKS and isinstance(inner, Mapping))):
             continue
-        if name in found:
-            raise Unencodable("two keys have one text")
-        if type(inner) is str and inner[:1] != "\0":
-            found[name] = inner
-        else:
-            found[name] = faithful(inner, own, depth + 1, inside=inside or name in own)
-    return found
+        if type(inner) is not str or inner[:1] == "\0":
+            inner = faithful(inner, own, depth + 1, inside=inside or name in own)  # noqa: PLW2901
+        if inside or name in own or inner not in ([], {}):
+            data[name] = inner
+    return data
 
 
 def _scalar(value: object) -> Json:
@@ -278,6 +279,18 @@ def json_text(value: Json) -> str:
 def flat(text: str) -> str:
     """Return ``text`` on one line, with white space collapsed."""
     return " ".join(text.split())
+
+
+def text_of(value: Json) -> str | None:
+    """Return a text, that of a block, or those of a list of blocks, joined; ``None`` if there is
+    none.
+    """
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, (list, tuple)):
+        return "".join(filter(None, map(text_of, value)))
+    text = field(value, "text")
+    return text if isinstance(text, str) else None
 
 
 def listed(content: Json) -> list[Json] | tuple[Json, ...]:

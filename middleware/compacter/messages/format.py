@@ -12,9 +12,10 @@ from compacter.messages.blocks import Blocks
 from compacter.messages.fields import (
     Json,
     Unencodable,
-    characters,
     faithful,
+    field,
     members,
+    text_of,
     word,
 )
 from compacter.messages.parts import (
@@ -144,9 +145,13 @@ class MessageFormat(Blocks):
         return self.roles.get(role, Kind.OTHER)
 
     def _content(self, data: Json) -> Json:
-        """Return the ``faithful`` data of a message the same for all forms with the same
-        meaning.
+        """Return the ``faithful`` data of a message the same for all forms with the same meaning: a
+        single text block is the same as a string.
         """
+        blocks = field(data, self.body)
+        text = text_of(blocks) or ""
+        if blocks == [self._text_block(text)]:
+            data[self.body] = text
         return data
 
     def prompt(
@@ -189,23 +194,20 @@ class MessageFormat(Blocks):
         common = self._read_common(message)
         if common is not None:
             return common
-        try:
-            kind = self.kind(message)
-            parts = self._parts(message, kind, 0)
-            summed = outline(kind, parts)
-            # The size first, as reading the text again for each message would cost more.
-            if summed[1] == len(_FILLER) and self.plain_text(message) == _FILLER:
-                return Kind.INSERTED, *summed[1:]
-            # A compaction is shown as reasoning: all else need not be read again.
-            if (
-                kind is Kind.ASSISTANT
-                and any(part.kind == "reasoning" for part in parts)
-                and self.compacted(message) is not None
-            ):
-                return Kind.COMPACTED, *summed[1:]
-            return summed
-        except Exception:  # noqa: BLE001 - a foreign object may raise anything; it is not compacted
-            return Kind.UNKNOWN, characters(message), (), ()
+        kind = self.kind(message)
+        parts = self.all_parts(message, 0)
+        summed = outline(kind, parts)
+        # The size first, as reading the text again for each message would cost more.
+        if summed[1] == len(_FILLER) and self.plain_text(message) == _FILLER:
+            return Kind.INSERTED, *summed[1:]
+        # A compaction is shown as reasoning: all else need not be read again.
+        if (
+            kind is Kind.ASSISTANT
+            and any(part.kind == "reasoning" for part in parts)
+            and self.compacted(message) is not None
+        ):
+            return Kind.COMPACTED, *summed[1:]
+        return summed
 
     def _read_common(self, message: Message) -> Outline | None:  # noqa: ARG002
         """Return the outline of a message of a common form, read in a faster way."""
@@ -268,7 +270,7 @@ class MessageFormat(Blocks):
                 return (Place(_SPEAKERS[self.plain[role]], index).text(text),)
         try:
             return self._parts(message, self.kind(message), index)
-        except Exception:  # noqa: BLE001 - as in ``read``
+        except Exception:  # noqa: BLE001 - a foreign object may raise anything
             return [Place("assistant", index).text(f"[a message of type {type(message).__name__}]")]
 
     def plain_text(self, message: Message) -> str | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from compacter.messages.fields import Json, without, word
+from compacter.messages.fields import without, word
 from compacter.messages.format import Message, MessageFormat
 from compacter.messages.parts import Kind, Outline
 from compacter.messages.table import ANY_SIGNATURE, COMPACTION, MEDIUM, TEXT, Row, edit_at
@@ -109,12 +109,6 @@ class OpenAIFormat(MessageFormat):
             if sent[at] is not message:
                 kinds["thinking_blocks"] += 1
         return sent, kinds
-
-    def _content(self, data: Json) -> Json:
-        """SDK objects have empty lists (annotations, tool calls) for fields that a dict omits."""
-        if not isinstance(data, dict):
-            return data
-        return {key: value for key, value in data.items() if value not in ([], {})}
 
 
 def _unsign(signature: str) -> str:

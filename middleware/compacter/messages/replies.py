@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from compacter.messages.fields import Json, dig, field, first, listed
-from compacter.messages.table import text_of
+from compacter.messages.fields import Json, dig, field, first, listed, text_of
 from compacter.messages.usage import usage_of
 from compacter.overflow import TokenLimit
 

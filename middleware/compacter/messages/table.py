@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from operator import is_
 from typing import Final, Literal
 
-from compacter.messages.fields import Json, characters, dig, field, first, replaced, word
+from compacter.messages.fields import Json, characters, dig, field, first, replaced, text_of, word
 from compacter.messages.parts import weigh_sealed
 
 Paths = tuple[str, ...]
@@ -82,18 +82,6 @@ COMPACTION: Final = Row("reasoning", ("content", "~encrypted_content"))
 ANY_SIGNATURE: Final = "skip_thought_signature_validator"
 """Stands for the signature that a call in Gemini's format needs and that another model cannot have:
 https://ai.google.dev/gemini-api/docs/thought-signatures."""
-
-
-def text_of(value: Json) -> str | None:
-    """Return a text, that of a block, or those of a list of blocks, joined; ``None`` if there is
-    none.
-    """
-    if value is None or isinstance(value, str):
-        return value
-    if isinstance(value, (list, tuple)):
-        return "".join(filter(None, map(text_of, value)))
-    text = field(value, "text")
-    return text if isinstance(text, str) else None
 
 
 def edit_at(item: Json, path: str, edit: Callable[[Json], Json]) -> Json:
