@@ -625,9 +625,3 @@ class TestEventsAsText:
         assert len(kinds) >= 9
         own = {"sentence", "_words"}
         assert [kind.__name__ for kind in kinds if not own & vars(kind).keys()] == []
-
-    def test_repr_leaves_out_what_is_as_usual_and_cuts_texts(self) -> None:
-        event = next(event for event in self.every() if isinstance(event, CompactionEvent))
-        assert "messages_before=61" in repr(event)
-        assert "unverified" not in repr(event)
-        assert len(repr(event)) < 700

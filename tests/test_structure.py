@@ -163,11 +163,11 @@ DENSITY = {
 }
 """Limits for how the package is written."""
 CEILINGS = {
-    "call/": 24_589,
+    "call/": 23_580,
     "clients/": 9_748,
     "compaction/": 11_125,
-    "frameworks/": 8_604,
-    "gateway/": 23_990,
+    "frameworks/": 8_566,
+    "gateway/": 23_975,
     "memory/": 9_492,
     "messages/": 15_904,
     "overflow/": 9_186,
@@ -176,7 +176,7 @@ CEILINGS = {
     "testing/": 9_987,
     "text/": 2_732,
     "tools/": 19_796,
-    "top": 19_879,
+    "top": 19_346,
     "core": 121_130,
     "whole": 193_927,
 }

@@ -135,11 +135,6 @@ def add_note(error: BaseException, note: str) -> None:
         error.add_note(note)
 
 
-def notes_of(error: BaseException) -> list[str]:
-    """Return the notes of an exception."""
-    return list(getattr(error, "__notes__", ()))
-
-
 @dataclass(frozen=True, slots=True)
 class UserFunction:
     """A function that was passed as an option. It raises ``FunctionError`` for the function's

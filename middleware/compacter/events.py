@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -13,8 +12,6 @@ TEXTS = frozenset({"summary", "ledger", "unverified", "reworded"})
 """Fields with text of messages: a file has them only if that is asked for."""
 UNTOLD = TEXTS | {"discarded", "cause"}
 """Fields that no log entry, span or metric has."""
-# Longest text in a `repr`, in characters.
-_SHOWN = 80
 
 
 def _encodable(text: str) -> str:
@@ -49,30 +46,25 @@ class Event(BaseModel):
     @property
     def sentence(self) -> str:
         """One line that describes the event, without the text of messages, such as "lowered the
-        output limit from 1,000 to 380 tokens, gpt-4o".
+        output limit from 1,000 to 380 tokens, gpt-4o, 1,400 tokens allowed".
         """
-        return _list(self._words.format_map(self.__dict__), self.model)
+        fields = self.__dict__
+        limit = fields.get("limit")
+        requested = fields.get("requested")
+        return _list(
+            self._words.format_map(fields),
+            self.model,
+            f"{limit:,} tokens allowed" if limit else "",
+            f"{requested:,} requested" if requested else "",
+        )
 
     def __str__(self) -> str:
         return f"{type(self).__name__}: {self.sentence}"
-
-    def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
-        """Yield the fields that differ from their defaults; long texts are cut."""
-        for name, value in super().__repr_args__():
-            if value != type(self).model_fields[str(name)].default:
-                is_long = isinstance(value, str) and len(value) > _SHOWN
-                yield name, f"{value[:_SHOWN]}..." if is_long else value
 
 
 def _list(*parts: str | None) -> str:
     """Join the parts that are not empty, with commas."""
     return ", ".join(part for part in parts if part)
-
-
-def _numbers(limit: int | None, requested: int | None) -> str:
-    """Return a description of the provider's limit."""
-    allowed = f"{limit:,} tokens allowed" if limit else ""
-    return _list(allowed, f"{requested:,} requested" if requested else "")
 
 
 class CompactionEvent(Event):
@@ -158,6 +150,8 @@ class CompactionEvent(Event):
 class CompactionStarted(Event):
     """Sent before a compaction."""
 
+    _words = "about to compact {head_size:,} of {original_data_size:,} characters"
+
     trigger: Trigger
     """``token_limit``, ``threshold``, ``quotes``, ``manual`` or ``prepared``."""
     original_data_size: int
@@ -168,14 +162,6 @@ class CompactionStarted(Event):
     """Limit in tokens, as the provider's error stated it."""
     requested: int | None = None
     """Size of the refused request in tokens, as the provider's error stated it."""
-
-    @property
-    def sentence(self) -> str:
-        """Such as "about to compact 6,800 of 9,752 characters, gpt-4o, 900 tokens allowed, 2,432
-        requested".
-        """
-        what = f"about to compact {self.head_size:,} of {self.original_data_size:,} characters"
-        return _list(what, self.model, _numbers(self.limit, self.requested))
 
 
 class _Failure(BaseModel):
@@ -192,8 +178,7 @@ class _Failure(BaseModel):
 
     def __getstate__(self) -> dict[Any, Any]:
         # Many exceptions of SDKs cannot be unpickled.
-        state = super().__getstate__()
-        return {**state, "__dict__": {**state["__dict__"], "cause": None}}
+        return BaseModel.__getstate__(self.model_copy(update={"cause": None}))
 
 
 class CompactionFailed(_Failure, Event):
@@ -276,6 +261,8 @@ class CompactionReused(Event):
 class PassagesRecalled(Event):
     """Sent with a request that contains quotes of compacted messages."""
 
+    _words = "quoted passages: {passages:,}, {characters:,} characters, {duration:.2f} s"
+
     passages: int
     """Number of passages."""
     characters: int
@@ -288,12 +275,6 @@ class PassagesRecalled(Event):
     reworded: str = ""
     """Other words for the question that found them, which the summarizer gave: with
     ``Quotes(reword=True)``."""
-
-    @property
-    def sentence(self) -> str:
-        """Such as "quoted 3 passages, 1,204 characters, 0.02 s"."""
-        passages = f"{self.passages:,} passage{'s' if self.passages != 1 else ''}"
-        return f"quoted {passages}, {self.characters:,} characters, {self.duration:.2f} s"
 
 
 class MaxTokensAdjusted(Event):
@@ -362,6 +343,8 @@ class SilentTruncation(Event):
 class RetriesExhausted(Event):
     """Sent when a call is given up, before the provider's own exception is raised."""
 
+    _words = "gave up after round {rounds}: {reason}"
+
     rounds: int
     """Number of rounds in this call."""
     reason: Text
@@ -370,18 +353,6 @@ class RetriesExhausted(Event):
     """Limit in tokens, as the provider's last error stated it."""
     requested: int | None = None
     """Size of the last refused request in tokens, as the provider's error stated it."""
-
-    @property
-    def sentence(self) -> str:
-        """Such as "gave up after 3 rounds: no rounds are left, 900 tokens allowed, 2,432
-        requested".
-        """
-        rounds = f"{self.rounds} round{'' if self.rounds == 1 else 's'}"
-        return _list(
-            f"gave up after {rounds}: {self.reason}",
-            self.model,
-            _numbers(self.limit, self.requested),
-        )
 
 
 @dataclass(frozen=True, slots=True)

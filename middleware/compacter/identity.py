@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
-import os
 import secrets
 import sys
 import weakref
-from dataclasses import fields, is_dataclass
-from functools import partial
+from dataclasses import fields
 from operator import attrgetter
 from typing import Any
 
@@ -18,9 +15,8 @@ from compacter.locks import Lock
 from compacter.redaction import Redaction
 
 _PLAIN = (type(None), bool, int, float, str, bytes)
-_PROCESS = secrets.token_hex(8)
-_COUNTER = itertools.count()
-_TOKENS: dict[int, tuple[weakref.ref[Any], str]] = {}
+# By the ``id`` of an object, until it dies.
+_TOKENS: dict[int, str] = {}
 _LOCK = Lock()
 
 
@@ -37,7 +33,7 @@ def identify(value: Any) -> str:  # noqa: ANN401 - of any option
     if isinstance(value, frozenset):
         return f"{{{', '.join(sorted(map(identify, value)))}}}"
     parameters = getattr(type(value), "__dataclass_params__", None)
-    if is_dataclass(value) and not isinstance(value, type) and parameters and parameters.frozen:
+    if parameters and parameters.frozen:
         members = []
         # By name, and only if set: an argument that a later version adds changes nothing for those
         # who leave it out, and records from before it are found again.
@@ -61,11 +57,10 @@ def _token(value: object) -> str:
     object.
     """
     with _LOCK:
-        known = _TOKENS.get(id(value))
-        if known is not None and known[0]() is value:
-            return known[1]
-        # With the process id, because a forked child continues its parent's counter.
-        token = f"object {_PROCESS}-{os.getpid()}-{next(_COUNTER)}"
-        with contextlib.suppress(TypeError):  # Without a weak reference, another text each time.
-            _TOKENS[id(value)] = weakref.ref(value, partial(_TOKENS.pop, id(value))), token
+        token = _TOKENS.get(id(value))
+        if token is None:
+            token = f"object {secrets.token_hex(8)}"
+            with contextlib.suppress(TypeError):  # Without a weak reference, another each time.
+                weakref.finalize(value, _TOKENS.pop, id(value))
+                _TOKENS[id(value)] = token
         return token

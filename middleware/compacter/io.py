@@ -18,10 +18,7 @@ import time
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from concurrent.futures import wait as wait_for
-from typing import TYPE_CHECKING, Any, TypeVar
-
-if TYPE_CHECKING:
-    import asyncio
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 # Size of a history, in characters and in messages, from which computations on it run outside the
@@ -71,13 +68,13 @@ class SyncIO:
         """Return the result of an action that may take long."""
         return action()
 
-    async def wait(self, future: Future[Any], seconds: float) -> None:
+    async def wait(self, future: Future[Any], seconds: float | None) -> None:
         """Wait until the future is done, for ``seconds`` at most. Its result is not used."""
         wait_for((future,), seconds)
 
     def beside(self, action: Callable[[], object]) -> None:
         """Run a short action that does not raise."""
-        resolve(action)
+        action()
 
     async def sleep(self, seconds: float) -> None:
         """Wait."""
@@ -122,49 +119,36 @@ class AsyncIO:
         closed.
         """
         future = in_thread(action)
-        while not future.done():
-            await self.wait(future, 3600)
+        await self.wait(future, None)
         return future.result()
 
-    async def wait(self, future: Future[Any], seconds: float) -> None:
+    async def wait(self, future: Future[Any], seconds: float | None) -> None:
         """Wait until the future is done, for ``seconds`` at most. Its result is not used."""
         trio = _trio()
-        if trio is not None:
-            own = trio.CapacityLimiter(1)  # Trio's default limits all waiting threads to forty.
-            await trio.to_thread.run_sync(
-                wait_for, (future,), seconds, abandon_on_cancel=True, limiter=own
-            )
-            return
-        import asyncio
+        if trio is None:
+            import asyncio
 
-        loop = asyncio.get_running_loop()
-        waiter = loop.create_future()
+            event = asyncio.Event()
+            call_soon = asyncio.get_running_loop().call_soon_threadsafe
+        else:
+            event = trio.Event()
+            call_soon = trio.lowlevel.current_trio_token().run_sync_soon
 
-        def finish() -> None:
-            if not waiter.done():
-                waiter.set_result(None)
-
-        def call_soon(_: Future[Any]) -> None:
+        def finish(_: Future[Any]) -> None:
             with contextlib.suppress(RuntimeError):  # After a cancellation the loop may be closed.
-                loop.call_soon_threadsafe(finish)
+                call_soon(event.set)
 
-        future.add_done_callback(call_soon)
-        await asyncio.wait((waiter,), timeout=seconds)
+        future.add_done_callback(finish)
+        with contextlib.suppress(TimeoutError):
+            async with _timeout(seconds):
+                await event.wait()
 
     def beside(self, action: Callable[[], object]) -> None:
-        """Start a short action that does not raise, without waiting for it; a coroutine function as
-        a task.
-        """
-        if sys.is_finalizing():
-            return  # A new thread would not begin any more, and its start be waited for for ever.
-        if not inspect.iscoroutinefunction(action) or not self.awaits:
-            in_thread(lambda: resolve(action))
-            return
-        import asyncio
-
-        task = asyncio.get_running_loop().create_task(action())
-        _TASKS.add(task)  # The loop keeps only weak references.
-        task.add_done_callback(_TASKS.discard)
+        """Start a short action that does not raise, without waiting for it."""
+        # At the end of the interpreter a new thread would not begin any more, and its start be
+        # waited for for ever.
+        if not sys.is_finalizing():
+            in_thread(action)
 
     async def sleep(self, seconds: float) -> None:
         """Wait."""
@@ -173,8 +157,6 @@ class AsyncIO:
         trio = _trio()
         await (asyncio.sleep(seconds) if trio is None else trio.sleep(seconds))
 
-
-_TASKS: set[asyncio.Task[Any]] = set()
 
 IO = SyncIO | AsyncIO
 SYNC = SyncIO()

@@ -114,14 +114,13 @@ def cost(
     stated = hidden.get("response_cost") if isinstance(hidden, dict) else None
     if isinstance(stated, (int, float)):
         return float(stated)
-    rates = _rates(model)
+    rates = prices(model)
     return None if rates is None else rates[0] * input_tokens + rates[2] * output_tokens
 
 
 def known() -> int:
-    """Return the number of models with a window in litellm's table; 0 if there is no table."""
-    table = getattr(sys.modules.get("litellm"), "model_cost", None) or _read_shipped()
-    return sum(1 for name in table if window(name))
+    """Return the number of models in litellm's table; 0 if there is no table."""
+    return len(_table())
 
 
 def prices(model: str | None) -> tuple[float, float | None, float] | None:
@@ -130,11 +129,6 @@ def prices(model: str | None) -> tuple[float, float | None, float] | None:
 
     By litellm's table; ``None`` for a model without prices in it.
     """
-    rates = _rates(model)
-    return rates if rates and rates[0] else None
-
-
-def _rates(model: str | None) -> tuple[float, float | None, float] | None:
     facts = _facts(model)
     names = ("input_cost_per_token", "cache_read_input_token_cost", "output_cost_per_token")
     read, cached, written = (
@@ -145,17 +139,15 @@ def _rates(model: str | None) -> tuple[float, float | None, float] | None:
 
 
 def _facts(model: str | None) -> dict[str, Any]:
-    if not model:
-        return {}
-    loaded = sys.modules.get("litellm")
-    # A program that uses litellm may have registered its own models; importing it for other
-    # programs takes seconds.
-    table = getattr(loaded, "model_cost", None) or _read_shipped()
-    for name in (model, model.split("/", 1)[-1], model.rsplit("/", 1)[-1]):
-        known = table.get(name)
-        if isinstance(known, dict):
-            return known
-    return {}
+    names = (model, model.split("/", 1)[-1], model.rsplit("/", 1)[-1]) if model else ()
+    return next((facts for facts in map(_table().get, names) if isinstance(facts, dict)), {})
+
+
+def _table() -> dict[str, Any]:
+    """Return litellm's table: its own, in which a program may have registered models, or the file,
+    as importing it for other programs takes seconds.
+    """
+    return getattr(sys.modules.get("litellm"), "model_cost", None) or _read_shipped()
 
 
 def _spec() -> ModuleSpec | None:
@@ -171,9 +163,8 @@ def _spec() -> ModuleSpec | None:
 def _read_shipped() -> dict[str, Any]:
     """Return the price table in the litellm package, read without importing the package."""
     spec = _spec()
-    for folder in (spec.submodule_search_locations if spec else None) or ():
-        table = Path(folder) / "model_prices_and_context_window_backup.json"
-        if table.is_file():
-            found = json.loads(table.read_text(encoding="utf-8"))
-            return found if isinstance(found, dict) else {}
+    for folder in (spec and spec.submodule_search_locations) or ():
+        with suppress(OSError, ValueError):  # Without a table nothing is known.
+            file = Path(folder) / "model_prices_and_context_window_backup.json"
+            return dict(json.loads(file.read_text(encoding="utf-8")))
     return {}

@@ -316,48 +316,25 @@ def _say_fault(name: str, value: object, problem: Any) -> str:  # noqa: ANN401 -
 
 
 _CALLED_ELSEWHERE = {
-    **dict.fromkeys(
-        (
-            "max_context_tokens",
-            "max_input_tokens",
-            "max_tokens",
-            "max_tokens_before_summary",
-            "target_tokens",
-            "threshold",
-            "token_limit",
-            "trigger",
-        ),
-        "trigger_tokens",
-    ),
-    **dict.fromkeys(
-        (
-            "keep",
-            "keep_last",
-            "keep_last_messages",
-            "keep_recent",
-            "messages_to_keep",
-            "preserve_recent",
-        ),
-        "preserve_recent_turns",
-    ),
-    **dict.fromkeys(
-        ("llm", "model", "summarization_model", "summary_model", "summarize_fn"), "summarizer"
-    ),
-    "max_summary_length": "max_summary_tokens",
-    "prompt": "summary_prompt",
-    "ratio": "compact_ratio",
-    "summarization_prompt": "summary_prompt",
-    "system_prompt": "rules",
+    "trigger_tokens": "max_context_tokens max_input_tokens max_tokens max_tokens_before_summary "
+    "target_tokens threshold token_limit trigger",
+    "preserve_recent_turns": "keep keep_last keep_last_messages keep_recent messages_to_keep "
+    "preserve_recent",
+    "summarizer": "llm model summarization_model summary_model summarize_fn",
+    "max_summary_tokens": "max_summary_length",
+    "summary_prompt": "prompt summarization_prompt",
+    "compact_ratio": "ratio",
+    "rules": "system_prompt",
 }
-"""Names of other libraries' options, and the options here that do the most similar thing."""
+"""Options, and the names of other libraries' options that do the most similar thing."""
 
 
 def unknown(name: str) -> str:
     """Return what helps who has passed an option that does not exist."""
-    similar = difflib.get_close_matches(name, Options.model_fields, 1, 0.7)
-    meant = _CALLED_ELSEWHERE.get(name) or (similar[0] if similar else None)
+    meant = [option for option, names in _CALLED_ELSEWHERE.items() if name in names.split()]
+    meant += difflib.get_close_matches(name, Options.model_fields, 1, 0.7)
     helps = (
-        f"did you mean {meant}?"
+        f"did you mean {meant[0]}?"
         if meant
         else f"the options are: {', '.join(sorted(Options.model_fields))}"
     )

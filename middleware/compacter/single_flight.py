@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import threading
+import time
 import weakref
 from concurrent.futures import Future, InvalidStateError
 from contextvars import ContextVar
@@ -18,13 +19,13 @@ from compacter.locks import ForkAware
 if TYPE_CHECKING:
     import asyncio
 
+    from compacter.io import IO
+
 LONGEST_WAIT = 120.0
 """Seconds after which a waiting call makes its own summary."""
-LOOK_AGAIN = 1.0
-"""Seconds after which a waiting call should check whether the leader is still there
-(``Flight.over``)."""
-
-
+# Seconds after which it looks again whether the leader is still there: a loop that stops tells
+# nobody.
+_LOOK_AGAIN = 1.0
 # What ends the flights begun in this context; inherited by tasks and threads that a hook or a
 # summarizer starts.
 _OWN: ContextVar[tuple[Future[None], ...]] = ContextVar("compacter_own_flights", default=())
@@ -42,18 +43,36 @@ class Flight:
     table: dict[str, weakref.ref[Flight]]
     loop: asyncio.AbstractEventLoop | None
     """Event loop of the leader."""
-    leads: bool = False
-    """Whether this call makes the summary."""
+    thread: int
+    """Thread of the leader; 0 for one that runs nothing else."""
     reference: weakref.ref[Flight] | None = None
     done: Future[None] = field(default_factory=Future)
-    """Future that is set when the leader has finished, with or without success. Cancelling it has
-    no effect."""
-    thread: int = field(default_factory=threading.get_ident)
-    """Thread of the leader."""
+    """Future that is set when the leader has finished, with or without success."""
+    leads: bool = False
+    """Whether this call makes the summary. The last to be set, as only then it can be released."""
+
+    def enter(self) -> None:
+        """Mark the present context as part of the flight, which it then never waits for."""
+        _OWN.set((*(own for own in _OWN.get() if not own.done()), self.done))
 
     def over(self) -> bool:
-        """Return whether to stop waiting: the leader has finished, or its event loop was closed."""
-        return self.done.done() or (self.loop is not None and self.loop.is_closed())
+        """Return whether to stop waiting: the leader has finished, or its event loop does not
+        run.
+        """
+        return self.done.done() or (self.loop is not None and not self.loop.is_running())
+
+    async def wait(self, io: IO, seconds: float) -> None:
+        """Wait until it is over, for ``seconds`` at most; not where that would be a deadlock.
+
+        That is so in the hook or the summarizer of the leader, and for a caller that blocks in its
+        thread or in that of its event loop.
+        """
+        is_here = self.thread == threading.get_ident() and not io.asynchronous
+        if is_here or self.done in _OWN.get():
+            return
+        end = time.monotonic() + seconds
+        while not self.over() and (left := end - time.monotonic()) > 0:
+            await io.wait(self.done, min(_LOOK_AGAIN, left))
 
     def release(self) -> None:
         """End the flight, so that waiting calls continue. Only the first release by the leader has
@@ -83,32 +102,20 @@ class SingleFlight(ForkAware):
         super().__init__()
         self._table: dict[str, weakref.ref[Flight]] = {}
 
-    def join(self, key: str, *, blocks: bool) -> Flight | None:
-        """Begin the flight of this key, or join the one in progress.
-
-        ``blocks``: whether the caller waits by blocking its thread. Returns ``None`` if waiting
-        would be a deadlock: the flight was begun by the call whose hook or summarizer makes this
-        one, or, for a caller that blocks, by this thread or a task of the event loop that this
-        thread runs.
-        """
+    def join(self, key: str) -> Flight:
+        """Begin the flight of this key, or join the one in progress."""
         # Made before it is in the table, so that its flight is ended in any case when it is
         # garbage-collected.
-        mine = Flight(key, self._table, running_loop())
+        mine = Flight(key, self._table, running_loop(), threading.get_ident(), leads=True)
         mine.reference = weakref.ref(mine)
-        mine.leads = True
-        # Cancelling one waiter's view of a future cancels the future itself, unless it is running.
-        mine.done.set_running_or_notify_cancel()
         while True:
             reference = self._table.setdefault(key, mine.reference)
             leader = reference()
             if leader is mine:
-                _OWN.set((*(own for own in _OWN.get() if not own.done()), mine.done))
+                mine.enter()
                 return mine
             if leader is not None and not leader.over():
-                is_here = blocks and leader.thread == threading.get_ident()
-                return (
-                    None if is_here or leader.done in _OWN.get() else replace(leader, leads=False)
-                )
+                return replace(leader, leads=False)
             if self._table.get(key) is reference:
                 self._table.pop(key, None)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from compacter import Compacter, Shorten
+from compacter import Compacter, Quotes, Shorten
 from compacter.call.state import State
 from compacter.call.wrap import wrap_function
 from compacter.frameworks.own_types import (
@@ -143,12 +143,32 @@ def test_options_that_are_data_are_saved() -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{"recall": 0.2}, {"recall": 500}, {"recall": None}, {"trigger_tokens": 0.8}]
+    "options",
+    [
+        {"recall": 0.2},
+        {"recall": 500},
+        {"recall": None},
+        {"recall": Quotes(share=0.2, steps=False, reword=True)},
+        {"recall": Quotes(embed="text-embedding-3-small")},
+        {"trigger_tokens": 0.8},
+        {"rules": ("Be brief.",)},
+    ],
 )
-def test_options_that_were_given_as_data_are_saved_as_data(options: dict[str, Any]) -> None:
-    saved = options_to_save(Compacter(**options)._state)
-    assert json.loads(json.dumps(saved)) == options
-    assert Compacter(**saved).options.recall == Compacter(**options).options.recall
+def test_options_that_can_be_written_as_data_come_back(options: dict[str, Any]) -> None:
+    saved = json.loads(json.dumps(options_to_save(Compacter(**options)._state)))
+    (name,) = options
+    given, loaded = (getattr(Compacter(**one).options, name) for one in (options, saved))
+    assert loaded == given
+
+
+@pytest.mark.parametrize("option", ["rank", "embed"])
+def test_quotes_with_a_function_cannot_be_saved(option: str) -> None:
+    def of(texts: Any, _: Any = None) -> Any:
+        return texts
+
+    quotes = Quotes(**{option: of})  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="objects: recall"):
+        options_to_save(Compacter(recall=quotes)._state)
 
 
 def test_a_preset_can_be_saved_and_hooks_that_cannot_are_named_at_once() -> None:

@@ -14,23 +14,35 @@ from unittest.mock import Mock
 
 import pytest
 
+from compacter.io import ASYNC, IO, SYNC, run
 from compacter.single_flight import Flight, SingleFlight
 
 
 def lead(flights: SingleFlight, key: str = "k") -> Flight:
     """Begin a flight."""
-    flight = flights.join(key, blocks=True)
-    assert flight is not None
+    flight = flights.join(key)
     assert flight.leads
     return flight
+
+
+def waits(flight: Flight, io: IO = SYNC) -> bool:
+    """Whether this code would wait for the flight; it looks once at its watch."""
+    looks: list[float] = []
+
+    class Watching(type(io)):  # type: ignore[misc]
+        async def wait(self, future: Future[Any], seconds: float) -> None:
+            looks.append(seconds)
+            flight.loop = asyncio.new_event_loop()  # It does not run, so that the wait is over.
+            flight.loop.close()
+
+    run(flight.wait(Watching(), 60))
+    return bool(looks)
 
 
 def elsewhere(flights: SingleFlight, key: str = "k") -> Flight:
     """Join from another thread and context, as another call."""
     with ThreadPoolExecutor(1) as pool:
-        flight = pool.submit(flights.join, key, blocks=True).result(300)
-    assert flight is not None
-    return flight
+        return pool.submit(flights.join, key).result(300)
 
 
 def test_the_first_leads_and_another_thread_waits_until_it_has_finished() -> None:
@@ -56,7 +68,7 @@ def test_other_keys_do_not_wait() -> None:
 def test_a_thread_never_waits_for_itself() -> None:
     flights = SingleFlight()
     held = lead(flights)
-    assert flights.join("k", blocks=True) is None
+    assert not waits(contextvars.Context().run(flights.join, "k"))
     held.release()
 
 
@@ -109,7 +121,7 @@ def test_an_interruption_at_any_line_of_joining_leaves_nothing_behind() -> None:
         flight = None
         sys.settrace(trace)  # type: ignore[arg-type]
         try:
-            flight = flights.join("k", blocks=True)
+            flight = flights.join("k")
         except Interrupted:
             pass
         finally:
@@ -133,9 +145,12 @@ async def test_what_is_waited_for_can_be_awaited() -> None:
     flights = SingleFlight()
     leader = lead(flights)
     followers = [await asyncio.to_thread(elsewhere, flights) for _ in range(3)]
-    waiting = [asyncio.wrap_future(follower.done) for follower in followers]
+    context = contextvars.Context()
+    waiting = [
+        asyncio.create_task(follower.wait(ASYNC, 60), context=context) for follower in followers
+    ]
     await asyncio.sleep(0)
-    assert not any(future.done() for future in waiting)
+    assert not any(task.done() for task in waiting)
     leader.release()
     await asyncio.gather(*waiting)
     assert all(follower.over() for follower in followers)
@@ -144,54 +159,49 @@ async def test_what_is_waited_for_can_be_awaited() -> None:
 async def test_the_cancellation_of_one_waiter_leaves_the_others_waiting() -> None:
     flights = SingleFlight()
     leader = lead(flights)
-    one = elsewhere(flights)
-    other = elsewhere(flights)
-    cancelled = asyncio.wrap_future(one.done)
-    waiting = asyncio.wrap_future(other.done)
+    context = contextvars.Context()
+    cancelled, waiting = (
+        asyncio.create_task(elsewhere(flights).wait(ASYNC, 60), context=context) for _ in range(2)
+    )
+    await asyncio.sleep(0)
     cancelled.cancel()
     await asyncio.sleep(0)
-    assert not other.over()
+    assert not leader.over()
+    assert not waiting.done()
     leader.release()
     await waiting
 
 
 async def test_a_task_never_waits_for_itself_nor_for_the_task_that_started_it() -> None:
     flights = SingleFlight()
-    held = flights.join("k", blocks=False)
-    assert held is not None
+    held = flights.join("k")
 
-    async def join() -> Flight | None:
-        return flights.join("k", blocks=False)
+    async def is_waited_for() -> bool:
+        return waits(flights.join("k"), ASYNC)
 
-    assert await join() is None
-    assert await asyncio.create_task(join()) is None
+    assert not await is_waited_for()
+    assert not await asyncio.create_task(is_waited_for())
+    held.release()
 
 
 async def test_a_task_waits_for_another_one_of_its_loop() -> None:
     flights = SingleFlight()
-    held: list[Flight | None] = []
 
-    async def join() -> Flight | None:
-        flight = flights.join("k", blocks=False)
-        held.append(flight)
-        return flight
+    async def join() -> Flight:
+        return flights.join("k")
 
     leader = await asyncio.create_task(join())
     follower = await asyncio.create_task(join())
-    assert leader is not None
-    assert follower is not None
     assert (leader.leads, follower.leads) == (True, False)
-    assert held
+    assert waits(follower, ASYNC)
 
 
 def test_a_thread_that_runs_in_the_context_of_the_leader_does_not_wait_for_it() -> None:
     flights = SingleFlight()
     held = lead(flights)
     with ThreadPoolExecutor(1) as pool:
-        joined = pool.submit(
-            contextvars.copy_context().run, lambda: flights.join("k", blocks=True)
-        ).result()
-    assert joined is None
+        context = contextvars.copy_context()
+        assert not pool.submit(context.run, lambda: waits(flights.join("k"))).result()
     held.release()
 
 
@@ -199,43 +209,38 @@ def test_a_context_whose_own_flight_has_ended_waits_for_the_next_one() -> None:
     flights = SingleFlight()
     lead(flights).release()
     other = elsewhere(flights)
-    joined = flights.join("k", blocks=True)
-    assert joined is not None
+    joined = flights.join("k")
     assert not joined.leads
+    assert waits(joined)
     assert other.leads
 
 
 async def test_a_call_that_blocks_the_loop_does_not_wait_for_a_task_of_that_loop() -> None:
     flights = SingleFlight()
 
-    async def begin() -> Flight | None:
-        return flights.join("k", blocks=False)
+    async def begin() -> Flight:
+        return flights.join("k")
 
     held = await asyncio.create_task(begin())
-    assert held is not None
-    assert flights.join("k", blocks=True) is None
+    assert not waits(flights.join("k"))
+    held.release()
 
 
-def test_a_leader_whose_loop_was_closed_holds_nobody_up() -> None:
+def test_a_leader_whose_loop_does_not_run_any_more_holds_nobody_up() -> None:
     flights = SingleFlight()
-    begun = asyncio.Event()
-    held: list[Flight | None] = []
+    held: list[Flight] = []
+    followers: list[Flight] = []
 
     async def make() -> None:
-        held.append(flights.join("k", blocks=False))
-        begun.set()
-        await asyncio.Event().wait()
+        held.append(flights.join("k"))
+        followers.append(elsewhere(flights))
+        assert not followers[0].over()
 
     loop = asyncio.new_event_loop()
-    task = loop.create_task(make())
-    loop.run_until_complete(begun.wait())
-    follower = elsewhere(flights)
-    assert not follower.over()
-    task._log_destroy_pending = False  # type: ignore[attr-defined]
-    loop.close()
-    assert follower.over()
+    loop.run_until_complete(make())
+    assert followers[0].over()
     assert elsewhere(flights).leads
-    del task
+    loop.close()
 
 
 def test_a_waiter_whose_loop_has_ended_disturbs_nobody(caplog: pytest.LogCaptureFixture) -> None:
@@ -245,9 +250,7 @@ def test_a_waiter_whose_loop_has_ended_disturbs_nobody(caplog: pytest.LogCapture
     leader = lead(flights)
 
     async def give_up() -> None:
-        flight = flights.join("k", blocks=False)
-        assert flight is not None
-        waiting = asyncio.wrap_future(flight.done)
+        waiting = asyncio.create_task(flights.join("k").wait(ASYNC, 60))
         await asyncio.sleep(0)
         waiting.cancel()
 
@@ -264,14 +267,14 @@ def test_a_forked_child_does_not_wait_for_its_parents_flights(environment: dict[
 import os, threading
 from compacter.single_flight import SingleFlight
 flights = SingleFlight()
-thread = threading.Thread(target=lambda: held.append(flights.join("k", blocks=True)))
+thread = threading.Thread(target=lambda: held.append(flights.join("k")))
 held = []
 thread.start(); thread.join()
 child = os.fork()
 if child == 0:
-    os._exit(0 if flights.join("k", blocks=True).leads else 1)
+    os._exit(0 if flights.join("k").leads else 1)
 assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-assert not flights.join("k", blocks=True).leads
+assert not flights.join("k").leads
 """
     subprocess.run([sys.executable, "-c", program], check=True, timeout=600, env=environment)
 

@@ -154,7 +154,7 @@ def test_a_summarizer_that_gives_no_words_changes_nothing(reply: Any) -> None:
 
 
 def test_a_summarizer_that_is_slow_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("compacter.call.other_words._MOST_SECONDS", 0.05)
+    monkeypatch.setattr("compacter.call.perform._MOST_SECONDS", 0.05)
 
     def answer_late() -> str:
         time.sleep(1)

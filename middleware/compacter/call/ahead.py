@@ -14,15 +14,14 @@ import math
 import threading
 import time
 from collections.abc import Callable, Coroutine, Sequence
-from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from cachetools import LRUCache
 
-from compacter.call.one_summary import wait_until_over
-from compacter.call.prepare import SCOPE, make_ahead
+from compacter.call.prepare import make_ahead
 from compacter.call.request import Request, facts_of
 from compacter.call.smaller import WORTH
 from compacter.compaction.conversation import Conversation
@@ -33,7 +32,7 @@ from compacter.locks import ForkAware, Lock
 from compacter.memory.record import prefix_digest
 from compacter.messages.fields import Unencodable
 from compacter.messages.format import Message, MessageFormat
-from compacter.single_flight import LONGEST_WAIT, running_loop
+from compacter.single_flight import LONGEST_WAIT, Flight, running_loop
 
 if TYPE_CHECKING:
     import asyncio
@@ -48,10 +47,6 @@ _MOST_KEPT = 10_000
 # Newest messages among which the last one of the request before is searched.
 _MOST_NEW = 50
 _NAME = "compacter-prepare"
-# Preparations that the present code is part of: its hooks and its summarizer.
-_WITHIN: contextvars.ContextVar[tuple[Preparation, ...]] = contextvars.ContextVar(
-    "compacter_preparations", default=()
-)
 
 
 # -- one call's part -------------------------------------------------------------------------------
@@ -61,33 +56,25 @@ async def prepare(world: Performer, ratio: float, target: int) -> None:
     """Have this compaction made in the background, unless that is done or under way, or the request
     does not continue the one before.
     """
-    preparation, continues = await _find(world)
-    if not ratio or not continues or preparation.done is not None:
+    preparation = await _find(world)
+    if not ratio or preparation is None or preparation.flight is not None:
         return
     request = await world.compute(partial(_copy, world.call.request))
-    maker = replace(
-        world,
-        call=replace(world.call, request=request),
-        scope=world.scope + SCOPE,
-        history=None,
-        is_ahead=True,
-        # One that hangs would keep its place for ever.
-        most_seconds=LONGEST_WAIT,
-    )
+    call = replace(world.call, request=request)
+    maker = replace(world, call=call, history=None, is_ahead=True)
     world.state.preparations.begin(preparation, world.io, partial(_make, maker, ratio, target))
 
 
 async def wait_for(world: Performer) -> None:
     """Wait for the compaction that is being made for the conversation of this call, if any."""
-    if world.state.preparations:
-        preparation, continues = await _find(world)
-        if continues:
-            await preparation.wait(world.io, min(LONGEST_WAIT, world.time_left()))
+    preparation = await _find(world) if world.state.preparations else None
+    if preparation is not None and preparation.flight is not None:
+        await preparation.flight.wait(world.io, min(LONGEST_WAIT, world.time_left()))
 
 
-async def _find(world: Performer) -> tuple[Preparation, bool]:
-    """Return the preparation of this conversation, and whether the request continues the one
-    before. One that cannot be encoded continues none.
+async def _find(world: Performer) -> Preparation | None:
+    """Return the preparation of this conversation; ``None`` if the request does not continue the
+    one before, or cannot be encoded.
     """
     request = world.call.request
     form = request.format
@@ -95,11 +82,11 @@ async def _find(world: Performer) -> tuple[Preparation, bool]:
     # hold the time of day, or text retrieved for this call alone.
     body = [message for message in request.original if form.speaker(message) != "system"][:-1]
     shorter = len(request.original) - len(request.messages)
-    find = partial(world.state.preparations.of, world.scope, form, body, shorter)
-    try:
-        return await world.compute(find)
-    except Unencodable:
-        return Preparation(), False
+    with suppress(Unencodable):
+        return await world.compute(
+            partial(world.state.preparations.of, world.scope, form, body, shorter)
+        )
+    return None
 
 
 def _copy(request: Request) -> Request:
@@ -144,28 +131,10 @@ class Preparation:
     shorter: int = 0
     """How many more they were than those of the request. Another number shows that the conversation
     was compacted since."""
-    done: Future[None] | None = None
-    """Set when it has ended; ``None`` if none was begun since the last compaction."""
-    loop: asyncio.AbstractEventLoop | None = None
-    """Loop of an asyncio program."""
+    flight: Flight | None = None
+    """Of the task that makes it; ``None`` if none was begun since the last compaction."""
     task: asyncio.Task[None] | None = None
-    """Its task there, of which the loop keeps only a weak reference."""
-    tenant: str = ""
-    """Caller on whose behalf it is made, if that is known."""
-
-    def over(self) -> bool:
-        """Return whether to stop waiting for it: it has ended, or its event loop does not run."""
-        if self.done is None or self.done.done():
-            return True
-        return self.loop is not None and not self.loop.is_running()
-
-    async def wait(self, io: IO, seconds: float) -> None:
-        """Wait until it is over, for ``seconds`` at most; not where that would last for ever, as
-        this code is part of it, or stops the loop that it runs in.
-        """
-        stops = not io.asynchronous and self.loop is not None and self.loop is running_loop()
-        if not stops and self not in _WITHIN.get():
-            await wait_until_over(io, self, seconds)
+    """That task in an asyncio program, whose loop keeps only a weak reference."""
 
 
 class Preparations(ForkAware):
@@ -175,15 +144,16 @@ class Preparations(ForkAware):
         super().__init__()
         self.nursery: Any = None
         """Nursery for preparations of trio programs."""
-        self.tenant: Callable[[], str] | None = None
-        """Returns the caller on whose behalf the present call is made."""
+        self.tenant: Callable[[], str] = str
+        """Returns the caller on whose behalf the present call is made, if that is known."""
         self._lock = Lock()
-        self._running: list[Preparation] = []
+        # Each with its caller.
+        self._running: list[tuple[Flight, str]] = []
         # By the last messages of the request before.
         self._kept: LRUCache[str, Preparation] = LRUCache(_MOST_KEPT)
 
     def __bool__(self) -> bool:
-        return any(not item.over() for item in self._running)
+        return any(not flight.over() for flight, _ in self._running)
 
     def after_fork_in_child(self) -> None:
         """Forget the parent's, which do not run in the child."""
@@ -192,9 +162,9 @@ class Preparations(ForkAware):
 
     def of(
         self, scope: str, form: MessageFormat, body: Sequence[Message], shorter: int
-    ) -> tuple[Preparation, bool]:
-        """Return the preparation of a conversation, and whether this request continues the one
-        before.
+    ) -> Preparation | None:
+        """Return the preparation of a conversation; ``None`` if this request does not continue the
+        one before.
 
         Found by the newest messages, so that a conversation whose oldest ones the program has
         dropped or edited is not taken for another one. ``body`` are the caller's messages that the
@@ -207,20 +177,17 @@ class Preparations(ForkAware):
 
         with self._lock:
             ends = range(len(body), max(0, len(body) - _MOST_NEW), -1)
-            kept = next(filter(None, (self._kept.pop(key(at), None) for at in ends)), None)
-            kept = kept or Preparation()
+            earlier = (self._kept.pop(key(at), None) for at in ends)
+            kept = next(filter(None, earlier), Preparation())
             self._kept[key(len(body))] = kept
         # The messages that it is of, and perhaps later ones.
-        continues = 0 < kept.count <= len(body) and (
-            prefix_digest(form, body[: kept.count]) == kept.digest
-        )
-        if kept.shorter != shorter:
-            kept.done = None  # The conversation was compacted since.
-        if kept.done is None:
+        continues = prefix_digest(form, body[: kept.count]) == kept.digest
+        if kept.flight is None or kept.shorter != shorter:
+            kept.flight = None  # The conversation was compacted since.
             kept.count = len(body)
             kept.digest = prefix_digest(form, body)
             kept.shorter = shorter
-        return kept, continues
+        return kept if continues else None
 
     def begin(
         self, kept: Preparation, io: IO, make: Callable[[], Coroutine[Any, Any, object]]
@@ -228,35 +195,36 @@ class Preparations(ForkAware):
         """Begin to make it in the background, if there is a place for it. ``make`` raises no
         ``Exception``.
         """
-        tenant = self.tenant() if self.tenant is not None else ""
+        tenant = self.tenant()
         is_trio = io.asynchronous and not io.awaits
         if is_trio and self.nursery is None:
             return
+        loop = running_loop() if io.awaits else None
+        thread = threading.get_ident() if io.asynchronous else 0
+        flight = Flight("", {}, loop, thread, leads=True)
         with self._lock:
-            self._running = [item for item in self._running if not item.over()]
-            mine = sum(item.tenant == tenant for item in self._running) if tenant else 0
+            self._running = [item for item in self._running if not item[0].over()]
+            mine = sum(of == tenant for _, of in self._running)
             # No caller takes all places.
-            if len(self._running) >= MOST_AT_ONCE or mine >= MOST_AT_ONCE // 2:
+            if len(self._running) >= MOST_AT_ONCE or (tenant and mine >= MOST_AT_ONCE // 2):
                 return
-            self._running.append(kept)
-            kept.done = done = Future[None]()
-        kept.tenant = tenant
-        kept.loop = running_loop() if io.awaits else None
+            self._running.append((flight, tenant))
+            kept.flight = flight
         context = contextvars.copy_context()
-        context.run(_WITHIN.set, (*_WITHIN.get(), kept))
+        context.run(flight.enter)
 
         async def work() -> None:
             try:
                 await make()
             finally:
                 kept.task = None
-                done.set_result(None)
+                flight.release()
 
         try:
             if is_trio:
                 context.run(self.nursery.start_soon, work)
-            elif kept.loop is not None:
-                kept.task = kept.loop.create_task(work(), name=_NAME, context=context)
+            elif loop is not None:
+                kept.task = loop.create_task(work(), name=_NAME, context=context)
                 # A loop that is closed before the task has ended would report it. asyncio does the
                 # same for tasks of its own; see ``asyncio.gather``.
                 kept.task._log_destroy_pending = False  # type: ignore[attr-defined]  # noqa: SLF001
@@ -265,7 +233,7 @@ class Preparations(ForkAware):
                 start = partial(context.run, lambda: run(work()))
                 threading.Thread(target=start, daemon=True, name=_NAME).start()
         except RuntimeError:  # The nursery was closed, or there can be no more threads.
-            done.set_result(None)
+            flight.release()
 
     async def drain(self, io: IO, seconds: float | None) -> bool:
         """Wait until none is running, for ``seconds`` at most; return whether that is so.
@@ -273,6 +241,6 @@ class Preparations(ForkAware):
         In a sync program, those that need the event loop of this very thread are not waited for.
         """
         end = math.inf if seconds is None else time.monotonic() + seconds
-        for item in list(self._running):
-            await item.wait(io, end - time.monotonic())
+        for flight, _ in list(self._running):
+            await flight.wait(io, end - time.monotonic())
         return not self

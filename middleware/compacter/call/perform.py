@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import inspect
 import math
-import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -22,7 +21,6 @@ from compacter.call.apart import APART, drive
 from compacter.call.arguments import Args, Binding, Named
 from compacter.call.nested import GiveUps, gave_up_since
 from compacter.call.one_summary import lead
-from compacter.call.other_words import find_quotes
 from compacter.call.prepare import SCOPE
 from compacter.call.request import ConversationState, holds_secrets
 from compacter.call.state import State
@@ -35,18 +33,20 @@ from compacter.events import (
     CompactionStarted,
     Event,
     PassagesRecalled,
-    RetriesExhausted,
 )
 from compacter.io import IO, Stopped, is_kind
-from compacter.memory.match import Matcher, View
+from compacter.memory.match import View
 from compacter.memory.record import prefix_digest
 from compacter.messages.fields import Unencodable, first, word
 from compacter.messages.format import Message
 from compacter.messages.replies import Reply, chunk_text, read_reply
+from compacter.single_flight import LONGEST_WAIT
+from compacter.text.words import clip
 
 if TYPE_CHECKING:
     from compacter.call.call import Call
     from compacter.history import History
+    from compacter.recall.frame import Quotation
 
 T = TypeVar("T")
 E = TypeVar("E", bound=Event)
@@ -60,6 +60,11 @@ _CACHED = (
     "usage.input_tokens_details.cached_tokens",
     "usage.cache_read_input_tokens",
 )
+# Limits of a request for other words, in tokens of output and in seconds, and of the words that are
+# used, in characters: some fifteen words in any language.
+_MOST_TOKENS = 200
+_MOST_SECONDS = 5.0
+_LONGEST_WORDS = 300
 
 
 class SummarizerPausedError(RuntimeError):
@@ -80,8 +85,6 @@ class Performer:
     """Name of the model; of the function if the call has no model."""
     large: bool = False
     """Whether the history is so large that computations on it must not block an event loop."""
-    most_seconds: float | None = None
-    """Limit for the summaries where the option ``timeout`` sets none."""
     function: Callable[..., Any] | None = None
     """The wrapped function; ``None`` for a compaction by hand."""
     binding: Binding = field(default_factory=Binding)
@@ -100,50 +103,50 @@ class Performer:
     """Its version at the time of the call."""
     is_ahead: bool = False
     """Whether it makes or reads a compaction that is not in force yet."""
-    gave_up: bool = field(default=False, init=False)
-    """Whether the call was given up after at least one round."""
-    last: Reply | None = field(default=None, init=False)
+    last: Reply | None = None
     """Last reply of the wrapped function."""
-    trace: TracebackType | None = field(default=None, init=False)
+    trace: TracebackType | None = None
     """Traceback of that reply's ``error`` when it was raised."""
-    _started: float = field(default_factory=time.monotonic, init=False)
+    # No fields: a copy begins with these.
     # Tokens that the summarizer's provider has read from its cache.
-    _cached: int = field(default=0, init=False)
+    _cached = 0
     # Used part of `timeout`, in seconds: time of the summarizer, and of waiting for another call's
     # summary.
-    _spent: float = field(default=0.0, init=False)
+    _spent = 0.0
     # Whether the summarizer was asked since the last event of a failure.
-    _asked: bool = field(default=False, init=False)
-    # Views that this call has read from memory or made, each with the id of its record.
-    _views: list[tuple[Sequence[Message], str]] = field(default_factory=list, init=False)
-    # Functions that release this call's flight and claims.
-    _held: list[Callable[[], object]] = field(default_factory=list, init=False)
-    _closed: bool = field(default=False, init=False)
-    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
+    _asked = False
+    _is_closed = False
+
+    def __post_init__(self) -> None:
+        self._started = time.monotonic()
+        # Views that this call has read from memory or made, each with the id of its record.
+        self._views: list[tuple[Sequence[Message], str]] = []
+        # Functions that release this call's flight and claims.
+        self._held: list[Callable[[], object]] = []
 
     @property
     def world(self) -> Any:
         """The world of coroutines that `conduct` is to run."""
         return APART if self.large else self
 
-    async def conduct(self, work: Coroutine[Any, Any, T]) -> T:
-        """Return the result of a coroutine. That of a large history computes in threads, so that it
-        does not block the event loop.
+    def conduct(self, work: Coroutine[Any, Any, T]) -> Coroutine[Any, Any, T]:
+        """Return a coroutine to be awaited in place of this one: that of a large history computes
+        in threads, so that it does not block the event loop.
         """
-        if not self.large:
-            return await work
-        result: T = await drive(self, work)
-        return result
+        return drive(self, work) if self.large else work
 
-    async def compute(self, work: Callable[[], T]) -> T:
-        """Return the result of a computation on the history."""
-        return await self.io.thread(work) if self.large else work()
+    async def compute(self, work: Callable[[], T], *, slow: object = False) -> T:
+        """Return the result of a computation, which is made in a thread if it is ``slow`` or the
+        history large.
+        """
+        return await self.io.thread(work) if self.large or slow else work()
 
     # -- summaries ---------------------------------------------------------------------------------
 
     def time_left(self) -> float:
         """Return the rest of ``timeout``, in seconds."""
-        limit = self.state.options.timeout or self.most_seconds or math.inf
+        # One made ahead that hangs would keep its place for ever.
+        limit = self.state.options.timeout or (LONGEST_WAIT if self.is_ahead else math.inf)
         return max(0.0, limit - self._spent)
 
     async def ask(self, question: AskSummarizer) -> Reply:
@@ -227,8 +230,6 @@ class Performer:
         if isinstance(event, CompactionStarted):
             self._started = time.monotonic()
             self._cached = 0
-        elif isinstance(event, RetriesExhausted):
-            self.gave_up = event.rounds > 0
         elif isinstance(event, CompactionFailed):
             self.conversation.vain += self._asked
             self._asked = False
@@ -237,32 +238,20 @@ class Performer:
             event = event.model_copy(update={"duration": seconds, "cached_tokens": self._cached})
             if event.summarizer_calls and not event.fallback:
                 self.conversation.vain = 0
-        for hook in self.state.record(event):
-            # A copy, so that no hook sees another one's changes.
-            await self.safely("hook", partial(self.io.hook, hook, event.model_copy()))
+        await self.state.emit(self.io, event)
         return event
 
     async def approve(self, plan: CompactionPlan) -> CompactionPlan | None:
         """Pass the plan to ``before_compaction``, and return the one to carry out; ``None`` for a
         veto.
         """
-        hook = self.state.options.before_compaction
-        if hook is None:
-            return plan
-        answer = await self.safely("hook", partial(self.io.hook, hook, replace(plan)))
+        hook: Any = self.state.options.before_compaction
+        answer: object = None
+        with self.state.safely("hook"):
+            answer = await self.io.hook(hook, replace(plan))
         if answer is False:
             return None
         return answer if isinstance(answer, CompactionPlan) else plan
-
-    async def safely(self, what: str, action: Callable[[], Awaitable[Any]]) -> Any:
-        """Return the result of a hook or memory; if it raises, log the exception and return
-        ``None``.
-        """
-        try:
-            return await action()
-        except Exception as error:  # noqa: BLE001 - a hook or memory must not break the call
-            self.state.log.failed(what, error)
-            return None
 
     # -- the wrapped function ----------------------------------------------------------------------
 
@@ -295,11 +284,11 @@ class Performer:
                 raw = await raw
             reply = await streams.read(self.io, raw, self.state.detect, binding.quiet)
         except Exception as error:
-            reply = Reply(error=error)
-            if not gave_up_since(before, error):
-                self.last = reply
-                self.trace = error.__traceback__
-                raise
+            self.last = Reply(error=error)
+            self.trace = error.__traceback__
+            if gave_up_since(before, error):
+                return self.last
+            raise
         self.last = reply
         if reply.error is not None:
             self.trace = reply.error.__traceback__
@@ -333,12 +322,7 @@ class Performer:
 
     async def view(self) -> View | None:
         """As ``look_up``, of what is in force or made ahead."""
-        matcher = self.state.prepared if self.is_ahead else self.state.matcher
-        if matcher is None:
-            return None
-        request = self.call.request
-        look = partial(matcher.view, self.scope, request.format, request.original)
-        view = await self._use(matcher, look)
+        view: View | None = await self._use_memory("view")
         if view is not None:
             calibration = self.call.calibration
             calibration.window = calibration.window or view.window
@@ -346,39 +330,42 @@ class Performer:
 
     async def remember(self, after: Sequence[Message]) -> None:
         """Store ``after`` in memory as the view of the caller's messages."""
-        matcher = self.state.prepared if self.is_ahead else self.state.matcher
+        options = self.state.options
         request = self.call.request
-        if matcher is None or holds_secrets(request, after, self.state.options.redact):
+        if holds_secrets(request, after, options.redact):
             return
-        window = self.call.calibration.window
-        store = partial(
-            matcher.remember, self.scope, request.format, request.original, after, window
-        )
-        record = await self._use(matcher, store)
+        record = await self._use_memory("remember", after, self.call.calibration.window)
         # Who waits for this summary finds it now, while the model answers.
-        self.close(for_good=False)
+        self._release()
         if record and not self.is_ahead:
             self._views.append((after, record))
             self.state.note_record(record)
-            recall = self.state.options.recall
-            if recall is not None and recall.embed is not None:
-                await self.io.thread(partial(self._embed_compacted, after))
+            if options.recall is not None and options.recall.embed is not None:
+                view = Conversation.of(after, request.format)
+                asked = Quote(request.original, view, 0, request.archive, request.digest)
+                await self.io.thread(partial(self._use_recall, "add", asked))
 
-    def _embed_compacted(self, after: Sequence[Message]) -> None:
+    async def _use_memory(self, method: str, *given: object) -> Any:
+        """Return the result of a method of `Matcher` for the caller's messages; ``None`` if it
+        fails, or without a memory.
+        """
+        state = self.state
+        matcher = state.prepared if self.is_ahead else state.matcher
+        if matcher is None:
+            return None
         request = self.call.request
-        view = Conversation.of(after, request.format)
-        asked = Quote(request.original, view, 0, request.archive, request.digest, sent=False)
-        self.use_recall("add", asked)
-
-    async def _use(self, matcher: Matcher, work: Callable[..., Coroutine[Any, Any, T]]) -> T | None:
-        """Return the result of using the memory; ``None`` if it fails."""
-        used: T | None = await self.safely("memory", partial(work, io=self.io, large=self.large))
-        self.state.log_reports(matcher.memory)
-        return used
+        scope = self.scope + SCOPE * self.is_ahead
+        use = partial(getattr(matcher, method), scope, request.format, request.original, *given)
+        result = None
+        with state.safely("memory"):
+            result = await use(io=self.io, large=self.large)
+        state.log_reports(matcher.memory)
+        return result
 
     async def prepare(self, ratio: float, target: int) -> None:
         """Have this compaction made in the background, see ``ahead.py``."""
-        await self.safely("preparation", partial(ahead.prepare, self, ratio, target))
+        with self.state.safely("preparation"):
+            await ahead.prepare(self, ratio, target)
 
     async def find_prepared(self) -> View | None:
         """Return the view of the caller's messages that was made ahead, or ``None``.
@@ -388,17 +375,30 @@ class Performer:
         began = time.monotonic()
         await ahead.wait_for(self)
         self._spent += time.monotonic() - began
-        return await replace(self, scope=self.scope + SCOPE, is_ahead=True).view()
+        return await replace(self, is_ahead=True).view()
 
     async def quote(self, question: Quote) -> str:
-        """Return quotes of compacted messages for the newest user message, or an empty string."""
+        """Return quotes of compacted messages for the newest user message, or an empty string.
+
+        For a question that finds nothing the summarizer is asked for other words if the option says
+        so. A failure of that is logged, and changes nothing else.
+        """
         started = time.monotonic()
         recall = self.state.options.recall
-        # The archive of a short ``History`` may be large, and not indexed yet; the user's functions
-        # may be slow.
-        slow = self.large or question.archive or (recall and (recall.rank or recall.embed))
-
-        quotation = await find_quotes(self, question, slow=slow)
+        # An archive may be large, and not indexed yet; the user's functions may be slow.
+        slow = question.archive or (recall and (recall.rank or recall.embed))
+        find = partial(self._use_recall, "quotes")
+        quotation: Quotation | None = await self.compute(partial(find, question), slow=slow)
+        if quotation is not None and quotation.prompt:
+            words = ""
+            with self.state.safely("reword"):
+                prompt = AskSummarizer(
+                    [{"role": "user", "content": quotation.prompt}], _MOST_TOKENS
+                )
+                reply = await self.request_reply(prompt, _MOST_SECONDS)
+                words = clip(reply.text, _LONGEST_WORDS)
+            find = partial(find, replace(question, words=words))
+            quotation = await self.compute(find, slow=slow)
         if quotation is None:
             return ""
         text = quotation.text
@@ -415,34 +415,33 @@ class Performer:
             await self.emit(event)
         return text
 
-    def use_recall(self, method: str, question: Quote) -> Any:
+    def _use_recall(self, method: str, question: Quote) -> Any:
         """Return the result of a method of `Recall`. An exception is logged once, not raised: the
         user's ranker or redaction may raise, and SQLite.
         """
-        try:
+        with self.state.safely("recall"):
             return getattr(self.state.recall(), method)(question, tuple(self._views))
-        except Exception as error:  # noqa: BLE001 - as above
-            self.state.log.failed("recall", error)
-            return None
+        return None
 
     # -- one summary for all that need it ----------------------------------------------------------
 
-    def close(self, *, for_good: bool = True) -> None:
-        """Release this call's flight and claims; ``for_good``: also a claim that is granted
-        later.
-        """
-        with self._lock:
-            held = self._held
-            self._held = []
-            self._closed = self._closed or for_good
-        for give_back in held:
-            self.state.safely("memory", give_back)
+    def give_back(self, release: Callable[[], object]) -> None:
+        """Release a flight or a claim; its failure is logged."""
+        with self.state.safely("memory"):
+            release()
 
     def hold(self, release: Callable[[], object]) -> None:
-        """Have a claim released when this call is closed; at once if it is."""
-        with self._lock:
-            is_late = self._closed
-            if not is_late:
-                self._held.append(release)
-        if is_late:
-            release()
+        """Have a flight or a claim released when this call is closed; at once if it is."""
+        self._held.append(release)
+        if self._is_closed:
+            self._release()
+
+    def _release(self) -> None:
+        with suppress(IndexError):  # None is left: a thread with a late claim may be here too.
+            while True:
+                self.give_back(self._held.pop())
+
+    def close(self) -> None:
+        """Release this call's flight and claims, and those that are granted later."""
+        self._is_closed = True
+        self._release()

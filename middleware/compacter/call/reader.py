@@ -37,8 +37,9 @@ async def read_call(
     ``learns``: whether to calibrate by the last reply; never on behalf of a hook, which must not
     change what is sent.
     """
-    safely = partial(state.safely, "reading")
-    large = io.asynchronous and bool(safely(lambda: is_large(binding.messages(args, kwargs))))
+    large = False
+    with state.safely("reading"):
+        large = io.asynchronous and is_large(binding.messages(args, kwargs))
     world = Performer(
         state=state,
         io=io,
@@ -48,8 +49,9 @@ async def read_call(
         args=args,
         kwargs=kwargs,
     )
-    reason = await world.compute(lambda: safely(lambda: _read(world, learns=learns)))
-    return world if reason == "" else reason or "its messages could not be read"
+    with state.safely("reading"):
+        return await world.compute(partial(_read, world, learns=learns)) or world
+    return "its messages could not be read"
 
 
 def _read(world: Performer, *, learns: bool) -> str:

@@ -5,11 +5,13 @@ log.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
+from contextlib import contextmanager
+from copy import copy
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from itertools import count
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from cachetools import LRUCache
 
@@ -30,6 +32,7 @@ from compacter.events import (
     SealedContentRemoved,
     Totals,
 )
+from compacter.io import IO, SYNC, run
 from compacter.locks import Lock, import_before_fork
 from compacter.memory import InProcessMemory
 from compacter.memory.match import Matcher
@@ -45,13 +48,10 @@ from compacter.single_flight import SingleFlight
 if TYPE_CHECKING:
     from compacter.recall.turns import Embedded, Recall
 
-T = TypeVar("T")
 # Models whose calibration is kept; one that is used again after so many others learns anew.
 _MOST_MODELS = 256
 # Conversations, and records, of which a few numbers are kept; the longest unused are dropped.
 _MOST_CONVERSATIONS = 10_000
-# What a state with other options has in common with the one that it is made of.
-_SHARED = ["totals", "count_call", "_lock", "preparations", "_learnt", "_conversations", "_records"]
 # Most compactions made ahead that are kept if there is no memory.
 _MOST_PREPARED = 1_000
 
@@ -69,7 +69,36 @@ class State:
     def __init__(self, options: Options) -> None:
         self.name = secrets.token_hex()
         """Random id; wrappers have it as an attribute, which can be copied and pickled."""
-        self.log = Log(options)
+        self.totals = RunningTotals()
+        self.count_call = self.totals.count_call
+        self.preparations = Preparations()
+        self.grants: bool | None = None
+        """Whether the memory grants claims; ``None`` until one was requested."""
+        self.last_reply: tuple[int, int, int] | None = None
+        """Input tokens of the last quiet call, its number of messages, and ``id`` of its last
+        message, if known.
+
+        Used for calibration at the next token limit. Keeps no message alive.
+        """
+        self._conversations: LRUCache[str, ConversationState] = LRUCache(_MOST_CONVERSATIONS)
+        self._learnt: LRUCache[str, Calibration] = LRUCache(_MOST_MODELS)
+        # Ids of the records that calls have made, or whose use was counted.
+        self._records: LRUCache[str, bool] = LRUCache(_MOST_CONVERSATIONS)
+        self._lock = Lock()
+        self._take(options, Options.model_fields)
+
+    def replaced(self, options: Mapping[str, object]) -> State:
+        """Return a state with other options for one call, which shares all that these leave as it
+        is.
+        """
+        made = copy(self)
+        made._take(self.options.replaced(options), options)  # noqa: SLF001 - of this class
+        return made
+
+    def _take(self, options: Options, changed: Container[str]) -> None:
+        """Take these options, of which those of the names ``changed`` are new."""
+        if "logger" in changed:
+            self.log = Log(options)
         detect = options.detect
         if isinstance(detect, UserDetector):
             detect = replace(detect, on_error=partial(self.log.failed, "detect"))
@@ -79,79 +108,41 @@ class State:
         )
         """Detector of the refusals that a call can mend."""
         self.options = options
-        pin: Callable[[Message], Any] | None = options.pin
-        self.pin = (
-            None
-            if pin is None
-            else lambda one: self.safely("pin", partial(pin, one), otherwise=True)
-        )
+        self.pin = None if options.pin is None else self._is_pinned
         """``pin``; a message for which it fails is pinned."""
         summarizer = options.summarizer
         self.summarizer_takes = taken(summarizer, ASKED) if callable(summarizer) else ()
         """Names of the options that the summarizer takes, if it is a function."""
-        self.totals = RunningTotals()
-        self.count_call = self.totals.count_call
-        self.prepares = options.prepare_tokens is not None
+        if "memory" in changed:
+            self.memory = None if options.memory is None else base_memory(options.memory)
+            # Compacters with the same memory also share the compactions in progress.
+            self.flights = self.memory.flights if self.memory is not None else SingleFlight()
+            self._aside = InProcessMemory(_MOST_PREPARED)
         match = partial(
             Matcher, alternate=options.alternate_roles, on_unencodable=self._report_unencodable
         )
-        self.memory: BaseMemory | None = None
-        self.matcher: Matcher | None = None
-        self.flights = SingleFlight()
-        if options.memory is not None:
-            self.memory = base_memory(options.memory)
-            self.matcher = match(self.memory)
-            # Compacters with the same memory also share the compactions in progress.
-            self.flights = self.memory.flights
-        self.prepared = self.matcher
+        self.matcher = None if self.memory is None else match(self.memory)
+        self.prepared = self.matcher or match(self._aside)
         """Where compactions made ahead are kept: without a memory, in one for them alone."""
-        self.preparations = Preparations()
+        self.prepares = options.prepare_tokens is not None
         if self.prepares:
             warm_up()
-            self.prepared = self.matcher or match(InProcessMemory(_MOST_PREPARED))
         self.redaction = options.redact
-        self._recall: Recall | None = None
-        self._with_recall: State | None = None
-        """The state whose indexes and vectors are used, if it is another one."""
-        self.grants: bool | None = None
-        """Whether the memory grants claims; ``None`` until one was requested."""
-        self.compaction_hooks: list[Callable[..., object]] = list(options.on_compaction)
-        self.event_hooks: list[Callable[..., object]] = list(options.on_event)
+        if "recall" in changed or "redact" in changed:
+            self._make_recall = cache(partial(_recall_of, options, self.log))
+        if "on_compaction" in changed:
+            self.compaction_hooks: list[Callable[..., object]] = list(options.on_compaction)
+        if "on_event" in changed:
+            self.event_hooks: list[Callable[..., object]] = list(options.on_event)
         self.proactive = options.trigger_tokens is not None
-        self.last_reply: tuple[int, int, int] | None = None
-        """Input tokens of the last quiet call, its number of messages, and ``id`` of its last
-        message, if known.
-
-        Used for calibration at the next token limit. Keeps no message alive.
-        """
         self.scope = options.memory_scope
         """Part of each record's key; the same for calls that may share a summary."""
-        self._conversations: LRUCache[str, ConversationState] = LRUCache(_MOST_CONVERSATIONS)
-        self._learnt: LRUCache[str, Calibration] = LRUCache(_MOST_MODELS)
-        # Ids of the records that calls have made, or whose use was counted.
-        self._records: LRUCache[str, bool] = LRUCache(_MOST_CONVERSATIONS)
-        self._lock = Lock()
 
-    def replaced(self, options: Mapping[str, object]) -> State:
-        """Return a state with other options for one call, which shares memory, totals, hooks and
-        calibrations.
-        """
-        made = State(self.options.replaced(options))
-        for name in _SHARED:
-            setattr(made, name, getattr(self, name))
-        if "on_compaction" not in options:
-            made.compaction_hooks = self.compaction_hooks
-        if "on_event" not in options:
-            made.event_hooks = self.event_hooks
-        if "logger" not in options:
-            made.log = self.log
-        if not {"recall", "redact"} & {*options}:
-            made._with_recall = self._with_recall or self
-        if made.options.memory is self.options.memory:
-            made.memory = self.memory
-            made.flights = self.flights
-            made.prepared = self.prepared or made.prepared
-        return made
+    def _is_pinned(self, message: Message) -> object:
+        pin: Any = self.options.pin
+        with self.safely("pin"):
+            return pin(message)
+        return True
 
     # -- models and conversations ------------------------------------------------------------------
 
@@ -178,35 +169,28 @@ class State:
             self._records[record] = True
             return is_new
 
-    # -- recall ------------------------------------------------------------------------------------
-
     def recall(self) -> Recall:
         """Return the state of recall between calls."""
-        if self._with_recall is not None:
-            return self._with_recall.recall()
         with self._lock:
-            if self._recall is None:
-                # Imports SQLite, which few calls need.
-                from compacter.recall.turns import Recall
-
-                recall = self.options.recall
-                vectors: Embedded | None = None
-                if recall is not None and recall.embed is not None:
-                    from compacter.call.embedding import Embeddings
-
-                    vectors = Embeddings(recall.embed, partial(self.log.failed, "embed"))
-                self._recall = Recall(recall, self.redaction, vectors)
-            return self._recall
+            return self._make_recall()
 
     # -- events ------------------------------------------------------------------------------------
 
-    def record(self, event: Event) -> list[Callable[..., object]]:
-        """Add an event to totals and log, and return the hooks to call with it."""
-        self.safely("totals", lambda: self.totals.add(event))
-        self.safely("log", lambda: self.log.event(event))
-        if isinstance(event, CompactionEvent):
-            return [*self.compaction_hooks, *self.event_hooks]
-        return list(self.event_hooks)
+    def record(self, event: Event) -> None:
+        """Add an event to totals and log."""
+        with self.safely("totals"):
+            self.totals.add(event)
+        with self.safely("log"):
+            self.log.event(event)
+
+    async def emit(self, io: IO, event: Event) -> None:
+        """Send an event to totals, log and hooks."""
+        self.record(event)
+        first = self.compaction_hooks if isinstance(event, CompactionEvent) else ()
+        for hook in (*first, *self.event_hooks):
+            with self.safely("hook"):
+                # A copy, so that no hook sees another one's changes.
+                await io.hook(hook, event.model_copy())
 
     def history_changed(self, event: CompactionEvent | None) -> None:
         """Send the event that a compaction was not installed because the ``History`` has changed
@@ -217,25 +201,20 @@ class State:
             model=event.model if event else None,
             reason="history_changed",
         )
-        for hook in self.record(skipped):
-            outcome: Any = self.safely("hook", partial(hook, skipped))
-            if hasattr(outcome, "close"):  # A coroutine cannot be awaited here.
-                outcome.close()
+        run(self.emit(SYNC, skipped))
 
     def count(self, what: str, model: str) -> None:
         """Count something that is no event, such as a call that begins from a record; for
         subclasses.
         """
 
-    def safely(self, what: str, action: Callable[[], T], otherwise: T | None = None) -> T | None:
-        """Return the result of ``action``; if it raises, log the exception and return
-        ``otherwise``.
-        """
+    @contextmanager
+    def safely(self, what: str) -> Iterator[None]:
+        """Log an exception of the block, which must not break a call, and go on behind it."""
         try:
-            return action()
-        except Exception as error:  # noqa: BLE001 - must not break a call
+            yield
+        except Exception as error:  # noqa: BLE001 - a hook's or a memory's
             self.log.failed(what, error)
-            return otherwise
 
     def log_reports(self, memory: BaseMemory) -> None:
         """Log what happened to a memory since it was last used."""
@@ -246,6 +225,19 @@ class State:
     def _report_unencodable(self, reason: str) -> None:
         said = f"not remembered: {reason}"
         self.log.write("debug", "compacter.not_remembered", said, {"reason": reason})
+
+
+def _recall_of(options: Options, log: Log) -> Recall:
+    # Imports SQLite, which few calls need.
+    from compacter.recall.turns import Recall
+
+    recall = options.recall
+    vectors: Embedded | None = None
+    if recall is not None and recall.embed is not None:
+        from compacter.call.embedding import Embeddings
+
+        vectors = Embeddings(recall.embed, partial(log.failed, "embed"))
+    return Recall(recall, options.redact, vectors)
 
 
 # Field of the totals that an event adds one to.

@@ -1,5 +1,10 @@
 """Streams: each is read up to its first content, then returned as the vendor's own object, as if
 unread.
+
+So is the HTTP body behind a raw response or a stream of an SDK. With ``with_raw_response`` and
+``with_streaming_response`` the SDK returns the response unread, and frameworks use them for
+streams, to get the headers. Behind a stream the SDK skips what is no event, such as a JSON
+document. Later readers of events, lines or bytes get every byte.
 """
 
 from __future__ import annotations
@@ -12,8 +17,8 @@ from dataclasses import field as dataclass_field
 from functools import lru_cache, partial
 from typing import Any, Literal
 
-from compacter.call.bodies import look_into
 from compacter.io import IO
+from compacter.messages.bodies import PACKINGS, DocumentWatch, EventWatch
 from compacter.messages.fields import field
 from compacter.messages.refusals import detect_in_reply
 from compacter.messages.replies import Reply, has_content
@@ -26,44 +31,43 @@ class Opening:
     """Chunks of a stream up to its first content, and a callback for its end."""
 
     held: deque[Any] = dataclass_field(default_factory=deque)
-    error: Exception | None = None
+    """Chunks that were read already, and the exception that came next."""
     on_end: Callable[[], None] | None = None
     """Called when the stream has been read to its end; not if it is dropped or fails."""
 
     def next(self, step: Callable[[], Any]) -> Any:
-        """Return the next chunk: one that was read already, else that of ``step``; raise an error
-        that was caught.
+        """Return the next chunk: one that was read already, else that of ``step``; raise an
+        exception that was caught.
         """
         if self.held:
-            return self.held.popleft()
-        self._raise_once()
+            return self._take()
         try:
             return step()
         except StopIteration:
-            self._end_once()
+            self._end()
             raise
 
     async def anext(self, step: Callable[[], Any]) -> Any:
         """As ``next``."""
         if self.held:
-            return self.held.popleft()
-        self._raise_once()
+            return self._take()
         try:
             return await step()
         except StopAsyncIteration:
-            self._end_once()
+            self._end()
             raise
 
-    def _raise_once(self) -> None:
-        error = self.error
-        if error is not None:
-            self.error = None
-            raise error
-
-    def _end_once(self) -> None:
-        action = self.on_end
-        if action is not None:
+    def _take(self) -> Any:
+        chunk = self.held.popleft()
+        if isinstance(chunk, Exception):
             self.on_end = None
+            raise chunk
+        return chunk
+
+    def _end(self) -> None:
+        action = self.on_end
+        self.on_end = None
+        if action is not None:
             action()
 
 
@@ -143,7 +147,7 @@ async def opened(
         try:
             chunk = await io.call(io.step, source, _END)
         except Exception as error:  # noqa: BLE001 - raised when the reader gets this far
-            opening.error = error
+            opening.held.append(error)
             limit = detect(error)
             if limit is not None:
                 await close(io, stream)
@@ -155,8 +159,7 @@ async def opened(
         limit = detect_in_reply(chunk)
         if has_content(chunk) if quiet is None else not quiet(chunk):
             break
-    is_read = opening.held or opening.error
-    return Reply(raw=replay(stream, opening) if is_read else stream, token_limit=limit)
+    return Reply(raw=replay(stream, opening) if opening.held else stream, token_limit=limit)
 
 
 _END: Any = object()
@@ -210,7 +213,7 @@ def _opening_of(stream: Any, kind: type) -> Opening:
     ``kind``.
     """
     opening: Opening = stream.__dict__[_OPENING]
-    if not opening.held and (opening.on_end is None or opening.error is not None):
+    if not opening.held and opening.on_end is None:
         del stream.__dict__[_OPENING]
         stream.__class__ = kind
     return opening
@@ -266,6 +269,65 @@ _STANDING: Mapping[str, Callable[..., Any]] = {
     "__aenter__": _aenter,
     "__aexit__": lambda self, *error: self._stream.__aexit__(*error),
 }
+
+
+# -- bodies ----------------------------------------------------------------------------------------
+
+_BEGINNING = "_compacter_beginning"
+
+
+async def look_into(io: IO, response: Any) -> DocumentWatch:
+    """Return what the beginning of a body says: nothing if its type or encoding is unknown.
+
+    Args:
+        io: Sync or async.
+        response: A response of httpx.
+    """
+    watch = _watch(response)
+    if watch is None:
+        return DocumentWatch()
+    if field(response, "is_stream_consumed") is not False:
+        watch.read(response.content)
+    else:
+        rest = aiter(response.stream) if io.asynchronous else iter(response.stream)
+        opening = Opening()
+        try:
+            while (chunk := await io.call(io.step, rest, None)) is not None:
+                opening.held.append(chunk)
+                if watch.read(chunk):
+                    break
+        except Exception as error:  # noqa: BLE001 - raised when the body is read
+            opening.held.append(error)
+        # No generator: one that is not read to its end is closed late, of which trio warns.
+        response.stream.__dict__[_BEGINNING] = with_special_methods(
+            Replayed(rest, opening), _those_of(rest, _STANDING)
+        )
+        with_special_methods(response.stream, {"__iter__": _iterate, "__aiter__": _iterate})
+    watch.end()
+    return watch
+
+
+def _iterate(self: Any) -> Any:
+    return self.__dict__[_BEGINNING]
+
+
+def _watch(response: Any) -> DocumentWatch | None:
+    """Return the reader for a body of this type; ``None`` if the type or its encoding is
+    unknown.
+    """
+    headers = field(response, "headers")
+    stream = field(response, "stream")
+    if not isinstance(headers, Mapping) or not hasattr(stream, "__dict__"):
+        return None
+    packed = ""  # httpx has decoded what it has read.
+    if field(response, "is_stream_consumed") is False:
+        packed = headers.get("content-encoding", "").lower()
+    if packed not in PACKINGS:
+        return None
+    kind = headers.get("content-type", "").lower()
+    if "event-stream" in kind:
+        return EventWatch(packed)
+    return DocumentWatch(packed) if "json" in kind else None
 
 
 async def close(io: IO, stream: Any) -> None:

@@ -21,7 +21,7 @@ from compacter.call.perform import Performer
 from compacter.call.reader import read_call
 from compacter.call.sizes import may_be_cut
 from compacter.call.state import State
-from compacter.errors import CompactionError, ConfigurationError, FunctionError, add_note, notes_of
+from compacter.errors import CompactionError, ConfigurationError, FunctionError, add_note
 from compacter.io import ASYNC, IO, SYNC, is_kind, run
 from compacter.messages.refusals import detect_in_reply
 from compacter.messages.replies import Reply
@@ -222,7 +222,9 @@ class WrappedFunction:
             except Exception:  # noqa: BLE001 - another API's reply, or an unknown type
                 tokens = None
             if type(tokens) is not int:  # Not a closure, which would slow down every call.
-                tokens = state.safely("reading", functools.partial(tokens_read, raw))
+                tokens = None
+                with state.safely("reading"):
+                    tokens = tokens_read(raw)
             state.last_reply = (tokens, len(given), id(given[-1])) if tokens else None
         if not state.event_hooks:
             return None
@@ -270,7 +272,7 @@ class WrappedFunction:
                     else f"it raised {type(error).__name__}"
                 )
                 note = f"could not compact: {reason}"
-            elif world.gave_up:
+            elif call.tried:
                 mark_given_up(error)
         else:
             shape = None if io.asynchronous else streams.shape(type(raw))
@@ -301,7 +303,7 @@ class WrappedFunction:
         error = last.error
         if error is None:
             return last.raw
-        if note and not any(known.startswith("compacter ") for known in notes_of(error)):
+        if note and "compacter " not in str(getattr(error, "__notes__", "")):
             add_note(error, f"compacter {note}")
         while trace is not None and trace.tb_frame.f_globals.get("__package__") == __package__:
             trace = trace.tb_next

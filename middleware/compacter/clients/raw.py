@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from compacter.call.arguments import Options
-from compacter.call.bodies import look_into
+from compacter.call.streams import look_into
 from compacter.clients.copying import divert
 from compacter.io import IO
 from compacter.messages.fields import field

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
@@ -23,7 +24,7 @@ from compacter.call.wrap import wrap_function
 from compacter.clients.copying import divert, is_awaited
 from compacter.io import IO
 from compacter.memory import InProcessMemory
-from compacter.messages.fields import word
+from compacter.messages.fields import field as member
 from compacter.messages.format import Message
 from compacter.objects import with_special_methods
 from compacter.options import validated
@@ -120,17 +121,11 @@ def back(
     return own
 
 
+@dataclass(slots=True)
 class Medium:
-    """Data of a framework's medium, which is part of its message's digest.
+    """Data of a framework's medium, which is part of its message's digest."""
 
-    Without ``__dict__``, so that a record with it is not saved as text, of which no framework's
-    object can be made.
-    """
-
-    __slots__ = ("data",)
-
-    def __init__(self, data: Any) -> None:
-        self.data = data
+    data: Any
 
 
 def _itself(thing: Any) -> Any:
@@ -157,7 +152,9 @@ def separate_media(content: Any) -> Any:
     """Convert back: return the text, or the texts and the framework's own media."""
     if not isinstance(content, list):
         return content or ""
-    found = (part.original if isinstance(part, Mirror) else word(part, "text") for part in content)
+    found = (
+        part.original if isinstance(part, Mirror) else member(part, "text") for part in content
+    )
     return [part for part in found if part is not None]
 
 
@@ -334,21 +331,22 @@ def options_to_save(state: State) -> dict[str, Any]:
     hooks = {"on_compaction": state.compaction_hooks, "on_event": state.event_hooks}
     given |= {name: tuple(added) for name, added in hooks.items() if added}
     quotes = given.get("recall")
-    if isinstance(quotes, Quotes) and quotes.rank is None:
-        given["recall"] = quotes.share  # As a number it was given, or might have been.
+    if isinstance(quotes, Quotes):
+        given["recall"] = quotes.model_dump(exclude_unset=True)
     odd = sorted(name for name, value in given.items() if not _is_data(value))
     if odd:
         raise TypeError(f"compacter cannot save these options, which are objects: {', '.join(odd)}")
-    return {
-        name: list(value) if isinstance(value, tuple) else value for name, value in given.items()
-    }
+    data: dict[str, Any] = json.loads(json.dumps(given))
+    return data
 
 
 def _is_data(value: object) -> bool:
-    """Return whether JSON keeps a value as it is."""
-    if isinstance(value, (list, tuple)):
-        return all(map(_is_data, value))
-    return value is None or isinstance(value, (str, int, float, bool))
+    """Return whether a value can be written as JSON."""
+    try:
+        json.dumps(value)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def _options_given(state: State) -> dict[str, Any]:

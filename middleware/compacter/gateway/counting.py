@@ -46,11 +46,12 @@ class CountingState(State):
         self.totals = _CountingTotals(metrics)
         self.count_call = self.totals.count_call
 
-    def record(self, event: Event) -> list[Callable[..., object]]:
-        """Count an event, and return the hooks to call with it."""
-        self.safely("hook", lambda: self.metrics.hear(event))
-        self.safely("hook", lambda: self._hear(event))
-        return super().record(event)
+    def record(self, event: Event) -> None:
+        """Count an event."""
+        for hear in (self.metrics.hear, self._hear):
+            with self.safely("hook"):
+                hear(event)
+        super().record(event)
 
     def count(self, what: str, model: str) -> None:
         """Count something that is no event."""

@@ -124,7 +124,7 @@ def _detect(reply: Json) -> TokenLimit | None:
     if isinstance(reason, str) and _WINDOW_FULL.fullmatch(reason):
         return TokenLimit(source="stop reason")
     error = error_of(reply)
-    if isinstance(error, TokenLimit):  # A body that was read before: ``call/bodies.py``.
+    if isinstance(error, TokenLimit):  # A body that was read before: ``call/streams.py``.
         return error
     if error:
         return None if first(reply, _ANSWERS) else explain(error).limit or detect_sealed(error)

@@ -49,8 +49,6 @@ _EDITED = (
     "choices.0.message.provider_specific_fields.compaction_blocks",
     "usage.iterations",
 )
-HAS_USAGE = frozenset({"usage_metadata", "usageMetadata", "prompt_eval_count"})
-"""Members of a reply, beside ``usage``, that tell that it has counts of tokens: see below."""
 
 
 def usage_of(reply: object) -> tuple[int, int]:

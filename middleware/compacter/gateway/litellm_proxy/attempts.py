@@ -70,10 +70,9 @@ class SteppedCall(WrappedFunction):
         """
         state = self.state
         state.count_call()
-        prepared = state.prepared
         if self._surely_fits(kwargs) or (
             not state.proactive
-            and (prepared is None or prepared.memory.empty())
+            and state.prepared.memory.empty()
             and not state.preparations
             and not self._may_begin_one(kwargs)
         ):

@@ -99,7 +99,7 @@ def _versions() -> Iterator[Finding]:
             yield Finding(package, "ok", found)
         elif package == "litellm":
             yield Finding(
-                package, "note", ("not installed: no known windows or prices, no models by name")
+                package, "note", "not installed: no known windows or prices, no models by name"
             )
 
 
@@ -109,7 +109,7 @@ def _tables(asked: Sequence[str]) -> Iterator[Finding]:
     yield Finding(
         "price table",
         state,
-        f"{count:,} models with a window" if count else "litellm's table was not found",
+        f"{count:,} models" if count else "litellm's table was not found",
     )
     for model in asked or (_MODELS if count else ()):
         window = models.window(model)
@@ -122,7 +122,7 @@ def _tables(asked: Sequence[str]) -> Iterator[Finding]:
             yield Finding(model, "bad" if asked else "note", text)
             continue
         words = f"{window:,} tokens"
-        if price is not None:
+        if price and price[0]:
             cached = "" if price[1] is None else f", {price[1] * 1e6:g} cached"
             words += (
                 f"; USD for a million: {price[0] * 1e6:g} read{cached}, {price[2] * 1e6:g} written"
