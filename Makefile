@@ -37,8 +37,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PYTHON ?= $(shell for python in python3.11 python3 python3.12 python3.13 python; do \
 	"$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$python" && break; done)
-# One more than two processors: tests also wait, for servers and for time-outs.
-WORKERS ?= 3
+WORKERS ?= 2
 SEED ?= 1
 PYTEST_ARGS ?=
 NEWEST := $(addprefix tests/clients/test_,openai.py anthropic.py raw_responses.py responses_server.py threads.py)
@@ -60,7 +59,11 @@ COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-h
 
 setup: $(VENV)/.dev
 
-test: lint types pytest
+# The types beside the tests, in what these leave of two processors while they wait for a server.
+test: lint redis chromium
+	@mkdir -p build; $(MAKE) --no-print-directory types >build/types.txt 2>&1 & types=$$!; failed=; \
+	$(MAKE) --no-print-directory pytest WORKERS=$(WORKERS) || failed=1; \
+	wait $$types || failed=1; cat build/types.txt; [ -z "$$failed" ]
 
 help:
 	@sed -n 's/^#   make/make/p' Makefile
@@ -74,7 +77,7 @@ pictures: $(VENV)/.base
 demo-model: $(VENV)/.demo
 	@PYTHONPATH=examples $(BIN)/python -m demo_model
 
-pytest: $(VENV)/.dev redis chromium
+pytest: $(VENV)/.dev redis chromium | $(COMPILED)
 	$(PYTEST) -n $(WORKERS) --randomly-seed=$(SEED) $(PYTEST_ARGS)
 
 # What `LONG` of tests/effort.py adds: more of the same, which seldom tells more.
@@ -101,10 +104,12 @@ format: $(VENV)/.dev
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-# Each of the two uses one processor. Beside them, the first time, one process compiles what all workers will import.
 types: $(VENV)/.dev
-	@[ -d $(COMPILED) ] || $(PYTEST) --collect-only --quiet >/dev/null & collected=$$!; \
-	failed=; $(BIN)/mypy & $(BIN)/pyright || failed=1; wait $$! || failed=1; wait $$collected || true; [ -z "$$failed" ]
+	@failed=; $(BIN)/mypy & $(BIN)/pyright || failed=1; wait $$! || failed=1; [ -z "$$failed" ]
+
+# The first time, one process compiles what all workers will import.
+$(COMPILED): | $(VENV)/.dev
+	@$(PYTEST) --collect-only --quiet >/dev/null || true
 
 bench: $(VENV)/.dev
 	@rm -rf build/bench; mkdir -p build/bench

@@ -165,20 +165,20 @@ DENSITY = {
 CEILINGS = {
     "call/": 23_580,
     "clients/": 9_748,
-    "compaction/": 11_125,
+    "compaction/": 11_120,
     "frameworks/": 8_566,
-    "gateway/": 23_975,
+    "gateway/": 23_952,
     "memory/": 9_492,
-    "messages/": 15_904,
+    "messages/": 15_662,
     "overflow/": 9_186,
-    "recall/": 10_567,
+    "recall/": 10_555,
     "summary/": 10_989,
     "testing/": 9_987,
-    "text/": 2_732,
+    "text/": 3_492,
     "tools/": 19_796,
     "top": 19_346,
-    "core": 121_130,
-    "whole": 193_927,
+    "core": 114_120,
+    "whole": 186_169,
 }
 """Most tokens of code in each room, in the files at the top, in all that was not added around the
 core, and in the package. They only go down: what comes in names what it replaces."""

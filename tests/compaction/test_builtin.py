@@ -311,12 +311,33 @@ class TestShorteningText:
         assert not rest.partition("…] ")[2].startswith(("\u0301", "\u200d"))
         assert not head.endswith("\u200d")
 
-    @pytest.mark.parametrize("mark", ["\u0301", "👩\u200d"])
+    @pytest.mark.parametrize("mark", ["\u0301", "👩\u200d", "\U0001f1e6"])
     def test_one_character_of_many_marks_takes_linear_time(self, mark: str) -> None:
         assert grows_linearly(lambda text: shorten(f"e{text}", 1_000), repeated(mark), 4_000)
 
     def test_a_short_text_stays(self) -> None:
         assert shorten("short", 600) == "short"
+
+    def test_json_stays_json(self) -> None:
+        value = {"rows": [{"id": n, "text": "x" * 300} for n in range(200)], "note": "y" * 5_000}
+        short = shorten(json.dumps(value), 2_000)
+        assert len(short) <= 2_000
+        assert set(json.loads(short)) == {"rows", "note"}
+
+    def test_json_inside_prose_stays_json(self) -> None:
+        rows = json.dumps([{"id": n, "text": "x" * 50} for n in range(200)])
+        short = shorten(f"Result:\n{rows}\nDone.", 2_000)
+        assert len(short) <= 2_000
+        value, end = json.JSONDecoder().raw_decode(short, short.index("["))
+        assert len(value) > 3
+        assert short[end:] == "\nDone."
+
+    def test_lines_of_json_are_kept_or_left_out_whole(self) -> None:
+        lines = [json.dumps({"id": n, "text": "x" * 50}) for n in range(200)]
+        head, _, tail = shorten("\n".join(lines), 1_500).partition(" […")
+        kept = [*head.splitlines(), *tail.partition("…] ")[2].splitlines()]
+        assert len(kept) > 8
+        assert all(line in lines for line in kept)
 
     @pytest.mark.parametrize(
         "url",

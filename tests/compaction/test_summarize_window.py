@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.compaction.conftest import carried_out
+from tests.effort import times
 
 from compacter import Compacter, CompactionEvent, CompactionPlan
 from compacter.compaction.conversation import Conversation
@@ -117,7 +118,7 @@ def test_a_summarizer_that_never_stops_in_time_costs_no_more_calls_than_another(
 
     completion = Compacter(summarizer=verbose, on_compaction=events.append).wrap(provider)
     history: list[Any] = []
-    for turn in range(160):
+    for turn in range(times(100, long=160)):
         history += [{"role": "user", "content": f"What of pier {turn}? " * 30}]
         completion(messages=history)
         history += [

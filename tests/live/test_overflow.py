@@ -12,6 +12,7 @@ import openai
 import pytest
 from litellm.exceptions import ContextWindowExceededError
 from litellm.router import Router
+from tests.effort import every
 from tests.live.garden import chat
 
 from compacter import Compacter, CompactionEvent
@@ -142,7 +143,11 @@ def compacter(summary_prompt: str, events: list[CompactionEvent]) -> Compacter:
     )
 
 
-SHAPES = pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+IDS = ["whole", "stream"]
+SHAPES = pytest.mark.parametrize("stream", [False, True], ids=IDS)
+WHOLE = pytest.mark.parametrize("stream", every(2, [False, True]), ids=every(2, IDS))
+STREAM = pytest.mark.parametrize("stream", every(2, [True, False]), ids=every(2, IDS[::-1]))
+"""Each library, sync and async, in either shape, by pairs: a case takes a second of a model."""
 
 
 @SHAPES
@@ -161,7 +166,7 @@ def test_litellm_completion(
     check(answer, events, recorder, model, stream=stream)
 
 
-@SHAPES
+@STREAM
 async def test_litellm_acompletion(
     model: EmbeddedModel,
     compacter: Compacter,
@@ -177,7 +182,7 @@ async def test_litellm_acompletion(
     check(answer, events, recorder, model, stream=stream)
 
 
-@SHAPES
+@WHOLE
 def test_litellm_router(
     model: EmbeddedModel,
     compacter: Compacter,
@@ -191,7 +196,7 @@ def test_litellm_router(
     check(answer, events, recorder, model, stream=stream)
 
 
-@SHAPES
+@STREAM
 def test_openai_create(
     model: EmbeddedModel,
     sync_client: openai.OpenAI,
@@ -208,7 +213,7 @@ def test_openai_create(
     check(answer, events, recorder, model, stream=stream)
 
 
-@SHAPES
+@WHOLE
 async def test_openai_async_create(
     model: EmbeddedModel,
     async_client: openai.AsyncOpenAI,

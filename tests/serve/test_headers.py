@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 import pytest
 from tests.clients import loopback
+from tests.effort import every
 from tests.serve.test_other_protocols import GeminiArray, ollama
 
 Serve = Callable[..., Any]
@@ -94,7 +95,14 @@ def post(serving: Any, name: str, history: list[dict[str, Any]], *, stream: bool
     )
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    ("protocol", "mode"),
+    [
+        *(("chat", mode) for mode in MODES),
+        *((name, mode) for name in PROTOCOLS if name != "chat" for mode in every(2, MODES)),
+    ],
+    indirect=["protocol"],
+)
 def test_it_tells_its_rounds_also_from_a_record(
     serve: Serve, protocol: Any, talk: Talk, mode: str
 ) -> None:

@@ -13,6 +13,7 @@ from compacter.text.shorten import shorten
 
 CUT = re.compile(r" \[…([\d,]+) characters left out…\] ")
 WORDS = " ".join(f"word{number:05}" for number in range(2_000))
+MORE = re.compile(r'"\[…(\d+) more items left out…\]"|"…": "(\d+) more entries left out"')
 
 
 def in_steps(text: str, *sizes: int) -> str:
@@ -36,6 +37,26 @@ def test_a_text_of_which_the_caller_has_put_two_shortened_ones_together() -> Non
     short = shorten(shorten(WORDS, 3_000) + " and " + shorten(WORDS, 3_000), 1_000)
     before, left, after = CUT.split(short)
     assert len(before) + int(left.replace(",", "")) + len(after) == 2 * len(WORDS) + 5
+
+
+@pytest.mark.parametrize("sizes", [(1_500,), (6_000, 1_500), (6_000, 3_000, 1_500, 700)])
+@pytest.mark.parametrize(
+    "value", [list(range(10_000, 12_000)), {f"key {number}": number for number in range(2_000)}]
+)
+def test_the_items_of_a_list_and_of_a_record(value: Any, sizes: tuple[int, ...]) -> None:
+    short = in_steps(json.dumps(value), *sizes)
+    assert len(short) <= sizes[-1]
+    (left,) = (int(items or entries) for items, entries in MORE.findall(short))
+    assert len(json.loads(short)) - 1 + left == 2_000
+
+
+@pytest.mark.parametrize("sizes", [(8_000,), (12_000, 8_000), (12_000, 8_000, 2_000)])
+def test_a_string_of_a_record(sizes: tuple[int, ...]) -> None:
+    page = json.loads(in_steps(json.dumps({"url": "https://a.example/", "page": WORDS}), *sizes))[
+        "page"
+    ]
+    before, left, after = CUT.split(page)
+    assert len(before) + int(left.replace(",", "")) + len(after) == len(WORDS)
 
 
 @pytest.mark.parametrize("sizes", [(2_500,), (9_000, 2_500)])

@@ -1,4 +1,6 @@
-"""What ``Shorten`` leaves of one long text: whole characters, and an exact receipt."""
+"""What ``Shorten`` leaves of one long text: whole characters, whole JSON values, and an exact
+receipt.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +28,11 @@ def test_a_text_that_is_no_longer_than_the_size_stays_as_it_is(text: str) -> Non
     assert len(shorten(text + text, len(text))) <= len(text)
 
 
+def test_a_value_that_grows_where_it_is_written_anew_is_cut_as_a_text() -> None:
+    nested = '{"a":' * 50 + "1" + "}" * 50
+    assert len(shorten(nested, 200)) < len(nested)
+
+
 def test_a_text_that_its_receipt_would_make_longer_stays() -> None:
     assert shorten("a" * 60, 50) == "a" * 60
 
@@ -50,7 +57,7 @@ PAIRS = ["\ud800\udc00", "\udbff\udfff"]
 
 @pytest.mark.parametrize(
     "character",
-    ["👍🏻", "👍🏽", "👍🏿", "👩‍👩‍👧", "e\u0301", "o\u0300", "\r\n", *PAIRS],
+    ["🇫🇷", "🇦🇿", "🇿🇦", "👍🏻", "👍🏽", "👍🏿", "👩‍👩‍👧", "e\u0301", "o\u0300", "\r\n", *PAIRS],
 )
 @pytest.mark.parametrize("shift", range(6))
 def test_what_is_seen_as_one_character_stays_whole(character: str, shift: int) -> None:
@@ -60,6 +67,103 @@ def test_what_is_seen_as_one_character_stays_whole(character: str, shift: int) -
         assert piece.strip() in {character, character.strip()}
     assert not tail.startswith(character[1:])
     assert head.split("|")[-1].strip() in {"", character, character.strip()}
+
+
+@pytest.mark.parametrize("size", [200, 201, 202, 203])
+def test_flags_in_a_row_are_told_apart(size: int) -> None:
+    head, left, tail = parts(shorten("🇫🇷" * 400, size))
+
+    assert len(shorten("🇫🇷" * 400, size)) <= size
+    assert len(head) > 0.5 * (size - 44)
+    assert head == "🇫🇷" * (len(head) // 2)
+    assert tail == "🇫🇷" * (len(tail) // 2)
+    assert len(head) + left + len(tail) == 800
+
+
+@pytest.mark.parametrize("value", [{"text": "x" * 280, "number": 1}, ["x" * 280, 1]])
+def test_a_small_json_value_that_is_too_large_is_still_one(value: object) -> None:
+    short = shorten(json.dumps(value), 150)
+
+    assert len(short) <= 200
+    assert type(json.loads(short)) is type(value)
+    assert "left out" in short
+
+
+def test_a_long_list_loses_its_middle_and_says_how_much() -> None:
+    value = json.loads(shorten(json.dumps([f"row {number}" for number in range(3_000)]), 2_000))
+    at = next(index for index, item in enumerate(value) if "more items left out" in item)
+    (left,) = re.findall(r"\d+", value[at])
+
+    assert value[0] == "row 0"
+    assert value[-1] == "row 2999"
+    assert len(value) - 1 + int(left) == 3_000
+    assert at == len(value) // 2
+
+
+def test_an_object_with_many_entries_keeps_the_first_and_says_how_many_are_gone() -> None:
+    value = json.loads(
+        shorten(json.dumps({f"key {number}": number for number in range(3_000)}), 2_000)
+    )
+    (left,) = re.findall(r"\d+", value.pop("…"))
+
+    assert list(value.items())[:2] == [("key 0", 0), ("key 1", 1)]
+    assert len(value) + int(left) == 3_000
+
+
+@pytest.mark.parametrize("count", range(2, 40))
+def test_each_member_of_a_value_is_kept_once_or_counted(count: int) -> None:
+    rows = {f"key {number}": f"row {number} ".ljust(60, "x") for number in range(count)}
+    for size in (200, 500, 1_000):
+        members = json.loads(shorten(json.dumps(rows), size))
+        told = members.pop("…", "0 more")
+        assert members.keys() <= rows.keys()
+        assert len(members) + int(told.split(" ")[0]) == count
+        items = json.loads(shorten(json.dumps([*rows.values()]), size))
+        left = [item for item in items if "more items left out" in item]
+        kept = [item for item in items if item not in left]
+        assert (
+            len(set(kept))
+            == len(kept)
+            == count - sum(int(re.findall(r"\d+", item)[0]) for item in left)
+        )
+
+
+def test_a_value_in_another_script_can_still_be_read() -> None:
+    for value in ({"text": "漢字" * 400}, ["漢字"] * 400):
+        short = shorten(json.dumps(value, ensure_ascii=False), 300)
+        assert "漢字" in short
+        assert "\\u" not in short
+
+
+def test_a_value_before_a_long_text_is_shortened_and_not_left_out() -> None:
+    text = json.dumps([f"row {number}" for number in range(300)]) + "\nDone. " + "word " * 600
+    value, end = json.JSONDecoder().raw_decode(shorten(text, 1_500))
+
+    assert value[0] == "row 0"
+    assert 400 < end <= 750
+
+
+@pytest.mark.parametrize("opening", ["{", "[", "see {that} and [this]: ", "[ { [ { "])
+def test_a_bracket_that_opens_nothing_does_not_hide_the_json_behind_it(opening: str) -> None:
+    rows = json.dumps([{"id": number, "text": "x" * 50} for number in range(200)])
+    short = shorten(f"{opening}\n{rows}\nDone.", 2_000)
+    value, end = json.JSONDecoder().raw_decode(short, short.index("\n[") + 1)
+
+    assert len(short) <= 2_000
+    kept = [item for item in value if isinstance(item, dict)]
+    assert len(kept) > 3
+    assert all(item["text"] == "x" * 50 for item in kept)
+    assert short[end:] == "\nDone."
+
+
+def test_two_values_share_the_room_by_their_sizes_and_a_small_one_stays_whole() -> None:
+    large, larger = (json.dumps({"text": "x" * size}) for size in (2_000, 6_000))
+    small = json.dumps({"status": "done", "code": 7})
+    lines = shorten(f"{large}\n{small}\n{larger}", 2_000).splitlines()
+
+    assert lines[1] == small
+    assert 2 < len(lines[2]) / len(lines[0]) < 4
+    assert all(set(json.loads(line)) == {"text"} for line in (lines[0], lines[2]))
 
 
 SENTENCES = [f"Ship {number} lies in harbour {number * 7}." for number in range(400)]
@@ -80,7 +184,46 @@ TEXTS = {
 def test_most_of_the_room_is_used_and_no_more(name: str, size: int) -> None:
     short = shorten(TEXTS[name], size)
 
-    assert 0.9 * size < len(short) <= size
+    assert 0.45 * size < len(short) <= size
+    if name != "prose":
+        json.loads(short.removeprefix("Found:\n"))
+
+
+def test_a_value_that_cannot_be_made_small_enough_keeps_its_first_and_last_member() -> None:
+    rows = [f"row {number} " + "x" * 200 for number in range(10)]
+    first, left, last = json.loads(shorten(json.dumps(rows), 100))
+
+    assert left == "[…8 more items left out…]"
+    assert first.startswith("row 0 ")
+    assert last.endswith("x")
+    members = json.loads(
+        shorten(json.dumps({f"key {number}": row for number, row in enumerate(rows)}), 100)
+    )
+    assert list(members) == ["key 0", "key 1", "…"]
+    assert members["…"] == "8 more entries left out"
+
+
+def test_inner_values_are_shortened_like_outer_ones() -> None:
+    value = {
+        "page": {"rows": list(range(5_000)), "log": ["x" * 5_000]},
+        "done": True,
+        "cost": 0.5,
+        "next": None,
+    }
+    short = json.loads(shorten(json.dumps(value), 1_500))
+
+    assert (short["done"], short["cost"], short["next"]) == (True, 0.5, None)
+    assert (short["page"]["rows"][0], short["page"]["rows"][-1]) == (0, 4_999)
+    assert "characters left out" in short["page"]["log"][0]
+
+
+def test_no_member_of_a_value_gets_longer_by_being_shortened() -> None:
+    rows = ["x" * 60] * 200
+    kept = [
+        row for row in json.loads(shorten(json.dumps(rows), 400)) if "items left out" not in row
+    ]
+
+    assert set(kept) == {"x" * 60}
 
 
 def test_one_character_that_is_longer_than_the_room_is_left_out_whole() -> None:

@@ -220,12 +220,6 @@ class Blocks:
         kinds: Counter[str] = Counter()
         sent: list[Json] = []
         for message in messages:
-            row = self.whole(message)
-            if row is not None:
-                notes = self._note((row, message, ""), kinds)
-                says = partial(self.say, "assistant")
-                sent.extend([message] if notes is None else map(says, notes))
-                continue
             old = self.blocks(message)
             new = [inner for block in old for inner in self._unseal(block, kinds)]
             if old and not new:
@@ -235,16 +229,16 @@ class Blocks:
 
     def _unseal(self, block: Json, kinds: Counter[str]) -> list[Json]:
         """Return what stands for a block, and count what was left out."""
-        notes = self._note(self.find(block), kinds)
+        notes = self._note(block, kinds)
         return [block] if notes is None else list(map(self._text_block, notes))
 
-    def _note(self, found: Found, kinds: Counter[str]) -> list[str] | None:
+    def _note(self, block: Json, kinds: Counter[str]) -> list[str] | None:
         """Return the note for a block that is sealed, if any; ``None`` for any other block."""
-        row, block, key = found
-        if not row.is_sealed(block):
+        row, inner, key = self.find(block)
+        if not row.is_sealed(inner):
             return None
         kinds[key or word(block, "type")] += 1
-        text = row.read(block) or ""
+        text = row.read(inner) or ""
         if row is COMPACTION:
             return [f"[compacter: summary of earlier messages: {text or 'it cannot be read'}]"]
         return (

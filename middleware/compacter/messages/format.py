@@ -294,12 +294,6 @@ class MessageFormat(Blocks):
         Two messages have equal content (by ``==``, and as JSON) only if they are the same to the
         provider. Raises ``Unencodable``, and nothing else, if that cannot be determined.
         """
-        if self.plain and type(message) is dict and len(message) == 2:
-            # Fast path of the common form.
-            role = message.get("role")
-            text = message.get("content")
-            if type(role) is str and type(text) is str and role[:1] != "\0" != text[:1]:
-                return {"content": text, "role": role}
         try:
             return self._content(faithful(message, self.own))
         except Unencodable:

@@ -61,29 +61,23 @@ def recognise(messages: Sequence[Message], *, param: str = "", since: int = 0) -
                     f"message of any provider's API; {_WANTED}{converter}"
                 )
         _refuse_unknown(messages[:_LOOK_AT])
-    if found is None:
-        return "responses" if param == "input" else "openai"
-    return found
+    return found or ("responses" if param == "input" else "openai")
 
 
 def _refuse_unknown(heads: Sequence[Message]) -> None:
     """Raise ``UnknownFormatError`` if one of the first messages has what no format knows."""
     spoken = any(word(message, "role") in ("user", "assistant") for message in heads)
     for index, message in enumerate(heads):
+        role = word(message, "role")
+        kind = word(message, "type")
+        what = f"the role {role!r}" if role else f"the type {kind!r} and no role"
         if field(message, "parts") is not None and field(message, "content") is None:
             what = "parts that are not Gemini's"
-        elif spoken:
+        elif spoken or role in roles() or (not role and _is_item(kind)):
             continue
-        elif role := word(message, "role"):
-            what = "" if role in roles() else f"the role {role!r}"
-        else:
-            what = (
-                "" if _is_item(kind := word(message, "type")) else f"the type {kind!r} and no role"
-            )
-        if what:
-            raise UnknownFormatError(
-                f"messages[{index}] has {what}, which no provider's API knows; {_WANTED}"
-            )
+        raise UnknownFormatError(
+            f"messages[{index}] has {what}, which no provider's API knows; {_WANTED}"
+        )
 
 
 _WANTED = 'pass messages as that API takes them, such as {"role": "user", "content": "..."}'

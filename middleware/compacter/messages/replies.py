@@ -138,9 +138,7 @@ def has_content(chunk: object) -> bool:
     if all(dig(chunk, name) is None for name in _WITH_PARTS):
         member = next(iter(chunk), "") if isinstance(chunk, dict) and len(chunk) == 1 else ""
         return (field(chunk, "type") or member) not in _HOUSEKEEPING
-    choices = field(chunk, "choices")
-    each = [{"choices": [choice]} for choice in choices] if choices else [chunk]
-    return any(first(one, (*FINISHES, *_SHOWN)) or any(map(_shows, _parts(one))) for one in each)
+    return bool(first(chunk, (*FINISHES, *_SHOWN)) or any(map(_shows, _parts(chunk))))
 
 
 def chunk_text(chunk: object) -> str:

@@ -173,7 +173,11 @@ class ResponsesFormat(MessageFormat):
 
     def without_sealed(self, messages: Sequence[Message]) -> tuple[list[Message], Counter[str]]:
         """Items made with reasoning lose their ids: OpenAI demands that reasoning by them."""
-        sent, kinds = super().without_sealed(messages)
+        kinds: Counter[str] = Counter()
+        sent: list[Message] = []
+        for item in messages:
+            notes = self._note(item, kinds)
+            sent += [item] if notes is None else [self.say("assistant", note) for note in notes]
         if kinds:
             sent = [
                 without(item, "id") if field(item, "call_id") or word(item, "role") else item
