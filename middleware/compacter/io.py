@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
-import functools
 import inspect
 import math
 import sys
@@ -179,15 +178,13 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 def is_kind(question: Callable[[Any], bool], function: Any) -> bool:
-    """Return the result of a predicate of ``inspect`` for a callable, which may be a partial or
-    have ``__call__``.
+    """Return the result of a predicate of ``inspect`` for a callable, which may have
+    ``__call__``.
 
     Args:
         question: Predicate such as ``inspect.iscoroutinefunction``.
         function: Callable to test.
     """
-    while isinstance(function, functools.partial):
-        function = function.func
     return question(function) or (
         not inspect.isroutine(function) and question(type(function).__call__)
     )

@@ -46,13 +46,10 @@ class Embeddings(ForkAware):
         self._embed: Embed = partial(models.embedding, embed) if isinstance(embed, str) else embed
         self._report_failure = failed
         self._lock = Lock()
-        self._begin()
+        self.after_fork_in_child()
 
     def after_fork_in_child(self) -> None:
         """Begin again: the threads are the parent's."""
-        self._begin()
-
-    def _begin(self) -> None:
         self._vectors: LRUCache[bytes, array[float]] = LRUCache(
             _MOST_BYTES, getsizeof=lambda vector: vector.itemsize * len(vector)
         )
@@ -80,36 +77,26 @@ class Embeddings(ForkAware):
         """
         passages = index.passages()
         self.add(passages)
-        if not self._is_ready():
-            return {}
-        vectors = self._find(questions)
-        unknown = [text for text, vector in zip(questions, vectors, strict=True) if vector is None]
-        if unknown:
+        unknown = [text for text in questions if _key(text) not in self._vectors]
+        if unknown and self._is_ready():
             try:
-                self._keep(unknown, in_thread(partial(self._ask, unknown)).result(_DEADLINE))
-            except Exception as error:  # noqa: BLE001 - the user's function, or its provider
-                self._rest(error)
-                return {}
-            vectors = self._find(questions)
+                in_thread(partial(self._ask, unknown)).result(_DEADLINE)
+            except TimeoutError:
+                why = f"embed took longer than {_DEADLINE:g} s for a question"
+                self._rest(FunctionError(why))
         usual = [vector for vector in self._find(ELSEWHERE) if vector is not None]
         if len(usual) < len(ELSEWHERE):
             return {}
         held = self._find(passages)
         return {
             question: closeness(held, usual, vector)
-            for question, vector in zip(questions, vectors, strict=True)
+            for question, vector in zip(questions, self._find(questions), strict=True)
             if vector is not None
         }
 
     def _find(self, texts: Sequence[str]) -> list[array[float] | None]:
         with self._lock:
             return [self._vectors.get(_key(text)) for text in texts]
-
-    def _keep(self, texts: Sequence[str], vectors: Sequence[array[float]]) -> None:
-        with self._lock:
-            self._vectors.update(zip(map(_key, texts), vectors, strict=True))
-            for text in texts:
-                self._waiting.pop(text, None)
 
     def _work(self) -> None:
         """Embed what is waiting, until nothing is or the embedder fails."""
@@ -119,37 +106,32 @@ class Embeddings(ForkAware):
                 if not batch or not self._is_ready():
                     self._running = None
                     return
-            try:
-                self._keep(batch, self._ask(batch))
-            except Exception as error:  # noqa: BLE001 - as above
-                self._rest(error)
+            self._ask(batch)
 
-    def _ask(self, texts: Sequence[str]) -> list[array[float]]:
-        """Return the vectors of some texts. Raises ``FunctionError`` if the embedder fails or does
-        not return them.
-        """
+    def _ask(self, texts: Sequence[str]) -> None:
+        """Have some texts embedded, and keep their vectors."""
+        why = "embed raised {}"
         try:
             result: Any = resolve(self._embed, list(texts))
-        except Exception as error:
-            raise FunctionError(f"embed raised {type(error).__name__}") from error
-        try:
-            return read_vectors(result, len(texts))
-        except (TypeError, ValueError, OverflowError):
             # Not the exception's own text, which may quote a message.
-            raise FunctionError(
-                "embed did not return one vector of finite numbers, not all zero, for each text"
-            ) from None
+            why = "embed did not return one vector of finite numbers, not all zero, for each text"
+            vectors = read_vectors(result, len(texts))
+        except Exception as error:  # noqa: BLE001 - the user's function, or its provider
+            failure = FunctionError(why.format(type(error).__name__))
+            failure.__cause__ = error
+            self._rest(failure)
+            return
+        with self._lock:
+            self._vectors.update(zip(map(_key, texts), vectors, strict=True))
+            for text in texts:
+                self._waiting.pop(text, None)
 
     def _is_ready(self) -> bool:
-        with self._lock:
-            return time.monotonic() >= self._rests_until
+        return time.monotonic() >= self._rests_until
 
-    def _rest(self, error: Exception) -> None:
-        if isinstance(error, TimeoutError):
-            error = FunctionError(f"embed took longer than {_DEADLINE:g} s for a question")
-        with self._lock:  # Two threads may fail at once; the log tells the first alone.
-            self._rests_until = time.monotonic() + _PAUSE
-            self._report_failure(error)
+    def _rest(self, failure: FunctionError) -> None:
+        self._rests_until = time.monotonic() + _PAUSE
+        self._report_failure(failure)
 
 
 def _key(text: str) -> bytes:

@@ -1,18 +1,20 @@
 """Log entries: sizes and counts, never the text of a message.
 
-A program that has configured structlog gets the event's name and its numbers, bound to the model
-and the conversation; a logger of the standard library a sentence, with the numbers as ``extra``.
-The text of an exception may quote a message, so only its type, HTTP status and place are logged.
+A program that has configured structlog gets the event's name and its numbers; a logger of the
+standard library a sentence, with the numbers as ``extra``. The text of an exception may quote a
+message, so only its type, HTTP status and place are logged.
 """
 
 from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import re
 import sys
 import traceback
 from pathlib import Path
+from types import TracebackType
 from typing import Any, Literal
 
 from compacter.compaction.strategies import BUILT_IN
@@ -28,15 +30,8 @@ from compacter.events import (
 from compacter.options import Options
 
 Level = Literal["debug", "info", "warning"]
-_LEVELS: dict[Level, int] = {
-    "debug": logging.DEBUG,
-    "info": logging.INFO,
-    "warning": logging.WARNING,
-}
 _STANDARD = (logging.Logger, logging.LoggerAdapter)
-# Facts to which an entry is bound: several entries have them in common.
-_CONTEXT = ("model", "conversation")
-_PACKAGE = str(Path(__file__).parent.parent)
+_PACKAGE = f"{Path(__file__).parent.parent}{os.sep}"
 _FAILED = {
     "hook": "a hook raised {error}; the call goes on without it",
     "detect": "{error}; this counts as None",
@@ -103,8 +98,6 @@ class Log:
         if kind and kind not in self._warned:
             self._warned.add(kind)
             level = "warning"
-        if self._logger(level) is None:
-            return
         # Not by ``model_dump``: a child forked during its first use would wait for it forever.
         facts = {
             name: value for name, value in event if name not in UNTOLD and value not in (None, "")
@@ -127,7 +120,7 @@ class Log:
                 return
             self._warned.add(what)
             kind = str(error) if isinstance(error, FunctionError) else type(error).__name__
-            usual = f"{what.replace('_', ' ')} failed ({{error}}); the call goes on"
+            usual = f"{what} failed ({{error}}); the call goes on"
             said = _FAILED.get(what, usual).format(error=kind)
             facts: dict[str, object] = {"error": kind}
             level: Level = "warning"
@@ -145,12 +138,8 @@ class Log:
         with contextlib.suppress(Exception):
             logger = self._logger(level)
             if isinstance(logger, _STANDARD):
-                logger.log(_LEVELS[level], "compacter: %s", said, extra=facts)
+                getattr(logger, level)("compacter: %s", said, extra=facts)
             elif logger is not None:
-                context = {key: facts[key] for key in _CONTEXT if key in facts}
-                if context and hasattr(logger, "bind"):
-                    logger = logger.bind(**context)
-                    facts = {key: value for key, value in facts.items() if key not in context}
                 getattr(logger, level)(name, **facts)
 
     def _logger(self, level: Level) -> Any:
@@ -161,6 +150,7 @@ class Log:
         applies to structlog. If neither has a level, structlog gets nothing below info, or below
         that logger's effective level if that is lower.
         """
+        number = getattr(logging, level.upper())
         logger = self._options.logger
         structlog = sys.modules.get("structlog")
         if logger is None:
@@ -170,8 +160,8 @@ class Log:
                 least = logger.level
                 if not least and wrapper is structlog.make_filtering_bound_logger(0):
                     least = min(logging.INFO, logger.getEffectiveLevel())
-                return structlog.get_logger("compacter") if _LEVELS[level] >= least else None
-        if isinstance(logger, _STANDARD) and not logger.isEnabledFor(_LEVELS[level]):
+                return structlog.get_logger("compacter") if number >= least else None
+        if isinstance(logger, _STANDARD) and not logger.isEnabledFor(number):
             return None
         return logger
 
@@ -250,6 +240,11 @@ def _frames(error: BaseException | None) -> traceback.StackSummary:
     """
     cause = error.__cause__ if isinstance(error, FunctionError) else error
     trace = getattr(cause, "__traceback__", None)
+    return traceback.extract_tb(outside(trace) or getattr(error, "__traceback__", None))
+
+
+def outside(trace: TracebackType | None) -> TracebackType | None:
+    """Return a traceback without the frames of this package that it begins with."""
     while trace is not None and trace.tb_frame.f_code.co_filename.startswith(_PACKAGE):
         trace = trace.tb_next
-    return traceback.extract_tb(trace or getattr(error, "__traceback__", None))
+    return trace

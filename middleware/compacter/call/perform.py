@@ -21,7 +21,6 @@ from compacter.call.apart import APART, drive
 from compacter.call.arguments import Args, Binding, Named
 from compacter.call.nested import GiveUps, gave_up_since
 from compacter.call.one_summary import lead
-from compacter.call.prepare import SCOPE
 from compacter.call.request import ConversationState, holds_secrets
 from compacter.call.state import State
 from compacter.compaction.conversation import Conversation
@@ -34,7 +33,7 @@ from compacter.events import (
     Event,
     PassagesRecalled,
 )
-from compacter.io import IO, Stopped, is_kind
+from compacter.io import IO, is_kind
 from compacter.memory.match import View
 from compacter.memory.record import prefix_digest
 from compacter.messages.fields import Unencodable, first, word
@@ -216,12 +215,13 @@ class Performer:
                 question.prefix,
             )
             return partial(binding.summary_function or self.function, *args, **kwargs), False
-        request = models.acompletion if self.io.awaits else models.completion
         model = summarizer or self.model
         messages = [*(question.prefix or ()), *messages]
-        return partial(request, model=model, max_tokens=limit, messages=messages), (
-            not self.io.awaits
+        awaits = self.io.awaits
+        request = partial(
+            models.completion, awaited=awaits, model=model, max_tokens=limit, messages=messages
         )
+        return request, not awaits
 
     # -- events and hooks --------------------------------------------------------------------------
 
@@ -274,15 +274,8 @@ class Performer:
                 # the function adds to.
                 given = binding.messages(args, kwargs) if unchanged else list(messages)
                 args, kwargs = binding.replace(args, kwargs, given, options)
-            try:
-                raw = function(*args, **kwargs)
-            except StopIteration as error:
-                if self.io.asynchronous:
-                    raise
-                raise Stopped(error) from None
-            if self.io.asynchronous and inspect.isawaitable(raw):
-                raw = await raw
-            reply = await streams.read(self.io, raw, self.state.detect, binding.quiet)
+            raw = await self.io.call(function, *args, **kwargs)
+            reply = await streams.opened(self.io, raw, self.state.detect, binding.quiet)
         except Exception as error:
             self.last = Reply(error=error)
             self.trace = error.__traceback__
@@ -354,7 +347,7 @@ class Performer:
         if matcher is None:
             return None
         request = self.call.request
-        scope = self.scope + SCOPE * self.is_ahead
+        scope = self.scope + ahead.SCOPE * self.is_ahead
         use = partial(getattr(matcher, method), scope, request.format, request.original, *given)
         result = None
         with state.safely("memory"):

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any, Literal
 
 from compacter.io import IO
@@ -35,36 +35,16 @@ class Opening:
     on_end: Callable[[], None] | None = None
     """Called when the stream has been read to its end; not if it is dropped or fails."""
 
-    def next(self, step: Callable[[], Any]) -> Any:
-        """Return the next chunk: one that was read already, else that of ``step``; raise an
-        exception that was caught.
-        """
-        if self.held:
-            return self._take()
-        try:
-            return step()
-        except StopIteration:
-            self._end()
-            raise
-
-    async def anext(self, step: Callable[[], Any]) -> Any:
-        """As ``next``."""
-        if self.held:
-            return self._take()
-        try:
-            return await step()
-        except StopAsyncIteration:
-            self._end()
-            raise
-
-    def _take(self) -> Any:
+    def take(self) -> Any:
+        """Return the next chunk that was read already, or raise the exception that came next."""
         chunk = self.held.popleft()
         if isinstance(chunk, Exception):
             self.on_end = None
             raise chunk
         return chunk
 
-    def _end(self) -> None:
+    def end(self) -> None:
+        """Note that the stream has been read to its end."""
         action = self.on_end
         self.on_end = None
         if action is not None:
@@ -105,35 +85,23 @@ def core(stream: Any) -> Any:
     return inner if inner is not None and shape(type(inner)) is not None else stream
 
 
-async def read(
+async def opened(
     io: IO,
     raw: Any,
     detect: Callable[[BaseException], TokenLimit | None],
     quiet: Callable[[Any], bool] | None = None,
 ) -> Reply:
-    """Return what a function returned as a reply, with its token limit if it is a refusal; of a
-    stream see ``opened``.
-    """
-    if type(raw) is not dict and has(type(raw), io.iterates):
-        return await opened(io, raw, detect, quiet)
-    return Reply(raw=raw, token_limit=detect_in_reply(raw))
+    """Return what a function returned as a reply, with its token limit if it is a refusal.
 
-
-async def opened(
-    io: IO,
-    stream: Any,
-    detect: Callable[[BaseException], TokenLimit | None],
-    quiet: Callable[[Any], bool] | None = None,
-) -> Reply:
-    """Read a stream up to its first content, its end or an error, and return it as a reply, as if
-    unread.
-
+    A stream is read up to its first content, its end or an error, and returned as if unread.
     ``quiet`` returns whether a chunk has no content; ``None`` for the vendors' chunks. A token
     limit before the first content is in the reply, with its exception as ``error``; the stream is
     then closed.
     """
+    if type(raw) is dict or not has(type(raw), io.iterates):
+        return Reply(raw=raw, token_limit=detect_in_reply(raw))
     opening = Opening()
-    source = core(stream)
+    source = core(raw)
     response = field(source, "response")
     limit: TokenLimit | None = None
     if field(response, "is_stream_consumed") is False:
@@ -141,7 +109,7 @@ async def opened(
         body = await look_into(io, response)
         if body.shows and quiet is None:
             # Unread by the SDK, whose response gives out all bytes.
-            return Reply(raw=replay(stream, opening))
+            return Reply(raw=replay(raw, opening))
         limit = body.found if body.is_document else None
     while limit is None:
         try:
@@ -150,7 +118,7 @@ async def opened(
             opening.held.append(error)
             limit = detect(error)
             if limit is not None:
-                await close(io, stream)
+                await close(io, raw)
                 return Reply(token_limit=limit, error=error)
             break
         if chunk is _END:
@@ -159,7 +127,7 @@ async def opened(
         limit = detect_in_reply(chunk)
         if has_content(chunk) if quiet is None else not quiet(chunk):
             break
-    return Reply(raw=replay(stream, opening) if opening.held else stream, token_limit=limit)
+    return Reply(raw=replay(raw, opening) if opening.held else raw, token_limit=limit)
 
 
 _END: Any = object()
@@ -169,8 +137,7 @@ def replay(stream: Any, opening: Opening) -> Any:
     """Return the vendor's stream so that it yields the chunks that were read already, then the
     others.
 
-    Until then its class is replaced by a subclass; if that is not possible, it is wrapped in a
-    `Replayed`.
+    Until then its class is replaced by a subclass; if that is not possible, that of a `Proxy`.
     """
     inner = core(stream)
     if inner is not stream:
@@ -185,7 +152,7 @@ def replay(stream: Any, opening: Opening) -> Any:
             opening.on_end = earlier.on_end
         stream.__dict__[_OPENING] = opening
     except (TypeError, AttributeError):
-        return with_special_methods(Replayed(stream, opening), _those_of(stream, _STANDING))
+        return replay(with_special_methods(Proxy(stream), _those_of(stream, _PASSED_ON)), opening)
     return stream
 
 
@@ -195,9 +162,7 @@ def _those_of(stream: Any, methods: Mapping[str, Any]) -> dict[str, Any]:
 
 def when_done(stream: Any, action: Callable[[], None]) -> Any:
     """Return the stream, and call ``action`` once it has been read to its end."""
-    inner = core(stream)
-    name = "opening" if isinstance(inner, Replayed) else _OPENING
-    opening = getattr(inner, "__dict__", {}).get(name)
+    opening = getattr(core(stream), "__dict__", {}).get(_OPENING)
     if opening is None:
         action()
     else:
@@ -221,12 +186,26 @@ def _opening_of(stream: Any, kind: type) -> Opening:
 
 def _next(self: Any) -> Any:
     kind: Any = type(self).__base__
-    return _opening_of(self, kind).next(partial(kind.__next__, self))
+    opening = _opening_of(self, kind)
+    if opening.held:
+        return opening.take()
+    try:
+        return kind.__next__(self)
+    except StopIteration:
+        opening.end()
+        raise
 
 
-def _anext(self: Any) -> Any:
+async def _anext(self: Any) -> Any:
     kind: Any = type(self).__base__
-    return _opening_of(self, kind).anext(partial(kind.__anext__, self))
+    opening = _opening_of(self, kind)
+    if opening.held:
+        return opening.take()
+    try:
+        return await kind.__anext__(self)
+    except StopAsyncIteration:
+        opening.end()
+        raise
 
 
 _REPLAYING: Mapping[str, Callable[..., Any]] = {
@@ -237,14 +216,13 @@ _REPLAYING: Mapping[str, Callable[..., Any]] = {
 }
 
 
-class Replayed:
-    """Proxy of a stream whose class cannot be replaced; it gets the special methods that the stream
-    has.
+class Proxy:
+    """Stands for a stream whose class cannot be replaced; it gets the special methods that the
+    stream has.
     """
 
-    def __init__(self, stream: Any, opening: Opening) -> None:
+    def __init__(self, stream: Any) -> None:
         self._stream = stream
-        self.opening = opening
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
@@ -260,10 +238,10 @@ async def _aenter(self: Any) -> Any:
     return self
 
 
-_STANDING: Mapping[str, Callable[..., Any]] = {
+_PASSED_ON: Mapping[str, Callable[..., Any]] = {
     **_REPLAYING,
-    "__next__": lambda self: self.opening.next(partial(next, self._stream)),
-    "__anext__": lambda self: self.opening.anext(partial(anext, self._stream)),
+    "__next__": lambda self: next(self._stream),
+    "__anext__": lambda self: anext(self._stream),
     "__enter__": _enter,
     "__exit__": lambda self, *error: self._stream.__exit__(*error),
     "__aenter__": _aenter,
@@ -299,9 +277,7 @@ async def look_into(io: IO, response: Any) -> DocumentWatch:
         except Exception as error:  # noqa: BLE001 - raised when the body is read
             opening.held.append(error)
         # No generator: one that is not read to its end is closed late, of which trio warns.
-        response.stream.__dict__[_BEGINNING] = with_special_methods(
-            Replayed(rest, opening), _those_of(rest, _STANDING)
-        )
+        response.stream.__dict__[_BEGINNING] = replay(rest, opening)
         with_special_methods(response.stream, {"__iter__": _iterate, "__aiter__": _iterate})
     watch.end()
     return watch

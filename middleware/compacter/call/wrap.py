@@ -16,10 +16,11 @@ from typing import Any
 
 from compacter.call import streams
 from compacter.call.arguments import Args, Binding, Named
+from compacter.call.log import outside
 from compacter.call.nested import GiveUps, gave_up_since, mark_given_up
 from compacter.call.perform import Performer
 from compacter.call.reader import read_call
-from compacter.call.sizes import may_be_cut
+from compacter.call.request import may_be_cut
 from compacter.call.state import State
 from compacter.errors import CompactionError, ConfigurationError, FunctionError, add_note
 from compacter.io import ASYNC, IO, SYNC, is_kind, run
@@ -305,9 +306,7 @@ class WrappedFunction:
             return last.raw
         if note and "compacter " not in str(getattr(error, "__notes__", "")):
             add_note(error, f"compacter {note}")
-        while trace is not None and trace.tb_frame.f_globals.get("__package__") == __package__:
-            trace = trace.tb_next
-        raise error.with_traceback(trace or error.__traceback__)
+        raise error.with_traceback(outside(trace) or error.__traceback__)
 
     def _install_after(self, world: Performer, raw: Any) -> Any:
         """Return the reply, and install the compacted messages in the ``History`` once the reply is

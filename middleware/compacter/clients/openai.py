@@ -37,7 +37,6 @@ from compacter.events import CompactionEvent
 from compacter.io import IO
 from compacter.messages.fields import field, listed
 from compacter.messages.format import FormatName
-from compacter.messages.refusals import detect_in_reply
 from compacter.messages.replies import Reply
 from compacter.messages.usage import usage_of
 
@@ -311,9 +310,7 @@ async def attempt(io: IO, state: State, send: Function, kwargs: Options) -> Repl
         if found is None:
             raise
         return Reply(token_limit=found, error=error)
-    if streams.has(type(raw), io.iterates):
-        return await streams.opened(io, raw, state.detect)
-    return Reply(raw=raw, token_limit=detect_in_reply(raw))
+    return await streams.opened(io, raw, state.detect)
 
 
 def _request(kwargs: Options, compact: Function) -> dict[str, Any]:
