@@ -169,7 +169,7 @@ CEILINGS = {
     "frameworks/": 8_566,
     "gateway/": 23_952,
     "memory/": 9_492,
-    "messages/": 15_662,
+    "messages/": 15_235,
     "overflow/": 9_186,
     "recall/": 10_555,
     "summary/": 10_747,

@@ -8,8 +8,8 @@ own message, or in its continuation after ``pause_turn``.
 
 from __future__ import annotations
 
+from compacter.messages.blocks import COMPACTION, MEDIUM, Row
 from compacter.messages.format import MessageFormat
-from compacter.messages.table import COMPACTION, MEDIUM, Row
 
 _ID = ("tool_use_id",)
 _RESULT = Row("result", ("content",), call_id=_ID, edits=("content",))

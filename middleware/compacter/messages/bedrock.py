@@ -7,9 +7,9 @@ holds its ``toolUse``.
 
 from __future__ import annotations
 
+from compacter.messages.blocks import MEDIUM, TEXT, Row
 from compacter.messages.format import MessageFormat
 from compacter.messages.parts import Kind
-from compacter.messages.table import MEDIUM, TEXT, Row
 
 
 class BedrockFormat(MessageFormat):

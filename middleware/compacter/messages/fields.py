@@ -6,11 +6,10 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import lru_cache
-from operator import methodcaller
 from typing import Any, TypeAlias
 
 from pydantic import BaseModel
@@ -40,8 +39,15 @@ def field(item: Json, name: str) -> Json:
         return None
     else:
         try:
-            read = _reader(kind, name)
-            value = getattr(item, name, None) if read is None else read(item)
+            if isinstance(item, BaseModel):
+                # ``getattr`` takes microseconds for a field that is missing, and many are.
+                value = item.__dict__.get(name)
+                if value is None:
+                    value = (item.__pydantic_extra__ or {}).get(name)
+            elif isinstance(item, Mapping):
+                value = item.get(name)
+            else:
+                value = getattr(item, name, None)
         except Exception:  # noqa: BLE001 - a property of a foreign class
             return None
     # By far the most common: the checks below take longer than the reading.
@@ -52,24 +58,6 @@ def field(item: Json, name: str) -> Json:
     if isinstance(value, Enum) and isinstance(value.value, str):
         return str.__str__(value.value)
     return value
-
-
-# No more, as it holds the classes: programs make one for each schema of a reply.
-@lru_cache(512)
-def _reader(kind: type, name: str) -> Callable[[Any], Any] | None:
-    """Return a faster reader than ``getattr`` for objects of this class, or ``None`` if there is
-    none.
-
-    ``getattr`` of a missing field of a pydantic model takes microseconds, and many fields of a
-    reply are missing.
-    """
-    if issubclass(kind, Mapping):
-        return methodcaller("get", name)
-    if not issubclass(kind, BaseModel) or hasattr(kind, name):
-        return None
-    return lambda item: (
-        item.__dict__[name] if name in item.__dict__ else (item.__pydantic_extra__ or {}).get(name)
-    )
 
 
 @lru_cache(256)
@@ -119,22 +107,6 @@ def word(item: Json, name: str) -> str:
     """Return the field ``name`` if it is a string, such as a role or a type, else an empty one."""
     value = field(item, name)
     return value if type(value) is str else ""
-
-
-def plain(item: Json) -> Json:
-    """Return ``item`` as JSON-like data: SDK objects (such as pydantic models) become dicts, bytes
-    are unchanged.
-
-    Do not compare the result; see :func:`faithful` for that. Raises ``RecursionError`` for what is
-    nested too deeply.
-    """
-    if isinstance(item, Mapping):
-        return {key: plain(value) for key, value in item.items()}
-    if isinstance(item, (list, tuple)):
-        return list(map(plain, item))
-    if isinstance(item, _BYTES) or type(item) in _SCALARS:
-        return item
-    return plain(members(item))
 
 
 def members(item: Json) -> Json:

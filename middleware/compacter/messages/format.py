@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 from compacter.errors import ConfigurationError
-from compacter.messages.blocks import Blocks
+from compacter.messages.blocks import COMPACTION, Blocks
 from compacter.messages.fields import (
     Json,
     Unencodable,
@@ -30,7 +30,6 @@ from compacter.messages.parts import (
     outline,
     pair_calls,
 )
-from compacter.messages.table import COMPACTION
 
 Message: TypeAlias = Any
 """A message in the provider's own form: a dict or an SDK object. It is never changed."""
@@ -303,21 +302,6 @@ class MessageFormat(Blocks):
                 f"{type(message).__name__} cannot be read: {type(error).__name__}"
             ) from error
 
-    def tool_names(self, messages: Sequence[Message]) -> dict[int, tuple[str, ...]]:
-        """Return the tool names of each message with tool results, by its index; an unknown name is
-        empty.
-        """
-        called: dict[str | None, str] = {}
-        names: dict[int, tuple[str, ...]] = {}
-        for index, message in enumerate(messages):
-            for part in self.all_parts(message, index):
-                if part.kind == "call":
-                    called[part.call_id] = part.name
-                elif part.kind == "answer":
-                    name = part.name or called.get(part.call_id, "")
-                    names[index] = (*names.get(index, ()), name)
-        return names
-
     def with_text(self, message: Message, text: str) -> Message:
         """Return a copy of a user message with this text before its own blocks, but behind results
         of tools. One that is no dict becomes one.
@@ -372,9 +356,4 @@ def foreign(message: Json) -> bool:
         names = set(members(message))
     except Exception:  # noqa: BLE001 - a foreign class may raise anything
         return True
-    known = (
-        word(message, "role") in roles()
-        if "role" in names
-        else "type" in names and "content" not in names
-    )
-    return not (known and names <= _FIELDS)
+    return not names or not names <= _FIELDS

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 
-from compacter.messages.blocks import Edit, Found
+from compacter.messages.blocks import ANY_SIGNATURE, MEDIUM, TEXT, Edit, Found, Row
 from compacter.messages.fields import (
     Json,
     camel,
@@ -32,7 +32,6 @@ from compacter.messages.fields import (
 )
 from compacter.messages.format import Message, MessageFormat, foreign
 from compacter.messages.parts import Kind, Part, Place
-from compacter.messages.table import ANY_SIGNATURE, MEDIUM, TEXT, Row
 
 _THOUGHT = Row("reasoning")
 _SIGNATURE = Row("reasoning", ("~",))

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from compacter.messages.blocks import ANY_SIGNATURE, COMPACTION, MEDIUM, TEXT, Row, edit_at
 from compacter.messages.fields import without, word
 from compacter.messages.format import Message, MessageFormat
 from compacter.messages.parts import Kind, Outline
-from compacter.messages.table import ANY_SIGNATURE, COMPACTION, MEDIUM, TEXT, Row, edit_at
 
 _REASONING = Row("reasoning", ("thinking", "reasoning", "~signature", "~data"))
 _RESULTS = {

@@ -131,19 +131,11 @@ class Place:
         text = json_text(data)
         return self.text(text, size + len(text))
 
-    def reasoning(self, size: int) -> Part:
-        """Return a part for reasoning: its size only."""
-        return Part(self.role, "reasoning", "", "", self.index, size)
-
     def call(self, name: str, arguments: Json, call_id: str | None) -> Part:
         """Return a part for a tool call."""
         text = json_text(arguments)
         size = len(name) + len(text)
         return Part("assistant", "call", text, name, self.index, size, call_id)
-
-    def answer(self) -> Part:
-        """Return the beginning of a tool's result, which may be empty or only an image."""
-        return Part("tool", "answer", "", self.name, self.index, 0, self.call_id)
 
     def medium(self, kind: str, block: Json) -> Part:
         """Return a part for a medium of any format: a placeholder of type and size, without path or
@@ -182,6 +174,22 @@ class MessageParts(NamedTuple):
     """All parts, reasoning and empty results included."""
     readable: tuple[Part, ...]
     """Those that a summarizer reads."""
+
+
+def tools_of(messages: Iterable[MessageParts]) -> dict[int, set[str]]:
+    """Return the names of the tools of each message with results, by its index; an unknown name is
+    empty.
+    """
+    called: dict[str | None, str] = {}
+    tools: dict[int, set[str]] = {}
+    for index, read in enumerate(messages):
+        called |= {part.call_id: part.name for part in read.every if part.kind == "call"}
+        names = {
+            part.name or called.get(part.call_id, "") for part in read.every if part.role == "tool"
+        }
+        if names:
+            tools[index] = names
+    return tools
 
 
 def outline(role: Kind, parts: Iterable[Part]) -> Outline:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from compacter.messages.fields import Json, dig, field, first, listed, text_of
+from compacter.messages.fields import Json, dig, field, first, listed, text_of, word
 from compacter.messages.usage import usage_of
 from compacter.overflow import TokenLimit
 
@@ -136,9 +136,11 @@ def has_content(chunk: object) -> bool:
     if isinstance(chunk, (str, bytes)):
         return bool(chunk)
     if all(dig(chunk, name) is None for name in _WITH_PARTS):
-        member = next(iter(chunk), "") if isinstance(chunk, dict) and len(chunk) == 1 else ""
-        return (field(chunk, "type") or member) not in _HOUSEKEEPING
-    return bool(first(chunk, (*FINISHES, *_SHOWN)) or any(map(_shows, _parts(chunk))))
+        names = chunk if isinstance(chunk, dict) and len(chunk) == 1 else ()
+        return _HOUSEKEEPING.isdisjoint((word(chunk, "type"), *names))
+    choices = field(chunk, "choices")
+    each = [{"choices": [choice]} for choice in choices] if choices else [chunk]
+    return any(first(one, (*FINISHES, *_SHOWN)) or any(map(_shows, _parts(one))) for one in each)
 
 
 def chunk_text(chunk: object) -> str:
@@ -158,6 +160,5 @@ def _text(part: object) -> str:
 
 def _is_call(part: object) -> bool:
     """Return whether a part of a reply is a tool call, in any vendor's format."""
-    kind = str(field(part, "type"))
     named = first(part, ("function_call", "toolUse"))
-    return bool(named) or kind == "tool_use" or kind.endswith("_call")
+    return bool(named) or word(part, "type").endswith(("tool_use", "_call"))

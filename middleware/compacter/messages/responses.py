@@ -14,11 +14,10 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import accumulate
 
-from compacter.messages.blocks import Edit, Found
+from compacter.messages.blocks import COMPACTION, MEDIUM, Edit, Found, Row
 from compacter.messages.fields import Json, field, first, listed, replaced, text_of, without, word
 from compacter.messages.format import Message, MessageFormat, foreign
 from compacter.messages.parts import Broken, Kind, Part, Place, Steps, Voice
-from compacter.messages.table import COMPACTION, MEDIUM, Row
 
 _TYPES = {
     "reasoning": Kind.OTHER,

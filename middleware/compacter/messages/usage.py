@@ -13,8 +13,6 @@ def tokens_read(reply: object) -> int:
 
     Always 0 for a stream, whose usage comes last.
     """
-    if reply is None or hasattr(type(reply), "__next__") or hasattr(type(reply), "__anext__"):
-        return 0
     read, _ = usage_of(reply)
     return 0 if read and is_edited_by_provider(reply) else read
 
