@@ -172,7 +172,7 @@ CEILINGS = {
     "messages/": 16_360,
     "overflow/": 9_186,
     "recall/": 10_555,
-    "summary/": 10_989,
+    "summary/": 10_754,
     "testing/": 9_987,
     "text/": 3_492,
     "tools/": 19_796,

@@ -9,6 +9,7 @@ import pytest
 from tests.effort import grows_linearly, repeated
 
 from compacter.messages.parts import Part
+from compacter.messages.replies import Reply
 from compacter.redaction import decode_escapes, redact_secrets
 from compacter.summary import checks, kept, message, prompt, rules, sections, sources, trace, write
 from compacter.summary.head import Head
@@ -38,7 +39,8 @@ TALK = [
 
 
 def fault(text: str, **options: Any) -> str:
-    return checks.fault(text, **{"limit": 10_000, **options})
+    limit = options.pop("limit", 10_000)
+    return checks.fault(Reply(text, **options), limit)
 
 
 @pytest.mark.parametrize(
@@ -351,7 +353,7 @@ READERS: dict[str, Callable[[str], object]] = {
     "neutral": prompt.neutral,
     "line": lambda text: prompt.lines([Part("tool", "result", text, text)]),
     "chunks": lambda text: prompt.chunks(prompt.lines([Part("user", "text", text)]), 4_000),
-    "fault": lambda text: checks.fault(text, limit=10**9),
+    "fault": lambda text: checks.fault(Reply(text), 10**9),
     "clean": checks.clean,
     "think": lambda text: checks.clean(f"<think>{text}"),
     "parse": sections.parse,

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compacter.summary import message
-from compacter.summary.message import Summary, compose, parse
+from compacter.summary.message import Summary, compose, parse, read_out
 
 RULES = ("Rule: Never deploy on Fridays.", "User: Friday deploys are fine in May.")
 
@@ -48,7 +48,7 @@ def test_what_was_written_is_read_back(summary: Summary) -> None:
 def test_whatever_it_says_it_holds_the_same_rules_and_stays_the_same(
     story: str, quoted: str, rules: list[str]
 ) -> None:
-    lines = tuple(f"Rule: x{' '.join(rule.split())}" for rule in rules)
+    lines = tuple(dict.fromkeys(f"Rule: x{' '.join(rule.split())}" for rule in rules))
     read = parse(compose(Summary(story, lines, (), quoted)))
     assert read is not None
     assert read.rules == lines
@@ -126,11 +126,11 @@ def test_the_frame_is_what_is_added_at_most() -> None:
 
 
 def test_main_part_and_the_rest_are_told_apart() -> None:
-    assert Summary("story", RULES, (), "User: hi").prose == "story"
-    assert "User: hi" in Summary("story", RULES, (), "User: hi").verbatim
-    assert Summary("", RULES, (), "User: hi").prose == "User: hi"
-    assert Summary("", RULES, (), "User: hi").verbatim == "\n".join(RULES)
-    assert Summary("", (), ("left out",)).prose == "left out"
+    rest = "\n".join(RULES)
+    quoted = f"{rest}\n\nQuoted from it:\nUser: hi"
+    assert read_out(compose(Summary("story", RULES, (), "User: hi"))) == ("story", quoted)
+    assert read_out(compose(Summary("", RULES, (), "User: hi"))) == ("User: hi", rest)
+    assert read_out(compose(Summary("", (), ("left out",)))) == ("left out", "")
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from compacter.compaction.plan import CompactionPlan
     from compacter.options import Options
     from compacter.summary.head import Head
-    from compacter.summary.write import Written
 
 # A summary may take an eighth of the window (a 2,048-token model: 256 tokens): what can be fetched
 # when it is needed is not carried everywhere.
@@ -215,7 +214,7 @@ class Summarize:
             from compacter.summary import checks
 
             summary = plan.summary.strip()
-            fault = checks.fault(summary, limit=left)
+            fault = checks.fault(Reply(summary), left)
             if fault:
                 raise NoSummaryError(f"the summary that was passed is refused: {fault}")
             return task.replace_head(options.redact(summary) if options.redact else summary)
@@ -224,31 +223,39 @@ class Summarize:
         # With nothing new to tell a model, the prior summary is only to be shorter.
         if options.summarizer == "extractive" or not head.parts:
             return task.replace_head(extract(task, head, most))
-        written = yield from self._ask(task, head, most)
-        task.tally.add(
-            unverified=tuple(written.unsupported),
-            unsupported_lines=len(written.unsupported),
-            chunks=written.chunks,
-            chunks_without_model=written.chunks_without_model,
-        )
-        return task.replace_head(written.summary)
+        return task.replace_head((yield from self._ask(task, head, most)))
 
     def _ask(
         self, task: CompactionTask, head: Head, most: int
-    ) -> Generator[Effect[Any], Reply, Written]:
+    ) -> Generator[Effect[Any], Any, Summary]:
         """Return the summary that the model writes. Raises ``NoSummaryError``."""
-        from compacter.summary.write import Answer, Sizes, write
+        from compacter.summary.write import Writer
 
         plan = task.plan
         options = task.options
         size = plan.head_size
+
+        def ask(text: str, tokens: int, *, native: bool) -> Generator[Effect[Any], Any, Reply]:
+            prefix = None
+            if native:
+                form = task.conversation.format
+                prefix = list(task.messages[: plan.cut])
+                if task.alternate and form.speaker(prefix[-1]) == "user":
+                    # The instruction that is appended is a message of the user.
+                    prefix.append(form.filler("assistant"))
+            reply = yield from AskSummarizer([{"role": "user", "content": text}], tokens, prefix)
+            return reply
+
         whole = room(task, most)
         # Of a small head at most half: its data size counts more than can be read of it.
         lines = max(
             size // (_HEAD_SHARE if task.window else _LINES_SHARE), min(_LEAST_LINES, size // 2)
         )
-        sizes = Sizes(
-            head=size,
+        writer = Writer(
+            head=head,
+            ask=ask,
+            detect=options.detect,
+            size=size,
             # What stays may be too large by itself: then it is shortened, not the summary.
             room=max(whole, _LEAST_ROOM),
             lines=whole if plan.has_budget else lines,
@@ -256,46 +263,22 @@ class Summarize:
             window=plan.calibration.summarizer_window or task.window,
             chars_per_token=task.chars_per_token,
             fills=plan.has_budget,
+            template=self.prompt or options.summary_prompt,
+            redact=options.redact,
         )
         # By hand there is no call to take the prefix of: then litellm is asked, which takes chat
         # messages only.
         has_prefix = plan.trigger != "manual" or plan.wire_format == "openai"
-        writing = write(
-            head,
-            sizes,
-            template=self.prompt or options.summary_prompt,
-            redact=options.redact,
+        summary = yield from writer.write(
             native=(self.request or options.summary_request) == "native"
             and options.summarizer is None
             and options.redact is None
             and has_prefix,
         )
-        cause: Exception | None = None
-        answer: Any = None
-        while True:
-            try:
-                question = writing.send(answer)
-            except StopIteration as end:
-                written: Written = end.value
-                return written
-            except NoSummaryError as error:
-                raise NoSummaryError(str(error), error.cause or cause) from error
-            prefix = None
-            if question.is_native:
-                form = task.conversation.format
-                prefix = list(task.messages[: plan.cut])
-                if task.alternate and form.speaker(prefix[-1]) == "user":
-                    # The instruction that is appended is a message of the user.
-                    prefix.append(form.filler("assistant"))
-            try:
-                reply = yield AskSummarizer(question.messages, question.max_tokens, prefix)
-                answer = Answer(reply.text, reply.finish, reply.refused, reply.called_tool)
-            except Exception as error:  # noqa: BLE001 - the writer decides what becomes of the rest
-                cause = error
-                # Whatever a native request fails at, the transcript is another request.
-                limit = options.detect(error)
-                answer = Answer(
-                    raised="" if limit else type(error).__name__,
-                    is_too_long=limit is not None,
-                    limit=limit.limit if limit else None,
-                )
+        task.tally.add(
+            unverified=tuple(writer.unsupported),
+            unsupported_lines=len(writer.unsupported),
+            chunks=writer.chunks,
+            chunks_without_model=writer.chunks_without_model,
+        )
+        return summary

@@ -14,7 +14,7 @@ from compacter.errors import ConfigurationError
 from compacter.messages.fields import flat
 from compacter.messages.format import Message
 from compacter.messages.parts import Kind, Part
-from compacter.summary.message import Summary, parse, write_out
+from compacter.summary.message import Summary, compose, parse
 
 if TYPE_CHECKING:
     from compacter.compaction.conversation import Conversation
@@ -175,7 +175,7 @@ class CompactionTask:
         """
         keep = self.plan.staying if keep is None else keep
         # Every summary contains the declared rules, whatever the strategy.
-        text = write_out(summary, self.conversation.rules)
+        text = compose(summary, self.conversation.rules)
         messages = [self.messages[index] for index in keep]
         place = bisect_left(keep, self.conversation.lead)
         messages.insert(place, self.conversation.format.say("user", text))

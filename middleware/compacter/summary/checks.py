@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from compacter.messages.replies import Reply
 from compacter.text.values import records
 from compacter.text.words import runs, words
 
@@ -146,30 +147,21 @@ def _read_answer(text: str) -> Iterator[str]:
                 yield f"{name} {value}".strip()
 
 
-def fault(
-    text: str,
-    *,
-    limit: int,
-    finish: str | None = None,
-    refused: bool = False,
-    called_tool: bool = False,
-) -> str:
+def fault(reply: Reply, limit: int) -> str:
     """Return the fault of a summary, or an empty string.
 
     Args:
-        text: the answer, after ``clean``.
+        reply: the answer, with its text after ``clean``.
         limit: size in characters of the messages that the summary replaces.
-        finish: the provider's finish or stop reason.
-        refused: whether the provider reported a refusal.
-        called_tool: whether the answer is a tool call.
     """
-    finish = (finish or "").lower()
+    text = reply.text
+    finish = (reply.finish or "").lower()
     head = text.strip()[:_HEAD]
     said = words(text)
-    if called_tool:
+    if reply.called_tool:
         return "the summarizer called a tool"
     is_sorry = _APOLOGY.match(head) and _CANNOT_ANYWHERE.search(head)
-    if refused or is_sorry or finish in _FILTERED or _REFUSAL.match(head):
+    if reply.refused or is_sorry or finish in _FILTERED or _REFUSAL.match(head):
         return "the summarizer refused"
     if not said:
         return "the summary is empty"

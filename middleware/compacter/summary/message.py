@@ -40,20 +40,20 @@ _FORMS = """
     :﹕︓꞉ː∶׃։
 """
 _LOOK_ALIKES = {ord(form): forms[0] for forms in _FORMS.split() for form in forms[1:]}
+# Letters of Korean that are blank.
+_LOOK_ALIKES |= dict.fromkeys(map(ord, "\u115f\u1160\u3164\uffa0"), "")
 # Unicode categories of what is not seen by itself: format and control characters, accents.
 _INVISIBLE = frozenset(("Cf", "Cc", "Mn", "Me", "Co", "Cn"))
-# Letters of Korean that are blank.
-_FILLERS = "\u115f\u1160\u3164\uffa0"
 _COLOUR = re.compile(r"\x1b\[[0-9;?]{0,16}[A-Za-z]")
-# Beginning of an item of a list or of a row of a table.
-_ITEM = re.compile(r"[|\s]{0,16}(?:\d{1,3}[.)])?[|\s]{0,16}")
 # Name of a character that is a Latin letter in a box, in a circle or with an addition.
 _LATIN = re.compile(r"LATIN .{0,40}LETTER (?:SMALL CAPITAL )?([A-Z])\b")
 # Characters of a line in which a beginning of ours is looked for, after invisible ones.
 _LONGEST_BEGINNING = 48
-# Beginning of a line that looks like a rule, a note, our tag or our heading.
+# Beginning of a line that looks like a rule, a note, our tag or our heading, also as an item of a
+# list or in a row of a table (1, 0 and | count as l and o); not of one that is marked as quoted.
 _FORGED = re.compile(
-    rf"\W{{0,16}}(?:(?:rules?|note)\W{{0,6}}:|\[\W{{0,4}}compacter\b|{_QUOTED.lower()}$)"
+    rf"(?!\s*>)[\W\dlo]{{0,32}}(?:(?:rules?|note)\W{{0,6}}:|\[\W{{0,4}}compacter\b|"
+    rf"{_QUOTED.lower()}$)"
 )
 
 FRAME = len(TAG) + 2 * _CHECKSUM_BYTES + 2 + len(_SAYS_RULES) + 3 + len(_SEPARATOR)
@@ -88,13 +88,6 @@ class Summary:
         return self.story or self.quoted or "\n".join(self.notes)
 
     @property
-    def verbatim(self) -> str:
-        """Everything except the story: rules, notes and quoted lines."""
-        if self.story:
-            return replace(self, story="").text
-        return replace(self, quoted="", notes=self.notes if self.quoted else ()).text
-
-    @property
     def text(self) -> str:
         """The content as one text, without tag and frame."""
         head = "\n".join([*map(flat, self.rules), *(NOTE + flat(note) for note in self.notes)])
@@ -104,59 +97,49 @@ class Summary:
         return "\n\n".join(filter(None, (head, story, quoted and f"{_QUOTED}\n{quoted}")))
 
 
-def write_out(summary: Summary | str, declared: Iterable[str] = ()) -> str:
-    """Return the text of a summary message, in which the ``declared`` rules come first."""
-    whole = summary if isinstance(summary, Summary) else Summary(summary)
-    rules = dict.fromkeys((*rule_lines(declared), *whole.rules))
-    return compose(replace(whole, rules=tuple(rules)))
-
-
 def read_out(text: str) -> tuple[str, str]:
     """Return what an event tells of a summary message: its story, or else the quoted lines or the
-    notes, and everything except the story.
+    notes; and everything else.
     """
     summary = parse(text) or Summary()
-    return summary.prose, summary.verbatim
+    if summary.story:
+        rest = replace(summary, story="")
+    else:
+        rest = replace(summary, quoted="", notes=summary.notes if summary.quoted else ())
+    return summary.prose, rest.text
 
 
 def _mark_forged(text: str) -> str:
-    """Return ``text`` with a mark of quotation before each line that looks like one of ours."""
-    lines = _BREAK.sub("\n", text).strip().split("\n")
-    return "\n".join(f"> {line}" if _is_forged(line) else line for line in lines)
-
-
-def _is_forged(line: str) -> bool:
-    """Return whether a reader would take the beginning of a line for ours.
-
-    Invisible characters do not count, nor accents; look-alikes count as what they look like.
+    """Return ``text`` with a mark of quotation before each line that a reader would take for one of
+    ours by its beginning.
     """
-    beginning = line.lstrip()[:_LONGEST_BEGINNING]
-    if beginning.isascii() and beginning[:1].isalpha() and ":" not in beginning:
-        return False  # Most lines: no beginning of ours.
-    visible = "".join(
-        character
-        for character in unicodedata.normalize(
-            "NFKD", _COLOUR.sub("", line[: 4 * _LONGEST_BEGINNING])
-        )
-        if unicodedata.category(character) not in _INVISIBLE and character not in _FILLERS
-    )
-    visible = _ITEM.sub("", visible, count=1)
-    plain = "".join(map(_latin, visible[:_LONGEST_BEGINNING].casefold())).translate(_LOOK_ALIKES)
-    plain = plain.lstrip()
-    return not plain.startswith(">") and _FORGED.match(plain) is not None
+    lines = _BREAK.sub("\n", text).strip().split("\n")
+    return "\n".join(f"> {line}" if _FORGED.match(_plain(line)) else line for line in lines)
 
 
-def _latin(character: str) -> str:
-    """Return the letter that a character is a form of."""
-    if character.isascii():
-        return character
-    named = _LATIN.search(unicodedata.name(character, ""))
-    return named[1].lower() if named else character
+def _plain(line: str) -> str:
+    """Return the beginning of a line as a reader sees it: without invisible characters and accents,
+    look-alikes as what they look like.
+    """
+    plain = ""
+    start = line[: 4 * _LONGEST_BEGINNING]
+    if start.isascii() and start.isprintable():  # Most lines: nothing to look through.
+        plain = start.lower()
+        start = ""
+    for character in unicodedata.normalize("NFKD", _COLOUR.sub("", start)).casefold():
+        if len(plain) < _LONGEST_BEGINNING and unicodedata.category(character) not in _INVISIBLE:
+            name = "" if character.isascii() else unicodedata.name(character, "")
+            latin = _LATIN.search(name)
+            plain += latin[1].lower() if latin else character
+    return plain.translate(_LOOK_ALIKES)
 
 
-def compose(summary: Summary | str) -> str:
-    """Return the full text of a summary message; a string is its story."""
-    summary = Summary(summary) if isinstance(summary, str) else summary
+def compose(summary: Summary | str, declared: Iterable[str] = ()) -> str:
+    """Return the full text of a summary message, in which the ``declared`` rules come first; a
+    string is its story.
+    """
+    summary = summary if isinstance(summary, Summary) else Summary(summary)
+    summary = replace(summary, rules=tuple(dict.fromkeys((*rule_lines(declared), *summary.rules))))
     # Rules and notes end at the first empty line, so it is needed even if there are none.
     start = "" if summary.rules or summary.notes else "\n"
     body = f"{_SAYS_RULES if summary.rules else _SAYS}\n{start}{summary.text}"
@@ -168,17 +151,14 @@ def parse(text: str) -> Summary | None:
     first = _FIRST_LINE.match(text)
     if first is None or _checksum(text[first.end() :]) != first[1]:
         return None
-    frame, _, rest = text[first.end() :].partition("\n")
+    body = text[first.end() :]
+    head, _, rest = body.partition("\n\n")
+    frame, *lines = head.split("\n")
     if frame not in (_SAYS, _SAYS_RULES):
-        return Summary(text[first.end() :])  # Written by version 0.1: all of it is the story.
-    before, _, quoted = f"\n{rest}".partition(_SEPARATOR)
-    head, _, story = before[1:].partition("\n\n")
-    if before.startswith("\n\n"):
-        head = ""
-        story = before[2:]
-    lines = head.split("\n")
+        return Summary(body)  # Written by version 0.1: all of it is the story.
+    story, _, quoted = f"\n\n{rest}".partition(_SEPARATOR)
     return Summary(
-        story,
+        story[2:],
         tuple(line for line in lines if line.startswith((RULE, LATER))),
         tuple(line.removeprefix(NOTE) for line in lines if line.startswith(NOTE)),
         quoted,
