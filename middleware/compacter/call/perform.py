@@ -12,7 +12,6 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from compacter import models
@@ -40,6 +39,7 @@ from compacter.memory.record import prefix_digest
 from compacter.messages.fields import Unencodable, first, word
 from compacter.messages.format import Message
 from compacter.messages.replies import Reply, chunk_text, read_reply
+from compacter.option_checks import ASKED, taken
 from compacter.single_flight import LONGEST_WAIT
 from compacter.text.words import clip
 
@@ -105,8 +105,6 @@ class Performer:
     """Whether it makes or reads a compaction that is not in force yet."""
     last: Reply | None = None
     """Last reply of the wrapped function."""
-    trace: TracebackType | None = None
-    """Traceback of that reply's ``error`` when it was raised."""
     # No fields: a copy begins with these.
     # Tokens that the summarizer's provider has read from its cache.
     _cached = 0
@@ -198,13 +196,13 @@ class Performer:
         limit = question.max_tokens
         if callable(summarizer):
             options = {"model": self.model, "max_tokens": limit}
-            taken = {
+            given = {
                 name: options[name]
-                for name in self.state.summarizer_takes
+                for name in taken(summarizer, ASKED)
                 if options[name] is not None
             }
             blocks = self.io.asynchronous and not is_kind(inspect.iscoroutinefunction, summarizer)
-            return partial(summarizer, messages, **taken), blocks
+            return partial(summarizer, messages, **given), blocks
         if summarizer is None and self.function is not None:
             binding = self.binding
             args, kwargs = binding.summary_call(
@@ -278,15 +276,12 @@ class Performer:
             reply = await streams.opened(self.io, raw, self.state.detect, binding.quiet)
         except Exception as error:
             self.last = Reply(error=error)
-            self.trace = error.__traceback__
             if gave_up_since(before, error):
                 return self.last
             raise
         self.last = reply
-        if reply.error is not None:
-            self.trace = reply.error.__traceback__
-            if gave_up_since(before, reply.error):
-                return Reply(error=reply.error)
+        if reply.error is not None and gave_up_since(before, reply.error):
+            return Reply(error=reply.error)
         return reply
 
     # -- memory and quotes -------------------------------------------------------------------------

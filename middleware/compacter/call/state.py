@@ -40,7 +40,7 @@ from compacter.memory.protocol import BaseMemory, base_memory
 from compacter.messages.format import Message
 from compacter.messages.refusals import detect_sealed
 from compacter.models import window
-from compacter.option_checks import ASKED, UserDetector, taken
+from compacter.option_checks import UserDetector
 from compacter.options import Options
 from compacter.overflow import TokenLimit
 from compacter.single_flight import SingleFlight
@@ -110,9 +110,6 @@ class State:
         self.options = options
         self.pin = None if options.pin is None else self._is_pinned
         """``pin``; a message for which it fails is pinned."""
-        summarizer = options.summarizer
-        self.summarizer_takes = taken(summarizer, ASKED) if callable(summarizer) else ()
-        """Names of the options that the summarizer takes, if it is a function."""
         if "memory" in changed:
             self.memory = None if options.memory is None else base_memory(options.memory)
             # Compacters with the same memory also share the compactions in progress.

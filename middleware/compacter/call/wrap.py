@@ -11,7 +11,6 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping
-from types import TracebackType
 from typing import Any
 
 from compacter.call import streams
@@ -257,7 +256,6 @@ class WrappedFunction:
                 await world.conduct(call.read_usage(reply.raw))
                 return reply.raw
             world.last = reply
-            world.trace = getattr(reply.error, "__traceback__", None)
         note = ""
         try:
             raw = await world.conduct(call.complete() if reply is None else call.recover(reply))
@@ -282,17 +280,9 @@ class WrappedFunction:
             return self._install_after(world, raw)
         finally:
             world.close()
-        return await self._end(io, args, kwargs, world.last, note, world.trace)
+        return await self._end(io, args, kwargs, world.last, note)
 
-    async def _end(
-        self,
-        io: IO,
-        args: Args,
-        kwargs: Named,
-        last: Reply | None,
-        note: str,
-        trace: TracebackType | None = None,
-    ) -> Any:
+    async def _end(self, io: IO, args: Args, kwargs: Named, last: Reply | None, note: str) -> Any:
         """Return or raise the wrapped function's last reply, with a note; without one, call it as
         if it were not wrapped.
 
@@ -306,7 +296,7 @@ class WrappedFunction:
             return last.raw
         if note and "compacter " not in str(getattr(error, "__notes__", "")):
             add_note(error, f"compacter {note}")
-        raise error.with_traceback(outside(trace) or error.__traceback__)
+        raise error.with_traceback(outside(error.__traceback__))
 
     def _install_after(self, world: Performer, raw: Any) -> Any:
         """Return the reply, and install the compacted messages in the ``History`` once the reply is
