@@ -71,36 +71,27 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Compacter": "compacter.compacter",
-    "compacted": "compacter.compacter",
-    "History": "compacter.history",
-    "CompacterError": "compacter.errors",
-    "CompactionError": "compacter.errors",
-    "ConfigurationError": "compacter.errors",
-    "FunctionError": "compacter.errors",
-    "InvalidHistoryError": "compacter.errors",
-    "MemoryUnavailable": "compacter.memory.protocol",
-    "UnknownFormatError": "compacter.messages.recognise",
-    "CompactionEvent": "compacter.events",
-    "CompactionPlan": "compacter.compaction.plan",
-    "InProcessMemory": "compacter.memory.inprocess",
-    "SQLiteMemory": "compacter.memory.sqlite",
-    "RedisMemory": "compacter.memory.redis",
-    "TokenLimit": "compacter.overflow",
-    "detect_token_limit": "compacter.overflow",
-    "Passage": "compacter.recall.passages",
-    "Quotes": "compacter.recall.passages",
-    "RecallTool": "compacter.search_tool",
-    "recall_tool": "compacter.search_tool",
-    "CompactionResult": "compacter.by_hand",
-    "TriggerFacts": "compacter.options",
-    "CompactionStrategy": "compacter.compaction.task",
-    "Summarize": "compacter.compaction.summarize",
-    "Truncate": "compacter.compaction.strategies",
-    "ClearToolResults": "compacter.compaction.strategies",
-    "Shorten": "compacter.compaction.strategies",
-    "Chain": "compacter.compaction.strategies",
+    "compacter.compacter": "Compacter compacted",
+    "compacter.history": "History",
+    "compacter.errors": "CompacterError CompactionError ConfigurationError FunctionError "
+    "InvalidHistoryError",
+    "compacter.memory.protocol": "MemoryUnavailable",
+    "compacter.messages.recognise": "UnknownFormatError",
+    "compacter.events": "CompactionEvent",
+    "compacter.compaction.plan": "CompactionPlan",
+    "compacter.memory.inprocess": "InProcessMemory",
+    "compacter.memory.sqlite": "SQLiteMemory",
+    "compacter.memory.redis": "RedisMemory",
+    "compacter.overflow": "TokenLimit detect_token_limit",
+    "compacter.recall.passages": "Passage Quotes",
+    "compacter.search_tool": "RecallTool recall_tool",
+    "compacter.by_hand": "CompactionResult",
+    "compacter.options": "TriggerFacts",
+    "compacter.compaction.task": "CompactionStrategy",
+    "compacter.compaction.summarize": "Summarize",
+    "compacter.compaction.strategies": "Truncate ClearToolResults Shorten Chain",
 }
+"""The modules of these names, which are imported when they are used."""
 
 
 def __getattr__(name: str) -> Any:
@@ -108,7 +99,7 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         return version("llm-compacter")
-    home = _HOMES.get(name)
+    home = next((home for home, names in _HOMES.items() if name in names.split()), None)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(home), name)

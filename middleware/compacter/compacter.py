@@ -195,11 +195,10 @@ class Compacter(ByHand):
 
     def _arguments_given(self) -> dict[str, Any]:
         state = self._state
-        hooks = {
+        return state.options.given | {
             "on_compaction": tuple(state.compaction_hooks),
             "on_event": tuple(state.event_hooks),
         }
-        return {**state.options.given, **hooks}
 
     # -- wrapping ----------------------------------------------------------------------------------
 

@@ -81,8 +81,9 @@ class History(PinnedList):
         whole_number("reserve_tokens", reserve_tokens, least=0, of="tokens")
         super().__init__(messages)
         self._rules = messages.rules if isinstance(messages, History) else ()
-        given = messages.archive if isinstance(messages, History) else None
-        self._archive = (given or Archive()).copy() if archive else None
+        given = messages.archive if isinstance(messages, History) and archive else None
+        self._archive = (given or Archive()).copy()
+        self._keeps = archive
         if conversation is None and isinstance(messages, History):
             conversation = messages.conversation
         self._conversation = conversation or ""
@@ -131,9 +132,8 @@ class History(PinnedList):
     def __copy__(self) -> History:
         clone = object.__new__(type(self))
         clone.__dict__.update(self.__dict__)
-        with CHANGES:
-            clone._items = list(self._items)
-            clone._archive = self._archive.copy() if self._archive is not None else None
+        clone._items = list(self._items)
+        clone._archive = self._archive.copy()
         return clone
 
     copy = __copy__
@@ -146,13 +146,10 @@ class History(PinnedList):
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state to pickle; of the Compacter its options, of the archive its contents."""
-        with CHANGES:
-            archive = self._archive.snapshot() if self._archive is not None else None
-            return {**self.__dict__, "_archive": archive}
+        return {**self.__dict__, "_archive": self._archive.snapshot()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        archive = state["_archive"]
-        self.__dict__.update(state, _archive=None if archive is None else Archive.restored(archive))
+        self.__dict__.update(state, _archive=Archive.restored(state["_archive"]))
 
     def append(self, value: Message, *, pinned: bool = False, rule: bool = False) -> None:
         """Append a message.
@@ -199,7 +196,7 @@ class History(PinnedList):
         model's window; less ``reserve_tokens``.
         """
         threshold = self._threshold()
-        return threshold is not None and bool(self.messages) and self.tokens() >= threshold
+        return bool(threshold and self._items and self.tokens() >= threshold)
 
     def compact_if_needed(self) -> CompactionResult:
         """Compact to below the threshold if it is reached, and return the result (see ``changed``
@@ -241,7 +238,7 @@ class History(PinnedList):
     @property
     def archive(self) -> Archive | None:
         """Archive of the compacted messages; ``None`` with ``archive=False``."""
-        return self._archive
+        return self._archive if self._keeps else None
 
     def search(self, query: str, limit: int = 5) -> list[Passage]:
         """Return the passages of all messages, compacted ones included, that are most relevant to a
@@ -270,7 +267,7 @@ class History(PinnedList):
             before = self.messages
             pins = self.pins
             origins = origins_of(before, messages)
-            if self._archive is not None:
+            if self._keeps:
                 form = format_of(before, self._wire_format)
                 removed = len(before) - len(messages)
                 self._archive.add(folded(before, messages, form), removed, redact)
@@ -338,12 +335,11 @@ class History(PinnedList):
 
     def _threshold(self) -> int | None:
         own = self._own()
-        trigger = self._max_tokens if self._max_tokens is not None else own.options.trigger_tokens
+        trigger = self._max_tokens or own.options.trigger_tokens
         if trigger is None or callable(trigger):  # It decides on calls.
             trigger = _WINDOW_SHARE
-        share = isinstance(trigger, float)
-        limit = threshold(trigger, own.window(self._model) if share else None)
-        return None if limit is None else max(1, limit - self._reserve_tokens)
+        limit = threshold(trigger, own.window(self._model))
+        return limit and max(1, limit - self._reserve_tokens)
 
     # -- persistence -------------------------------------------------------------------------------
 
@@ -370,7 +366,7 @@ class History(PinnedList):
             is then unchanged.
         """
         read = read_snapshot(snapshot, self._wire_format)
-        if self._archive is not None:
+        if self._keeps:
             self._archive = read.archive
         self._wire_format = read.wire_format or self._wire_format
         self._rules = tuple(read.rules)

@@ -18,15 +18,10 @@ from typing import Any
 from compacter.errors import ConfigurationError
 
 
-def completion(**options: Any) -> object:
-    """Call ``litellm.completion``."""
-    return _import_litellm().completion(**options)
-
-
-async def acompletion(**options: Any) -> object:
-    """Call ``litellm.acompletion``."""
-    reply: object = await _import_litellm().acompletion(**options)
-    return reply
+def completion(*, awaited: bool = False, **options: Any) -> Any:
+    """Call ``litellm.completion``, or ``litellm.acompletion`` where it is awaited."""
+    litellm = _import_litellm()
+    return (litellm.acompletion if awaited else litellm.completion)(**options)
 
 
 def embedding(model: str, texts: list[str]) -> list[list[float]]:

@@ -7,13 +7,13 @@ import json
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, PlainValidator
 
+from compacter.by_hand import format_of
 from compacter.compaction.conversation import Conversation
 from compacter.errors import InvalidHistoryError
 from compacter.messages.fields import plain
-from compacter.messages.format import Message, get_format
-from compacter.messages.recognise import recognise
+from compacter.messages.format import Message
 from compacter.recall.archive import Archive
 
 VERSION = 1
@@ -24,7 +24,8 @@ _BYTES = "compacter:bytes"
 class Snapshot(BaseModel):
     """What was read from a snapshot."""
 
-    model_config = ConfigDict(frozen=True, strict=True, arbitrary_types_allowed=True)
+    # Errors quote no message.
+    model_config = ConfigDict(frozen=True, strict=True, hide_input_in_errors=True)
 
     version: Annotated[int, Field(ge=VERSION, le=VERSION)]
     messages: list[dict[str, Any] | str]
@@ -42,7 +43,7 @@ def write_snapshot(
     """Return a snapshot. ``content`` are the other fields of a ``Snapshot``; of the archive what
     ``Archive.snapshot()`` returns.
     """
-    form = get_format(wire_format or recognise(messages))
+    form = format_of(messages, wire_format)
     return json.dumps(
         {
             "version": VERSION,
@@ -63,15 +64,11 @@ def read_snapshot(snapshot: str | bytes, wire_format: str | None) -> Snapshot:
     """
     try:
         read = Snapshot.model_validate(json.loads(snapshot, object_hook=_restore_bytes))
-        form = get_format(read.wire_format or wire_format or recognise(read.messages))
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"])) or "it"
-        raise InvalidHistoryError(
-            f"not a History snapshot of version {VERSION}, or damaged: {place}: {first['msg']}"
-        ) from None
+        form = format_of(read.messages, read.wire_format or wire_format)
     except (ValueError, TypeError, LookupError, RecursionError) as error:
-        raise InvalidHistoryError(f"not a History snapshot: {error}") from None
+        raise InvalidHistoryError(
+            f"not a History snapshot of version {VERSION}, or damaged: {error}"
+        ) from None
     if len(read.messages) != len(read.pins):
         raise InvalidHistoryError(
             f"the snapshot is damaged: {len(read.messages)} messages but {len(read.pins)} pins"

@@ -70,7 +70,7 @@ def look(dialogue: Dialogue, text: str = QUOTES) -> None:
     """Answer the look for quotes that there is no room for."""
     effect = dialogue.expect(Quote)
     assert not effect.sent
-    assert WINDOW * 0.14 < effect.room * effect.tokens_of_one <= WINDOW * 0.15
+    assert WINDOW * 0.14 < effect.room / 4 <= WINDOW * 0.15
     dialogue.answer(text)
 
 

@@ -11,7 +11,7 @@ from tests.conversations import Chat, talk
 
 from compacter import Compacter, CompactionEvent, History
 from compacter.call import wrap
-from compacter.call.sizes import expected_tokens
+from compacter.call.request import expected_tokens
 from compacter.compaction.plan import Calibration
 from compacter.events import SilentTruncation
 from compacter.messages.openai import OpenAIFormat

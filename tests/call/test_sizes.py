@@ -13,8 +13,7 @@ from tests.call.conftest import Send
 from tests.dialects import DIALECTS, Dialect
 
 from compacter.call.call import Call
-from compacter.call.request import ConversationState, Request
-from compacter.call.sizes import calibrate, may_be_cut
+from compacter.call.request import ConversationState, Request, calibrate, may_be_cut
 from compacter.call.smaller import plan_of
 from compacter.compaction.plan import Calibration
 from compacter.effects import AskSummarizer, Quote

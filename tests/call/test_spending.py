@@ -8,7 +8,7 @@ import pytest
 from tests.call.conftest import Dialogue, Send, make_options
 
 from compacter import Compacter, CompactionEvent, InProcessMemory, Shorten
-from compacter.call import sizes
+from compacter.call import request as sizes
 from compacter.call.call import Call
 from compacter.call.request import Request
 from compacter.compaction.plan import Calibration
@@ -200,7 +200,7 @@ def test_a_hook_costs_no_more_with_a_longer_history(monkeypatch: pytest.MonkeyPa
     history = turns(500)
     other = turns(3)
     for number in range(4):
-        completion("m", list(history))
-        completion("m", list(other))
+        completion(model="m", messages=list(history))
+        completion(model="m", messages=list(other))
         history += turns(1, number)
     assert measured == [1_000, 6, 2, 0, 2, 0, 2, 0]

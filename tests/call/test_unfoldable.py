@@ -13,12 +13,16 @@ import pytest
 from tests.dialects import DIALECTS, Dialect, parts_of
 
 from compacter import Compacter, ConfigurationError, History
+from compacter.call.call import Call
 from compacter.call.request import Request
-from compacter.call.shorten import advice, with_less_retrieved
+from compacter.call.smaller import advice, shorten_last_message
 from compacter.compaction.plan import Calibration
 from compacter.events import CompactionEvent, Event, MessageShortened
+from compacter.io import run
 from compacter.messages.format import FORMATS, MessageFormat, get_format
 from compacter.messages.parts import Part
+from compacter.options import Options
+from compacter.overflow import TokenLimit
 from compacter.summary.message import FRAME
 from compacter.testing import ScriptedModel, TokenLimitError, token_limit_error
 
@@ -27,6 +31,21 @@ OPENAI_DIALECT = DIALECTS["openai"]
 MARKS = ("<context>", "</context>")
 PAGES = "".join(f"Page {n} tells of harbour {n} and of its ships. " for n in range(400))
 ASKED = f"Answer by this:\n<context>{PAGES}</context>\nWhich harbour is the oldest?"
+
+
+class Silent:
+    """Hears no event."""
+
+    async def emit(self, event: Event) -> Event:
+        return event
+
+
+def with_less_retrieved(request: Request, how: Any, target: int | None) -> Request | None:
+    """The request with a shorter last user message; ``None`` if it stays as it is."""
+    silent: Any = Silent()
+    call = Call(Options(), request, Calibration(), world=silent)
+    run(shorten_last_message(call, how, target, TokenLimit()))
+    return None if call.request is request else call.request
 
 
 def shorten_message(form: MessageFormat, message: Any, how: Any, excess: int) -> Any:

@@ -21,9 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 from cachetools import LRUCache
 
-from compacter.call.prepare import make_ahead
 from compacter.call.request import Request, facts_of
-from compacter.call.smaller import WORTH
+from compacter.call.smaller import WORTH, compact_history
 from compacter.compaction.conversation import Conversation
 from compacter.errors import CompactionError, FunctionError
 from compacter.events import PreparationFailed
@@ -37,8 +36,11 @@ from compacter.single_flight import LONGEST_WAIT, Flight, running_loop
 if TYPE_CHECKING:
     import asyncio
 
+    from compacter.call.call import Call
     from compacter.call.perform import Performer
 
+SCOPE = "\0prepared"
+"""Added to the scope of a compaction that is not in force yet, so that no call takes it for one."""
 MOST_AT_ONCE = 8
 """Most preparations that run at once. Each is a request to a model: more would take the share of
 the provider's rate limit that the program's own calls need."""
@@ -115,6 +117,22 @@ async def _make(world: Performer, ratio: float, target: int) -> None:
         reason = str(error) if isinstance(error, FunctionError) else "no summary could be had"
         facts = {**facts_of(cause), **request.named}
         await world.emit(PreparationFailed(reason=reason, **facts))
+
+
+async def make_ahead(call: Call, ratio: float, target: int) -> None:
+    """Make a compaction and remember it.
+
+    There is no fallback: a failing summarizer is asked again when the compaction is due. Raises
+    ``CompactionError`` then.
+    """
+    # What is in the memory, or made ahead, was looked at before.
+    update: dict[str, object] = {"prepare_tokens": None, "memory": None}
+    update |= {"compact_ratio": ratio, "fallback": ()}
+    if "summary_request" not in call.options.model_fields_set:
+        # The provider's cache has what the program has just sent.
+        update["summary_request"] = "native"
+    call.options = call.options.model_copy(update=update)
+    await compact_history(call, target, "prepared")
 
 
 # -- the tasks -------------------------------------------------------------------------------------

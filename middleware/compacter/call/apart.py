@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Coroutine, Generator
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """A step that a coroutine leaves to its driver: a method of the world, and its arguments."""
 
     name: str

@@ -9,24 +9,26 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from tenacity import RetryCallState, Retrying, stop_after_attempt
 
 from compacter.call.apart import APART
-from compacter.call.prepare import begin_ahead
-from compacter.call.request import ConversationState, Request, facts_of
-from compacter.call.shorten import advice
-from compacter.call.sizes import (
+from compacter.call.request import (
     FEWEST_QUOTED,
     LEAST_CUT,
+    LEAST_SCALE,
+    ConversationState,
+    Request,
+    begin_ahead,
     calibrate,
+    facts_of,
     missing_tokens,
-    request_tokens,
     room_for_quotes,
 )
-from compacter.call.smaller import compact_to, enforce_prepared, make_room, make_smaller
-from compacter.compaction.plan import MARGIN, TARGET_SHARE, Calibration, due, threshold
+from compacter.call.smaller import advice, compact_to, enforce_prepared, make_room, make_smaller
+from compacter.compaction.plan import MARGIN, MOST_TEXT, TARGET_SHARE, Calibration, due, threshold
 from compacter.effects import Quote
 from compacter.errors import CompactionError, FunctionError, add_note
 from compacter.events import (
@@ -114,7 +116,7 @@ class Call:
             rounds.set_exception((type(error), error, error.__traceback__))
             if stop(rounds):
                 reason = "no rounds are left" if self.tried else "max_retries=0"
-                return await self._give_up(refused, reason)
+                return await self._give_up(refused, limit, reason)
             rounds.prepare_for_next_attempt()
             try:
                 done = await make_smaller(self, limit, error)
@@ -122,7 +124,7 @@ class Call:
                 # Without a cause of its own: from the error for which the summary was needed.
                 raise failure from failure.__cause__ or refused.error
             if not done:
-                return await self._give_up(refused, "nothing more can be reduced")
+                return await self._give_up(refused, limit, "nothing more can be reduced")
             self.tried.append(done)
             refused = await self._send()
         return refused.raw
@@ -148,9 +150,8 @@ class Call:
             return replace(reply, token_limit=None)
         return reply
 
-    async def _give_up(self, refused: Reply, reason: str) -> object:
+    async def _give_up(self, refused: Reply, limit: TokenLimit, reason: str) -> object:
         """Raise the provider's own exception, with a note; return the reply if that refused."""
-        limit = refused.token_limit or TokenLimit()
         is_sealed = limit.source == SEALED
         if refused.error and is_sealed and not self.tried:
             raise refused.error
@@ -190,14 +191,16 @@ class Call:
         limit = self.threshold()
         if isinstance(trigger, float) and limit is None:
             await self.skip_once("threshold")
-        if state.calls == 1 or (limit is None and window is None and not callable(trigger)):
+        if state.calls == 1:
             return
         tokens = await self._estimate_tokens()
         if callable(trigger) and await self._decides(trigger, tokens):
             limit = tokens
-        is_over = window is not None and tokens > window * MARGIN
-        is_due = limit is not None and tokens >= limit
-        if prepares and (is_over or is_due) and await enforce_prepared(self):
+        if (
+            prepares
+            and tokens >= min(limit or inf, (window or inf) * MARGIN)
+            and (await enforce_prepared(self))
+        ):
             tokens = await self._estimate_tokens()
         if limit is None:
             return
@@ -228,7 +231,7 @@ class Call:
             tokens=tokens,
             window=self.calibration.window,
             messages=len(self.request.messages),
-            calls=state.calls - (state.tried or 0),
+            calls=state.calls - state.tried,
         )
         try:
             return trigger(facts)
@@ -270,17 +273,14 @@ class Call:
             return
         if request.messages is request.original and not request.archive:
             return  # Nothing was compacted.
-        window = self.calibration.window or self.threshold()
-        last_round = len(self.tried) == self.options.max_retries
-        if window is None and self.tried and last_round:
+        is_last = bool(self.tried) and len(self.tried) == self.options.max_retries
+        if (is_last and self.room is None) or request.conversation.last_user is None:
             # They may be refused, and then the request could not be sent without them.
             return
-        if request.conversation.last_user is None:
-            return
-        wanted, free = room_for_quotes(self, recall, window)
+        wanted, free = room_for_quotes(self, recall)
         text = await self.quote(min(wanted, free))
-        if not text and window is not None and min(wanted, free) < min(wanted, _ENOUGH):
-            await make_room(self, recall, window, wanted, free)
+        if not text and self.room is not None and min(wanted, free) < min(wanted, _ENOUGH):
+            await make_room(self, recall, wanted, free)
 
     async def quote(self, room: int, *, sent: bool = True) -> str:
         """Return quotes of up to so many characters, and add them to the request if ``sent``."""
@@ -310,18 +310,15 @@ class Call:
         With a trigger, a prompt that the server has truncated is compacted and sent once more, if a
         round is allowed.
         """
-        whole = self.request
+        request = self.request
         calibration = self.calibration
         # What is learnt never depends on a hook, as it decides what is sent. To read a whole
         # history for its size alone would take too long once the model is known.
-        is_read = whole.read is not None
-        learns = self.learns or not calibration.learnt or is_read
+        learns = self.learns or not calibration.learnt or request.read is not None
         tokens = 0
         is_cut = False
         if learns or self.watched:
             tokens, is_cut = await self.read_usage(reply.raw)
-        if is_read:
-            calibration.accepted = max(calibration.accepted, request_tokens(self))
         if not is_cut:
             if tokens and learns:
                 self.note_usage(tokens)
@@ -330,8 +327,8 @@ class Call:
             return reply.raw
         if self.options.trigger_tokens is None or self.options.max_retries == 0:
             return reply.raw
-        target = int(tokens * TARGET_SHARE * calibration.chars_per_token) - whole.overhead
-        self.request = replace(whole, quotes="")
+        target = int(tokens * TARGET_SHARE * calibration.chars_per_token) - request.overhead
+        self.request = replace(request, quotes="")
         if await compact_to(self, max(1, target), "threshold"):
             with suppress(Exception):  # The first call has succeeded; its reply is returned.
                 again = await self._send()
@@ -340,7 +337,7 @@ class Call:
                     if read and not is_cut:
                         self.note_usage(read)
                     return again.raw
-        self.request = whole
+        self.request = request
         return reply.raw
 
     async def read_usage(self, raw: object) -> tuple[int, bool]:
@@ -361,7 +358,7 @@ class Call:
         """Learn from the usage of a reply to the request."""
         request = self.request
         calibration = self.calibration
-        calibration.learn(request.size, tokens, request.tokens_of_one)
+        calibration.learn(request.size, tokens)
         # Without the quotes: the next request may have others, or none.
         quotes = len(request.quotes)
         self.state.tokens = tokens - calibration.tokens(quotes)
@@ -370,10 +367,26 @@ class Call:
     # -- what these go by --------------------------------------------------------------------------
 
     @property
+    def room(self) -> int | None:
+        """Most tokens that are sent, as far as is known: the window, or the threshold."""
+        return self.calibration.window or self.threshold()
+
+    @property
     def staying(self) -> int:
         """Size of what no compaction removes, in characters."""
         read = self.request.conversation
         return read.size - read.free - self.request.saved
+
+    @property
+    def tokens_of_one(self) -> float:
+        """Cautious estimate of the tokens of one character of the request: by the calibration, or
+        by its script if that is more, unless it is known to have pictures lighter than estimated.
+        """
+        of_script = self.request.tokens_of_one
+        if not self.calibration.learnt:
+            return of_script
+        characters = self.calibration.chars_per_token
+        return max(1 / characters, of_script * LEAST_SCALE * (characters <= MOST_TEXT))
 
     @property
     def attempt(self) -> int:
@@ -383,10 +396,7 @@ class Call:
     @property
     def is_held_back(self) -> bool:
         """Whether the last compaction of this conversation is so near that the next one waits."""
-        state = self.state
-        return (
-            state.tried is not None and state.calls - state.tried <= self.options.min_calls_between
-        )
+        return 0 < self.state.tried >= self.state.calls - self.options.min_calls_between
 
     def target(self, limit: TokenLimit, chars_per_token: float = 0.0) -> int | None:
         """Return the largest size of the messages, in characters, with which the request fits;

@@ -20,7 +20,6 @@ from compacter.call.apart import APART, drive
 from compacter.call.arguments import Args, Binding, Named
 from compacter.call.nested import GiveUps, gave_up_since
 from compacter.call.one_summary import lead
-from compacter.call.prepare import SCOPE
 from compacter.call.request import ConversationState, holds_secrets
 from compacter.call.state import State
 from compacter.compaction.conversation import Conversation
@@ -214,12 +213,13 @@ class Performer:
                 question.prefix,
             )
             return partial(binding.summary_function or self.function, *args, **kwargs), False
-        request = models.acompletion if self.io.awaits else models.completion
         model = summarizer or self.model
         messages = [*(question.prefix or ()), *messages]
-        return partial(request, model=model, max_tokens=limit, messages=messages), (
-            not self.io.awaits
+        awaits = self.io.awaits
+        request = partial(
+            models.completion, awaited=awaits, model=model, max_tokens=limit, messages=messages
         )
+        return request, not awaits
 
     # -- events and hooks --------------------------------------------------------------------------
 
@@ -342,7 +342,7 @@ class Performer:
         if matcher is None:
             return None
         request = self.call.request
-        scope = self.scope + SCOPE * self.is_ahead
+        scope = self.scope + ahead.SCOPE * self.is_ahead
         use = partial(getattr(matcher, method), scope, request.format, request.original, *given)
         result = None
         with state.safely("memory"):

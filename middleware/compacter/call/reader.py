@@ -11,8 +11,7 @@ from typing import Any
 from compacter.call.arguments import Args, Binding, Named, characters_sent
 from compacter.call.call import Call
 from compacter.call.perform import Performer
-from compacter.call.request import Request
-from compacter.call.sizes import expected_tokens
+from compacter.call.request import Request, expected_tokens
 from compacter.call.state import State
 from compacter.compaction.plan import Calibration
 from compacter.io import IO, is_large

@@ -1,23 +1,71 @@
-"""The request of one call, and what is known of its conversation."""
+"""The request of one call, what is known of its conversation, and sizes in tokens: what the numbers
+of errors and replies teach of a model, what fits, and when the next compaction is made ahead.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from dataclasses import field as member
+from json import JSONEncoder
 from typing import TYPE_CHECKING, Any
 
 from compacter.compaction.conversation import Conversation, find_pinned
+from compacter.compaction.cut import is_agents
+from compacter.compaction.plan import MARGIN, MOST_RESERVED, Calibration, most_tokens, threshold
 from compacter.errors import FunctionError
 from compacter.messages.fields import json_text
 from compacter.messages.format import Message, MessageFormat
+from compacter.messages.refusals import SEALED
 from compacter.recall.weight import tokens_each
 from compacter.summary.message import parse
 
 if TYPE_CHECKING:
+    from compacter.call.call import Call
     from compacter.overflow import TokenLimit
     from compacter.recall.archive import Archive
+    from compacter.recall.passages import Quotes
 
+LEAST_CUT = 200
+"""Fewest tokens to which a server truncates a prompt, as no window is smaller. A server that says
+that it has read fewer counts something else, such as the messages without the tools."""
+FEWEST_QUOTED = 300
+"""Least room for quotes, in characters with their frame; with less, none are sent."""
+# Characters per token from which a stated size is accepted without checking it against the text.
+_DENSE = 2.5
+# Largest share of its expected tokens, by the model's calibration, that a truncated prompt has.
+_CUT_SHARE = 0.6
+# Fewest characters per token that a truncated prompt seems to have. English has 4 to 5.
+_MOST_CHARACTERS = 7.0
+# Histories of which three integers are kept.
+_MOST_MEASURED = 256
+LEAST_SCALE = 0.8
+"""Tokens of English by the estimate for its script. A smaller ratio, learnt from a script that is
+estimated too high or from pictures, must not make English quotes seem lighter than they are."""
+# Share of the limit up to which quotes may fill a request while no number of the provider is known:
+# the tokenizers in use differ by a seventh on one text.
+_UNSURE_MARGIN = 0.85
+# Share of the smallest refused request up to which quotes may fill one if the window is unknown: it
+# may have been far over the window.
+_REFUSED_BEFORE = 0.5
+_NOTED = 1 / 2
+"""Share of the size for a preparation from which requests are noted: only one that continues the
+request before begins a preparation."""
+# Latest size to begin at, as a share of the size at which a compaction is due: the summary takes as
+# long as several turns.
+_BEFORE_LIMIT = 7 / 8
+# Share of the window at which `prepare_tokens` is taken to be if the window is unknown: the value
+# that the presets have.
+_USUAL = 0.7
+# Share of what is compacted that must be gone once the compaction is in force: with a larger
+# summary the next one would be due after a few turns.
+_GONE = 0.7
+# Least size to compact to, as a share of the size at which a compaction is due: room for a summary
+# if the conversation still has far to grow.
+_LEAST_LEFT = 0.25
+# Largest share of the compactable size that is compacted ahead, so that the newest step, which the
+# model is working on, stays.
+_MOST_COMPACTED = 0.97
 # Newest messages by whose texts the script of a conversation is judged.
 _SAMPLED = 16
 
@@ -70,8 +118,7 @@ class Request:
         if read is None:
             # Not a ``functools.cached_property``: before Python 3.12 it has a lock, which a fork
             # may copy locked.
-            has_pins = self.pin is not None or self.pinned_by_history
-            pins = self.find_pinned(self.messages) if has_pins else ()
+            pins = self.find_pinned(self.messages)
             read = Conversation.of(self.messages, self.format, pinned=pins, rules=self.rules)
             object.__setattr__(self, "read", read)
         return read
@@ -86,9 +133,8 @@ class Request:
         """
         if view is None:
             return None
-        pinned = self.find_pinned(self.original)
-        present = set(map(id, view)) if pinned else ()
-        if any(id(self.original[index]) not in present for index in pinned):
+        present = set(map(id, view))
+        if any(id(self.original[at]) not in present for at in self.find_pinned(self.original)):
             return None
         return replace(self, messages=tuple(view), read=None, quotes="")
 
@@ -142,8 +188,8 @@ class ConversationState:
     """Input tokens in the usage of the last reply; 0 if unknown."""
     characters: int = 0
     """Size of that request, in characters."""
-    tried: int | None = None
-    """Number, from 1, of the last call that tried to compact; ``None`` before the first."""
+    tried: int = 0
+    """Number, from 1, of the last call that tried to compact; 0 before the first."""
     stuck: int = 0
     """Size of a history that stayed above the threshold, in characters; it is compacted again once
     it has grown."""
@@ -186,3 +232,165 @@ def holds_secrets(
         return any(redact(text) != text for text in edited)
     except Exception:  # noqa: BLE001 - a message that cannot be redacted is not stored
         return True
+
+
+# -- the numbers of a token limit ------------------------------------------------------------------
+
+
+def calibrate(call: Call, limit: TokenLimit) -> TokenLimit:
+    """Calibrate by the numbers of the error that refused a call's request, and return the token
+    limit with its input tokens filled in.
+    """
+    if limit.source == SEALED:
+        return limit  # It says nothing about sizes.
+    request = call.request
+    calibration = call.calibration
+    used = limit.input_tokens
+    if used is None and limit.requested:
+        used = limit.requested - request.output_that_counts(limit)
+    calibration.window = limit.limit or calibration.window
+    size = request.size
+    if not used:
+        refused = int(size * call.tokens_of_one)
+        calibration.refused = min(refused, calibration.refused or refused)
+        return limit
+    is_believed = size >= used * _DENSE
+    if not is_believed:
+        # A number larger than the texts can have in tokens also counts something else.
+        texts = request.conversation.texts()
+        is_believed = used <= most_tokens(texts) + max(0, size - sum(map(len, texts)))
+    if is_believed:
+        calibration.learn(size, used)
+    return replace(limit, input_tokens=used)
+
+
+# -- the usage of a reply --------------------------------------------------------------------------
+
+
+def missing_tokens(call: Call, tokens: int) -> int | None:
+    """Return the tokens of a call's request if a server that read ``tokens`` has truncated it, else
+    ``None``.
+
+    Checked again by its texts alone: sizes of media are estimates, and old reasoning is not always
+    read.
+    """
+    request = call.request
+    if expected_tokens(request.size, tokens, call.calibration) is None:
+        return None
+    words = sum(map(len, request.conversation.texts())) + request.overhead
+    return expected_tokens(words, tokens, call.calibration)
+
+
+def expected_tokens(characters: int, tokens: int, calibration: Calibration) -> int | None:
+    """Return the expected tokens of a request if the server read clearly fewer; ``None`` if it read
+    all.
+    """
+    learnt = calibration.chars_per_token / _CUT_SHARE if calibration.learnt else 0.0
+    return (
+        calibration.tokens(characters)
+        if characters > tokens * max(learnt, _MOST_CHARACTERS)
+        else None
+    )
+
+
+def may_be_cut(
+    messages: object,
+    tokens: int,
+    beside: Iterable[object] = (),
+    earlier: dict[int, tuple[int, int, int]] | None = None,
+) -> bool:
+    """Return whether a server that read ``tokens`` may have truncated a request with these messages
+    and, beside them, other arguments.
+
+    Decided by the size of their data, without reading the messages: true if `missing_tokens` has to
+    look more closely. ``earlier`` keeps three integers of a history, by its first message, so that
+    of one that has grown only the new messages are measured.
+    """
+    if not isinstance(messages, (list, tuple)) or not messages:
+        return True
+    earlier = {} if earlier is None else earlier
+    count, last, most = earlier.get(id(messages[0]), (0, 0, 0))
+    if not count or count > len(messages) or id(messages[count - 1]) != last:
+        count = most = 0
+    try:
+        most += len(_encode(messages[count:]))
+        overhead = len(_encode([*beside]))
+    except Exception:  # noqa: BLE001 - of an object that is not like JSON
+        return True
+    if len(earlier) >= _MOST_MEASURED:
+        earlier.clear()
+    earlier[id(messages[0])] = len(messages), id(messages[-1]), most
+    return most + overhead > tokens * _MOST_CHARACTERS
+
+
+def _members(value: Any) -> dict[str, Any]:
+    """Return the members of a reply's object, which programs put into their history as it is."""
+    return {**vars(value), **(getattr(value, "__pydantic_extra__", None) or {})}
+
+
+_encode = JSONEncoder(ensure_ascii=False, check_circular=False, default=_members).encode
+
+
+# -- room for quotes -------------------------------------------------------------------------------
+
+
+def room_for_quotes(call: Call, recall: Quotes) -> tuple[int, int]:
+    """Return the largest size that quotes in a request may have, and the size that the request
+    leaves free, less than 0 if it is too large: in characters as dear as its own.
+
+    If the window is unknown, a request may grow up to half the size of one that was refused.
+    """
+    window = call.room
+    request = call.request
+    calibration = call.calibration
+    of_quotes = max(call.tokens_of_one, request.tokens_of_one * LEAST_SCALE)
+    wanted = int(recall.room_in_tokens(window) / of_quotes)
+    if window is not None:
+        output = min(request.output_tokens or 0, int(window * MOST_RESERVED))
+        limit = (window - output) * (MARGIN if calibration.learnt else _UNSURE_MARGIN)
+    elif calibration.refused:
+        limit = calibration.refused * _REFUSED_BEFORE
+    else:
+        return wanted, wanted
+    return wanted, int((limit - request.size * call.tokens_of_one) / of_quotes)
+
+
+# -- the next compaction, made ahead ---------------------------------------------------------------
+
+
+async def begin_ahead(call: Call, tokens: int) -> None:
+    """Have the next compaction made ahead if the request, which had so many input tokens, has
+    reached the size for it; from half of that on, have the request noted.
+
+    It compacts what would be compacted if the request had grown up to the size at which a
+    compaction is due, at the trigger or where it would exceed the window: until it is in force, the
+    conversation grows by the rest. Asked for are the share of the compactable size, 0 to note the
+    request only, and the largest size of the messages afterwards, in characters.
+    """
+    options = call.options
+    request = call.request
+    calibration = call.calibration
+    window = calibration.window
+    begin = threshold(options.prepare_tokens or 0, window, request.output_tokens or 0)
+    if begin is None:
+        await call.skip_once("prepared")
+        return
+    tokens = (tokens or calibration.tokens(request.size)) - calibration.tokens(len(request.quotes))
+    due = call.threshold() or int((window or 0) * MARGIN)
+    if due:
+        begin = max(1, min(begin, int(due * _BEFORE_LIMIT)))
+    if tokens < begin:
+        if tokens >= begin * _NOTED:
+            await call.world.prepare(0.0, 1)
+        return
+    due = due or int(begin / _USUAL)
+    # Of an agent's steps what comes until then is the tail: the room is divided as it would be at
+    # that size.
+    ratio = _MOST_COMPACTED
+    left = 1.0
+    if "compact_ratio" in options.model_fields_set or not is_agents(request.conversation):
+        growth = max(1.0, due / tokens)
+        ratio = max(options.compact_ratio, min(_MOST_COMPACTED, options.compact_ratio * growth))
+        left = max(_LEAST_LEFT, 1 - options.compact_ratio * _GONE - (1 - 1 / growth))
+    target = int(due * left * calibration.chars_per_token) - request.overhead
+    await call.world.prepare(ratio, max(1, target))

@@ -6,14 +6,16 @@ with a shorter last user message, or with the history compacted.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from compacter.call.shorten import with_less_retrieved
-from compacter.call.sizes import FEWEST_QUOTED, room_for_quotes
+from compacter.call.request import FEWEST_QUOTED, Request, room_for_quotes
 from compacter.compaction.cut import plan
-from compacter.compaction.plan import GROWN, CompactionPlan
+from compacter.compaction.plan import GROWN, Calibration, CompactionPlan
 from compacter.compaction.run import compact
+from compacter.compaction.strategies import shorten_message
 from compacter.errors import CompactionError, FunctionError
 from compacter.events import (
     CompactionReused,
@@ -23,18 +25,21 @@ from compacter.events import (
     SealedContentRemoved,
     Trigger,
 )
+from compacter.messages.parts import Kind
 from compacter.messages.refusals import SEALED
+from compacter.options import Retrieved
+from compacter.summary.message import FRAME, rule_lines
+from compacter.text.shorten import shorten
 
 if TYPE_CHECKING:
     from compacter.call.call import Call
-    from compacter.call.request import Request
-    from compacter.options import Retrieved
     from compacter.overflow import TokenLimit
     from compacter.recall.passages import Quotes
 
 WORTH = 0.9
 """Largest size of a request with the prepared compaction, as a share of the one without it: a
 larger one is left of an earlier preparation, and the request contains it already."""
+_RECEIPT = "\n[shortened from {before:,} to {after:,} characters]"
 _LEAST_OUTPUT = 64
 """Smallest output limit, in tokens, worth retrying with; below it the history is compacted."""
 _OUTPUT_MARGIN = 8
@@ -62,9 +67,9 @@ async def make_smaller(call: Call, limit: TokenLimit, error: Exception) -> str:
     # Whether compacting all that may be compacted would not suffice, as far as is known.
     is_hopeless = target is None or call.staying > target
     if not step and call.options.retrieved is not None:
-        step = await _shorten_message(call, call.options.retrieved, target, limit)
+        step = await shorten_last_message(call, call.options.retrieved, target, limit)
         if not step and is_hopeless:
-            step = await _shorten_message(call, None, target, limit)
+            step = await shorten_last_message(call, None, target, limit)
     if step:
         return step
     if is_hopeless and 0 < call.state.helpless <= call.staying:
@@ -104,30 +109,10 @@ async def _lower_output(call: Call, limit: TokenLimit) -> str:
         return ""
     options = {**request.options, request.output_option: left}
     call.request = replace(request, options=options, output_tokens=left)
-    facts = {"before": before, "after": left, "limit": limit.limit}
-    await call.tell(MaxTokensAdjusted, attempt=call.attempt, **facts)
+    await call.tell(
+        MaxTokensAdjusted, attempt=call.attempt, before=before, after=left, limit=limit.limit
+    )
     return f"{request.output_option} lowered from {before} to {left}"
-
-
-async def _shorten_message(
-    call: Call, how: Retrieved | None, target: int | None, limit: TokenLimit
-) -> str:
-    """Shorten retrieved text, or tool results, in the last user message; return what was done, if
-    anything.
-    """
-    try:
-        shorter = with_less_retrieved(call.request, how, target)
-    except FunctionError as error:
-        await call.report_failure("token_limit", error)
-        return ""
-    if shorter is None:
-        return ""
-    call.request = shorter
-    read = shorter.conversation
-    size = read.sizes[read.last_user or 0]
-    facts = {"before": size, "after": size - shorter.saved, "limit": limit.limit}
-    await call.tell(MessageShortened, attempt=call.attempt, **facts)
-    return f"the last user message shortened by {shorter.saved:,} characters"
 
 
 async def compact_history(
@@ -188,7 +173,7 @@ async def compact_to(call: Call, target: int, trigger: Trigger, quotes: int = 0)
     return bool(done)
 
 
-async def make_room(call: Call, recall: Quotes, window: int, wanted: int, free: int) -> None:
+async def make_room(call: Call, recall: Quotes, wanted: int, free: int) -> None:
     """Compact the history and add quotes, if there are any for the question; send an event if that
     cannot be.
 
@@ -208,7 +193,7 @@ async def make_room(call: Call, recall: Quotes, window: int, wanted: int, free: 
     else:
         target = max(1, call.request.conversation.size + free)
         done = await compact_to(call, target, "quotes", wanted)
-        text = await call.quote(min(room_for_quotes(call, recall, window)))
+        text = await call.quote(min(room_for_quotes(call, recall)))
         state.full = 0 if text else call.request.size
         if done and not text:
             reason = "no_progress"
@@ -286,3 +271,129 @@ async def _reuse(call: Call, smaller: Request, **facts: Any) -> None:
     after = len(smaller.messages)
     call.request = smaller
     await call.tell(CompactionReused, messages_before=before, messages_after=after, **facts)
+
+
+# -- where nothing can be compacted: a shorter last user message, or advice ------------------------
+
+
+async def shorten_last_message(
+    call: Call, how: Retrieved | None, target: int | None, limit: TokenLimit
+) -> str:
+    """Shorten retrieved text in the last user message if it is too long; return what was done, if
+    anything.
+
+    Without ``how``, what is shortened are the results of tools that stand in that message beside
+    the user's own text, as in Anthropic's and Gemini's formats; never those of a pinned message.
+    ``target`` is the largest size of all messages, in characters. The last user message may have
+    what the others leave of it, and at least half; if no limit is known, half of its present size.
+    """
+    request = call.request
+    read = request.conversation
+    at = read.last_user
+    if at is None or (how is None and at in read.pinned):
+        return ""
+    size = read.sizes[at]
+    now = size - request.saved
+    allowed = now // 2 if target is None else max(target - (read.size - size), target // 2)
+    if now <= allowed or (target is None and 2 * now < read.size - request.saved):
+        return ""
+    message = read.messages[at]
+    excess = size - allowed
+    if how is None and request.shortened is not None:
+        message = request.shortened
+        excess = now - allowed
+    try:
+        message = shorten_message(
+            read.format,
+            message,
+            excess,
+            partial(_cut_by, how) if callable(how) else shorten,
+            partial(_spans, how),
+            ("result" if how is None else "text",),
+        )
+    except FunctionError as error:
+        await call.report_failure("token_limit", error)
+        return ""
+    left = read.format.size(message)
+    if left >= now:
+        return ""
+    call.request = replace(request, shortened=message, saved=size - left)
+    await call.tell(
+        MessageShortened, attempt=call.attempt, before=size, after=left, limit=limit.limit
+    )
+    return f"the last user message shortened by {size - left:,} characters"
+
+
+def _cut_by(function: Callable[[str, int], str], text: str, size: int) -> str:
+    if size >= len(text):
+        return text
+    short = function(text, size - len(_RECEIPT) - 20)
+    return short + _RECEIPT.format(before=len(text), after=len(short))
+
+
+def _spans(how: Retrieved | None, text: str) -> Iterator[tuple[int, int]]:
+    """Yield start and end of each text between a pair of marks; of all without one."""
+    if not isinstance(how, tuple):
+        yield 0, len(text)
+        return
+    end = 0
+    while (begin := text.find(how[0], end)) >= 0:
+        begin += len(how[0])
+        end = text.find(how[1], begin)
+        if end < 0:
+            return
+        yield begin, end
+        end += len(how[1])
+
+
+def advice(request: Request, calibration: Calibration, limit: int | None) -> str:
+    """Return a sentence on the largest part of a request that is given up, or on rules without
+    room, and the remedy.
+    """
+    read = request.conversation
+    if not read.messages:
+        return ""
+    declared = sum(len(line) + 1 for line in rule_lines(read.rules))
+    allowed = int((limit or 0) * calibration.chars_per_token)
+    left = allowed - request.overhead - (read.size - read.free) - FRAME
+    if declared and 0 < left < declared:
+        return (
+            f" The declared rules take {declared:,} characters, and beside what must stay there "
+            f"is room for {left:,}. What helps: declare fewer rules (option rules), or shorter "
+            "ones; or a larger window."
+        )
+    index = max(range(len(read.messages)), key=read.sizes.__getitem__)
+    size = read.sizes[index] - (request.saved if index == read.last_user else 0)
+    kind, remedy = _kind(request, index)
+    what = f"message {index + 1} of {len(read.messages)}, {kind}"
+    if request.overhead > size:
+        size = request.overhead
+        what = "tools and other options beside the messages"
+        remedy = "send fewer tools"
+    window = f" of {limit:,} allowed" if limit else ""
+    return (
+        f" The largest part is {what}: {size:,} characters, about {calibration.tokens(size):,} "
+        f"tokens{window}. What helps: {remedy}; or a larger window."
+    )
+
+
+def _kind(request: Request, index: int) -> tuple[str, str]:
+    read = request.conversation
+    if index == read.last_user:
+        remedy = "send less of it"
+        if not request.saved:
+            marks = 'set retrieved=("<context>", "</context>"), so that'
+            has_results = any(part.kind == "result" for part in read.parts(index))
+            what = "the results of tools in it" if has_results else "it"
+            mark = "" if has_results else "mark what is retrieved and "
+            remedy = f"send less of it, or {mark}{marks} {what} may be shortened"
+        return "the last user message", remedy
+    if read.kinds[index] is Kind.SYSTEM:
+        return "a system prompt", "make it shorter"
+    if index in read.pinned:
+        return "a pinned one", "remove its pin"
+    if read.kinds[index] is Kind.RESULT:
+        remedy = "have the tool return less, or strategy=[ClearToolResults(), Summarize()]"
+        return "a tool result", remedy
+    remedy = "a larger max_retries or compact_ratio, or a smaller preserve_recent_turns"
+    return "which may be compacted", remedy

@@ -19,7 +19,7 @@ from compacter.call.log import outside
 from compacter.call.nested import GiveUps, gave_up_since, mark_given_up
 from compacter.call.perform import Performer
 from compacter.call.reader import read_call
-from compacter.call.sizes import may_be_cut
+from compacter.call.request import may_be_cut
 from compacter.call.state import State
 from compacter.errors import CompactionError, ConfigurationError, FunctionError, add_note
 from compacter.io import ASYNC, IO, SYNC, is_kind, run

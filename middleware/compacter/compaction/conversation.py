@@ -8,7 +8,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from itertools import accumulate
 
 from compacter.messages.fields import field as field_of
@@ -50,23 +50,23 @@ class Conversation:
     """
     size: int
     """Data size of all messages from ``start`` on."""
-    prior: int | None = None
+    prior: int | None
     """Index of the summary message at the head of the history, if it has one."""
-    protected: tuple[bool, ...] = ()
+    protected: tuple[bool, ...]
     """Whether each message must be kept: system messages, messages of another format, the
     provider's own compaction and all before it but summary messages, pinned messages, the last user
     message, and the other messages of their steps."""
-    lead: int = 0
+    lead: int
     """Index for a summary message: after the leading system messages, or the provider's own
     compaction."""
-    last_user: int | None = None
+    last_user: int | None
     """Index of the last genuine user message, not a summary message or a filler."""
-    heads: tuple[int, ...] = (0,)
+    heads: tuple[int, ...]
     """For each index, the total size of the unprotected messages before it; the last element is
     ``free``."""
-    free: int = 0
+    free: int
     """Data size of all unprotected messages."""
-    parts_read: dict[int, MessageParts] = field(default_factory=dict)
+    parts_read: dict[int, MessageParts]
     """Parts of the messages read so far, by ``id`` of the message. Shared with the conversations
     made from this one: a text is parsed once."""
 
@@ -79,32 +79,32 @@ class Conversation:
         pinned: Sequence[int] = (),
         rules: Sequence[str] = (),
         earlier: Conversation | None = None,
+        takes_native: bool = False,
     ) -> Conversation:
         """Read ``messages``. ``pinned`` are the indexes of messages to keep verbatim, ``rules`` the
         declared rules; parts that ``earlier`` has read are not read again.
+
+        With ``takes_native`` the provider's own compaction is the prior summary. Everything before
+        it is compacted too, as it must not return to the model's context.
         """
         held = tuple(messages)
         outline = format.outline(held)
-        codes = bytes(outline.kinds)  # Searched at the speed of C.
+        kinds = outline.kinds
+        steps = (*outline.steps, len(held))
+        codes = bytes(kinds)  # Searched at the speed of C.
         native = codes.rfind(Kind.COMPACTED)
         start = max(native, 0)
-        sizes = (*[0] * start, *outline.sizes[start:])
-        read = cls(
-            format=format,
-            messages=held,
-            kinds=tuple(outline.kinds),
-            sizes=sizes,
-            steps=(*outline.steps, len(held)),
-            end=len(held) if outline.open is None else outline.open,
-            broken=outline.broken,
-            pinned=tuple(pinned),
-            rules=tuple(rules),
-            start=start,
-            size=sum(sizes),
-            parts_read={} if earlier is None else earlier.parts_read,
-        )
-        lead, prior = read._summary_after(0 if native < 0 else read.step(native)[1])
-        kinds = outline.kinds
+        is_ahead = native >= 0 and not takes_native
+        lead = _step(steps, native)[1] if is_ahead else 0
+        while lead < len(kinds) and kinds[lead] is Kind.SYSTEM:
+            lead += 1
+        prior: int | None = start
+        if not takes_native:
+            last = len(kinds) - 1  # Something of the conversation always follows a summary.
+            prior = lead + (lead < last and held[lead] == format.filler("assistant"))
+            text = format.plain_text(held[prior]) if prior < last else None
+            if not text or summary_message.parse(text) is None:
+                prior = None
         if Kind.INSERTED in codes:
             # A filler that stands where compacter puts none is the user's. Fillers are never last,
             # and stand first, or in a list with a summary.
@@ -123,58 +123,47 @@ class Conversation:
                 else kind
                 for kind, message in zip(kinds, held, strict=True)
             ]
-        return replace(read, kinds=tuple(kinds))._settle(prior, native, lead)  # noqa: SLF001
-
-    def _summary_after(self, index: int) -> tuple[int, int | None]:
-        """Return the index after the system messages that begin at ``index``, and that of the
-        summary message there.
-        """
-        kinds = self.kinds
-        messages = self.messages
-        while index < len(kinds) and kinds[index] is Kind.SYSTEM:
-            index += 1
-        last = len(kinds) - 1  # Something of the conversation always follows a summary.
-        at = index + (index < last and messages[index] == self.format.filler("assistant"))
-        text = self.format.plain_text(messages[at]) if at < last else None
-        return index, at if text and summary_message.parse(text) else None
-
-    def _settle(self, prior: int | None, native: int, lead: int) -> Conversation:
-        """Return a copy with the fields that depend on the prior summary, and on the place of the
-        provider's own compaction; -1 for none.
-        """
-        codes = bytes(self.kinds)
+        codes = bytes(kinds)
         last = codes.rfind(Kind.USER)
         if last == prior:
             last = codes.rfind(Kind.USER, 0, prior)
-        staying = {found.start() for found in _STAYING.finditer(codes)}
-        for index in (*self.pinned, last, native):
+        staying = {match.start() for match in _STAYING.finditer(codes)}
+        for index in (*pinned, last, native if is_ahead else -1):
             if index >= 0:
-                staying.update(range(*self.step(index)))
-        if native > 0:
-            # Summary messages before the provider's compaction are not read any more, and are
-            # dropped.
-            behind = [0, *(self.step(at)[1] for at in range(native) if codes[at] == Kind.COMPACTED)]
-            summaries = {at for _, at in map(self._summary_after, behind)}
-            staying.update({*range(native)} - summaries)
-        protected = tuple(index in staying for index in range(len(codes)))
-        free = (0 if stays else size for stays, size in zip(protected, self.sizes, strict=True))
+                staying.update(range(*_step(steps, index)))
+        if is_ahead:
+            # Summary messages before the provider's compaction are not read any more.
+            texts = enumerate(map(format.plain_text, held[:native]))
+            staying.update(at for at, text in texts if summary_message.parse(text or "") is None)
+        sizes = (*[0] * start, *outline.sizes[start:])
+        free = (0 if index in staying else size for index, size in enumerate(sizes))
         heads = tuple(accumulate(free, initial=0))
-        return replace(
-            self,
+        return cls(
+            format=format,
+            messages=held,
+            kinds=tuple(kinds),
+            sizes=sizes,
+            steps=steps,
+            end=len(held) if outline.open is None else outline.open,
+            broken=outline.broken,
+            pinned=tuple(pinned),
+            rules=tuple(rules),
+            start=start,
+            size=sum(sizes),
             prior=prior,
-            protected=protected,
+            protected=tuple(index in staying for index in range(len(held))),
             lead=lead,
             last_user=last if last >= 0 else None,
             heads=heads,
             free=heads[-1],
+            parts_read={} if earlier is None else earlier.parts_read,
         )
 
     def step(self, index: int) -> tuple[int, int]:
         """Return the beginning and end of the step that contains this message, as a half-open
         range.
         """
-        following = bisect_right(self.steps, index)
-        return self.steps[following - 1], self.steps[following]
+        return _step(self.steps, index)
 
     def parts(self, index: int) -> tuple[Part, ...]:
         """Return the readable parts of the message at ``index``, read once."""
@@ -198,23 +187,31 @@ class Conversation:
         return [part.text for read in reads for part in read.readable if part.kind != "media"]
 
     def without_native(self) -> Conversation | None:
-        """Return a copy in which the provider's own compaction is the prior summary; ``None`` if it
-        is not readable.
-
-        Everything before it is compacted too, as it must not return to the model's context.
+        """Return the messages read with the provider's own compaction as the prior summary;
+        ``None`` if it is not readable.
         """
         if not self.messages or not self.format.compacted(self.messages[self.start]):
             return None
-        lead = next(index for index, kind in enumerate(self.kinds) if kind is not Kind.SYSTEM)
-        return self._settle(self.start, -1, lead)
+        return Conversation.of(
+            self.messages,
+            self.format,
+            pinned=self.pinned,
+            rules=self.rules,
+            earlier=self,
+            takes_native=True,
+        )
+
+
+def _step(steps: Sequence[int], index: int) -> tuple[int, int]:
+    following = bisect_right(steps, index)
+    return steps[following - 1], steps[following]
 
 
 def is_inserted(message: Message, format: MessageFormat) -> bool:  # noqa: A002 - that is what it is
     """Return whether compacter put this message into the list: a summary message or a filler."""
-    if message == format.filler("assistant"):
-        return True
-    text = format.plain_text(message)
-    return text is not None and (text == FILLERS["user"] or summary_message.parse(text) is not None)
+    text = format.plain_text(message) or ""
+    is_filler = text == FILLERS["user"] or message == format.filler("assistant")
+    return is_filler or summary_message.parse(text) is not None
 
 
 def find_pinned(
@@ -299,8 +296,7 @@ def check(
     lead = sum(origin < before.lead for origin in kept)
     for place in notes:
         note = messages[place]
-        text = form.plain_text(note)
-        is_summary = text is not None and summary_message.parse(text) is not None
+        is_summary = summary_message.parse(form.plain_text(note) or "") is not None
         if place < lead:
             faults.append("a message stands before the system prompt")
         elif is_summary and place > lead:

@@ -105,11 +105,7 @@ def _cut(options: Options, asked: CompactionPlan) -> int:
             declared = rules_size(conversation)
             summary = min(summary + declared, max(room // 2, FRAME + declared))
         tail = room - summary
-        if (
-            not by_hand
-            and asked.summary is None
-            and "compact_ratio" not in options.model_fields_set
-        ):
+        if not by_hand and "compact_ratio" not in options.model_fields_set:
             if is_agents(conversation):
                 ratio = 0.0
             tail = _tail_size(asked, room, summary)

@@ -24,9 +24,9 @@ DEFAULT = 4.0
 # Characters per token outside of which a sample is taken for an error in one of its two sizes.
 _LEAST = 0.25
 _MOST = 20.0
-# Most characters per token that text may have; English has 4 to 5. Above it are pictures lighter
-# than estimated.
-_MOST_TEXT = 6.0
+MOST_TEXT = 6.0
+"""Most characters per token that text may have; English has 4 to 5. Above it are pictures lighter
+than estimated."""
 # Smallest sample to learn from, in tokens; a smaller one is dominated by the chat template.
 _FEWEST_TOKENS = 50
 _LETTERS = ascii_letters.encode()
@@ -47,33 +47,24 @@ class Calibration:
     learnt: bool = False
     summarizer_window: int | None = None
     """Window in tokens of the model that summarizes; ``None``: it is the same model."""
-    scale: float | None = None
-    """Tokens by the provider's count for each one by the estimate for the script
-    (``recall/weight.py``); ``None``: unknown."""
-    accepted: int = 0
-    """Estimated tokens of the largest request that was accepted; 0 if unknown."""
     refused: int | None = None
     """Estimated tokens of the smallest request that was refused without a number."""
     warned: bool = False
     """Whether the unknown window was already reported in an event; the trigger cannot work without
     it."""
 
-    def learn(self, characters: int, tokens: int, of_one: float | None = None) -> None:
+    def learn(self, characters: int, tokens: int) -> None:
         """Learn from a request whose size is known in both units. Empty, tiny and implausible
         samples are ignored.
-
-        ``of_one`` is the estimated size of one of the characters in tokens, by their script.
         """
         if tokens >= _FEWEST_TOKENS and _LEAST <= characters / tokens <= _MOST:
             self.chars_per_token = characters / tokens
             self.learnt = True
-            if of_one:
-                self.scale = tokens / (characters * of_one)
 
     @property
     def text_per_token(self) -> float:
         """Characters per token of text alone, as summaries and quotes are."""
-        return DEFAULT if self.chars_per_token > _MOST_TEXT else self.chars_per_token
+        return DEFAULT if self.chars_per_token > MOST_TEXT else self.chars_per_token
 
     def tokens(self, characters: int) -> int:
         """Return an estimate in tokens."""
@@ -275,8 +266,13 @@ class CompactionPlan:
 
     @property
     def named(self) -> dict[str, Any]:
-        """Fields that identify the call and its conversation in events."""
-        return {"model": self.model, "attempt": self.attempt, "conversation": self.digest}
+        """Fields of events that say why it is made, in which call and conversation."""
+        return {
+            "trigger": self.trigger,
+            "model": self.model,
+            "attempt": self.attempt,
+            "conversation": self.digest,
+        }
 
     @property
     def facts(self) -> dict[str, Any]:

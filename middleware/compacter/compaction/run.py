@@ -6,9 +6,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Generator, Sequence
-from contextlib import closing, contextmanager, nullcontext, suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from compacter.compaction.conversation import Conversation, check, origins_of
@@ -55,12 +54,11 @@ async def compact(options: Options, planned: CompactionPlan, world: World) -> Co
     """
     if planned.is_satisfied:
         return None
-    skipped = partial(CompactionSkipped, trigger=planned.trigger, **planned.named)
     edits = any(getattr(link, "edits", False) for link in options.strategy)
     if options.before_compaction is not None and (planned.cut or planned.must or edits):
         answer = await world.approve(planned)
         if answer is None:
-            await world.emit(skipped(reason="vetoed"))
+            await world.emit(CompactionSkipped(reason="vetoed", **planned.named))
             return None
         # A hook may change the cut; everything else is derived from it.
         cut: object = answer.cut
@@ -69,7 +67,6 @@ async def compact(options: Options, planned: CompactionPlan, world: World) -> Co
     if planned.cut or planned.must:
         await world.emit(
             CompactionStarted(
-                trigger=planned.trigger,
                 original_data_size=planned.original_data_size,
                 head_size=planned.head_size,
                 **planned.facts,
@@ -103,7 +100,7 @@ async def compact(options: Options, planned: CompactionPlan, world: World) -> Co
     if planned.must and after is before and not summarizes(options):
         after = _fall_back(task) or after
     if after is before:
-        await world.emit(skipped(reason="nothing_to_compact"))
+        await world.emit(CompactionSkipped(reason="nothing_to_compact", **planned.named))
         return None
     return Compaction(after, _describe(task, after))
 
@@ -125,7 +122,6 @@ def _describe(task: CompactionTask, after: Conversation) -> CompactionEvent:
         compacted_data_size=after.size,
         summary=summary,
         ledger=ledger,
-        trigger=planned.trigger,
         ratio=round(sum(before.sizes[index] for index in gone) / (before.free or 1), 4),
         messages_before=len(before.messages),
         messages_after=len(after.messages),
@@ -154,11 +150,7 @@ async def _attempt(
     is_fatal = False
     why = f"strategy {strategy.name} "
     try:
-        with nullcontext() if type(strategy) in BUILT_IN.values() else _guard(before.messages):
-            answer = strategy.compact(task)
-            if isinstance(answer, Generator):
-                answer = await _carry_out(answer, task.tally, world)
-            messages = list(answer)
+        messages = await _carry_out(strategy, task, world)
         if list(map(id, messages)) == list(map(id, before.messages)):
             return None
         after, faults = check(
@@ -184,7 +176,6 @@ async def _attempt(
     tally = task.tally
     costs = {name: tally[name] for name in tally.keys() & CompactionFailed.model_fields.keys()}
     failed = CompactionFailed(
-        trigger=planned.trigger,
         reason=why,
         error="" if cause is None or isinstance(cause, FunctionError) else type(cause).__name__,
         cause=cause,
@@ -212,8 +203,36 @@ def _fall_back(task: CompactionTask) -> Conversation | None:
     return None
 
 
-async def _carry_out(flow: Compacting, tally: Tally, world: World) -> Sequence[Message]:
-    """Do what a strategy asks for, and return its messages."""
+async def _carry_out(
+    strategy: CompactionStrategy, task: CompactionTask, world: World
+) -> list[Message]:
+    """Return the messages that a strategy makes, done what it asks for.
+
+    Messages that it changes in place are put back, as they are the caller's; raises ``ValueError``
+    then.
+    """
+    copies: list[tuple[Any, Any]] = []
+    for message in () if type(strategy) in BUILT_IN.values() else task.messages:
+        members = message if isinstance(message, dict) else getattr(message, "__dict__", None)
+        # A message that cannot be copied is not checked.
+        with suppress(Exception):
+            copies.append((members, copy.deepcopy(members)))
+    try:
+        answer = strategy.compact(task)
+        return list(
+            await _converse(answer, task.tally, world) if isinstance(answer, Generator) else answer
+        )
+    finally:
+        changed = [(members, copied) for members, copied in copies if members != copied]
+        for members, copied in changed:
+            members.clear()
+            members.update(copied)
+        if changed:
+            raise ValueError("the strategy changed a message in place")
+
+
+async def _converse(flow: Compacting, tally: Tally, world: World) -> Sequence[Message]:
+    """Answer what a strategy asks, and return its messages."""
     outcome: Any = None
     advance: Callable[[Any], object] = flow.send
     with closing(flow):
@@ -240,26 +259,3 @@ async def _carry_out(flow: Compacting, tally: Tally, world: World) -> Sequence[M
             except Exception as error:  # noqa: BLE001 - handled by the strategy
                 outcome = error
                 advance = flow.throw
-
-
-@contextmanager
-def _guard(messages: Sequence[Message]) -> Generator[None, None, None]:
-    """Put back messages that are changed in place, as they are the caller's. Raises ``ValueError``
-    then.
-    """
-    copies = []
-    for message in messages:
-        members: Any = message if isinstance(message, dict) else getattr(message, "__dict__", None)
-        # A message that cannot be copied is not checked.
-        with suppress(Exception):
-            copies.append((members, copy.deepcopy(members)))
-    changed = []
-    try:
-        yield
-    finally:
-        changed += [(members, copied) for members, copied in copies if members != copied]
-        for members, copied in changed:
-            members.clear()
-            members.update(copied)
-    if changed:
-        raise ValueError("the strategy changed a message in place")

@@ -223,19 +223,11 @@ class Summarize:
         # With nothing new to tell a model, the prior summary is only to be shorter.
         if options.summarizer == "extractive" or not head.parts:
             return task.replace_head(extract(task, head, most))
-        return task.replace_head((yield from self._ask(task, head, most)))
-
-    def _ask(
-        self, task: CompactionTask, head: Head, most: int
-    ) -> Generator[Effect[Any], Any, Summary]:
-        """Return the summary that the model writes. Raises ``NoSummaryError``."""
         from compacter.summary.write import Writer
 
-        plan = task.plan
-        options = task.options
         size = plan.head_size
 
-        def ask(text: str, tokens: int, *, native: bool) -> Generator[Effect[Any], Any, Reply]:
+        def ask(text: str, tokens: int, *, native: bool) -> AskSummarizer:
             prefix = None
             if native:
                 form = task.conversation.format
@@ -243,8 +235,7 @@ class Summarize:
                 if task.alternate and form.speaker(prefix[-1]) == "user":
                     # The instruction that is appended is a message of the user.
                     prefix.append(form.filler("assistant"))
-            reply = yield from AskSummarizer([{"role": "user", "content": text}], tokens, prefix)
-            return reply
+            return AskSummarizer([{"role": "user", "content": text}], tokens, prefix)
 
         whole = room(task, most)
         # Of a small head at most half: its data size counts more than can be read of it.
@@ -269,7 +260,7 @@ class Summarize:
         # By hand there is no call to take the prefix of: then litellm is asked, which takes chat
         # messages only.
         has_prefix = plan.trigger != "manual" or plan.wire_format == "openai"
-        summary = yield from writer.write(
+        written = yield from writer.write(
             native=(self.request or options.summary_request) == "native"
             and options.summarizer is None
             and options.redact is None
@@ -281,4 +272,4 @@ class Summarize:
             chunks=writer.chunks,
             chunks_without_model=writer.chunks_without_model,
         )
-        return summary
+        return task.replace_head(written)

@@ -98,7 +98,7 @@ class Writer:
 
     head: Head
     """What is summarised."""
-    ask: Callable[..., Generator[Any, Any, Reply]]
+    ask: Callable[..., Any]
     """Asks the model: a prompt, the tokens that the answer may have, and ``native``: whether the
     prompt goes to the end of the conversation itself, so that the provider's prompt cache pays for
     the head."""

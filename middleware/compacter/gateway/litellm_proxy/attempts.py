@@ -12,7 +12,7 @@ from typing import Any
 from compacter.call.apart import APART, Step, drive
 from compacter.call.arguments import Binding
 from compacter.call.call import Call
-from compacter.call.sizes import calibrate
+from compacter.call.request import calibrate
 from compacter.call.smaller import plan_of
 from compacter.call.state import State
 from compacter.call.wrap import WrappedFunction
