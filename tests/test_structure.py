@@ -163,7 +163,7 @@ DENSITY = {
 }
 """Limits for how the package is written."""
 CEILINGS = {
-    "call/": 22_877,
+    "call/": 22_787,
     "clients/": 9_748,
     "compaction/": 10_768,
     "frameworks/": 8_566,
@@ -176,7 +176,7 @@ CEILINGS = {
     "testing/": 9_987,
     "text/": 3_492,
     "tools/": 19_796,
-    "top": 19_148,
+    "top": 18_997,
     "core": 114_120,
     "whole": 186_169,
 }
