@@ -39,7 +39,7 @@ def test_every_token_limit_is_recognised_with_its_numbers() -> None:
 
     assert rows
     assert {row["text"]: found.get(row["text"]) for row in rows} == {
-        row["text"]: (row["limit"], row["requested"]) for row in rows
+        row["text"]: (row.get("limit"), row.get("requested")) for row in rows
     }
 
 

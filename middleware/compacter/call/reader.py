@@ -4,58 +4,25 @@ known of the conversation; and what quiet calls teach of the model.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any
+from collections.abc import Sequence
 
-from compacter.call.arguments import Args, Binding, Named, characters_sent
+from compacter.call.arguments import characters_sent
 from compacter.call.call import Call
 from compacter.call.perform import Performer
 from compacter.call.request import Request, expected_tokens
 from compacter.call.state import State
 from compacter.compaction.plan import Calibration
-from compacter.io import IO, is_large
 from compacter.memory.record import conversation_digest
 from compacter.messages.format import Message, get_format
 from compacter.messages.recognise import UnknownFormatError, recognise
 
 
-async def read_call(
-    state: State,
-    function: Callable[..., Any],
-    binding: Binding,
-    io: IO,
-    args: Args,
-    kwargs: Named,
-    *,
-    learns: bool = True,
-) -> Performer | str:
-    """Return a call of a wrapped function as an object, or the reason, as a sentence, why it cannot
-    be compacted.
+def read_call(world: Performer, *, learns: bool) -> str:
+    """Read the arguments into the call; return the reason if it cannot be compacted, else an empty
+    text.
 
     ``learns``: whether to calibrate by the last reply; never on behalf of a hook, which must not
     change what is sent.
-    """
-    large = False
-    with state.safely("reading"):
-        large = io.asynchronous and is_large(binding.messages(args, kwargs))
-    world = Performer(
-        state=state,
-        io=io,
-        large=large,
-        function=function,
-        binding=binding,
-        args=args,
-        kwargs=kwargs,
-    )
-    with state.safely("reading"):
-        return await world.compute(partial(_read, world, learns=learns)) or world
-    return "its messages could not be read"
-
-
-def _read(world: Performer, *, learns: bool) -> str:
-    """Read the arguments into the call; return the reason if it cannot be compacted, else an empty
-    text.
     """
     from compacter.recall.frame import strip
 
@@ -66,14 +33,11 @@ def _read(world: Performer, *, learns: bool) -> str:
     if facts.elsewhere:
         return facts.elsewhere
     given = facts.messages
-    messages = list[Message]()
     history = given if hasattr(given, "pinned_ids") else None
-    if isinstance(given, str):
-        messages = [{"role": "user", "content": given}] if given else []
-    elif history is not None or (
-        isinstance(given, Sequence) and not isinstance(given, (bytes, bytearray))
-    ):
-        messages = list(given)
+    is_text = isinstance(given, str)
+    if is_text:
+        given = [{"role": "user", "content": given}] if given else []
+    messages: list[Message] = [*given] if isinstance(given, Sequence) else []
     name = binding.param_of(world.kwargs)
     if not messages:
         remedy = f'pass them as {name}=... or name theirs: wrap(function, messages_param="...")'
@@ -86,8 +50,8 @@ def _read(world: Performer, *, learns: bool) -> str:
     stripped = strip(messages, form) or messages
     world.as_passed = history is None and stripped == messages
     messages = stripped
-    if isinstance(given, str):
-        messages = [form.say("user", given)]
+    if is_text:
+        messages = [form.say("user", facts.messages)]
     function = world.function
     called = facts.model or getattr(function, "__qualname__", None) or type(function).__qualname__
     rules = getattr(history, "rules", ())
@@ -110,12 +74,10 @@ def _read(world: Performer, *, learns: bool) -> str:
     calibration = state.calibration(called)
     if learns and state.last_reply is not None and not state.proactive:
         _learn_from_last(state, request, calibration)
-    begun = request.digest
     notes_sizes = state.proactive or state.prepares
-    if notes_sizes and not named:
-        # The digest of the first message alone, so that a new conversation is recognised at its
-        # second call; the endpoint, as two tenants may begin alike.
-        begun = conversation_digest(form, messages, 1)
+    # The digest of the first message alone, so that a new conversation is recognised at its second
+    # call; the endpoint, as two tenants may begin alike.
+    begun = named or conversation_digest(form, messages, 1 if notes_sizes else 3)
     world.model = called
     world.scope = "\0".join(
         (called, form.name, facts.endpoint, state.scope, *([repr(rules)] if rules else []))

@@ -22,7 +22,7 @@ from compacter.call.reader import read_call
 from compacter.call.request import may_be_cut
 from compacter.call.state import State
 from compacter.errors import CompactionError, ConfigurationError, FunctionError, add_note
-from compacter.io import ASYNC, IO, SYNC, is_kind, run
+from compacter.io import ASYNC, IO, SYNC, is_kind, is_large, run
 from compacter.messages.refusals import detect_in_reply
 from compacter.messages.replies import Reply
 from compacter.messages.usage import tokens_read
@@ -42,12 +42,9 @@ class WrappedFunction:
         self.state = state
         self.function = function
         self.binding = binding
-        self.read = functools.partial(read_call, state, function, binding)
         self.returns_awaitable = False
         """Whether the plain function has returned an awaitable; later calls are then handled as
         async ones."""
-        self.param = binding.messages_param if type(binding).messages is Binding.messages else ""
-        """Keyword of the messages; empty if a subclass of ``Binding`` has to find them."""
         self.measured: dict[int, tuple[int, int, int]] = {}
         """What `may_be_cut` keeps of earlier calls."""
 
@@ -62,7 +59,7 @@ class WrappedFunction:
         count_call = self.state.count_call
         idle = self.idle()
         messages = binding.messages
-        param = self.param
+        param = binding.messages_param
         shape_of = streams.shape
         read_reply = self._read_reply
 
@@ -70,7 +67,8 @@ class WrappedFunction:
             if OWN_OPTIONS in kwargs:
                 return self._with(kwargs.pop(OWN_OPTIONS))(*args, **kwargs)
             count_call()
-            given = kwargs[param] if param in kwargs else messages(args, kwargs)
+            given = kwargs.get(param)
+            given = given if type(given) is list else messages(args, kwargs)
             reply = None
             if idle() and (type(given) is list or not binding.needs_list(args, kwargs)):
                 before = GiveUps.count
@@ -100,7 +98,7 @@ class WrappedFunction:
         function = self.function
         count_call = self.state.count_call
         idle = self.idle()
-        param = self.param
+        param = self.binding.messages_param
 
         async def call(*args: Any, **kwargs: Any) -> Any:
             # What makes a quiet call, said once more: one wrapper within another costs half as
@@ -281,6 +279,28 @@ class WrappedFunction:
         finally:
             world.close()
         return await self._end(io, args, kwargs, world.last, note)
+
+    async def read(
+        self, io: IO, args: Args, kwargs: Named, *, learns: bool = True
+    ) -> Performer | str:
+        """Return a call as an object, or the reason, as a sentence, why it cannot be compacted.
+
+        ``learns``: whether to calibrate by the last reply.
+        """
+        state = self.state
+        world = Performer(
+            state=state,
+            io=io,
+            function=self.function,
+            binding=self.binding,
+            args=args,
+            kwargs=kwargs,
+        )
+        with state.safely("reading"):
+            world.large = io.asynchronous and is_large(self.binding.messages(args, kwargs))
+        with state.safely("reading"):
+            return await world.compute(functools.partial(read_call, world, learns=learns)) or world
+        return "its messages could not be read"
 
     async def _end(self, io: IO, args: Args, kwargs: Named, last: Reply | None, note: str) -> Any:
         """Return or raise the wrapped function's last reply, with a note; without one, call it as

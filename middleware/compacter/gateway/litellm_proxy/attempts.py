@@ -216,7 +216,7 @@ class SteppedCall(WrappedFunction):
         try:
             found = await drive(world, flow, outcome, "send")
         except Exception as error:  # noqa: BLE001 - what compacter does for itself must not raise into a call
-            self._flow = None
+            self.close()
             if error is not refused:
                 self.state.log.failed("compaction", error)
                 if refused is not None and not isinstance(error, CompactionError):
@@ -225,10 +225,6 @@ class SteppedCall(WrappedFunction):
                     )
             self._given_up = error if isinstance(error, CompactionError) else refused
             return None
-        finally:
-            # The lease is released as soon as the record is saved, as the attempt itself may take
-            # long.
-            world.close(for_good=False)
         return found.given if isinstance(found, Step) else None
 
     def _replace_call(self, kwargs: dict[str, Any], effect: Any) -> dict[str, Any]:
