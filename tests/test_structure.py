@@ -163,7 +163,7 @@ DENSITY = {
 }
 """Limits for how the package is written."""
 CEILINGS = {
-    "call/": 22_705,
+    "call/": 22_790,
     "clients/": 9_711,
     "compaction/": 10_768,
     "frameworks/": 8_566,
@@ -171,12 +171,12 @@ CEILINGS = {
     "memory/": 9_492,
     "messages/": 16_360,
     "overflow/": 9_186,
-    "recall/": 10_555,
+    "recall/": 10_194,
     "summary/": 10_747,
     "testing/": 9_987,
     "text/": 3_492,
     "tools/": 19_796,
-    "top": 18_997,
+    "top": 18_930,
     "core": 114_120,
     "whole": 186_169,
 }
