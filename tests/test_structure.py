@@ -163,15 +163,9 @@ DENSITY = {
 }
 """Limits for how the package is written."""
 CEILINGS = {
-<<<<<<< HEAD
     "call/": 22_645,
     "clients/": 9_703,
-    "compaction/": 10_768,
-=======
-    "call/": 22_684,
-    "clients/": 9_708,
     "compaction/": 10_663,
->>>>>>> main
     "frameworks/": 8_566,
     "gateway/": 23_942,
     "memory/": 9_492,
