@@ -73,13 +73,12 @@ class History(PinnedList):
             whole_number("max_tokens", max_tokens, least=1, of="tokens")
         whole_number("reserve_tokens", reserve_tokens, least=0, of="tokens")
         super().__init__(messages)
-        self._rules = messages.rules if isinstance(messages, History) else ()
-        given = messages.archive if isinstance(messages, History) and archive else None
-        self._archive = (given or Archive()).copy()
+        self._rules: tuple[str, ...] = getattr(messages, "rules", ())
+        given = getattr(messages, "archive", None) if archive else None
+        self._archive: Archive = (given or Archive()).copy()
         self._keeps = archive
-        if conversation is None and isinstance(messages, History):
-            conversation = messages.conversation
-        self._conversation = conversation or ""
+        named: str = getattr(messages, "conversation", "")
+        self._conversation = conversation or named
         self._stuck = 0
         self._compacter = compacter or Compacter()
         self._model = model
