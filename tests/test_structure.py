@@ -163,8 +163,8 @@ DENSITY = {
 }
 """Limits for how the package is written."""
 CEILINGS = {
-    "call/": 22_684,
-    "clients/": 9_708,
+    "call/": 22_645,
+    "clients/": 9_703,
     "compaction/": 10_663,
     "frameworks/": 8_566,
     "gateway/": 23_942,
@@ -176,7 +176,7 @@ CEILINGS = {
     "testing/": 9_987,
     "text/": 3_419,
     "tools/": 19_796,
-    "top": 18_930,
+    "top": 18_808,
     "core": 114_120,
     "whole": 186_169,
 }
