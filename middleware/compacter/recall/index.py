@@ -236,8 +236,7 @@ def _read(entries: Iterable[Part], redact: Redact | None) -> Iterator[Part]:
         name = "" if entry.kind == "text" else clean(entry.name)
         # Once more after it was read: names of JSON's fields have become labels.
         text = clean(readable(clean(entry.text), is_data=entry.kind != "text"))
-        same = text is entry.text and name == entry.name
-        yield entry if same else replace(entry, text=text, name=name)
+        yield replace(entry, text=text, name=name)
 
 
 def _with_one_mistake(word: str) -> Iterator[str]:

@@ -86,21 +86,27 @@ class Recall:
 
         Raises the exceptions of ``redact``.
         """
-        messages = asked.conversation.messages
+        talk = asked.conversation
         archive = asked.archive.index() if asked.archive else None
-        version = archive.number if archive else None
-        own = [list(map(id, view)) == list(map(id, messages)) for view, _ in views]
-        before = views[: own.index(True) + 1] if True in own else ()
-        names = [(view, (name, version)) for view, name in before]
-        with self._lock:
-            kept = [(view, self._indexes[name]) for view, name in names if name in self._indexes]
-        since, index = kept[-1] if kept else (None, archive or Index(max_bytes=_MOST_BYTES))
-        if not (kept and names and kept[-1][0] is names[-1][0]):
-            read = asked.conversation.parts_of_each
-            parts = folded(asked.original, messages, asked.conversation.format, since, read)
-            index = index.extend(parts, self._redact) if parts else index
+        shown = list(map(id, talk.messages))
+        own = [list(map(id, view)) == shown for view, _ in views]
+        index = archive or Index(max_bytes=_MOST_BYTES)
+        since: Sequence[Message] | None = None
+        name: tuple[str, object] | None = None
+        latest: Index | None = None
+        for view, record in views[: own.index(True) + 1] if True in own else ():
+            name = record, archive and archive.number
             with self._lock:
-                self._indexes.update((name, index) for _, name in names[-1:])
+                latest = self._indexes.get(name)
+            if latest:
+                since = view
+                index = latest
+        if not latest:
+            parts = folded(asked.original, talk.messages, talk.format, since, talk.parts_of_each)
+            index = index.extend(parts, self._redact) if parts else index
+            if name:
+                with self._lock:
+                    self._indexes[name] = index
             self._near(index, ())
         return index
 
