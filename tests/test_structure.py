@@ -171,7 +171,7 @@ CEILINGS = {
     "memory/": 9_492,
     "messages/": 16_360,
     "overflow/": 9_186,
-    "recall/": 10_103,
+    "recall/": 10_047,
     "summary/": 10_747,
     "testing/": 9_987,
     "text/": 3_492,
