@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, PlainValidator
 from compacter.by_hand import format_of
 from compacter.compaction.conversation import Conversation
 from compacter.errors import InvalidHistoryError
-from compacter.messages.fields import plain
+from compacter.messages.fields import members
 from compacter.messages.format import Message
 from compacter.recall.archive import Archive
 
@@ -48,12 +48,14 @@ def write_snapshot(
         {
             "version": VERSION,
             "wire_format": wire_format,
-            "messages": [plain(message) for message in messages],
+            "messages": messages,
             "summary": Conversation.of(messages, form).prior,
             **content,
         },
-        # Some SDKs put bytes into messages; ``plain`` leaves nothing else.
-        default=lambda value: {_BYTES: base64.b64encode(value).decode()},
+        # Some SDKs put bytes into messages.
+        default=lambda value: (
+            {_BYTES: members(value)} if isinstance(value, bytes) else members(value)
+        ),
     )
 
 
@@ -69,13 +71,10 @@ def read_snapshot(snapshot: str | bytes, wire_format: str | None) -> Snapshot:
         raise InvalidHistoryError(
             f"not a History snapshot of version {VERSION}, or damaged: {error}"
         ) from None
-    if len(read.messages) != len(read.pins):
+    prior = Conversation.of(read.messages, form).prior
+    if len(read.messages) != len(read.pins) or read.summary != prior:
         raise InvalidHistoryError(
-            f"the snapshot is damaged: {len(read.messages)} messages but {len(read.pins)} pins"
-        )
-    if read.summary != Conversation.of(read.messages, form).prior:
-        raise InvalidHistoryError(
-            "the snapshot is damaged: its summary message was moved or edited"
+            "the snapshot is damaged: a message or a pin was removed, or the summary message edited"
         )
     return read
 

@@ -18,7 +18,6 @@ from compacter.call.apart import APART
 from compacter.call.request import (
     FEWEST_QUOTED,
     LEAST_CUT,
-    LEAST_SCALE,
     ConversationState,
     Request,
     begin_ahead,
@@ -28,7 +27,7 @@ from compacter.call.request import (
     room_for_quotes,
 )
 from compacter.call.smaller import advice, compact_to, enforce_prepared, make_room, make_smaller
-from compacter.compaction.plan import MARGIN, MOST_TEXT, TARGET_SHARE, Calibration, due, threshold
+from compacter.compaction.plan import MARGIN, TARGET_SHARE, Calibration, due, threshold
 from compacter.effects import Quote
 from compacter.errors import CompactionError, FunctionError, add_note
 from compacter.events import (
@@ -39,7 +38,7 @@ from compacter.events import (
     SilentTruncation,
     Trigger,
 )
-from compacter.messages.refusals import NO_ROOM, SEALED, detect_sealed
+from compacter.messages.refusals import NO_ROOM, SEALED
 from compacter.messages.replies import Reply
 from compacter.messages.usage import tokens_read
 from compacter.options import Options, TriggerFacts
@@ -137,15 +136,7 @@ class Call:
         """
         await self._add_quotes()
         request = self.request
-        try:
-            reply = await self.world.send(request.sent, request.options)
-        except Exception as error:
-            limit = self.options.detect(error) or detect_sealed(error)
-            if limit is None:
-                raise
-            return Reply(token_limit=limit, error=error)
-        if reply.token_limit is None and reply.error is not None:
-            raise reply.error
+        reply = await self.world.send(request.sent, request.options)
         if reply.token_limit is not None and not self.is_confirmed(reply.token_limit):
             return replace(reply, token_limit=None)
         return reply
@@ -358,7 +349,7 @@ class Call:
         """Learn from the usage of a reply to the request."""
         request = self.request
         calibration = self.calibration
-        calibration.learn(request.size, tokens)
+        calibration.learn(request.size, tokens, request.tokens_of_one)
         # Without the quotes: the next request may have others, or none.
         quotes = len(request.quotes)
         self.state.tokens = tokens - calibration.tokens(quotes)
@@ -380,13 +371,11 @@ class Call:
     @property
     def tokens_of_one(self) -> float:
         """Cautious estimate of the tokens of one character of the request: by the calibration, or
-        by its script if that is more, unless it is known to have pictures lighter than estimated.
+        by its script if that is more.
         """
-        of_script = self.request.tokens_of_one
-        if not self.calibration.learnt:
-            return of_script
-        characters = self.calibration.chars_per_token
-        return max(1 / characters, of_script * LEAST_SCALE * (characters <= MOST_TEXT))
+        calibration = self.calibration
+        by_script = self.request.tokens_of_one * calibration.scale
+        return max(by_script, calibration.learnt / calibration.chars_per_token)
 
     @property
     def attempt(self) -> int:

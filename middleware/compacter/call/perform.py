@@ -12,14 +12,13 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from compacter import models
 from compacter.call import ahead, streams
 from compacter.call.apart import APART, drive
 from compacter.call.arguments import Args, Binding, Named
-from compacter.call.nested import GiveUps, gave_up_since
+from compacter.call.nested import GiveUps, limit_since
 from compacter.call.one_summary import lead
 from compacter.call.request import ConversationState, holds_secrets
 from compacter.call.state import State
@@ -39,6 +38,7 @@ from compacter.memory.record import prefix_digest
 from compacter.messages.fields import Unencodable, first, word
 from compacter.messages.format import Message
 from compacter.messages.replies import Reply, chunk_text, read_reply
+from compacter.option_checks import ASKED, taken
 from compacter.single_flight import LONGEST_WAIT
 from compacter.text.words import clip
 
@@ -104,8 +104,6 @@ class Performer:
     """Whether it makes or reads a compaction that is not in force yet."""
     last: Reply | None = None
     """Last reply of the wrapped function."""
-    trace: TracebackType | None = None
-    """Traceback of that reply's ``error`` when it was raised."""
     # No fields: a copy begins with these.
     # Tokens that the summarizer's provider has read from its cache.
     _cached = 0
@@ -197,13 +195,13 @@ class Performer:
         limit = question.max_tokens
         if callable(summarizer):
             options = {"model": self.model, "max_tokens": limit}
-            taken = {
+            given = {
                 name: options[name]
-                for name in self.state.summarizer_takes
+                for name in taken(summarizer, ASKED)
                 if options[name] is not None
             }
             blocks = self.io.asynchronous and not is_kind(inspect.iscoroutinefunction, summarizer)
-            return partial(summarizer, messages, **taken), blocks
+            return partial(summarizer, messages, **given), blocks
         if summarizer is None and self.function is not None:
             binding = self.binding
             args, kwargs = binding.summary_call(
@@ -257,9 +255,10 @@ class Performer:
 
     async def send(self, messages: Sequence[Message], options: Mapping[str, object]) -> Reply:
         """Call the wrapped function with these messages, and ``options`` in place of the caller's
-        (such as a lowered ``max_tokens``). Raises its exceptions.
+        (such as a lowered ``max_tokens``). A token limit is in the reply; any other exception of
+        its is raised.
         """
-        before = GiveUps.count
+        detect = partial(limit_since, GiveUps.count, self.state.detect)
         last = self.last
         if last is not None and last.token_limit is not None and last.error is None:
             await streams.close(self.io, last.raw)
@@ -275,18 +274,12 @@ class Performer:
                 given = binding.messages(args, kwargs) if unchanged else list(messages)
                 args, kwargs = binding.replace(args, kwargs, given, options)
             raw = await self.io.call(function, *args, **kwargs)
-            reply = await streams.opened(self.io, raw, self.state.detect, binding.quiet)
-        except Exception as error:
-            self.last = Reply(error=error)
-            self.trace = error.__traceback__
-            if gave_up_since(before, error):
-                return self.last
-            raise
+            reply = await streams.opened(self.io, raw, detect, binding.quiet)
+        except Exception as error:  # noqa: BLE001 - raised below, unless it is a token limit
+            reply = Reply(token_limit=detect(error), error=error)
         self.last = reply
-        if reply.error is not None:
-            self.trace = reply.error.__traceback__
-            if gave_up_since(before, reply.error):
-                return Reply(error=reply.error)
+        if reply.error is not None and reply.token_limit is None:
+            raise reply.error
         return reply
 
     # -- memory and quotes -------------------------------------------------------------------------

@@ -11,13 +11,12 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping
-from types import TracebackType
 from typing import Any
 
 from compacter.call import streams
 from compacter.call.arguments import Args, Binding, Named
 from compacter.call.log import outside
-from compacter.call.nested import GiveUps, gave_up_since, mark_given_up
+from compacter.call.nested import GiveUps, limit_since, mark_given_up
 from compacter.call.perform import Performer
 from compacter.call.reader import read_call
 from compacter.call.request import may_be_cut
@@ -27,7 +26,6 @@ from compacter.io import ASYNC, IO, SYNC, is_kind, is_large, run
 from compacter.messages.refusals import detect_in_reply
 from compacter.messages.replies import Reply
 from compacter.messages.usage import tokens_read
-from compacter.overflow import TokenLimit
 
 Function = Callable[..., Any]
 OWN_OPTIONS = "compacter_options"
@@ -76,7 +74,7 @@ class WrappedFunction:
                 try:
                     raw = function(*args, **kwargs)
                 except Exception as error:
-                    limit = self._limit(before, error)
+                    limit = limit_since(before, self.state.detect, error)
                     if limit is None:
                         raise
                     reply = Reply(token_limit=limit, error=error)
@@ -184,22 +182,16 @@ class WrappedFunction:
                 if reply is None:
                     return raw
             else:
-                detect = functools.partial(self._limit, before)
+                detect = functools.partial(limit_since, before, self.state.detect)
                 reply = await streams.opened(io, raw, detect, self.binding.quiet)
                 if reply.token_limit is None:
                     return reply.raw
         except Exception as error:
-            limit = self._limit(before, error)
+            limit = limit_since(before, self.state.detect, error)
             if limit is None:
                 raise
             reply = Reply(token_limit=limit, error=error)
         return await self._handle(io, args, kwargs, reply)
-
-    def _limit(self, before: int, error: BaseException) -> TokenLimit | None:
-        """Return the token limit in an exception; ``None`` for one of a call that a Compacter
-        inside the function has given up.
-        """
-        return None if gave_up_since(before, error) else self.state.detect(error)
 
     def _read_reply(self, raw: Any, given: Any, kwargs: Named) -> Reply | None:
         """Return a reply that states a token limit, or whose prompt the server may have truncated
@@ -255,7 +247,6 @@ class WrappedFunction:
                 await world.conduct(call.read_usage(reply.raw))
                 return reply.raw
             world.last = reply
-            world.trace = getattr(reply.error, "__traceback__", None)
         note = ""
         try:
             raw = await world.conduct(call.complete() if reply is None else call.recover(reply))
@@ -280,7 +271,7 @@ class WrappedFunction:
             return self._install_after(world, raw)
         finally:
             world.close()
-        return await self._end(io, args, kwargs, world.last, note, world.trace)
+        return await self._end(io, args, kwargs, world.last, note)
 
     async def read(
         self, io: IO, args: Args, kwargs: Named, *, learns: bool = True
@@ -300,19 +291,10 @@ class WrappedFunction:
         )
         with state.safely("reading"):
             world.large = io.asynchronous and is_large(self.binding.messages(args, kwargs))
-        with state.safely("reading"):
             return await world.compute(functools.partial(read_call, world, learns=learns)) or world
         return "its messages could not be read"
 
-    async def _end(
-        self,
-        io: IO,
-        args: Args,
-        kwargs: Named,
-        last: Reply | None,
-        note: str,
-        trace: TracebackType | None = None,
-    ) -> Any:
+    async def _end(self, io: IO, args: Args, kwargs: Named, last: Reply | None, note: str) -> Any:
         """Return or raise the wrapped function's last reply, with a note; without one, call it as
         if it were not wrapped.
 
@@ -326,7 +308,7 @@ class WrappedFunction:
             return last.raw
         if note and "compacter " not in str(getattr(error, "__notes__", "")):
             add_note(error, f"compacter {note}")
-        raise error.with_traceback(outside(trace) or error.__traceback__)
+        raise error.with_traceback(outside(error.__traceback__))
 
     def _install_after(self, world: Performer, raw: Any) -> Any:
         """Return the reply, and install the compacted messages in the ``History`` once the reply is

@@ -19,6 +19,7 @@ from compacter.compaction.task import (
 )
 from compacter.errors import ConfigurationError, whole_number
 from compacter.messages.format import Message, MessageFormat
+from compacter.messages.parts import tools_of
 from compacter.summary.message import Summary
 from compacter.text.shorten import original_size, shorten
 
@@ -34,15 +35,14 @@ class Truncate:
     name: str = "truncate"
     """Name that events carry."""
 
-    def compact(self, task: CompactionTask) -> list[Message]:
-        """Return the list of ``task`` without its head."""
-        return self.noted(task, task.prior() or Summary())
+    def compact(self, task: CompactionTask, prior: Summary | None = None) -> list[Message]:
+        """Return the list of ``task`` without its head, with the prior summary below the note.
 
-    @staticmethod
-    def noted(task: CompactionTask, summary: Summary) -> list[Message]:
-        """Return the list of ``task`` without its head, with ``summary``, the prior one, below the
-        note.
+        Args:
+            task: The messages and the cut.
+            prior: A summary in place of the prior one.
         """
+        summary = prior or task.prior() or Summary()
         dropped = len(task.plan.compacted) - (task.plan.prior is not None)
         if not dropped:
             return list(task.messages)
@@ -88,35 +88,31 @@ class ClearToolResults:
 
     def __post_init__(self) -> None:
         whole_number("keep_recent", self.keep_recent, least=0, of="results")
-        least = whole_number("min_size", self.min_size, least=0, of="characters")
+        whole_number("min_size", self.min_size, least=0, of="characters")
         given: Any = self.exclude
-        names = [given] if isinstance(given, str) or not isinstance(given, Iterable) else [*given]
-        if names == [given] or not all(isinstance(name, str) for name in names):
+        names = tuple(given) if isinstance(given, Iterable) else (0,)
+        if isinstance(given, str) or not all(isinstance(name, str) for name in names):
             raise ConfigurationError(f"exclude takes several names of tools, not {given!r}")
-        object.__setattr__(self, "min_size", max(least, len(_RECEIPT)))
         object.__setattr__(self, "exclude", frozenset(names))
 
     def compact(self, task: CompactionTask) -> list[Message]:
         """Return the list of ``task`` with receipts. Messages without a large result are the
         identical objects.
         """
-        form = task.conversation.format
-        names = form.tool_names(task.messages)
-        carriers = [
-            index
-            for index in range(len(task.messages))
-            if index in names
-            or any(part.kind == "result" for part in task.conversation.parts(index))
-        ]
+        conversation = task.conversation
+        tools = tools_of(conversation.parts_of_each(task.messages))
         out = list(task.messages)
-        for index in carriers[: max(0, len(carriers) - self.keep_recent)]:
-            used = set(names.get(index, ()))
-            if not task.protected[index] and used.isdisjoint(self.exclude):
-                out[index] = form.rewrite(out[index], self._receipt)
+        for index in list(tools)[: max(0, len(tools) - self.keep_recent)]:
+            if not task.protected[index] and tools[index].isdisjoint(self.exclude):
+                out[index] = conversation.format.rewrite(out[index], self._receipt)
         return out
 
     def _receipt(self, kind: str, text: str, name: str) -> str:
-        if kind != "result" or len(text) <= self.min_size or name in self.exclude:
+        if (
+            kind != "result"
+            or len(text) <= max(self.min_size, len(_RECEIPT))
+            or name in self.exclude
+        ):
             return text
         return _RECEIPT.format(size=original_size(text))
 

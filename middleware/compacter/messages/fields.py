@@ -6,11 +6,10 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import lru_cache
-from operator import methodcaller
 from typing import Any, TypeAlias
 
 from pydantic import BaseModel
@@ -40,8 +39,15 @@ def field(item: Json, name: str) -> Json:
         return None
     else:
         try:
-            read = _reader(kind, name)
-            value = getattr(item, name, None) if read is None else read(item)
+            if isinstance(item, BaseModel):
+                # ``getattr`` takes microseconds for a field that is missing, and many are.
+                value = item.__dict__.get(name)
+                if value is None:
+                    value = (item.__pydantic_extra__ or {}).get(name)
+            elif isinstance(item, Mapping):
+                value = item.get(name)
+            else:
+                value = getattr(item, name, None)
         except Exception:  # noqa: BLE001 - a property of a foreign class
             return None
     # By far the most common: the checks below take longer than the reading.
@@ -52,24 +58,6 @@ def field(item: Json, name: str) -> Json:
     if isinstance(value, Enum) and isinstance(value.value, str):
         return str.__str__(value.value)
     return value
-
-
-# No more, as it holds the classes: programs make one for each schema of a reply.
-@lru_cache(512)
-def _reader(kind: type, name: str) -> Callable[[Any], Any] | None:
-    """Return a faster reader than ``getattr`` for objects of this class, or ``None`` if there is
-    none.
-
-    ``getattr`` of a missing field of a pydantic model takes microseconds, and many fields of a
-    reply are missing.
-    """
-    if issubclass(kind, Mapping):
-        return methodcaller("get", name)
-    if not issubclass(kind, BaseModel) or hasattr(kind, name):
-        return None
-    return lambda item: (
-        item.__dict__[name] if name in item.__dict__ else (item.__pydantic_extra__ or {}).get(name)
-    )
 
 
 @lru_cache(256)
@@ -86,20 +74,13 @@ def dig(thing: object, path: str) -> Json:
     ``0`` is the first of a list, and an empty path leads to the thing itself.
     """
     value: Json = thing
-    for name in _names(path):
+    for name in path.split(".") if path else ():
         if name == "0":
             value = value[0] if value else None
             continue
         inner = field(value, name)
         value = field(value, camel(name)) if inner is None and "_" in name else inner
     return value
-
-
-# The paths are those of the tables, and few.
-@lru_cache(512)
-def _names(path: str) -> tuple[str, ...]:
-    """Return the names of a path."""
-    return tuple(path.split(".")) if path else ()
 
 
 def first(thing: object, paths: Iterable[str]) -> Json:
@@ -119,22 +100,6 @@ def word(item: Json, name: str) -> str:
     """Return the field ``name`` if it is a string, such as a role or a type, else an empty one."""
     value = field(item, name)
     return value if type(value) is str else ""
-
-
-def plain(item: Json) -> Json:
-    """Return ``item`` as JSON-like data: SDK objects (such as pydantic models) become dicts, bytes
-    are unchanged.
-
-    Do not compare the result; see :func:`faithful` for that. Raises ``RecursionError`` for what is
-    nested too deeply.
-    """
-    if isinstance(item, Mapping):
-        return {key: plain(value) for key, value in item.items()}
-    if isinstance(item, (list, tuple)):
-        return list(map(plain, item))
-    if isinstance(item, _BYTES) or type(item) in _SCALARS:
-        return item
-    return plain(members(item))
 
 
 def members(item: Json) -> Json:
@@ -157,11 +122,9 @@ def members(item: Json) -> Json:
     return {key: value for key, value in inner.items() if not key.startswith("_")}
 
 
-_MARKS = frozenset({"cache_control"})
+_MARKS = frozenset({"cache_control", "cachePoint"})
 # Largest depth of nesting that is encoded, well below Python's recursion limit.
 _DEEPEST = 100
-# Packages whose private attributes contain only bookkeeping (request ids, timings).
-_SDKS = frozenset({"openai", "litellm", "anthropic", "google"})
 
 
 def faithful(
@@ -170,8 +133,8 @@ def faithful(
     """Return ``value`` as dicts, lists, strings and integers, different for different contents.
 
     Equal data means equal content, by ``==`` and as JSON: booleans and floats become marked
-    strings, since ``True == 1`` and ``1.0 == 1``. Keys are sorted. Cache marks and ``None`` fields
-    are left out and bytes become base64, so that a dict and an SDK object with the same content are
+    strings, since ``True == 1`` and ``1.0 == 1``. Keys are sorted. Cache marks and empty fields are
+    left out and bytes become base64, so that a dict and an SDK object with the same content are
     equal, wherever the caller sets cache marks. Below the keys ``own``, which contain data of a
     tool or a model, nothing is left out.
 
@@ -179,40 +142,39 @@ def faithful(
     without private attributes, and dataclasses) and more than 100 levels of nesting; and whatever a
     foreign class, a key that is not a string, or too large a number raises.
     """
-    if type(value) is not dict and (
-        value is None or isinstance(value, (str, int, float, Enum, *_BYTES))
-    ):
+    while isinstance(value, (Enum, *_BYTES)):
+        value = members(value)
+    if value is None or isinstance(value, (str, int, float)):
         return _scalar(value)
     if depth > _DEEPEST:
         raise Unencodable("nested too deeply")
     if isinstance(value, (list, tuple)):
-        return [faithful(inner, own, depth + 1, inside=inside) for inner in value]
-    found: dict[str, Json] = {}
+        read = [faithful(inner, own, depth + 1, inside=inside) for inner in value]
+        return [inner for inner in read if inside or inner != {}]
+    data: dict[str, Json] = {}
     for key, inner in sorted(_fields(value).items()):
         name = str.__str__(key)  # Raises for a key that is not a string.
+        if name in data:
+            raise Unencodable("two keys have one text")
         if not inside and (inner is None or (name in _MARKS and isinstance(inner, Mapping))):
             continue
-        if name in found:
-            raise Unencodable("two keys have one text")
-        if type(inner) is str and inner[:1] != "\0":
-            found[name] = inner
-        else:
-            found[name] = faithful(inner, own, depth + 1, inside=inside or name in own)
-    return found
+        if type(inner) is not str or inner[:1] == "\0":
+            inner = faithful(inner, own, depth + 1, inside=inside or name in own)  # noqa: PLW2901
+        if inside or name in own or inner not in ([], {}):
+            data[name] = inner
+    return data
 
 
 def _scalar(value: object) -> Json:
     """Return a string, integer or ``None``, marked if Python would consider the value equal to
     another one.
     """
-    if isinstance(value, Enum):
-        return _scalar(value.value)
     if isinstance(value, str):
         text = str.__str__(value)
         # A text that begins with the mark gets one more, so that no text equals a marked value.
         return f"\0{text}" if text[:1] == "\0" else text
-    if value is None or isinstance(value, _BYTES):
-        return None if value is None else members(value)
+    if value is None:
+        return None
     text = json.dumps(value)  # Raises ``ValueError`` for too large a number.
     return f"\0{text}" if isinstance(value, (bool, float)) else int(text)
 
@@ -228,8 +190,7 @@ def _fields(item: object) -> Mapping[str, object]:
     if not isinstance(item, BaseModel):
         raise Unencodable(f"{type(item).__name__} is no dict, no pydantic model and no dataclass")
     kind = type(item)
-    private = item.__pydantic_private__ or {}
-    if kind.__module__.partition(".")[0] not in _SDKS and any(private.values()):
+    if any((item.__pydantic_private__ or {}).values()):
         raise Unencodable(f"{kind.__name__} has private attributes")
     # What a model has computed stands beside its fields.
     declared = {name: value for name, value in vars(item).items() if name in kind.model_fields}
@@ -240,12 +201,8 @@ def replaced(item: Json, **updates: Json) -> Json:
     """Return a copy of ``item`` with some fields changed: of the same class for a pydantic model,
     else a dict.
     """
-    if isinstance(item, Mapping):
-        return {**item, **updates}
     copy = getattr(item, "model_copy", None)
-    if callable(copy):
-        return copy(update=updates)
-    return {**members(item), **updates}
+    return copy(update=updates) if callable(copy) else {**members(item), **updates}
 
 
 def without(item: Json, *names: str) -> Json:
@@ -278,6 +235,18 @@ def json_text(value: Json) -> str:
 def flat(text: str) -> str:
     """Return ``text`` on one line, with white space collapsed."""
     return " ".join(text.split())
+
+
+def text_of(value: Json) -> str | None:
+    """Return a text, that of a block, or those of a list of blocks, joined; ``None`` if there is
+    none.
+    """
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, (list, tuple)):
+        return "".join(filter(None, map(text_of, value)))
+    text = field(value, "text")
+    return text if isinstance(text, str) else None
 
 
 def listed(content: Json) -> list[Json] | tuple[Json, ...]:
