@@ -78,7 +78,7 @@ def read_call(world: Performer, *, learns: bool) -> str:
         alternate=options.alternate_roles,
     )
     calibration = state.calibration(called)
-    if learns and state.last_reply is not None and not state.proactive:
+    if learns and not state.proactive:
         _learn_from_last(state, request, calibration)
     notes_sizes = state.proactive or state.prepares
     # The digest of the first message alone, so that a new conversation is recognised at its second
@@ -109,7 +109,7 @@ def _learn_from_last(state: State, request: Request, calibration: Calibration) -
     """
     noted = state.last_reply
     state.last_reply = None
-    if noted is None:  # Another thread was first.
+    if noted is None:
         return
     tokens, count, last = noted
     if count > len(request.original) or id(request.original[count - 1]) != last:

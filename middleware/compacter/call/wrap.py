@@ -293,7 +293,6 @@ class WrappedFunction:
         )
         with state.safely("reading"):
             world.large = io.asynchronous and is_large(self.binding.messages(args, kwargs))
-        with state.safely("reading"):
             return await world.compute(functools.partial(read_call, world, learns=learns)) or world
         return "its messages could not be read"
 
