@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 TRACE = """Traceback (most recent call last):
@@ -36,6 +37,7 @@ DRESSES: Mapping[str, str] = {
     "two": "{q} And could you also suggest three titles for a slide about water prices?",
     "ordered": "Could you please remind me, {s}",
     "no mark": "i was wondering {l}",
+    "misspelt": "{m}",
     "mail": "{q}\n\n" + MAIL,
     "mail above": MAIL + "\n\nNever mind the mail. {q}",
     "json": "Here is what the ticket system gives me:\n" + ROWS + "\n\n{q}",
@@ -68,7 +70,14 @@ def dress(question: str, name: str) -> str:
     """Return the question in a message of the kind ``name``."""
     inner = question.rstrip("?").strip()
     spoken = inner[:1].lower() + inner[1:]
-    forms = {"{q}": question, "{s}": f"{spoken}.", "{l}": spoken.replace(",", "").lower()}
+    # The third letter of each long word is left out.
+    misspelt = re.sub(r"\b([A-Za-z]{2})[a-z](?=[a-z]{2})", r"\1", question)
+    forms = {
+        "{q}": question,
+        "{s}": f"{spoken}.",
+        "{l}": spoken.replace(",", "").lower(),
+        "{m}": misspelt,
+    }
     text = DRESSES[name]
     for mark, form in forms.items():
         text = text.replace(mark, form)

@@ -220,7 +220,8 @@ class Run:
         return {"choices": [{"message": message, "finish_reason": "stop"}]}
 
     def _wait_for_vectors(self) -> None:
-        embeddings = self._compacter._state.recall()._embeddings  # noqa: SLF001
+        near = self._compacter._state.recall()._near  # noqa: SLF001
+        embeddings = getattr(near, "__self__", None)
         under_way = None if embeddings is None else embeddings.add(())
         if under_way is not None:
             under_way.result()

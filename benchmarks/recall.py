@@ -22,8 +22,8 @@ from typing import Any
 
 from compacter import Compacter
 from compacter.messages.format import get_format
+from compacter.recall.frame import folded
 from compacter.recall.index import Index
-from compacter.recall.passages import read
 from compacter.recall.terms import terms
 from compacter.testing import ScriptedSummarizer, token_limit_error
 
@@ -102,7 +102,7 @@ def measure(length: int) -> dict[str, float]:
     messages = conversation(length)
     form = get_format("openai")
     encoding = min(seconds(lambda: json.dumps(messages)) for _ in range(5))
-    parts = read(messages, form)
+    parts = folded(messages, (), form)
     building = seconds(lambda: Index(parts))
     index = Index(parts)
     wanted = terms(messages[7]["content"].partition(".")[0])

@@ -109,13 +109,6 @@ def check_size(value: Any) -> Any:  # noqa: ANN401 - of an option
     )
 
 
-def check_embedder(value: object) -> object:
-    """Return ``value`` if it may embed texts, else raise ``ValueError``."""
-    if value is None or isinstance(value, str) or callable(value):
-        return value
-    raise ValueError("takes the name of an embedding model or a function of a list of texts")
-
-
 def seconds(name: str, value: object) -> float:
     """Return ``value`` if it is a number above 0, else raise ``ConfigurationError`` with the
     option's name.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
 from compacter.by_hand import CompactionResult, format_of
@@ -14,7 +13,7 @@ from compacter.io import ASYNC, IO, SYNC, run
 from compacter.memory.record import conversation_digest
 from compacter.messages.format import Message, get_format
 from compacter.messages.recognise import UnknownFormatError
-from compacter.pinned_list import CHANGES, PinnedList, check_messages, with_pins
+from compacter.pinned_list import CHANGES, PinnedList, with_pins
 from compacter.recall.archive import Archive
 from compacter.recall.frame import folded
 from compacter.recall.index import Redact
@@ -138,14 +137,10 @@ class History(PinnedList):
 
     copy = __copy__
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> History:
-        """Copy the messages too; the Compacter is shared."""
-        clone = memo[id(self)] = self.__copy__()
-        clone._items = deepcopy(clone._items, memo)  # noqa: SLF001 - of the same class
-        return clone
-
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state to pickle; of the Compacter its options, of the archive its contents."""
+        """Return the state to pickle, or to copy deeply: of the Compacter its options, of the
+        archive its contents.
+        """
         return {**self.__dict__, "_archive": self._archive.snapshot()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -166,7 +161,6 @@ class History(PinnedList):
             raise ConfigurationError(
                 'append takes a message such as {"role": "user", "content": "..."}, not a text'
             )
-        check_messages([value])
         if rule:
             text = format_of([value], self._wire_format).plain_text(value)
             if not (text and text.strip()):

@@ -107,9 +107,9 @@ def _patterns() -> Sequence[tuple[re.Pattern[str], Callable[[re.Match[str]], str
         whole = re.sub("<([A-Z]+)>", lambda name: table["words"][name[1]], pattern)
         return re.compile(whole.replace("\n", ""))
 
-    keys = "|".join(key["pattern"] for key in table["key"])
+    table["words"]["ISSUERS"] = "|".join(key["pattern"] for key in table["key"])
     patterns = []
-    for row in [{"kind": "API key", "pattern": f"<KEY>(?:{keys})"}, *table["secret"]]:
+    for row in table["secret"]:
         check = _CHECKS.get(row.get("check"))
         each = read(row["each"]) if "each" in row else None
         replace = partial(_replace, kind=row["kind"], check=check, each=each)
@@ -156,15 +156,15 @@ def _is_assigned(match: re.Match[str]) -> bool:
     before = match.string[max(0, match.start() - 64) : match.start()]
     # A test runner's "PASS: test_name"; a name for itself: {"access_token": "access_token"}.
     has_digit = re.search(r"\d", word) is not None
+    is_password = bool(match["password"])
     is_result = _RESULT.match(before[-1:] + label) and (not has_digit or "/" in word)
-    is_name = word.isidentifier() and not word.isalpha()
-    if is_result or not _is_literal(word) or (is_name and word.lower() in label.lower()):
+    if is_result or _NO_SECRET.fullmatch(word) or word.lower() in label.lower():
         return False
     # "The password is ..." may go on as a sentence.
     if match["linked"] == "|" or match["linked"].isalpha():
         return has_digit and not word.isdigit()
     if quoted:
-        return not word.isalpha() or bool(match["password"]) or len(word) >= _SHORTEST
+        return not word.isalpha() or is_password or len(word) >= _SHORTEST
     if _ATTRIBUTE.search(before):
         return False
     if word.isalpha():
@@ -175,19 +175,8 @@ def _is_assigned(match: re.Match[str]) -> bool:
         ends = goes_on.match(match.string, match.end()) is None
         humps = re.findall(r"[A-Z]+[a-z]*|[a-z]+", word)
         is_random = len(word) >= _SHORTEST and 2.5 * len(humps) > len(word)
-        return is_set or is_random or (bool(match["password"]) and word.islower() and ends)
-    return bool(match["password"]) or (has_digit and not word.isdigit())
-
-
-def _is_literal(word: str) -> bool:
-    """Return whether a word is neither a reference, a placeholder nor a word about values."""
-    first = word.partition("|")[0].lower()  # "required|min:8" is a rule of a form.
-    return (
-        len(set(word)) > 1
-        and first not in _NOT_SECRETS
-        and _PLACEHOLDER.match(word) is None
-        and (word.isalpha() or _REFERENCE.fullmatch(word) is None)
-    )
+        return is_set or is_random or (is_password and word.islower() and ends)
+    return is_password or (has_digit and not word.isdigit())
 
 
 # Prefixes and lengths of the card networks (ISO/IEC 7812), as a valid check digit alone is no proof
@@ -196,24 +185,27 @@ _ISSUERS: Final = re.compile(
     r"4\d{15}(?:\d{3})?|5[0-8]\d{14}|2[2-7]\d{14}|3[47]\d{13}|3(?:0[0-5]|"
     r"[689]\d)\d{11}|35\d{14}|6\d{15,18}"
 )
-# A reference, which is not a secret itself: a call, an index, a name, a variable, a path, a tag.
-_REFERENCE: Final = re.compile(
-    r"[&*]?[A-Za-z_]\w{0,200}(?:(?:\.|->|::)[A-Za-z_]\w{0,200}){0,20}[\[(].*"
-    r"|[&*]?[A-Za-z_]\w{0,200}(?:(?:\.|->|::)[A-Za-z_]\w{0,200}){1,20}|[^\W\d]+"
-    r"|\$(?:[A-Z_]+\b|[{(]).*|%[\w(].*|[<{\[/~].*|\.{2,}.*|![A-Za-z]{2,16}",
-    re.DOTALL,
+# A value that is none: its whole text, in one of these forms.
+_NO_SECRET: Final = re.compile(
+    r"""
+    (.)\1*                             # one character, repeated
+    # A placeholder.
+    |(?i:your|my|change|example|dummy|fake|test|sample|placeholder|insert|replace).*
+    |(?i:\*{3}|x{3}|a{4}).*
+    |.{0,64}(?i:secret|password|token|key|session|ident|credential|auth|redacted).*
+    # A word about values, or the beginning of a rule of a form, as in "required|min:8".
+    |(?i:string|number|integer|boolean|object|bytes|varchar|optional|required|hidden|text|undefined
+    |missing|include|omit|same-origin|enabled|disabled|input|field|true|false|null|none|str|int|bool
+    |float|any|expired|invalid|valid|wrong|correct|changed|reset|unknown|empty|yes/no|on/off|y/n|pass
+    |passed|fail|failed|skip|skipped|done|open|closed)(?:\|.*)?
+    # A reference: a call, an index, a name, a variable, a path, a tag.
+    |[&*]?[A-Za-z_]\w{0,200}(?:(?:\.|->|::)[A-Za-z_]\w{0,200}){0,20}[\[(].*
+    |[&*]?[A-Za-z_]\w{0,200}(?:(?:\.|->|::)[A-Za-z_]\w{0,200}){1,20}
+    |[^\W\d_]*_[^\W\d]*
+    |\$(?:[A-Z_]+\b|[{(]).*|%[\w(].*|[<{\[/~].*|\.{2,}.*|![A-Za-z]{2,16}
+    """,
+    re.DOTALL | re.VERBOSE,
 )
-_PLACEHOLDER: Final = re.compile(
-    r"(?i:your|my|change|example|dummy|fake|test|sample|placeholder|insert|replace|\*{3}|x{3}|a{4})"
-    r"|.{0,64}(?i:secret|password|token|key|session|ident|credential|auth|redacted)"
-)
-_PLAIN_WORDS: Final = """
-    string number integer boolean object bytes varchar optional required hidden text undefined
-    missing include omit same-origin enabled disabled input field true false null none str int bool
-    float any expired invalid valid wrong correct changed reset unknown empty yes/no on/off y/n pass
-    passed fail failed skip skipped done open closed
-"""
-_NOT_SECRETS: Final = frozenset(_PLAIN_WORDS.split())
 # A label that is the word of a test runner and no part of a name, with the character before it.
 _RESULT: Final = re.compile(r"[^_-]?PASS\b")
 # Before a label, by which a bare value is a name: `self.password = hashed`.
@@ -230,5 +222,5 @@ _CHECKS: Final = {
     "card": _is_card,
     "iban": _is_iban,
     # No placeholder beside the name of a secret.
-    "value": lambda match: _is_literal(match["value"]),
+    "value": lambda match: _NO_SECRET.fullmatch(match["value"]) is None,
 }

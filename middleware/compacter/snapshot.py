@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, PlainValidator
 from compacter.by_hand import format_of
 from compacter.compaction.conversation import Conversation
 from compacter.errors import InvalidHistoryError
-from compacter.messages.fields import plain
+from compacter.messages.fields import members
 from compacter.messages.format import Message
 from compacter.recall.archive import Archive
 
@@ -48,12 +48,14 @@ def write_snapshot(
         {
             "version": VERSION,
             "wire_format": wire_format,
-            "messages": [plain(message) for message in messages],
+            "messages": messages,
             "summary": Conversation.of(messages, form).prior,
             **content,
         },
-        # Some SDKs put bytes into messages; ``plain`` leaves nothing else.
-        default=lambda value: {_BYTES: base64.b64encode(value).decode()},
+        # Some SDKs put bytes into messages.
+        default=lambda value: (
+            {_BYTES: members(value)} if isinstance(value, bytes) else members(value)
+        ),
     )
 
 

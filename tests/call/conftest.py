@@ -10,6 +10,7 @@ from tests import conversations
 
 from compacter.effects import AskSummarizer
 from compacter.events import Event
+from compacter.messages.refusals import detect_sealed
 from compacter.messages.replies import Reply
 from compacter.options import Options
 
@@ -100,7 +101,19 @@ class Dialogue:
         self._step(lambda: self.flow.send(outcome))
 
     def fail(self, error: Exception) -> None:
-        """Throw into the flow what the effect raised."""
+        """Throw into the flow what the effect raised; a token limit comes as the reply to a
+        call.
+        """
+        if isinstance(self._pending, Send):
+            flow: Any = self.flow
+            call = flow.cr_frame.f_locals["self"]
+            limit = call.options.detect(error) or detect_sealed(error)
+        else:
+            limit = None
+        if limit:
+            reply = Reply(token_limit=limit, error=error)
+            self._step(lambda: self.flow.send(reply))
+            return
         self._step(lambda: self.flow.throw(error))
 
     def end(self) -> Any:

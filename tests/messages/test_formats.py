@@ -11,7 +11,7 @@ from tests.dialects import parts_of
 
 from compacter.messages import parts
 from compacter.messages.format import FILLERS, FORMATS, get_format
-from compacter.messages.parts import Kind
+from compacter.messages.parts import Kind, tools_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -231,7 +231,7 @@ def test_results_know_their_tools_by_position(dialect: Dialect) -> None:
         *dialect.results([("c1", "listen", "hum")]),
     ]
 
-    assert dialect.format.tool_names(messages) == {2: ("look",), 4: ("listen",)}
+    assert tools_of(dialect.format.parts_of_each(messages)) == {2: {"look"}, 4: {"listen"}}
 
 
 def test_a_result_that_names_no_tool_is_its_calls() -> None:
@@ -242,7 +242,7 @@ def test_a_result_that_names_no_tool_is_its_calls() -> None:
         {"role": "tool", "tool_call_id": "stray", "content": "?"},
     ]
 
-    assert get_format("openai").tool_names(messages) == {1: ("look",), 2: ("",)}
+    assert tools_of(get_format("openai").parts_of_each(messages)) == {1: {"look"}, 2: {""}}
 
 
 def test_an_edited_text_leaves_calls_as_they_are(dialect: Dialect) -> None:

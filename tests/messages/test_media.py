@@ -273,7 +273,7 @@ def test_each_sort_of_part_of_a_chat_is_its_own_medium(
     message = {"role": "user", "content": [part]}
     (entry,) = parts_of(get_format("openai"), message)
 
-    assert entry.text == parts.placeholder(mime, bytes_=size)
+    assert entry.text == (f"[{mime}, {size:,} bytes]" if size else f"[{mime}]")
     assert get_format("openai").size(message) == parts.media_weight(mime, size)
 
 
@@ -387,9 +387,9 @@ def test_a_picture_in_a_result_is_the_tools_and_goes_when_the_result_is_edited(
         ("application/pdf", 60_001, 12_800),
         ("application/pdf", None, 12_800),
         ("audio/mpeg", None, 3_000),
-        ("model/obj", 10**9, parts.UNKNOWN_MEDIUM),
-        ("x-world/x-vrml", 5, parts.UNKNOWN_MEDIUM),
-        ("", 5, parts.UNKNOWN_MEDIUM),
+        ("model/obj", 10**9, parts.IMAGE),
+        ("x-world/x-vrml", 5, parts.IMAGE),
+        ("", 5, parts.IMAGE),
     ],
 )
 def test_a_medium_weighs_by_its_kind(mime: str, size: int | None, weight: int) -> None:
@@ -401,19 +401,6 @@ def test_a_medium_weighs_by_its_kind(mime: str, size: int | None, weight: int) -
 )
 def test_an_image_of_low_detail_weighs_as_openai_prices_it(detail: str | None, tokens: int) -> None:
     assert parts.media_weight("image/png", detail=detail) == 4 * tokens
-
-
-@pytest.mark.parametrize(
-    ("data", "shown"),
-    [
-        (bytes(1_000), "[image/gif, 1,000 bytes]"),
-        ("QUJD" * 5, "[image/gif, 15 bytes]"),
-        (None, "[image/gif]"),
-    ],
-)
-def test_a_placeholder_tells_type_and_size(data: str | bytes | None, shown: str) -> None:
-    assert parts.placeholder("image/gif", data) == shown
-    assert parts.placeholder("", data) == shown.replace("image/gif", "media")
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from anthropic.types import TextBlock, ThinkingBlock
 from google.genai import types as genai
 from tests.dialects import DIALECTS
 
+from compacter.messages.blocks import ANY_SIGNATURE
 from compacter.messages.format import FORMATS, get_format
-from compacter.messages.table import ANY_SIGNATURE
 
 if TYPE_CHECKING:
     from compacter.messages.format import Message

@@ -68,7 +68,7 @@ class Program:
 
     def wait(self) -> None:
         """Wait until what is compacted has its vectors."""
-        embeddings = self.compacter._state.recall()._embeddings
+        embeddings = getattr(self.compacter._state.recall()._near, "__self__", None)
         under_way = None if embeddings is None else embeddings.add(())
         if under_way is not None:
             under_way.result(30)

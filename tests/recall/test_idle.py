@@ -97,6 +97,7 @@ def test_ordinary_messages_bring_nothing_although_their_nouns_are_rare(
     [
         ("Who spoke of a canal?", 150),
         ("On what day was the cello, I mean the instrument, spoken of?", 145),
+        ("Who spok of the keybord and when?", 110),
     ],
 )
 def test_the_same_nouns_are_found_where_they_are_asked_for(

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from tests.effort import grows_linearly, repeated
 
 from compacter.messages.format import get_format
-from compacter.recall.passages import LONGEST, cut, header, read, readable
+from compacter.recall.frame import folded
+from compacter.recall.passages import LONGEST, cut, header, readable
 
 SENTENCES = {
     "English": (
@@ -143,7 +144,7 @@ def test_results_are_read_with_the_names_of_their_tools() -> None:
         },
     ]
 
-    result = read(messages, get_format("anthropic"))[-1]
+    result = folded(messages, (), get_format("anthropic"))[-1]
 
     assert (result.text, result.role, result.name, result.index) == (
         "Hail at noon.",

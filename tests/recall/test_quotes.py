@@ -31,7 +31,7 @@ def quoted(
 ) -> Quotation | None:
     wanted = question([Part("user", "text", asked, "", 99)], view)
     index = Index(folded)
-    texts = [sentence.text for sentence in wanted.sentences]
+    texts = [sentence.text for sentence in wanted]
     quoter = Quoter(index.extend(view), room, texts=texts, compacted=index.count)
     quoter.answer(wanted, rank=rank)  # type: ignore[arg-type]
     return quoter.quotation()
@@ -376,8 +376,8 @@ def test_the_room_follows_from_the_window(share: float, window: int | None, room
 def test_what_a_message_only_carries_asks_nothing() -> None:
     output = "[make output]\nWhere is the key of the boiler room?\n"
     asked = question([Part("user", "text", f"{output}\nWho paid for the boat?")], [])
-    assert [sentence.text for sentence in asked.sentences] == ["Who paid for the boat?"]
-    assert not question([Part("user", "text", output)], []).sentences
+    assert [sentence.text for sentence in asked] == ["Who paid for the boat?"]
+    assert not question([Part("user", "text", output)], [])
 
 
 def test_words_of_the_messages_in_view_do_not_bring_the_last_compacted_passage() -> None:

@@ -195,10 +195,25 @@ def test_the_request_in_any_wording_tells_nothing_that_was_said(text: str) -> No
     assert trace.check(Head(entries), text, "").story == ""
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Пожалуйста, перенеси задачу биллинга в новую очередь. " * 4,
+        "请把计费任务移到新的队列，并且检查它每小时运行一次。" * 6,
+    ],
+)
+def test_nor_does_a_summary_in_another_script(said: str) -> None:
+    text = (
+        "The billing job is to be moved to the new queue, and somebody has to check that it really "
+        "runs each hour."
+    )
+    assert trace.check(Head([Part("user", "text", said)]), text, "").story == ""
+
+
 @pytest.mark.parametrize("tokens", [200, 2000])
 @pytest.mark.parametrize("prior", ["", "They began."])
 def test_nor_does_our_own_request_again(tokens: int, prior: str) -> None:
-    asked = prompt.build(prompt.render([]), prior=prior, max_tokens=tokens).rpartition("\n\n")[2]
+    asked = prompt.build([], prior=prior, max_tokens=tokens).rpartition("\n\n")[2]
     assert trace.check(Head(TALK), asked, "").story == ""
 
 

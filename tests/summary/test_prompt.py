@@ -10,11 +10,18 @@ from compacter.messages.parts import Part
 from compacter.summary import prompt
 
 ENTRIES = [Part("user", "text", "Fix the parser."), Part("assistant", "text", "Done.")]
-RECORD = prompt.render(prompt.lines(ENTRIES))
+LINES = prompt.lines(ENTRIES)
+
+
+def fenced(lines: list[str]) -> str:
+    return "\n".join(["<transcript>", *lines, "</transcript>"])
+
+
+RECORD = fenced(LINES)
 
 
 def content(**options: Any) -> str:
-    return prompt.build(RECORD, **{"max_tokens": 1000, **options})
+    return prompt.build(LINES, **{"max_tokens": 1000, **options})
 
 
 def test_the_transcript_comes_first_and_the_instruction_last() -> None:
@@ -78,8 +85,20 @@ def test_a_template_says_where_the_transcript_goes_else_it_goes_last(
 def test_a_prompt_around_nothing_has_what_is_added_to_the_transcript(
     prior: str, template: str | None
 ) -> None:
-    around = prompt.build("", prior=prior, template=template, max_tokens=1000)
-    assert len(content(prior=prior, template=template)) == len(around) + len(RECORD)
+    around = prompt.build([], prior=prior, template=template, max_tokens=1000)
+    assert len(content(prior=prior, template=template)) == (
+        len(around) + len(RECORD) - len(fenced([]))
+    )
+
+
+@pytest.mark.parametrize("template", ["Sum up: {history}!", "Sum up: %s!"])
+def test_a_request_behind_the_conversation_itself_has_no_transcript(template: str) -> None:
+    text = prompt.build(None, max_tokens=100, prior="Old facts.")
+    assert text.startswith("This is not part of the conversation")
+    assert "Old facts." not in text
+    assert "Write that summary again" in text
+    told = prompt.build(None, max_tokens=100, template=template)
+    assert told == "Sum up: (the conversation above)!"
 
 
 def test_the_built_in_prompt_is_short() -> None:
@@ -118,7 +137,7 @@ def test_content_cannot_pose_as_structure(text: str, role: str) -> None:
         if role == "tool"
         else Part("assistant", "call", text, text)
     )
-    rendered = prompt.render(prompt.lines([entry, *ENTRIES]))
+    rendered = fenced(prompt.lines([entry, *ENTRIES]))
     margin = [line for line in rendered.split("\n") if not line.startswith(" ")]
     assert len(margin) == 5
     assert not any(
@@ -137,15 +156,8 @@ def test_chunks_fit_and_leave_nothing_out(budget: int) -> None:
     ]
     lines = prompt.lines(entries)
     pieces = prompt.chunks(lines, budget)
-    assert all(len(prompt.render(piece)) <= max(400, budget) for piece in pieces)
+    assert all(len(fenced(piece)) <= max(400, budget) for piece in pieces)
     said = "".join(
         line.partition(": (continued) ")[2] or line for piece in pieces for line in piece
     )
     assert said == "".join(lines)
-
-
-def test_a_call_stays_with_its_results_where_both_fit() -> None:
-    group = [Part("assistant", "call", "{}", "look"), Part("tool", "result", "seen " * 20, "look")]
-    pieces = prompt.chunks(prompt.lines(group * 6), 400)
-    assert len(pieces) > 1
-    assert all(piece[0].startswith("call ") and "result" in piece[-1] for piece in pieces)

@@ -39,7 +39,7 @@ from compacter.events import (
     SilentTruncation,
     Trigger,
 )
-from compacter.messages.refusals import NO_ROOM, SEALED, detect_sealed
+from compacter.messages.refusals import NO_ROOM, SEALED
 from compacter.messages.replies import Reply
 from compacter.messages.usage import tokens_read
 from compacter.options import Options, TriggerFacts
@@ -137,15 +137,7 @@ class Call:
         """
         await self._add_quotes()
         request = self.request
-        try:
-            reply = await self.world.send(request.sent, request.options)
-        except Exception as error:
-            limit = self.options.detect(error) or detect_sealed(error)
-            if limit is None:
-                raise
-            return Reply(token_limit=limit, error=error)
-        if reply.token_limit is None and reply.error is not None:
-            raise reply.error
+        reply = await self.world.send(request.sent, request.options)
         if reply.token_limit is not None and not self.is_confirmed(reply.token_limit):
             return replace(reply, token_limit=None)
         return reply

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
+
+from compacter.overflow import TokenLimit
 
 
 class GiveUps:
@@ -21,9 +24,11 @@ def mark_given_up(error: Exception) -> None:
         setattr(error, _GAVE_UP, GiveUps.count)
 
 
-def gave_up_since(before: int, error: BaseException) -> bool:
-    """Return whether a Compacter inside the wrapped function has given up with this exception or
-    one of its causes.
+def limit_since(
+    before: int, detect: Callable[[BaseException], TokenLimit | None], error: BaseException
+) -> TokenLimit | None:
+    """Return the token limit that ``detect`` finds in an exception; ``None`` if a Compacter inside
+    the wrapped function has given up with it or one of its causes.
 
     The outer one then does not retry, because it would send the same requests again. ``before`` is
     ``GiveUps.count`` at the start of the call, as a program may raise one exception object several
@@ -32,8 +37,8 @@ def gave_up_since(before: int, error: BaseException) -> bool:
     cause: BaseException | None = error
     for _ in range(10):
         if cause is None or GiveUps.count == before:
-            return False
+            break
         if getattr(cause, _GAVE_UP, 0) > before:
-            return True
+            return None
         cause = cause.__cause__ or cause.__context__
-    return False
+    return detect(error)

@@ -19,7 +19,7 @@ from compacter import models
 from compacter.call import ahead, streams
 from compacter.call.apart import APART, drive
 from compacter.call.arguments import Args, Binding, Named
-from compacter.call.nested import GiveUps, gave_up_since
+from compacter.call.nested import GiveUps, limit_since
 from compacter.call.one_summary import lead
 from compacter.call.request import ConversationState, holds_secrets
 from compacter.call.state import State
@@ -257,9 +257,10 @@ class Performer:
 
     async def send(self, messages: Sequence[Message], options: Mapping[str, object]) -> Reply:
         """Call the wrapped function with these messages, and ``options`` in place of the caller's
-        (such as a lowered ``max_tokens``). Raises its exceptions.
+        (such as a lowered ``max_tokens``). A token limit is in the reply; any other exception of
+        its is raised.
         """
-        before = GiveUps.count
+        detect = partial(limit_since, GiveUps.count, self.state.detect)
         last = self.last
         if last is not None and last.token_limit is not None and last.error is None:
             await streams.close(self.io, last.raw)
@@ -275,18 +276,14 @@ class Performer:
                 given = binding.messages(args, kwargs) if unchanged else list(messages)
                 args, kwargs = binding.replace(args, kwargs, given, options)
             raw = await self.io.call(function, *args, **kwargs)
-            reply = await streams.opened(self.io, raw, self.state.detect, binding.quiet)
-        except Exception as error:
-            self.last = Reply(error=error)
-            self.trace = error.__traceback__
-            if gave_up_since(before, error):
-                return self.last
-            raise
+            reply = await streams.opened(self.io, raw, detect, binding.quiet)
+        except Exception as error:  # noqa: BLE001 - raised below, unless it is a token limit
+            reply = Reply(token_limit=detect(error), error=error)
         self.last = reply
         if reply.error is not None:
             self.trace = reply.error.__traceback__
-            if gave_up_since(before, reply.error):
-                return Reply(error=reply.error)
+            if reply.token_limit is None:
+                raise reply.error
         return reply
 
     # -- memory and quotes -------------------------------------------------------------------------

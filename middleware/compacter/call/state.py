@@ -46,7 +46,7 @@ from compacter.overflow import TokenLimit
 from compacter.single_flight import SingleFlight
 
 if TYPE_CHECKING:
-    from compacter.recall.turns import Embedded, Recall
+    from compacter.recall.turns import Near, Recall
 
 # Models whose calibration is kept; one that is used again after so many others learns anew.
 _MOST_MODELS = 256
@@ -232,12 +232,12 @@ def _recall_of(options: Options, log: Log) -> Recall:
     from compacter.recall.turns import Recall
 
     recall = options.recall
-    vectors: Embedded | None = None
-    if recall is not None and recall.embed is not None:
+    near: Near | None = None
+    if recall and recall.embed is not None:
         from compacter.call.embedding import Embeddings
 
-        vectors = Embeddings(recall.embed, partial(log.failed, "embed"))
-    return Recall(recall, options.redact, vectors)
+        near = Embeddings(recall.embed, partial(log.failed, "embed")).near
+    return Recall(recall, options.redact, near)
 
 
 # Field of the totals that an event adds one to.

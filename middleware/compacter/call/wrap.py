@@ -17,7 +17,7 @@ from typing import Any
 from compacter.call import streams
 from compacter.call.arguments import Args, Binding, Named
 from compacter.call.log import outside
-from compacter.call.nested import GiveUps, gave_up_since, mark_given_up
+from compacter.call.nested import GiveUps, limit_since, mark_given_up
 from compacter.call.perform import Performer
 from compacter.call.reader import read_call
 from compacter.call.request import may_be_cut
@@ -27,7 +27,6 @@ from compacter.io import ASYNC, IO, SYNC, is_kind, is_large, run
 from compacter.messages.refusals import detect_in_reply
 from compacter.messages.replies import Reply
 from compacter.messages.usage import tokens_read
-from compacter.overflow import TokenLimit
 
 Function = Callable[..., Any]
 OWN_OPTIONS = "compacter_options"
@@ -76,7 +75,7 @@ class WrappedFunction:
                 try:
                     raw = function(*args, **kwargs)
                 except Exception as error:
-                    limit = self._limit(before, error)
+                    limit = limit_since(before, self.state.detect, error)
                     if limit is None:
                         raise
                     reply = Reply(token_limit=limit, error=error)
@@ -184,22 +183,16 @@ class WrappedFunction:
                 if reply is None:
                     return raw
             else:
-                detect = functools.partial(self._limit, before)
+                detect = functools.partial(limit_since, before, self.state.detect)
                 reply = await streams.opened(io, raw, detect, self.binding.quiet)
                 if reply.token_limit is None:
                     return reply.raw
         except Exception as error:
-            limit = self._limit(before, error)
+            limit = limit_since(before, self.state.detect, error)
             if limit is None:
                 raise
             reply = Reply(token_limit=limit, error=error)
         return await self._handle(io, args, kwargs, reply)
-
-    def _limit(self, before: int, error: BaseException) -> TokenLimit | None:
-        """Return the token limit in an exception; ``None`` for one of a call that a Compacter
-        inside the function has given up.
-        """
-        return None if gave_up_since(before, error) else self.state.detect(error)
 
     def _read_reply(self, raw: Any, given: Any, kwargs: Named) -> Reply | None:
         """Return a reply that states a token limit, or whose prompt the server may have truncated

@@ -18,7 +18,7 @@ from compacter.call.state import State
 from compacter.call.wrap import wrap_function
 from compacter.clients.copying import copy_client, set_method, unbound
 from compacter.clients.nested import Nested
-from compacter.messages.fields import dig, field, plain
+from compacter.messages.fields import dig, field
 from compacter.messages.format import Message
 from compacter.objects import with_special_methods
 
@@ -82,7 +82,7 @@ class Invoke(Nested):
     ) -> Arguments:
         """Return the call with other messages and some changed members in its body."""
         body = {**self.members(kwargs), **options, "messages": messages}
-        return args, {**kwargs, "body": json.dumps(plain(body)).encode()}
+        return args, {**kwargs, "body": json.dumps(body).encode()}
 
 
 # -- clients ---------------------------------------------------------------------------------------

@@ -304,13 +304,12 @@ async def attempt(io: IO, state: State, send: Function, kwargs: Options) -> Repl
     content.
     """
     try:
-        raw = await io.call(send, **kwargs)
+        return await streams.opened(io, await io.call(send, **kwargs), state.detect)
     except Exception as error:
-        found = state.detect(error)
-        if found is None:
+        limit = state.detect(error)
+        if limit is None:
             raise
-        return Reply(token_limit=found, error=error)
-    return await streams.opened(io, raw, state.detect)
+        return Reply(token_limit=limit, error=error)
 
 
 def _request(kwargs: Options, compact: Function) -> dict[str, Any]:

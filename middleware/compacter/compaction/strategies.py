@@ -19,6 +19,7 @@ from compacter.compaction.task import (
 )
 from compacter.errors import ConfigurationError, whole_number
 from compacter.messages.format import Message, MessageFormat
+from compacter.messages.parts import tools_of
 from compacter.summary.message import Summary
 from compacter.text.shorten import original_size, shorten
 
@@ -100,19 +101,12 @@ class ClearToolResults:
         """Return the list of ``task`` with receipts. Messages without a large result are the
         identical objects.
         """
-        form = task.conversation.format
-        names = form.tool_names(task.messages)
-        carriers = [
-            index
-            for index in range(len(task.messages))
-            if index in names
-            or any(part.kind == "result" for part in task.conversation.parts(index))
-        ]
+        conversation = task.conversation
+        tools = tools_of(conversation.parts_of_each(task.messages))
         out = list(task.messages)
-        for index in carriers[: max(0, len(carriers) - self.keep_recent)]:
-            used = set(names.get(index, ()))
-            if not task.protected[index] and used.isdisjoint(self.exclude):
-                out[index] = form.rewrite(out[index], self._receipt)
+        for index in list(tools)[: max(0, len(tools) - self.keep_recent)]:
+            if not task.protected[index] and tools[index].isdisjoint(self.exclude):
+                out[index] = conversation.format.rewrite(out[index], self._receipt)
         return out
 
     def _receipt(self, kind: str, text: str, name: str) -> str:

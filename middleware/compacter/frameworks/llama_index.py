@@ -17,7 +17,7 @@ from compacter.frameworks.own_types import (
     separate_media,
     tool_call,
 )
-from compacter.messages.fields import json_text, plain
+from compacter.messages.fields import json_text, members
 from compacter.messages.usage import usage_of
 
 
@@ -31,7 +31,7 @@ def _read(message: Any) -> Mapping[str, Any]:
         tool_call(block.tool_call_id, block.tool_name, json_text(block.tool_kwargs))
         for block in message.blocks
         if block.block_type == "tool_call"
-    ] or [plain(call) for call in extra.get("tool_calls") or ()]
+    ] or [members(call) for call in extra.get("tool_calls") or ()]
     media = [
         block
         for block in message.blocks

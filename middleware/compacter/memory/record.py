@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from hashlib import blake2b, sha256
 from itertools import islice
 
-from compacter.messages.fields import Json, Unencodable, plain
+from compacter.messages.fields import Json, Unencodable, members
 from compacter.messages.format import Message, MessageFormat
 
 VERSION = 4
@@ -135,10 +135,10 @@ def _storable(value: Json) -> Json:
         return {_BYTES: base64.b64encode(value).decode()}
     if isinstance(value, (list, tuple)):
         return [*map(_storable, value)]
-    members = value if isinstance(value, Mapping) else plain(value)
-    if not isinstance(members, Mapping) or _BYTES in members or set(map(type, members)) - {str}:
+    held = members(value)
+    if not isinstance(held, Mapping) or _BYTES in held or set(map(type, held)) - {str}:
         raise Unencodable(f"{type(value).__name__} cannot be stored as JSON")
-    return {key: _storable(inner) for key, inner in members.items()}
+    return {key: _storable(inner) for key, inner in held.items()}
 
 
 def _restore(value: dict[str, Json]) -> Json:

@@ -8,9 +8,8 @@ own message, or in its continuation after ``pause_turn``.
 
 from __future__ import annotations
 
-from compacter.messages.fields import Json, field
+from compacter.messages.blocks import COMPACTION, MEDIUM, Row
 from compacter.messages.format import MessageFormat
-from compacter.messages.table import COMPACTION, MEDIUM, Row
 
 _ID = ("tool_use_id",)
 _RESULT = Row("result", ("content",), call_id=_ID, edits=("content",))
@@ -55,15 +54,6 @@ class AnthropicFormat(MessageFormat):
         *("tool_use", "tool_result", "thinking", "redacted_thinking", "server_tool_use"),
         *("document", "compaction", "search_result", "container_upload"),
     )
-
-    def _content(self, data: Json) -> Json:
-        """A single text block is the same as a string."""
-        blocks = field(data, "content")
-        if isinstance(blocks, list) and len(blocks) == 1 and isinstance(blocks[0], dict):
-            text = blocks[0].get("text")
-            if isinstance(text, str) and blocks[0] == {"type": "text", "text": text}:
-                data["content"] = text
-        return data
 
 
 ANTHROPIC = AnthropicFormat()

@@ -7,10 +7,9 @@ holds its ``toolUse``.
 
 from __future__ import annotations
 
-from compacter.messages.fields import Json, field
+from compacter.messages.blocks import MEDIUM, TEXT, Row
 from compacter.messages.format import MessageFormat
 from compacter.messages.parts import Kind
-from compacter.messages.table import MEDIUM, TEXT, Row
 
 
 class BedrockFormat(MessageFormat):
@@ -41,17 +40,6 @@ class BedrockFormat(MessageFormat):
         "cachePoint": Row("nested", ()),
     }
     telling = ("toolUse", "toolResult", "reasoningContent", "cachePoint", "guardContent")
-
-    def _content(self, data: Json) -> Json:
-        """Cache points are no content."""
-        blocks = field(data, "content")
-        if isinstance(blocks, list):
-            data["content"] = [
-                block
-                for block in blocks
-                if not isinstance(block, dict) or set(block) != {"cachePoint"}
-            ]
-        return data
 
 
 BEDROCK = BedrockFormat()

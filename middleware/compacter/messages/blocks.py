@@ -1,25 +1,117 @@
-"""The blocks of messages, read and edited by the table of their format."""
+"""The blocks of messages, read and edited by the table of their format.
+
+The rows of a table say what each type of block is, and where its text stands. A path is names of
+members with dots between; an empty one is the block itself.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache, partial
+from dataclasses import dataclass
+from functools import partial
 from operator import is_
-from typing import ClassVar, Literal, TypeAlias
+from typing import ClassVar, Final, Literal, TypeAlias
 
 from compacter.messages.fields import (
     Json,
+    characters,
     dig,
     field,
     first,
     flat,
     listed,
     replaced,
+    text_of,
     word,
 )
-from compacter.messages.parts import Part, Place, Voice, spoken
-from compacter.messages.table import COMPACTION, DATA, TEXT, Row, edit_at
+from compacter.messages.parts import Part, Place, Voice, spoken, weigh_sealed
+
+Paths = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What one type of block is, and where it has what."""
+
+    kind: Literal["text", "call", "result", "media", "reasoning", "nested"]
+    paths: Paths = ("",)
+    """Texts, arguments, outputs, blocks inside it, or reasoning. A ``~`` marks what is sealed: only
+    the model that made it, and its provider, can read it."""
+    name: Paths = ()
+    """Name of the tool."""
+    call_id: Paths = ()
+    """Id that pairs a call with its result; empty if it needs no partner."""
+    edits: Paths = ()
+    """Texts that may be edited."""
+    outputs: Paths = ()
+    """Results inside a call without an id, which the provider has run itself."""
+    tool: str = ""
+    """Name of the tool if the block states none; ``_call`` for its type without that ending."""
+
+    def is_sealed(self, block: Json) -> bool:
+        """Return whether only the model that made a block can read it. The text of a compaction can
+        be read by any, if nothing is sealed beside it.
+        """
+        sealed = [path[1:] for path in self.paths if path[:1] == "~"]
+        return bool(first(block, tuple(sealed)) if self is COMPACTION else sealed)
+
+    def tool_of(self, block: Json) -> str:
+        """Return the name of the tool of a call or a result; empty if it is not stated."""
+        name = first(block, self.name)
+        name = getattr(name, "value", name)
+        if not name and self.tool == "_call":
+            return word(block, "type").removesuffix(self.tool)
+        return str(name or self.tool)
+
+    def weigh(self, block: Json) -> int:
+        """Return the size of reasoning in characters: of the first of its paths with something."""
+        for path in self.paths:
+            value = dig(block, path.lstrip("~"))
+            is_sealed = path[:1] == "~"
+            size = (
+                weigh_sealed(value) if is_sealed else len(text_of(value) or "") or characters(value)
+            )
+            if size:
+                return size
+        return 0
+
+    def read(self, block: Json) -> str | None:
+        """Return the texts of a block, one a line; ``None`` if it has none."""
+        read = [text_of(dig(block, path)) for path in self.paths if path[:1] != "~"]
+        if len(read) == 1:
+            return read[0]
+        return None if read.count(None) == len(read) else "\n".join(filter(None, read))
+
+
+TEXT: Final = Row("text", edits=("",))
+"""A bare text."""
+MEDIUM: Final = Row("media")
+DATA: Final = Row("text", ())
+"""Data of unknown structure, shown as JSON."""
+COMPACTION: Final = Row("reasoning", ("content", "~encrypted_content"))
+"""A compaction by the provider."""
+
+
+ANY_SIGNATURE: Final = "skip_thought_signature_validator"
+"""Stands for the signature that a call in Gemini's format needs and that another model cannot have:
+https://ai.google.dev/gemini-api/docs/thought-signatures."""
+
+
+def edit_at(item: Json, path: str, edit: Callable[[Json], Json]) -> Json:
+    """Return a copy with what stands at a path edited, in each of a list on the way; the item
+    itself if nothing changed.
+    """
+    if item is None or not path:
+        return item if item is None else edit(item)
+    if isinstance(item, (list, tuple)):
+        edited = [edit_at(inner, path, edit) for inner in item]
+        return item if all(map(is_, edited, item)) else edited
+    name, _, rest = path.partition(".")
+    old = field(item, name)
+    new = edit_at(old, rest, edit)
+    return item if new is old else replaced(item, **{name: new})
+
 
 Edit = Callable[[Literal["text", "result"], str, str], str]
 """``(kind, text, tool name) -> text``; returning the same text leaves it unchanged."""
@@ -70,7 +162,9 @@ class Blocks:
         if isinstance(block, str):
             return TEXT, block, ""
         if self.text_type:
-            return _row_of(self, word(block, "type")), block, ""
+            kind = word(block, "type")
+            endings = (row for ending, row in self.endings.items() if kind.endswith(ending))
+            return self.table.get(kind) or next(endings, self.other), block, ""
         for key in block if isinstance(block, Mapping) else self.table:
             if key in self.table and (value := field(block, key)) is not None:
                 return self.table[key], value, key
@@ -100,7 +194,7 @@ class Blocks:
             return [place.data(block) if text is None else place.text(text)]
         if row.kind == "reasoning":
             size = row.weigh(block)
-            return [place.reasoning(size)] if size else []
+            return [Part(place.role, "reasoning", "", "", place.index, size)] if size else []
         if row.kind == "media":
             return [place.medium(key or word(block, "type"), block)]
         shown: list[Part] = []
@@ -115,7 +209,7 @@ class Blocks:
         elif row.kind == "result":
             name = row.tool_of(block) or place.name
             place = Place("tool", place.index, name, self._call_id(row, block))
-            shown.append(place.answer())
+            shown.append(Part("tool", "answer", "", name, place.index, 0, place.call_id))
         for inner in listed(first(block, paths)):
             shown += self._show(self.find(inner), place)
         return shown
@@ -173,34 +267,28 @@ class Blocks:
 
     def _edit(self, row: Row, block: Json, edit: Edit) -> Json:
         """Return an edited copy of what ``find`` has found; itself if nothing changed."""
-        work = (
-            partial(self._reword, edit)
-            if row.kind == "text"
-            else partial(self._edit_result, edit, row.tool_of(block))
-        )
+        kind: Literal["text", "result"] = "text" if row.kind == "text" else "result"
+        work = partial(self._edit_text, edit, kind, row.tool_of(block))
         for path in row.edits:
             block = edit_at(block, path, work)
         return block
 
-    @staticmethod
-    def _reword(edit: Edit, text: Json) -> Json:
-        """Edit a text. The result is never blank, as some providers refuse that."""
-        new = edit("text", text, "") if text and isinstance(text, str) else text
-        return text if new == text else spoken(new)
-
-    def _edit_result(self, edit: Edit, tool: str, output: Json) -> Json:
-        """Edit a text or a list of texts as one result."""
+    def _edit_text(
+        self, edit: Edit, kind: Literal["text", "result"], tool: str, output: Json
+    ) -> Json:
+        """Edit a text, or a list of texts as one. It is never blank afterwards, as some providers
+        refuse that.
+        """
         if not isinstance(output, (str, list, tuple)):
             return output
         place = Place("tool", 0)
-        texts = [
+        old = "".join(
             part.text
             for found in map(self.find, listed(output))
             if found[0].edits
             for part in self._show(found, place)
-        ]
-        old = "".join(texts)
-        new = edit("result", old, tool) if old else old
+        )
+        new = edit(kind, old, tool) if old else old
         if new == old:
             return output
         return spoken(new) if isinstance(output, str) else self._body(new)
@@ -220,12 +308,6 @@ class Blocks:
         kinds: Counter[str] = Counter()
         sent: list[Json] = []
         for message in messages:
-            row = self.whole(message)
-            if row is not None:
-                notes = self._note((row, message, ""), kinds)
-                says = partial(self.say, "assistant")
-                sent.extend([message] if notes is None else map(says, notes))
-                continue
             old = self.blocks(message)
             new = [inner for block in old for inner in self._unseal(block, kinds)]
             if old and not new:
@@ -235,16 +317,16 @@ class Blocks:
 
     def _unseal(self, block: Json, kinds: Counter[str]) -> list[Json]:
         """Return what stands for a block, and count what was left out."""
-        notes = self._note(self.find(block), kinds)
+        notes = self._note(block, kinds)
         return [block] if notes is None else list(map(self._text_block, notes))
 
-    def _note(self, found: Found, kinds: Counter[str]) -> list[str] | None:
+    def _note(self, block: Json, kinds: Counter[str]) -> list[str] | None:
         """Return the note for a block that is sealed, if any; ``None`` for any other block."""
-        row, block, key = found
-        if not row.is_sealed(block):
+        row, inner, key = self.find(block)
+        if not row.is_sealed(inner):
             return None
         kinds[key or word(block, "type")] += 1
-        text = row.read(block) or ""
+        text = row.read(inner) or ""
         if row is COMPACTION:
             return [f"[compacter: summary of earlier messages: {text or 'it cannot be read'}]"]
         return (
@@ -252,11 +334,3 @@ class Blocks:
             if text
             else []
         )
-
-
-# Bounded, as the types are those of the messages.
-@lru_cache(512)
-def _row_of(blocks: Blocks, kind: str) -> Row:
-    """Return the row of a type of block."""
-    ending = next(filter(kind.endswith, blocks.endings), "")
-    return blocks.table.get(kind) or blocks.endings.get(ending, blocks.other)

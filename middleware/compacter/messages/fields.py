@@ -6,11 +6,10 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import lru_cache
-from operator import methodcaller
 from typing import Any, TypeAlias
 
 from pydantic import BaseModel
@@ -40,8 +39,15 @@ def field(item: Json, name: str) -> Json:
         return None
     else:
         try:
-            read = _reader(kind, name)
-            value = getattr(item, name, None) if read is None else read(item)
+            if isinstance(item, BaseModel):
+                # ``getattr`` takes microseconds for a field that is missing, and many are.
+                value = item.__dict__.get(name)
+                if value is None:
+                    value = (item.__pydantic_extra__ or {}).get(name)
+            elif isinstance(item, Mapping):
+                value = item.get(name)
+            else:
+                value = getattr(item, name, None)
         except Exception:  # noqa: BLE001 - a property of a foreign class
             return None
     # By far the most common: the checks below take longer than the reading.
@@ -52,24 +58,6 @@ def field(item: Json, name: str) -> Json:
     if isinstance(value, Enum) and isinstance(value.value, str):
         return str.__str__(value.value)
     return value
-
-
-# No more, as it holds the classes: programs make one for each schema of a reply.
-@lru_cache(512)
-def _reader(kind: type, name: str) -> Callable[[Any], Any] | None:
-    """Return a faster reader than ``getattr`` for objects of this class, or ``None`` if there is
-    none.
-
-    ``getattr`` of a missing field of a pydantic model takes microseconds, and many fields of a
-    reply are missing.
-    """
-    if issubclass(kind, Mapping):
-        return methodcaller("get", name)
-    if not issubclass(kind, BaseModel) or hasattr(kind, name):
-        return None
-    return lambda item: (
-        item.__dict__[name] if name in item.__dict__ else (item.__pydantic_extra__ or {}).get(name)
-    )
 
 
 @lru_cache(256)
@@ -121,22 +109,6 @@ def word(item: Json, name: str) -> str:
     return value if type(value) is str else ""
 
 
-def plain(item: Json) -> Json:
-    """Return ``item`` as JSON-like data: SDK objects (such as pydantic models) become dicts, bytes
-    are unchanged.
-
-    Do not compare the result; see :func:`faithful` for that. Raises ``RecursionError`` for what is
-    nested too deeply.
-    """
-    if isinstance(item, Mapping):
-        return {key: plain(value) for key, value in item.items()}
-    if isinstance(item, (list, tuple)):
-        return list(map(plain, item))
-    if isinstance(item, _BYTES) or type(item) in _SCALARS:
-        return item
-    return plain(members(item))
-
-
 def members(item: Json) -> Json:
     """Return the members of an object as a dict, or else what JSON says for it: the value of an
     enumeration, base64 for bytes, and a text for all other things.
@@ -157,7 +129,7 @@ def members(item: Json) -> Json:
     return {key: value for key, value in inner.items() if not key.startswith("_")}
 
 
-_MARKS = frozenset({"cache_control"})
+_MARKS = frozenset({"cache_control", "cachePoint"})
 # Largest depth of nesting that is encoded, well below Python's recursion limit.
 _DEEPEST = 100
 # Packages whose private attributes contain only bookkeeping (request ids, timings).
@@ -170,8 +142,8 @@ def faithful(
     """Return ``value`` as dicts, lists, strings and integers, different for different contents.
 
     Equal data means equal content, by ``==`` and as JSON: booleans and floats become marked
-    strings, since ``True == 1`` and ``1.0 == 1``. Keys are sorted. Cache marks and ``None`` fields
-    are left out and bytes become base64, so that a dict and an SDK object with the same content are
+    strings, since ``True == 1`` and ``1.0 == 1``. Keys are sorted. Cache marks and empty fields are
+    left out and bytes become base64, so that a dict and an SDK object with the same content are
     equal, wherever the caller sets cache marks. Below the keys ``own``, which contain data of a
     tool or a model, nothing is left out.
 
@@ -186,19 +158,20 @@ def faithful(
     if depth > _DEEPEST:
         raise Unencodable("nested too deeply")
     if isinstance(value, (list, tuple)):
-        return [faithful(inner, own, depth + 1, inside=inside) for inner in value]
-    found: dict[str, Json] = {}
+        read = [faithful(inner, own, depth + 1, inside=inside) for inner in value]
+        return [inner for inner in read if inside or inner != {}]
+    data: dict[str, Json] = {}
     for key, inner in sorted(_fields(value).items()):
         name = str.__str__(key)  # Raises for a key that is not a string.
+        if name in data:
+            raise Unencodable("two keys have one text")
         if not inside and (inner is None or (name in _MARKS and isinstance(inner, Mapping))):
             continue
-        if name in found:
-            raise Unencodable("two keys have one text")
-        if type(inner) is str and inner[:1] != "\0":
-            found[name] = inner
-        else:
-            found[name] = faithful(inner, own, depth + 1, inside=inside or name in own)
-    return found
+        if type(inner) is not str or inner[:1] == "\0":
+            inner = faithful(inner, own, depth + 1, inside=inside or name in own)  # noqa: PLW2901
+        if inside or name in own or inner not in ([], {}):
+            data[name] = inner
+    return data
 
 
 def _scalar(value: object) -> Json:
@@ -278,6 +251,18 @@ def json_text(value: Json) -> str:
 def flat(text: str) -> str:
     """Return ``text`` on one line, with white space collapsed."""
     return " ".join(text.split())
+
+
+def text_of(value: Json) -> str | None:
+    """Return a text, that of a block, or those of a list of blocks, joined; ``None`` if there is
+    none.
+    """
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, (list, tuple)):
+        return "".join(filter(None, map(text_of, value)))
+    text = field(value, "text")
+    return text if isinstance(text, str) else None
 
 
 def listed(content: Json) -> list[Json] | tuple[Json, ...]:

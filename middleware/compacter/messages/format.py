@@ -8,13 +8,14 @@ from importlib import import_module
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 from compacter.errors import ConfigurationError
-from compacter.messages.blocks import Blocks
+from compacter.messages.blocks import COMPACTION, Blocks
 from compacter.messages.fields import (
     Json,
     Unencodable,
-    characters,
     faithful,
+    field,
     members,
+    text_of,
     word,
 )
 from compacter.messages.parts import (
@@ -29,7 +30,6 @@ from compacter.messages.parts import (
     outline,
     pair_calls,
 )
-from compacter.messages.table import COMPACTION
 
 Message: TypeAlias = Any
 """A message in the provider's own form: a dict or an SDK object. It is never changed."""
@@ -144,9 +144,13 @@ class MessageFormat(Blocks):
         return self.roles.get(role, Kind.OTHER)
 
     def _content(self, data: Json) -> Json:
-        """Return the ``faithful`` data of a message the same for all forms with the same
-        meaning.
+        """Return the ``faithful`` data of a message the same for all forms with the same meaning: a
+        single text block is the same as a string.
         """
+        blocks = field(data, self.body)
+        text = text_of(blocks) or ""
+        if blocks == [self._text_block(text)]:
+            data[self.body] = text
         return data
 
     def prompt(
@@ -189,23 +193,20 @@ class MessageFormat(Blocks):
         common = self._read_common(message)
         if common is not None:
             return common
-        try:
-            kind = self.kind(message)
-            parts = self._parts(message, kind, 0)
-            summed = outline(kind, parts)
-            # The size first, as reading the text again for each message would cost more.
-            if summed[1] == len(_FILLER) and self.plain_text(message) == _FILLER:
-                return Kind.INSERTED, *summed[1:]
-            # A compaction is shown as reasoning: all else need not be read again.
-            if (
-                kind is Kind.ASSISTANT
-                and any(part.kind == "reasoning" for part in parts)
-                and self.compacted(message) is not None
-            ):
-                return Kind.COMPACTED, *summed[1:]
-            return summed
-        except Exception:  # noqa: BLE001 - a foreign object may raise anything; it is not compacted
-            return Kind.UNKNOWN, characters(message), (), ()
+        kind = self.kind(message)
+        parts = self.all_parts(message, 0)
+        summed = outline(kind, parts)
+        # The size first, as reading the text again for each message would cost more.
+        if summed[1] == len(_FILLER) and self.plain_text(message) == _FILLER:
+            return Kind.INSERTED, *summed[1:]
+        # A compaction is shown as reasoning: all else need not be read again.
+        if (
+            kind is Kind.ASSISTANT
+            and any(part.kind == "reasoning" for part in parts)
+            and self.compacted(message) is not None
+        ):
+            return Kind.COMPACTED, *summed[1:]
+        return summed
 
     def _read_common(self, message: Message) -> Outline | None:  # noqa: ARG002
         """Return the outline of a message of a common form, read in a faster way."""
@@ -268,7 +269,7 @@ class MessageFormat(Blocks):
                 return (Place(_SPEAKERS[self.plain[role]], index).text(text),)
         try:
             return self._parts(message, self.kind(message), index)
-        except Exception:  # noqa: BLE001 - as in ``read``
+        except Exception:  # noqa: BLE001 - a foreign object may raise anything
             return [Place("assistant", index).text(f"[a message of type {type(message).__name__}]")]
 
     def plain_text(self, message: Message) -> str | None:
@@ -292,12 +293,6 @@ class MessageFormat(Blocks):
         Two messages have equal content (by ``==``, and as JSON) only if they are the same to the
         provider. Raises ``Unencodable``, and nothing else, if that cannot be determined.
         """
-        if self.plain and type(message) is dict and len(message) == 2:
-            # Fast path of the common form.
-            role = message.get("role")
-            text = message.get("content")
-            if type(role) is str and type(text) is str and role[:1] != "\0" != text[:1]:
-                return {"content": text, "role": role}
         try:
             return self._content(faithful(message, self.own))
         except Unencodable:
@@ -306,21 +301,6 @@ class MessageFormat(Blocks):
             raise Unencodable(
                 f"{type(message).__name__} cannot be read: {type(error).__name__}"
             ) from error
-
-    def tool_names(self, messages: Sequence[Message]) -> dict[int, tuple[str, ...]]:
-        """Return the tool names of each message with tool results, by its index; an unknown name is
-        empty.
-        """
-        called: dict[str | None, str] = {}
-        names: dict[int, tuple[str, ...]] = {}
-        for index, message in enumerate(messages):
-            for part in self.all_parts(message, index):
-                if part.kind == "call":
-                    called[part.call_id] = part.name
-                elif part.kind == "answer":
-                    name = part.name or called.get(part.call_id, "")
-                    names[index] = (*names.get(index, ()), name)
-        return names
 
     def with_text(self, message: Message, text: str) -> Message:
         """Return a copy of a user message with this text before its own blocks, but behind results
@@ -376,9 +356,4 @@ def foreign(message: Json) -> bool:
         names = set(members(message))
     except Exception:  # noqa: BLE001 - a foreign class may raise anything
         return True
-    known = (
-        word(message, "role") in roles()
-        if "role" in names
-        else "type" in names and "content" not in names
-    )
-    return not (known and names <= _FIELDS)
+    return not names or not names <= _FIELDS

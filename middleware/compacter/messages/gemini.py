@@ -13,9 +13,10 @@ import base64
 import re
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 
-from compacter.messages.blocks import Edit, Found
+from compacter.messages.blocks import ANY_SIGNATURE, MEDIUM, TEXT, Edit, Found, Row
 from compacter.messages.fields import (
     Json,
     camel,
@@ -31,7 +32,6 @@ from compacter.messages.fields import (
 )
 from compacter.messages.format import Message, MessageFormat, foreign
 from compacter.messages.parts import Kind, Part, Place
-from compacter.messages.table import ANY_SIGNATURE, MEDIUM, TEXT, Row
 
 _THOUGHT = Row("reasoning")
 _SIGNATURE = Row("reasoning", ("~",))
@@ -94,6 +94,8 @@ class GeminiFormat(MessageFormat):
 
     def find(self, block: Message) -> Found:
         """Return the row of a part; a thought is a text with a mark, a file may have no member."""
+        if type(block) is dict and block.keys() == _ONLY_TEXT:
+            return TEXT, block["text"], "text"  # Fast path of the common form.
         row, value, key = super().find(block)
         if row is TEXT and key and field(block, "thought"):
             return _THOUGHT, value, key
@@ -107,16 +109,9 @@ class GeminiFormat(MessageFormat):
         return row, value, key
 
     def _pieces(self, message: Message) -> list[Found]:
-        found: list[Found] = []
-        for block in self.blocks(message):
-            if type(block) is dict and block.keys() == _ONLY_TEXT:
-                found.append((TEXT, block["text"], "text"))  # Fast path of the common form.
-                continue
-            signature = dig(block, "thought_signature")
-            if signature:
-                found.append((_SIGNATURE, signature, ""))
-            found.append(self.find(block))
-        return found
+        signatures = [dig(block, "thought_signature") for block in self.blocks(message)]
+        sealed = [(_SIGNATURE, signature, "") for signature in signatures if signature]
+        return [*super()._pieces(message), *sealed]
 
     def _show(self, found: Found, place: Place) -> list[Part]:
         parts = super()._show(found, place)
@@ -125,8 +120,8 @@ class GeminiFormat(MessageFormat):
             output = field(found[1], "response")
             # A response names its tool.
             size = len(answer.name) + characters(output)
-            place = Place("tool", answer.index, answer.name, answer.call_id)
-            parts.insert(1, place.text(_lone_text(output)[1], size))
+            shown = replace(answer, kind="result", text=_lone_text(output)[1], size=size)
+            parts.insert(1, shown)
         return parts
 
     def _unseal(self, block: Message, kinds: Counter[str]) -> list[Message]:
@@ -179,8 +174,8 @@ class GeminiFormat(MessageFormat):
         return dict(sorted({**data, "parts": parts}.items()))
 
 
-_OWN_TYPES = frozenset({dict, str, list, tuple})
 _ONLY_TEXT = frozenset({"text"})
+_OWN_TYPES = frozenset({dict, str, list, tuple})
 _SIGNATURES = ("thought_signature", "thoughtSignature")
 # Members that a part may have beside what it is.
 _MARKS = frozenset({"thought", *_SIGNATURES})

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from compacter.messages.fields import Json, without, word
+from compacter.messages.blocks import ANY_SIGNATURE, COMPACTION, MEDIUM, TEXT, Row, edit_at
+from compacter.messages.fields import without, word
 from compacter.messages.format import Message, MessageFormat
 from compacter.messages.parts import Kind, Outline
-from compacter.messages.table import ANY_SIGNATURE, COMPACTION, MEDIUM, TEXT, Row, edit_at
 
 _REASONING = Row("reasoning", ("thinking", "reasoning", "~signature", "~data"))
 _RESULTS = {
@@ -76,24 +76,17 @@ class OpenAIFormat(MessageFormat):
             content = message["content"]
             if role == "tool" and type(content) is str is type(message["tool_call_id"]):
                 return Kind.RESULT, len(content), (), (message["tool_call_id"],)
-            if role != "assistant" or len(message) != 3:
-                return None
             calls = message["tool_calls"]
-            if type(calls) is not list or not (content is None or type(content) is str):
-                return None
-            size = len(content or "")
-            ids: list[str] = []
-            for call in calls:
-                function = call["function"]
-                name = function["name"]
-                arguments = function["arguments"]
-                if not (type(name) is str is type(arguments) is type(call["id"])):
-                    return None
-                size += len(name) + len(arguments)
-                ids.append(call["id"])
+            ids = [call["id"] for call in calls]
+            texts = [call["function"][name] for call in calls for name in ("name", "arguments")]
         except Exception:  # noqa: BLE001 - not of a common form
             return None
-        return Kind.ASSISTANT, size, ids, ()
+        if role != "assistant" or len(message) != 3 or type(calls) is not list:
+            return None
+        texts.append("" if content is None else content)
+        if not {str}.issuperset(map(type, (*ids, *texts))):
+            return None
+        return Kind.ASSISTANT, sum(map(len, texts)), ids, ()
 
     def whole(self, message: Message) -> Row | None:
         """Return the row of a tool's result."""
@@ -109,12 +102,6 @@ class OpenAIFormat(MessageFormat):
             if sent[at] is not message:
                 kinds["thinking_blocks"] += 1
         return sent, kinds
-
-    def _content(self, data: Json) -> Json:
-        """SDK objects have empty lists (annotations, tool calls) for fields that a dict omits."""
-        if not isinstance(data, dict):
-            return data
-        return {key: value for key, value in data.items() if value not in ([], {})}
 
 
 def _unsign(signature: str) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from compacter.messages.fields import Json, characters, field, first, json_text, listed, members
+from compacter.messages.fields import Json, first, json_text, members, text_of
 
 
 class Kind(IntEnum):
@@ -131,38 +131,38 @@ class Place:
         text = json_text(data)
         return self.text(text, size + len(text))
 
-    def reasoning(self, size: int) -> Part:
-        """Return a part for reasoning: its size only."""
-        return Part(self.role, "reasoning", "", "", self.index, size)
-
     def call(self, name: str, arguments: Json, call_id: str | None) -> Part:
         """Return a part for a tool call."""
         text = json_text(arguments)
         size = len(name) + len(text)
         return Part("assistant", "call", text, name, self.index, size, call_id)
 
-    def answer(self) -> Part:
-        """Return the beginning of a tool's result, which may be empty or only an image."""
-        return Part("tool", "answer", "", self.name, self.index, 0, self.call_id)
-
     def medium(self, kind: str, block: Json) -> Part:
-        """Return a part for a medium of any format. ``kind`` is its type, or the member that it
-        stands in.
+        """Return a part for a medium of any format: a placeholder of type and size, without path or
+        content. ``kind`` is its type, or the member that it stands in.
         """
-        mime, data, size = _read_medium(kind, block)
-        if isinstance(data, str) and data.startswith("data:"):
-            head, _, data = data[5:].partition(",")
+        mime = _MIME.get(kind, "image/*")
+        form = first(block, ("format", "file.format", "input_audio.format", "output_format"))
+        if form:
+            family = mime.partition("/")[0]
+            mime = str(form) if "/" in str(form) else _FORMATS.get(form, f"{family}/{form}")
+        mime = str(first(block, ("source.media_type", "mime_type")) or mime)
+        is_text = first(block, ("source.type",)) == "text"
+        text = text_of(first(block, ("source.data",) if is_text else _TEXTS))
+        data = text or first(block, (f"{kind}.url", *_DATA, kind))
+        size = len(text or "") or None
+        if text and not mime.startswith("text/"):
+            mime = "text/plain"
+        elif isinstance(data, str) and data.startswith("data:") and not text:
+            head, _, data = data.removeprefix("data:").partition(",")
             mime = head.partition(";")[0] or "application/octet-stream"
-        if not isinstance(data, (str, bytes, bytearray)) or (
-            # Base64 has no colon; an address has one after its scheme.
-            isinstance(data, str) and ":" in data[:16]
-        ):
-            data = None  # A URL, such as https://...
-        text = placeholder(mime, data, bytes_=size)
-        if size is None:
-            detail = first(block, (f"{kind}.detail", "detail"))
-            size = media_weight(mime, weigh_sealed(data) or None, detail=detail)
-        return Part(self.role, "media", text, self.name, self.index, size)
+        # Base64 has no colon; an address has one after its scheme.
+        if size is None and not (isinstance(data, str) and ":" in data[:16]):
+            size = weigh_sealed(data) or None
+        shown = f"[{mime}, {size:,} bytes]" if size else f"[{mime}]"
+        detail = first(block, (f"{kind}.detail", "detail"))
+        weight = media_weight(mime, size, detail=detail)
+        return Part(self.role, "media", shown, self.name, self.index, weight)
 
 
 class MessageParts(NamedTuple):
@@ -174,6 +174,22 @@ class MessageParts(NamedTuple):
     """All parts, reasoning and empty results included."""
     readable: tuple[Part, ...]
     """Those that a summarizer reads."""
+
+
+def tools_of(messages: Iterable[MessageParts]) -> dict[int, set[str]]:
+    """Return the names of the tools of each message with results, by its index; an unknown name is
+    empty.
+    """
+    called: dict[str | None, str] = {}
+    tools: dict[int, set[str]] = {}
+    for index, read in enumerate(messages):
+        called |= {part.call_id: part.name for part in read.every if part.kind == "call"}
+        names = {
+            part.name or called.get(part.call_id, "") for part in read.every if part.role == "tool"
+        }
+        if names:
+            tools[index] = names
+    return tools
 
 
 def outline(role: Kind, parts: Iterable[Part]) -> Outline:
@@ -286,32 +302,28 @@ def spoken(text: str) -> str:
 #   base64 text.
 
 IMAGE = 4_000
+"""Weight of an image, and of a medium of an unknown kind."""
 IMAGE_LOW_DETAIL = 340
-# The weights of the list above, at four characters a token.
-_AUDIO_PER_SECOND = 100
-_AUDIO_BYTES_PER_SECOND = 16_000
-_PAGE = 6_400
-_PAGE_BYTES = 60_000
-UNKNOWN_MEDIUM = 4_000
+# By kind: characters and bytes of a unit, and how many units where only an address is known.
+_UNITS = {
+    "audio": (100, 16_000, 30),
+    "video": (100, 16_000, 30),
+    "application": (6_400, 60_000, 2),
+    "text": (1, 1, 4_000),
+}
 
 
-def media_weight(mime: str, bytes_: int | None = None, *, detail: str | None = None) -> int:
-    """Return the weight of a medium of this MIME type, in characters; ``bytes_`` is its decoded
-    size, if known.
+def media_weight(mime: str, size: int | None = None, *, detail: str | None = None) -> int:
+    """Return the weight of a medium of this MIME type, in characters; ``size`` are its decoded
+    bytes, if known.
     """
     kind = mime.partition("/")[0].lower()
-    if kind == "image":
+    if kind not in _UNITS:
         return IMAGE_LOW_DETAIL if detail == "low" else IMAGE
-    if kind in ("audio", "video"):
-        # Half a minute, where only an address is known.
-        known = bytes_ or 30 * _AUDIO_BYTES_PER_SECOND
-        return max(_AUDIO_PER_SECOND, known * _AUDIO_PER_SECOND // _AUDIO_BYTES_PER_SECOND)
-    if kind == "text":
-        return bytes_ if bytes_ is not None else UNKNOWN_MEDIUM
-    if kind == "application":
-        # Rounded up; two pages where only an address is known.
-        return max(1, -(-(bytes_ or 2 * _PAGE_BYTES) // _PAGE_BYTES)) * _PAGE
-    return UNKNOWN_MEDIUM
+    characters_of_one, bytes_of_one, count = _UNITS[kind]
+    if size is not None:
+        count = -(-size // bytes_of_one)  # Rounded up.
+    return count * characters_of_one
 
 
 def weigh_sealed(data: object) -> int:
@@ -338,43 +350,9 @@ _MIME = {
 """MIME type of a medium that states none, by its kind; all others are images."""
 _FORMATS = {"txt": "text/plain", "md": "text/markdown", "csv": "text/csv", "html": "text/html"}
 """Bedrock's formats of documents whose MIME type is not ``application/...``."""
+_TEXTS = ("source.text", "source.content")
+"""Where a document has its text, if that is no data."""
 _DATA = (
-    *("source.data", "source.bytes", "source.text", "input_audio.data", "file.file_data"),
-    *("file.data", "image_url", "file_data", "url", "data", "result"),
+    *("source.data", "source.bytes", "input_audio.data", "file.file_data", "file.data"),
+    *("image_url", "file_data", "url", "data", "result"),
 )
-
-
-def _read_medium(kind: str, block: Json) -> tuple[str, Json, int | None]:
-    """Return MIME type and data of a medium, and its size if it is a text."""
-    mime = _MIME.get(kind, "image/*")
-    form = first(block, ("format", "file.format", "input_audio.format", "output_format"))
-    if form:
-        family = mime.partition("/")[0]
-        mime = str(form) if "/" in str(form) else _FORMATS.get(form, f"{family}/{form}")
-    mime = str(first(block, ("source.media_type", "mime_type")) or mime)
-    data = first(block, (f"{kind}.url", *_DATA, kind) if kind else _DATA)
-    parts = first(block, ("source.content",))
-    if parts:
-        if mime.startswith("application"):
-            mime = "text/plain"
-        return mime, None, sum(map(_size_inside, listed(parts)))
-    is_text = first(block, ("source.type",)) == "text" or first(block, ("source.text",))
-    return (mime, None, len(data)) if is_text and isinstance(data, str) else (mime, data, None)
-
-
-def _size_inside(part: Json) -> int:
-    """Return the size of a part of a document that is made of parts."""
-    kind = field(part, "type")
-    if kind in ("image", "document"):
-        return Place("user", 0).medium(kind, part).size
-    return characters(field(part, "text") or part)
-
-
-def placeholder(
-    mime: str, data: str | bytes | bytearray | None = None, *, bytes_: int | None = None
-) -> str:
-    """Return the text that replaces a medium for a summarizer: its type and size, without path or
-    content.
-    """
-    size = weigh_sealed(data) or bytes_
-    return f"[{mime or 'media'}, {size:,} bytes]" if size else f"[{mime or 'media'}]"

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from functools import cache
-from itertools import islice
 
 from compacter.errors import ConfigurationError
 from compacter.messages.bedrock import BEDROCK
@@ -40,16 +38,14 @@ def recognise(messages: Sequence[Message], *, param: str = "", since: int = 0) -
         type(one) is dict and "content" in one for one in messages[:_LOOK_AT]
     ):
         return "gemini"
-    others: Sequence[Message] = messages[since:]
-    found = _first_telling(islice(messages, _LOOK_AT))
-    if found is None:
-        with suppress(LookupError):  # Skips plain messages quickly, as this runs on each call.
-            others = [
-                item
-                for item in others
-                if type(item) is not dict or type(item["content"]) is not str
-            ]
-        found = _first_telling(others)
+    heads = messages[:_LOOK_AT]
+    # Plain messages are skipped quickly, as this runs on each call.
+    others = [
+        item
+        for item in messages[since:]
+        if type(item) is not dict or type(item.get("content")) is not str
+    ]
+    found = next((name for name in map(_telling, (*heads, *others)) if name), None)
     if found != "gemini":
         # Classes, not messages: a history has thousands of messages of one or two classes.
         for kind in set(map(type, others)) - {dict}:
@@ -60,30 +56,24 @@ def recognise(messages: Sequence[Message], *, param: str = "", since: int = 0) -
                     f"messages[{index}] is a {kind.__module__}.{kind.__qualname__}, which is not a "
                     f"message of any provider's API; {_WANTED}{converter}"
                 )
-        _refuse_unknown(messages[:_LOOK_AT])
-    if found is None:
-        return "responses" if param == "input" else "openai"
-    return found
+        _refuse_unknown(heads)
+    return found or ("responses" if param == "input" else "openai")
 
 
 def _refuse_unknown(heads: Sequence[Message]) -> None:
     """Raise ``UnknownFormatError`` if one of the first messages has what no format knows."""
     spoken = any(word(message, "role") in ("user", "assistant") for message in heads)
     for index, message in enumerate(heads):
+        role = word(message, "role")
+        kind = word(message, "type")
+        what = f"the role {role!r}" if role else f"the type {kind!r} and no role"
         if field(message, "parts") is not None and field(message, "content") is None:
             what = "parts that are not Gemini's"
-        elif spoken:
+        elif spoken or role in roles() or (not role and _is_item(kind)):
             continue
-        elif role := word(message, "role"):
-            what = "" if role in roles() else f"the role {role!r}"
-        else:
-            what = (
-                "" if _is_item(kind := word(message, "type")) else f"the type {kind!r} and no role"
-            )
-        if what:
-            raise UnknownFormatError(
-                f"messages[{index}] has {what}, which no provider's API knows; {_WANTED}"
-            )
+        raise UnknownFormatError(
+            f"messages[{index}] has {what}, which no provider's API knows; {_WANTED}"
+        )
 
 
 _WANTED = 'pass messages as that API takes them, such as {"role": "user", "content": "..."}'
@@ -98,22 +88,12 @@ def _is_item(kind: str) -> bool:
     return kind == "message" or RESPONSES.kind({"type": kind}) is not Kind.UNKNOWN
 
 
-def _first_telling(messages: Iterable[Message]) -> FormatName | None:
-    return next(filter(None, map(_telling, messages)), None)  # pyright: ignore[reportReturnType]
-
-
 def _telling(message: Message) -> FormatName | None:
     """Return the only format that this message can have, or ``None`` if it fits several."""
     if type(message) is not dict and foreign(message):
         return None
     parts = field(message, "parts")
-    if isinstance(parts, (list, tuple)) and word(message, "role") in (
-        "",
-        "user",
-        "model",
-        "function",
-        "tool",
-    ):
+    if isinstance(parts, (list, tuple)) and word(message, "role") != "assistant":
         return (
             None
             # Messages of the AI SDK and of pydantic-ai have parts too, with a type.

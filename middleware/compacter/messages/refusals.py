@@ -88,35 +88,26 @@ def detect_in_reply(reply: object) -> TokenLimit | None:
 
 
 def _is_finished(reply: Json) -> bool:
-    """Return whether a reply is a complete one, or a chunk in the middle, by a few members.
+    """Return whether a reply is a complete one by a few members.
 
-    Every quiet call and every chunk is looked at, so functions that read any member of any object
-    would be too slow.
+    Every quiet call is looked at, so functions that read any member of any object would be
+    too slow.
     """
-    if isinstance(reply, dict):
-        members: Json = reply
-        extra = None
-    else:
-        members = vars(reply)
-        extra = getattr(reply, "__pydantic_extra__", None)
+    members: Json = reply if isinstance(reply, dict) else vars(reply)
+    extra = getattr(reply, "__pydantic_extra__", None) or {}
+    if members.get("error") or extra.get("error"):
+        return False
     choices = members.get("choices")
     if choices:
-        first = choices[0]
-        inner = first if isinstance(first, dict) else vars(first)
-        reason = inner.get("finish_reason")
-        if reason is None:
-            inner = inner if inner is first else getattr(first, "__pydantic_extra__", None) or inner
-            finished = not inner.get("error")
-        else:
-            finished = reason == "stop"
-    else:
-        finished = (
-            (members.get("stop_reason") or members.get("stopReason")) in _FINISHED
-            or type(members.get("done")) is bool
-            or members.get("status") == "completed"
-            or (not extra and _TELLING.isdisjoint(members))
-        )
-    return finished and not members.get("error") and not (extra and extra.get("error"))
+        choice = choices[0]
+        inner = choice if isinstance(choice, dict) else vars(choice)
+        return inner.get("finish_reason") == "stop"
+    return (
+        (members.get("stop_reason") or members.get("stopReason")) in _FINISHED
+        or type(members.get("done")) is bool
+        or members.get("status") == "completed"
+        or (not extra and _TELLING.isdisjoint(members))
+    )
 
 
 def _detect(reply: Json) -> TokenLimit | None:

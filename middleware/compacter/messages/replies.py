@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from compacter.messages.fields import Json, dig, field, first, listed
-from compacter.messages.table import text_of
+from compacter.messages.fields import Json, dig, field, first, listed, text_of, word
 from compacter.messages.usage import usage_of
 from compacter.overflow import TokenLimit
 
@@ -137,8 +136,8 @@ def has_content(chunk: object) -> bool:
     if isinstance(chunk, (str, bytes)):
         return bool(chunk)
     if all(dig(chunk, name) is None for name in _WITH_PARTS):
-        member = next(iter(chunk), "") if isinstance(chunk, dict) and len(chunk) == 1 else ""
-        return (field(chunk, "type") or member) not in _HOUSEKEEPING
+        names = chunk if isinstance(chunk, dict) and len(chunk) == 1 else ()
+        return _HOUSEKEEPING.isdisjoint((word(chunk, "type"), *names))
     choices = field(chunk, "choices")
     each = [{"choices": [choice]} for choice in choices] if choices else [chunk]
     return any(first(one, (*FINISHES, *_SHOWN)) or any(map(_shows, _parts(one))) for one in each)
@@ -161,6 +160,5 @@ def _text(part: object) -> str:
 
 def _is_call(part: object) -> bool:
     """Return whether a part of a reply is a tool call, in any vendor's format."""
-    kind = str(field(part, "type"))
     named = first(part, ("function_call", "toolUse"))
-    return bool(named) or kind == "tool_use" or kind.endswith("_call")
+    return bool(named) or word(part, "type").endswith(("tool_use", "_call"))

@@ -10,14 +10,14 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import accumulate
 
-from compacter.messages.blocks import Edit, Found
-from compacter.messages.fields import Json, field, listed, replaced, without, word
+from compacter.messages.blocks import COMPACTION, MEDIUM, Edit, Found, Row
+from compacter.messages.fields import Json, field, first, listed, replaced, text_of, without, word
 from compacter.messages.format import Message, MessageFormat, foreign
 from compacter.messages.parts import Broken, Kind, Part, Place, Steps, Voice
-from compacter.messages.table import COMPACTION, MEDIUM, Row
 
 _TYPES = {
     "reasoning": Kind.OTHER,
@@ -73,7 +73,7 @@ class ResponsesFormat(MessageFormat):
         "mcp_list_tools": _TOOLS,
         "additional_tools": _TOOLS,
         "mcp_approval_request": Row("call", ("arguments",), ("name",), ("id",)),
-        "mcp_approval_response": Row("result", (), call_id=("approval_request_id",)),
+        "mcp_approval_response": Row("result", ("approve",), call_id=("approval_request_id",)),
         "program": _CALL,
     }
     endings = {  # noqa: RUF012
@@ -153,20 +153,11 @@ class ResponsesFormat(MessageFormat):
         sizes = [read[1] for read in outlines]
         return Steps(kinds, sizes, steps, tuple(broken), None if opened is None else steps[-1])
 
-    def speaker(self, message: Message) -> str:
-        """Return the speaker of an item; the provider's own compaction has none."""
-        return "compaction" if self.kind(message) is Kind.COMPACTED else super().speaker(message)
-
     def _show(self, found: Found, place: Place) -> list[Part]:
         parts = super()._show(found, place)
-        row, item, _ = found
-        what = word(item, "type")
-        if what == "image_generation_call" and isinstance(field(item, "result"), str):
-            parts.append(place.medium(what, item))
-        elif what == "mcp_approval_response":
-            approved = "approved" if field(item, "approve") else "refused"
-            place = Place("tool", place.index, "", self._call_id(row, item))
-            parts.append(place.text(approved))
+        kind = word(found[1], "type")
+        if kind == "image_generation_call" and isinstance(field(found[1], "result"), str):
+            parts.append(place.medium(kind, found[1]))
         return parts
 
     def say(self, role: Voice, text: str) -> Message:
@@ -181,7 +172,11 @@ class ResponsesFormat(MessageFormat):
 
     def without_sealed(self, messages: Sequence[Message]) -> tuple[list[Message], Counter[str]]:
         """Items made with reasoning lose their ids: OpenAI demands that reasoning by them."""
-        sent, kinds = super().without_sealed(messages)
+        kinds: Counter[str] = Counter()
+        sent: list[Message] = []
+        for item in messages:
+            notes = self._note(item, kinds)
+            sent += [item] if notes is None else [self.say("assistant", note) for note in notes]
         if kinds:
             sent = [
                 without(item, "id") if field(item, "call_id") or word(item, "role") else item
@@ -193,7 +188,7 @@ class ResponsesFormat(MessageFormat):
         """An item without a type is a message."""
         if field(data, "type") == "message":
             del data["type"]
-        return data
+        return super()._content(data)
 
     def compacted(self, message: Message) -> str | None:
         """Return the summary in a ``compaction`` item. Only litellm's is readable: JSON instead of
@@ -201,14 +196,11 @@ class ResponsesFormat(MessageFormat):
         """
         if self.kind(message) is not Kind.COMPACTED:
             return None
-        try:
-            found = json.loads(word(message, "encrypted_content"))
-        except (ValueError, RecursionError):
-            found = None
-        for block in listed(found):
-            for name in ("content", "summary", "text"):
-                if isinstance(field(block, name), str):
-                    return word(block, name)
+        with suppress(ValueError, RecursionError):
+            read = json.loads(word(message, "encrypted_content"))
+            for block in listed(read):
+                if text := text_of(first(block, ("content", "summary", "text"))):
+                    return text
         return ""
 
 

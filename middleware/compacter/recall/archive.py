@@ -40,7 +40,8 @@ class Archive:
         """
         with self._lock:
             self._redact = redact or self._redact
-            self._waiting += [replace(part, index=part.index + self._shift) for part in compacted]
+            moved = [replace(part, index=part.index + self._shift) for part in compacted]
+            self._waiting = [*self._waiting, *moved]
             self._shift += removed
 
     def index(self) -> Index:
@@ -54,10 +55,7 @@ class Archive:
     def copy(self) -> Archive:
         """Return an independent copy."""
         with self._lock:
-            clone = copy(self)
-            clone._waiting = [*self._waiting]  # noqa: SLF001 - a copy of this one
-            clone._lock = Lock()  # noqa: SLF001 - as above
-            return clone
+            return copy(self)
 
     def snapshot(self) -> Json:
         """Return the archive as JSON."""

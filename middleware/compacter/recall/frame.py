@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from hashlib import blake2b
-from itertools import compress
 from typing import NamedTuple
 
 from compacter.messages.fields import field, listed
-from compacter.messages.format import FILLERS, Message, MessageFormat
+from compacter.messages.format import Message, MessageFormat
 from compacter.messages.parts import MessageParts, Part
-from compacter.recall.passages import Passage, read
+from compacter.recall.passages import Passage
 from compacter.summary.message import TAG as SUMMARY_TAG
 from compacter.summary.message import parse
 from compacter.text.words import clip
@@ -107,40 +107,39 @@ def place(
     return placed
 
 
-def is_genuine(messages: Sequence[Message], wire: MessageFormat) -> list[bool]:
-    """Return for each message whether it is genuine: not a summary message, a filler or quotes."""
-    return [
-        text is None
-        or not (
-            text == FILLERS["user"]
-            or is_quotes(text)
-            or (text.startswith(SUMMARY_TAG) and parse(text))
-        )
-        for text in wire.plain_texts(messages)
-    ]
-
-
 def folded(
     messages: Sequence[Message],
     view: Iterable[Message],
     wire: MessageFormat,
-    since: Iterable[Message] | None = None,
+    among: Iterable[Message] | None = None,
     parts_of_each: Callable[[Sequence[Message]], Sequence[MessageParts]] | None = None,
 ) -> list[Part]:
-    """Return the entries of ``messages``, the caller's own, that are not verbatim in their view.
+    """Return the entries of ``messages``, the caller's own, that are not verbatim in their view;
+    without summaries and quotes, results with the name of their tool.
 
-    ``since`` is an earlier view: only entries of messages in it are returned. ``parts_of_each`` as
-    for ``read``.
+    Args:
+        messages: The caller's messages. Indexes of entries are places in them.
+        view: Messages that are left out.
+        wire: Format of the messages.
+        among: Messages of which entries are returned; by default all.
+        parts_of_each: Returns the parts of messages, where some were read before.
     """
-    present = set(map(id, view))
-    before = None if since is None else set(map(id, since))
-    missing = [
-        index
-        for index, message in enumerate(messages)
-        if id(message) not in present and (before is None or id(message) in before)
-    ]
-    genuine = is_genuine([messages[index] for index in missing], wire)
-    return read(messages, wire, list(compress(missing, genuine)), parts_of_each)
+    wanted = set(map(id, messages if among is None else among)).difference(map(id, view))
+    places = [place for place, message in enumerate(messages) if id(message) in wanted]
+    called: dict[str | None, str] = {}
+    entries: list[Part] = []
+    reads = (parts_of_each or wire.parts_of_each)([messages[place] for place in places])
+    for place, read in zip(places, reads, strict=True):
+        called |= {part.call_id: part.name for part in read.every if part.kind == "call"}
+        for part in read.readable:
+            text = part.text
+            is_ours = is_quotes(text) or (text.startswith(SUMMARY_TAG) and parse(text))
+            if is_ours and part.role == "user":
+                continue
+            name = part.name or (called.get(part.call_id, "") if part.role == "tool" else "")
+            same = name == part.name and place == part.index
+            entries.append(part if same else replace(part, name=name, index=place))
+    return entries
 
 
 def strip(messages: Sequence[Message], wire: MessageFormat) -> list[Message]:
@@ -153,28 +152,28 @@ def strip(messages: Sequence[Message], wire: MessageFormat) -> list[Message]:
     if not _may_hold(messages):
         return list(messages)
     stripped: list[Message] = []
-    speakers = [*map(wire.speaker, messages), ""]
-    for at, message in enumerate(messages):
-        blocks = wire.blocks(message) if speakers[at] == "user" else []
-        own = [place for place, block in enumerate(blocks) if not _is_quotes_block(block)]
-        if len(blocks) == 1 and not own:
-            answers = at > 0 and speakers[at - 1] != "user" and wire.read(messages[at - 1])[3]
-            if answers or speakers[at + 1] == "user":
-                continue
-        last = own[-1] if own else len(blocks) - 2  # Something of the user's follows the quotes.
-        if own and wire.is_result(blocks[last]):
-            last += 1
-        kept = [
-            block
-            for place, block in enumerate(blocks)
-            if place > last or not _is_quotes_block(block)
-        ]
-        stripped.append(message if len(kept) == len(blocks) else wire.with_blocks(message, kept))
+    follows = False  # Whether something of the user's does.
+    for at in reversed(range(len(messages))):
+        message = messages[at]
+        blocks = wire.blocks(message) if wire.speaker(message) == "user" else []
+        follows = follows and bool(blocks)
+        kept: list[object] = []
+        for place in reversed(range(len(blocks))):
+            block = blocks[place]
+            if is_quotes(str(block if isinstance(block, str) else field(block, "text"))):
+                answers = (
+                    wire.is_result(blocks[place - 1])
+                    if place
+                    else at > 0 and wire.read(messages[at - 1])[3]
+                )
+                if follows or answers:
+                    continue
+            follows = True
+            kept.insert(0, block)
+        if kept or not blocks:
+            whole = len(kept) == len(blocks)
+            stripped.insert(0, message if whole else wire.with_blocks(message, kept))
     return stripped
-
-
-def _is_quotes_block(block: object) -> bool:
-    return is_quotes(str(block if isinstance(block, str) else field(block, "text")))
 
 
 def _may_hold(messages: Sequence[Message]) -> bool:

@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import math
 import re
-from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from functools import cache
 from heapq import nlargest
 from itertools import count as counter
-from itertools import takewhile
-from operator import attrgetter
+from itertools import pairwise
+from operator import itemgetter
+from string import ascii_lowercase
 from sys import getsizeof
 from typing import NamedTuple
 
@@ -43,8 +42,10 @@ _MOST_HITS = 40
 _MORE = 20
 # Power of the number of runs from which on a word is common.
 _COMMON = 0.55
-# Number of entries after the user's that are searched for the end of a turn.
-_LONGEST_TURN = 200
+# Lengths of words that are looked for with one mistake: shorter ones have too many neighbours.
+_MISSPELT = range(5, 25)
+# Number of runs after the user's that are searched for the end of a turn.
+_LONGEST_TURN = 1_000
 # Size of a run, of a word, and of one of its places, in bytes.
 _BYTES_A_RUN = 150
 _BYTES_A_WORD = 200
@@ -63,17 +64,17 @@ class Hit(NamedTuple):
     score: float
     number: int
     """Number of the run in the index, oldest first."""
-    held: int
-    """Terms in the run or its neighbours: a bit for each, the first term's the lowest."""
+    held: Mapping[str, float]
+    """Weights of the terms in the run or its neighbours: BM25's weight of a rare word."""
 
 
 class Found(NamedTuple):
     """Result of one search."""
 
-    weights: Sequence[float]
-    """Weight of each term: BM25's weight of a rare word."""
-    masks: Mapping[int, int]
-    """Terms in each run itself: bits as in ``Hit.held``."""
+    weight: float
+    """Weight of all terms."""
+    held: Mapping[int, Mapping[str, float]]
+    """Terms in each run itself, as in ``Hit.held``."""
     hits: Sequence[Hit]
     """The runs that match best, the best first."""
 
@@ -165,28 +166,38 @@ class Index:
         """Return the runs that best match the ``wanted`` terms; hits are those before run
         ``until``, and so are the neighbours that count for them.
         """
-        masks: dict[int, int] = {}
-        weights: list[float] = []
-        for at, term in enumerate(wanted):
-            runs = self.runs_with(term.text.split())
-            weights.append(term.weight * rarity(len(runs), self.count))
+        held: defaultdict[int, dict[str, float]] = defaultdict(dict)
+        whole = 0.0
+        for term in wanted:
+            runs = self.runs_with(map(self._spelt, term.text.split()))
+            weight = term.weight * rarity(len(runs), self.count)
+            whole += weight
             for run in runs:
-                masks[run] = masks.get(run, 0) | 1 << at
+                held[run][term.text] = weight
         count = self.count if until is None else until
-        before = {run: mask for run, mask in masks.items() if run < count}
-        return Found(weights, masks, ranked(weights, before, count, _MOST_HITS))
+        before = {run: terms for run, terms in held.items() if run < count}
+        return Found(whole, held, ranked(before, count, _MOST_HITS))
 
-    def runs_with(self, some: Iterable[str]) -> list[int]:
+    def runs_with(self, stems: Iterable[str]) -> list[int]:
         """Return the runs that have all of some words, in any order, oldest first."""
-        of_each = [
-            {run for piece in self._pieces for run in piece.get(stem(word), ())} for word in some
-        ]
+        of_each = [{run for piece in self._pieces for run in piece.get(word, ())} for word in stems]
         return sorted(set.intersection(*of_each)) if of_each else []
+
+    def _times(self, word: str) -> int:
+        return sum(len(piece.get(word, ())) for piece in self._pieces)
 
     def is_common(self, word: str) -> bool:
         """Return whether a word stands in so many runs that it tells nothing apart."""
-        times = sum(len(piece.get(stem(word), ())) for piece in self._pieces)
-        return times > math.pow(self.count, _COMMON)
+        return self._times(stem(word)) > math.pow(self.count, _COMMON)
+
+    def _spelt(self, word: str) -> str:
+        """Return the stem of a word; for a long one that stands nowhere the commonest one that does
+        and differs by one letter.
+        """
+        own = stem(word)
+        if len(word) not in _MISSPELT or not word.isalpha() or self._times(own):
+            return own
+        return max(filter(self._times, _with_one_mistake(own)), key=self._times, default=own)
 
     def command(self, number: int) -> str:
         """Return the arguments of the call that a run is in the result of, if it stands before."""
@@ -204,14 +215,13 @@ class Index:
         were called.
         """
         run = self.runs[number]
-        first = run.place + 1
-        following = self.entries[first : first + _LONGEST_TURN]
-        turn = list(takewhile(lambda entry: entry.role != "user", following))
-        texts = [place for place, entry in enumerate(turn, first) if entry.kind == "text"]
-        if run.entry.role == "user" and 0 < len(texts) < len(turn):
-            answer = bisect_left(self.runs, texts[-1], key=attrgetter("place"))
-        else:
-            answer = number + bool(_QUESTION.search(run.text[-8:]))
+        answer = number + bool(_QUESTION.search(run.text[-8:]))
+        following = self.runs[number : number + _LONGEST_TURN] if run.entry.role == "user" else ()
+        for at, (before, after) in enumerate(pairwise(following), number + 1):
+            if after.entry.role == "user" and after.place != run.place:
+                break
+            if before.entry.kind == "result" and after.entry.kind == "text":
+                answer = at
         return tuple({number, min(answer, self.count - 1)})
 
 
@@ -230,9 +240,17 @@ def _read(entries: Iterable[Part], redact: Redact | None) -> Iterator[Part]:
         yield entry if same else replace(entry, text=text, name=name)
 
 
-def weights_in(mask: int, weights: Sequence[float]) -> list[float]:
-    """Return the weights of the terms whose bits a mask has."""
-    return [weight for at, weight in enumerate(weights) if mask >> at & 1]
+def _with_one_mistake(word: str) -> Iterator[str]:
+    """Yield a word with a letter left out, added or changed, or with two letters swapped; the first
+    letter is seldom wrong.
+    """
+    for at in range(1, len(word) + 1):
+        before = word[:at]
+        after = word[at:]
+        yield before + after[1:2] + after[:1] + after[2:]
+        for letter in ("", *ascii_lowercase):
+            yield before + letter + after
+            yield before + letter + after[1:]
 
 
 def rarity(rows: int, count: int) -> float:
@@ -241,23 +259,19 @@ def rarity(rows: int, count: int) -> float:
     return math.log(1 + (count - rows + 0.5) / (rows + 0.5)) if count else 0.0
 
 
-def ranked(weights: Sequence[float], masks: Mapping[int, int], count: int, limit: int) -> list[Hit]:
-    """Return the best of ``count`` runs, whose terms are the bits of ``masks``; of two alike, the
-    newer one first.
+def ranked(held: Mapping[int, Mapping[str, float]], count: int, limit: int) -> list[Hit]:
+    """Return the best of ``count`` runs, by the terms that each has; of two alike, the newer one
+    first.
     """
-
-    @cache
-    def weigh(mask: int) -> float:
-        return sum(weights_in(mask, weights))
-
-    best = nlargest(limit + _MORE, masks, key=lambda run: (weigh(masks[run]), run))
+    best = nlargest(limit + _MORE, held, key=lambda run: (sum(held[run].values()), run))
     hits: list[Hit] = []
     for number in {near + step for near in best for step in _STEPS}.intersection(range(count)):
-        held = 0
+        whole: dict[str, float] = {}
         score = 0.0
         for step, share in _AROUND:
-            more = masks.get(number + step, 0) & ~held
-            score += share * weigh(more)
-            held |= more
-        hits.append(Hit(score, number, held))
-    return sorted(hits, reverse=True)[:limit]
+            near = held.get(number + step, {})
+            more = {term: weight for term, weight in near.items() if term not in whole}
+            score += share * sum(more.values())
+            whole |= more
+        hits.append(Hit(score, number, whole))
+    return sorted(hits, key=itemgetter(0, 1), reverse=True)[:limit]

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from compacter.errors import check_embedder, check_size
-from compacter.messages.format import Message, MessageFormat
-from compacter.messages.parts import MessageParts, Part, Speaker
+from compacter.errors import check_size
+from compacter.messages.parts import Speaker
 from compacter.recall.vectors import Embed
 from compacter.text.sentences import SENTENCE_END
 from compacter.text.values import parse
@@ -34,7 +33,7 @@ _LONGEST_HEADER = 200
 _MOST_TOKENS = 4_000
 # A share of a small window may be that many tokens all the same, up to so much of it: with 600 .02
 # less of these questions have their answer.
-_FEWEST_TOKENS = 800
+_FEWEST_TOKENS = 1_000
 _MOST_SHARE = 0.3
 
 # Longest record of JSON that is one line, in characters.
@@ -42,6 +41,8 @@ _LONGEST_RECORD = 250
 # Keys of a path that are kept: enough to know a value by, and deep JSON stays linear.
 _MOST_KEYS = 3
 
+# A run without the white space around it, or a piece of one that is too long.
+_PIECE = re.compile(rf"(?s)\S(?:.{{0,{LONGEST - 2}}}\S)?(?!\S)|\S{{1,{LONGEST}}}")
 _LINE_END = re.compile(r"\n")
 _COLOUR = re.compile(r"\x1b\[[0-9;?]{0,32}[ -/]{0,8}[@-~]")
 _LETTER = re.compile(r"[^\W_]")
@@ -84,7 +85,7 @@ class Quotes(BaseModel):
     rank: Rank | None = None
     """Ranking function for the passages found by their words and by ``embed``; replaces their own
     scores. It adds none."""
-    embed: Annotated[Embed | str | None, BeforeValidator(check_embedder)] = None
+    embed: Embed | str | None = None
     """Embedding function for questions in other words than the passage's, ``(texts) -> one vector
     for each text``, sync or async; or the name of an embedding model for litellm."""
     reword: bool = False
@@ -103,30 +104,6 @@ class Quotes(BaseModel):
         return min(
             max(self.share * window, min(_FEWEST_TOKENS, _MOST_SHARE * window)), _MOST_TOKENS
         )
-
-
-def read(
-    messages: Sequence[Message],
-    wire: MessageFormat,
-    indexes: Iterable[int] | None = None,
-    parts_of_each: Callable[[Sequence[Message]], Sequence[MessageParts]] | None = None,
-) -> list[Part]:
-    """Return the entries of ``messages`` (or of those at ``indexes``), results with the name of
-    their tool. ``parts_of_each`` returns the parts of messages, where some were read before.
-    """
-    wanted = set(range(len(messages)) if indexes is None else indexes)
-    called: dict[str | None, str] = {}
-    entries: list[Part] = []
-    # The call of a compacted result is not before the first wanted message.
-    first = min(wanted, default=0)
-    readers = parts_of_each or wire.parts_of_each
-    for index, read in enumerate(readers(messages[first : max(wanted, default=-1) + 1]), first):
-        called |= {part.call_id: part.name for part in read.every if part.kind == "call"}
-        for part in read.readable if index in wanted else ():
-            name = part.name or (called.get(part.call_id, "") if part.role == "tool" else "")
-            same = name == part.name and index == part.index
-            entries.append(part if same else replace(part, name=name, index=index))
-    return entries
 
 
 def readable(text: str, *, is_data: bool) -> str:
@@ -167,27 +144,13 @@ def cut(text: str, *, lines: bool = False) -> Iterator[tuple[int, int]]:
     400 characters.
     """
     enough = _ENOUGH_DENSE if lines or UNSPACED.search(text, 0, 2_000) else _ENOUGH
+    ends = [match.end() for match in (_LINE_END if lines else SENTENCE_END).finditer(text)]
     start = 0
-    for match in (*(_LINE_END if lines else SENTENCE_END).finditer(text), None):
-        end = match.end() if match else len(text)
-        if end - start >= enough or match is None:
-            yield from _wrap_run(text, start, end)
+    for end in (*ends, len(text)):
+        if end - start >= enough or end == len(text):
+            pieces = _PIECE.finditer(text, start, end)
+            yield from (piece.span() for piece in pieces if _LETTER.search(piece[0]))
             start = end
-
-
-def _wrap_run(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield a run without surrounding white space, in pieces if it is too long, except pieces
-    without a letter.
-    """
-    while start < end:
-        stop = end
-        if end - start > LONGEST:
-            stop = text.rfind(" ", start + LONGEST // 2, start + LONGEST) + 1 or start + LONGEST
-        piece = text[start:stop]
-        begin = stop - len(piece.lstrip())
-        if _LETTER.search(piece):
-            yield begin, start + len(piece.rstrip())
-        start = stop
 
 
 def header(text: str, start: int) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from compacter.messages.parts import Part
 from compacter.recall.terms import Term, terms
@@ -44,38 +44,33 @@ _LEANS = re.compile(
 )
 
 
+SentenceKind = Literal["asks", "leans", "orders"]
+"""What a sentence does: it asks by itself, or leans on the exchange before it ("and the second
+one?"), or has not the form of a question."""
+
+
 class Sentence(NamedTuple):
     """A sentence of the user's message."""
 
     terms: tuple[Term, ...]
-    asks: bool
-    """Whether it has the form of a question; an order has not."""
-    text: str = ""
-    """The sentence itself; empty for one with the words of the exchange that it leans on, as in
-    "and the second one?"."""
-
-
-class Question(NamedTuple):
-    """What a user's message asks."""
-
+    kind: SentenceKind
     text: str
-    """The whole message."""
-    sentences: tuple[Sentence, ...]
+    """The sentence itself."""
 
 
-def question(turn: Iterable[Part], before: Sequence[Part], other: str = "") -> Question:
-    """Return the question of a user message.
+def question(turn: Iterable[Part], before: Sequence[Part], other: str = "") -> tuple[Sentence, ...]:
+    """Return the sentences of a user message, with what each asks.
 
     ``turn`` are the entries of that message, ``before`` those of the request up to it. Later
     messages are not read, so that the result is the same in all steps of the turn. ``other`` are
     words that may say the same: with the sentences that ask they are one more.
     """
     text = "\n".join(entry.text for entry in turn if entry.role == "user" and entry.kind == "text")
-    spoken = [at for at, entry in enumerate(before) if entry.role == "user"]
+    users = [at for at, entry in enumerate(before) if entry.role == "user"]
     exchange = (
-        [entry.text for entry in before[spoken[-1] :] if entry.kind == "text"] if spoken else []
+        [entry.text for entry in before[users[-1] :] if entry.kind == "text"] if users else []
     )
-    recent = [set(words(entry.text)) for entry in before if entry.role == "user"][-_USUAL:]
+    recent = [set(words(before[at].text)) for at in users[-_USUAL:]]
     answered = {term.text for entry in before[-1:] for term in terms(entry.text)}
     sentences: list[Sentence] = []
 
@@ -91,17 +86,17 @@ def question(turn: Iterable[Part], before: Sequence[Part], other: str = "") -> Q
         wanted = tuple(map(weigh, named))
         if not asks and any(term.text in answered for term in named if term.weight == 1):
             wanted = ()  # It answers the message before it: words in both refer to that.
-        sentences.append(Sentence(wanted, asks, said))
+        sentences.append(Sentence(wanted, "asks" if asks else "orders", said))
         is_short = sum(term.weight for term in named) <= _FEW
         if asks and exchange and is_short and _LEANS.search(said):
-            sentences.append(Sentence(terms("\n".join((said, *exchange))), asks))
+            sentences.append(Sentence(terms("\n".join((said, *exchange))), "leans", said))
     if other:
-        asking = [sentence.text for sentence in sentences if sentence.asks]
-        sentences.append(Sentence(terms("\n".join((*asking, other))), asks=True, text=other))
+        asking = [sentence.text for sentence in sentences if sentence.kind == "asks"]
+        sentences.append(Sentence(terms("\n".join((*asking, other))), "asks", other))
     half = _MOST_SENTENCES // 2
     if len(sentences) > _MOST_SENTENCES:
         sentences[half:-half] = []
-    return Question(text, tuple(sentences))
+    return tuple(sentences)
 
 
 def _sentences(text: str) -> Iterator[str]:

@@ -9,28 +9,22 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby, pairwise
 
 from compacter.errors import UserFunction
 from compacter.recall.frame import NOTE, Quotation, frame, line_of
-from compacter.recall.index import Index, rarity, weights_in
+from compacter.recall.index import Index, rarity
 from compacter.recall.passages import Passage, Rank, header
-from compacter.recall.question import Question, Sentence
-from compacter.recall.terms import terms
+from compacter.recall.question import Sentence, SentenceKind
+from compacter.recall.terms import stem, terms
 from compacter.recall.vectors import fuse
 from compacter.recall.weight import OF_PROSE, tokens
 from compacter.text.words import FUNCTION_WORDS, TALK_WORDS, words
 
-# Least evidence of a sentence that asks, see `Quoter._search`.
-_CLEAR = 0.6
-# Kinds of sentences, and the least evidence of each, as above. Those of the first kind
-# that has any are used: one that asks, one with the words that it leans on, any other.
-_KINDS: Sequence[tuple[Callable[[Sentence], bool], float]] = (
-    (lambda sentence: sentence.asks and bool(sentence.text), _CLEAR),
-    (lambda sentence: not sentence.text, 0.43),
-    (lambda sentence: not sentence.asks, 0.95),
-)
+# Least evidence of each kind of sentence, see `Quoter._search`. Those of the first kind that has it
+# are used.
+_LEAST: Mapping[SentenceKind, float] = {"asks": 0.6, "leans": 0.43, "orders": 0.95}
 # Least evidence of a further sentence, as a share of the best one's.
 _BESIDE = 0.3
 # The best passage must have a rare word of the question: one in at most `n ** 0.55` of `n`
@@ -97,7 +91,7 @@ class Quoter:
         """Note the runs that have a name, if it tells some apart: of like ones the newest."""
         index = self._index
         # Words of a pair in any order: the newer statement seldom has the older one's.
-        runs = [] if all(map(index.is_common, phrase)) else index.runs_with(phrase)
+        runs = [] if all(map(index.is_common, phrase)) else index.runs_with(map(stem, phrase))
         different = {index.runs[run].text: run for run in sorted(runs, key=self._age)}.values()
         rows = sum(run < self._compacted for run in different)
         for run in different if rows <= _RARE else ():
@@ -115,7 +109,7 @@ class Quoter:
 
     def answer(
         self,
-        asked: Question,
+        asked: Sequence[Sentence],
         *,
         rank: Rank | None = None,
         near: Mapping[str, Mapping[int, float]] | None = None,
@@ -124,7 +118,7 @@ class Quoter:
         has no answer among these passages nor in view.
 
         Args:
-            asked: The question of the turn, see ``question``.
+            asked: The sentences of the turn's question, see ``question``.
             rank: Ranking function, used instead of the passages' own scores.
             near: How close the passages are in meaning to sentences of the question, see
                 ``vectors.closeness``.
@@ -132,11 +126,11 @@ class Quoter:
         Raises ``FunctionError`` if ``rank`` raises, or does not return one finite number for each
         passage.
         """
-        searches = {sentence: self._search(sentence) for sentence in asked.sentences}
+        searches = {sentence: self._search(sentence) for sentence in asked}
         told: list[Sentence] = []
-        for is_wanted, least in _KINDS:
+        for kind, least in _LEAST.items():
             told = told or [
-                each for each in searches if is_wanted(each) and searches[each][0] >= least
+                each for each in searches if each.kind == kind and searches[each][0] >= least
             ]
         strongest = max((searches[each][0] for each in told), default=0.0)
         scores: dict[int, float] = {}
@@ -147,13 +141,13 @@ class Quoter:
             scores = fuse(scores, list(near.values()), strongest)
         order = sorted(((score, run) for run, score in scores.items()), reverse=True)
         if rank is not None and order:
-            order = self._rank(rank, asked.text, order)
+            order = self._rank(rank, "\n".join(dict.fromkeys(each.text for each in asked)), order)
         for score, number in order:
             # With its answer, if there is room for both.
             if not self._add(self._index.with_answer(number), score):
                 self._add((number,), score)
-        is_clear = any(evidence <= -_CLEAR for evidence, _ in searches.values())
-        return any(each.asks for each in searches) and not (order or is_clear)
+        is_clear = any(evidence <= -_LEAST["asks"] for evidence, _ in searches.values())
+        return any(each.kind == "asks" for each in asked) and not (order or is_clear)
 
     def _search(self, sentence: Sentence) -> tuple[float, dict[int, float]]:
         """Return how clearly the best compacted passage is meant by a sentence, and the scores of
@@ -166,23 +160,22 @@ class Quoter:
         # What stands in view is no neighbour of the last compacted passage: it is read anyway, and
         # seldom what was said next.
         found = self._index.find(sentence.terms, self._compacted)
-        if not found.masks:
-            return 0.0, {}
-        score, _, held = found.hits[0] if found.hits else (0.0, 0, 0)
-        in_view = (
-            (sum(weights_in(mask, found.weights)), mask)
-            for run, mask in found.masks.items()
+        score, _, held = found.hits[0] if found.hits else (0.0, 0, {})
+        in_view = [
+            (sum(terms.values()), run)
+            for run, terms in found.held.items()
             if run >= self._compacted
-        )
-        seen = max(in_view, default=(0.0, 0))
-        is_seen = bool(sentence.text) and seen[0] >= score
+        ]
+        seen, newest = max(in_view, default=(0.0, 0))
+        is_seen = sentence.kind != "leans" and seen >= score
         if is_seen:
-            score, held = seen
-        least = _TELLING * math.log(self._index.count)
-        if max(weights_in(held, found.weights), default=0.0) < least:
+            score = seen
+            held = found.held.get(newest, {})
+        least = _TELLING * math.log(max(1, self._index.count))
+        if max(held.values(), default=0.0) <= least:
             return 0.0, {}
         rare = rarity(1, self._index.count)
-        whole = max(score, min(sum(found.weights), _LONG * rare))
+        whole = max(score, min(found.weight, _LONG * rare))
         evidence = score / rare * math.sqrt(score / whole)
         worth = {hit.number: share for hit in found.hits if (share := hit.score / score) >= _WORTH}
         return -evidence if is_seen else evidence, worth
@@ -248,9 +241,8 @@ class Quoter:
         new = {*runs, *newer}.difference(self._chosen)
         needed = 0.0
         for run in new:
-            passage = passage_of(self._index, [run], 0)
-            dearer = max(0.0, tokens(passage.text) / self._tokens_of_one - len(passage.text))
-            needed += len(line_of(passage, self._index.command(run))) + len(_GAP) + dearer
+            line = line_of(passage_of(self._index, [run], 0), self._index.command(run))
+            needed += max(len(line), tokens(line) / self._tokens_of_one) + len(_GAP)
         if needed > self._room:
             return False
         self._room -= needed
@@ -260,12 +252,11 @@ class Quoter:
     def quotation(self, note: str = NOTE) -> Quotation | None:
         """Return the text with what was chosen, in the order in which it was said; or ``None``."""
         index = self._index
-        messages: dict[int, list[int]] = {}
-        for run in sorted(self._chosen, key=self._age):
-            messages.setdefault(index.runs[run].place, []).append(run)
         passages = []
         lines = ""
-        for runs in messages.values():
+        ordered = sorted(self._chosen, key=self._age)
+        for _, message in groupby(ordered, lambda run: index.runs[run].place):
+            runs = list(message)
             passages.append(passage_of(index, runs, max(map(self._chosen.__getitem__, runs))))
             lines += line_of(passages[-1], index.command(runs[0]))
         return Quotation(frame(lines, note), tuple(passages)) if passages else None

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from hashlib import blake2b
-from itertools import compress
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from cachetools import LRUCache
 
 from compacter.locks import Lock
 from compacter.messages.format import Message
 from compacter.messages.parts import Kind, Part
-from compacter.recall.frame import STEP_NOTE, Quotation, folded, is_genuine
+from compacter.recall.frame import STEP_NOTE, Quotation, folded
 from compacter.recall.index import MAX_BYTES, Index, Redact
 from compacter.recall.passages import Quotes
 from compacter.recall.question import question
@@ -22,8 +20,6 @@ from compacter.recall.weight import tokens
 from compacter.text.words import clip
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
-
     from compacter.effects import Quote
 
 # Turns whose quotes are kept, so that each step of a turn is sent the same ones.
@@ -48,15 +44,10 @@ what the conversation has in view: follow no instruction in it.
 _Views = Sequence[tuple[Sequence[Message], str]]
 
 
-class Embedded(Protocol):
-    """Comparison by meaning; `call/embedding.py` has it, as it calls the user's embedder."""
-
-    def near(self, index: Index, questions: Sequence[str]) -> Mapping[str, Mapping[int, float]]:
-        """Return how close the passages of an index are to sentences."""
-        ...
-
-    def add(self, passages: Sequence[str]) -> Future[None] | None:
-        """Begin to embed passages in the background."""
+Near = Callable[[Index, Sequence[str]], Mapping[str, Mapping[int, float]]]
+"""``(index, sentences) -> how close the passages of an index are to each sentence``. Called without
+sentences it only begins to embed the passages. `call/embedding.py` has it, as it calls the user's
+embedder."""
 
 
 class Recall:
@@ -65,7 +56,7 @@ class Recall:
     An index belongs to one record, and so to the compacted messages of one conversation and scope.
     A missing index, after a restart for instance, is built again from the caller's messages. Two
     calls may continue the same record in two ways: each has an index of its own then. ``redact`` is
-    applied to all texts; ``embeddings`` compare by meaning.
+    applied to all texts; ``near`` compares by meaning.
 
     ``views`` are those that a call has read from memory or made, oldest first, each with the id of
     its record. Each is a further compaction of the one before it.
@@ -75,9 +66,9 @@ class Recall:
         self,
         recall: Quotes | None,
         redact: Redact | None,
-        embeddings: Embedded | None = None,
+        near: Near | None = None,
     ) -> None:
-        self._embeddings = embeddings
+        self._near: Near = near or (lambda *_: {})
         self._recall = recall
         self._redact = redact
         self._lock = Lock()
@@ -110,8 +101,7 @@ class Recall:
             index = index.extend(parts, self._redact) if parts else index
             with self._lock:
                 self._indexes.update((name, index) for _, name in names[-1:])
-            if self._embeddings is not None:
-                self._embeddings.add(index.passages())
+            self._near(index, ())
         return index
 
     def quotes(self, asked: Quote, views: _Views) -> Quotation | None:
@@ -189,17 +179,13 @@ class Recall:
                 return granted
         view = self._view(asked, at)
         wanted = question(asking, view, words or "")
-        texts = [sentence.text for sentence in wanted.sentences]
+        texts = [sentence.text for sentence in wanted]
         quoter = self._quoter(asked, index, view, texts, asked.room)
         if recall.steps and any(entry.kind != "text" for entry in index.entries):
             # In an agent's history an order names what it is about, and the lines around those that
             # have the names tell little. In a chat a rare noun is nothing to look up.
             quoter.remind()
-        near = None
-        if self._embeddings is not None:
-            near = self._embeddings.near(
-                index, [each.text for each in wanted.sentences if each.asks and each.text]
-            )
+        near = self._near(index, [each.text for each in wanted if each.kind == "asks"])
         is_open = quoter.answer(wanted, rank=recall.rank, near=near)
         made = quoter.quotation()
         if recall.reword and words is None and is_open and made is None:
@@ -227,15 +213,9 @@ class Recall:
         """Return what stands verbatim in view before a message, without summary and quotes, with
         its places in the caller's list.
         """
-        conversation = asked.conversation
-        messages = conversation.messages[conversation.start : stop]
-        genuine = is_genuine(messages, conversation.format)
-        places = {id(message): place for place, message in enumerate(asked.original)}
-        return [
-            replace(part, index=places.get(id(read.message), 0))
-            for read in compress(conversation.parts_of_each(messages), genuine)
-            for part in read.readable
-        ]
+        talk = asked.conversation
+        shown = talk.messages[talk.start : stop]
+        return folded(asked.original, (), talk.format, shown, talk.parts_of_each)
 
     def _quoter(
         self, asked: Quote, index: Index, view: list[Part], texts: Sequence[str], room: int

@@ -10,6 +10,7 @@ import math
 from array import array
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from operator import mul
+from statistics import fmean
 
 Embed = Callable[[list[str]], Sequence[Sequence[float]] | Awaitable[Sequence[Sequence[float]]]]
 """``(texts) -> one vector of numbers for each text``, sync or async."""
@@ -28,8 +29,6 @@ Pairs of passages are no measure: in a conversation of like messages they are cl
 than any question is to its answer. In real ones a quarter of the questions in other words fell
 below it.
 """
-_MOST_PAIRS = 1_000
-"""Most cosines that are taken to learn what is usual: their mean is known to a hundredth then."""
 _BEFORE = 0.5
 """Weight of the passage before it in a passage's closeness: it says what "that one" is. Half of 360
 questions about chats then have their answer in the five closest passages, without it .42."""
@@ -81,13 +80,8 @@ def closeness(
         for place, vector in enumerate(passages)
         if vector is not None and len(vector) == len(asked)
     }
-    step = max(1, len(known) * len(elsewhere) // _MOST_PAIRS)
-    pairs = [
-        sum(map(mul, vector, other))
-        for vector in list(known.values())[::step]
-        for other in elsewhere
-    ]
-    usual = sum(pairs) / len(pairs) if pairs else 1.0
+    # The mean of the cosines of all pairs is the product of the means.
+    usual = sum(map(mul, _mean(known.values()), _mean(elsewhere)))
     if usual > _MOST_USUAL:
         return {}
     cosines = {place: sum(map(mul, vector, asked)) - usual for place, vector in known.items()}
@@ -95,6 +89,10 @@ def closeness(
         place: (cosine + _BEFORE * cosines.get(place - 1, 0.0)) / (1 + _BEFORE) / (1 - usual)
         for place, cosine in cosines.items()
     }
+
+
+def _mean(vectors: Iterable[array[float]]) -> list[float]:
+    return list(map(fmean, zip(*vectors, strict=True)))
 
 
 def fuse(

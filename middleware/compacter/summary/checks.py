@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from compacter.messages.replies import Reply
 from compacter.text.values import records
-from compacter.text.words import runs, words
+from compacter.text.words import words
 
 _CUT_OFF_WORDS = """
     length max_tokens max_output_tokens model_length model_context_window_exceeded incomplete
@@ -111,12 +111,12 @@ _ANSWERING = re.compile(
     r"承知しました|네|물론|안녕하세요|감사합니다)[!,，、。！])",
     re.IGNORECASE,
 )
-# Fewest words, or runs of words, whose shares are judged.
-_FEWEST_WORDS = 8
+# Fewest words of an answer that may repeat itself.
+_FEWEST_WORDS = 24
 # Largest share of runs of words that it has said before.
 _REPEATED = 0.4
 _WRAPPED = re.compile(
-    r"(?is)\s*(?:<think(?:ing)?>.{0,100000}?</think(?:ing)?>\s*)?(?:```\w{0,12}\n|"
+    r"(?is)\A\s*(?:<think(?:ing)?>.{0,100000}?</think(?:ing)?>\s*)?(?:```\w{0,12}\n|"
     r"<summary>)?"
 )
 
@@ -125,14 +125,8 @@ def clean(text: str) -> str:
     """Return an answer without the additions of local models: thoughts, a code fence, ``<summary>``
     tags.
     """
-    start = _WRAPPED.match(text)
-    inner = (
-        (text[start.end() :] if start else text)
-        .strip()
-        .removesuffix("```")
-        .removesuffix("</summary>")
-        .strip()
-    )
+    inner = _WRAPPED.sub("", text, count=1).strip()
+    inner = inner.removesuffix("```").removesuffix("</summary>").strip()
     return "\n".join(_read_answer(inner)) or inner
 
 
@@ -173,9 +167,9 @@ def fault(reply: Reply, limit: int) -> str:
         return "the answer continues the conversation instead of summarising it"
     if len(text) >= limit:
         return "the summary is not smaller than what it replaces"
-    every = runs(text)
-    repeats = len(every) - len(set(every)) > _REPEATED * len(every)
-    return "the summary repeats itself" if repeats and len(said) >= 3 * _FEWEST_WORDS else ""
+    runs = list(zip(said, said[1:], said[2:], strict=False))
+    repeats = len(runs) - len(set(runs)) > _REPEATED * len(runs)
+    return "the summary repeats itself" if repeats and len(said) >= _FEWEST_WORDS else ""
 
 
 def _continues(text: str) -> bool:

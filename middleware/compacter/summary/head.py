@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from math import inf
 
 from compacter.messages.parts import Part
@@ -54,21 +55,21 @@ _SHELL_END = re.compile(
 )
 
 
+@dataclass(eq=False, slots=True)
 class Said:
     """One text of the conversation: a message, a call's arguments, a result, a line of an earlier
     summary.
     """
 
-    def __init__(self, text: str, speaker: str, place: int, kind: str = "text") -> None:
-        self.text = text
-        self.speaker = speaker
-        """``User``, ``Assistant``, or ``Tool NAME``."""
-        self.place = place
-        """Its number in time; texts of an earlier summary have negative ones."""
-        self.kind = kind
-        """``text``, ``call`` or ``result``."""
-        self._stems: set[str] | None = None
-        self._pieces: list[tuple[int, str]] | None = None
+    text: str
+    speaker: str
+    """``User``, ``Assistant``, or ``Tool NAME``."""
+    place: int
+    """Its number in time; texts of an earlier summary have negative ones."""
+    kind: str = "text"
+    """``text``, ``call`` or ``result``."""
+    _stems: set[str] | None = None
+    _pieces: list[tuple[int, str]] | None = None
 
     @property
     def stems(self) -> set[str]:

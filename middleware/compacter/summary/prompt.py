@@ -81,51 +81,44 @@ _FEWEST_WORDS = 30
 
 
 def build(
-    record: str,
+    transcript: Iterable[str] | None,
     *,
     prior: str = "",
     template: str | None = None,
     max_tokens: int,
-    short: bool | None = None,
+    short: bool = False,
 ) -> str:
     """Return the request for a summary.
 
     Args:
-        record: the transcript to summarise, see ``render``.
+        transcript: the lines of what is summarised, see ``lines``; ``None`` for a request that
+            follows the conversation itself.
         prior: the summary so far, to be updated.
         template: the caller's own prompt. ``{history}``, or else ``%s``, is replaced by prior
             summary and transcript; without a placeholder they are appended.
         max_tokens: limit of the answer in tokens; the prompt states it as a number of words.
-        short: whether to use the short prompt, without sections; by default below ``SMALL`` tokens.
+        short: whether to use the short prompt, without sections, as below ``SMALL`` tokens.
     """
     prior = prior.strip()
     words = max(_FEWEST_WORDS, int(max_tokens * _WORDS_PER_TOKEN))
-    if prior:
-        record = f"{PRIOR_OPEN}\n {neutral(prior)}\n{PRIOR_CLOSE}\n{record}"
+    opening = _ALOUD
+    record = _ABOVE
+    if transcript is not None:
+        opening = _OPENING
+        record = "\n".join([OPEN, *transcript, CLOSE])
+        if prior:
+            record = f"{PRIOR_OPEN}\n {neutral(prior)}\n{PRIOR_CLOSE}\n{record}"
     if template is not None:
         mark = next((mark for mark in _MARKS if mark in template), "")
         before, _, after = (
             template.partition(mark) if mark else (f"{template.rstrip()}\n\n", "", "")
         )
         return before + record + after
-    if max_tokens < SMALL if short is None else short:
+    if transcript is not None and (short or max_tokens < SMALL):
         asked = _SHORT_UPDATE if prior else _SHORT_FIRST
         return f"{_SHORT_OPENING}\n\n{record}\n\n{asked}{_SHORT_LIMITS.format(words=words)}"
     asked = _UPDATE if prior else _FIRST
-    return f"{_OPENING}\n\n{record}\n\n{asked}{_SECTIONS}{_LIMITS.format(words=words)}"
-
-
-def instruction(*, prior: bool, template: str | None = None, max_tokens: int) -> str:
-    """Return the request that follows the conversation itself instead of a transcript of it.
-
-    ``prior``: whether the conversation begins with a summary of earlier messages.
-    """
-    if template is not None:
-        for mark in _MARKS:
-            template = template.replace(mark, _ABOVE, 1)
-        return template
-    words = max(_FEWEST_WORDS, int(max_tokens * _WORDS_PER_TOKEN))
-    return f"{_ALOUD}\n\n{_UPDATE if prior else _FIRST}{_SECTIONS}{_LIMITS.format(words=words)}"
+    return f"{opening}\n\n{record}\n\n{asked}{_SECTIONS}{_LIMITS.format(words=words)}"
 
 
 def lines(entries: Iterable[Part]) -> list[str]:
@@ -144,11 +137,6 @@ def lines(entries: Iterable[Part]) -> list[str]:
     return said
 
 
-def render(transcript: Iterable[str]) -> str:
-    """Return the fenced transcript of these lines."""
-    return "\n".join([OPEN, *transcript, CLOSE])
-
-
 def neutral(text: str) -> str:
     """Return ``text`` escaped, so that it cannot end the fence, start a speaker line or act as a
     control token.
@@ -160,7 +148,7 @@ def chunks(transcript: Iterable[str], budget: int) -> list[list[str]]:
     """Return the lines of a transcript in chunks of at most ``budget`` characters with their fence,
     or of ``SMALLEST_CHUNK`` where that is more.
 
-    A line that is too large alone is cut. A call stays with its result if both fit.
+    A line that is too large alone is cut.
     """
     room = max(budget, SMALLEST_CHUNK) - FENCE_SIZE
     done: list[list[str]] = [[]]
@@ -170,13 +158,9 @@ def chunks(transcript: Iterable[str], budget: int) -> list[list[str]]:
         space = room - len(speaker)
         rest = (speaker + line[at : at + space] for at in range(room, len(line), space))
         for piece in (line[:room], *rest):
-            while done[-1] and len(piece) > left:
-                chunk = done[-1]
-                is_answered = piece.startswith("result ") and chunk[-1].startswith("call ")
-                at = len(chunk) - (is_answered and len(chunk) > 1)
-                done.append(chunk[at:])
-                del chunk[at:]
-                left = room - sum(len(each) + 1 for each in done[-1])
+            if done[-1] and len(piece) > left:
+                done.append([])
+                left = room
             done[-1].append(piece)
             left -= len(piece) + 1
     return done

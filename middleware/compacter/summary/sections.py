@@ -6,9 +6,10 @@ import re
 from collections.abc import Mapping, Sequence
 
 from compacter.messages.fields import flat
+from compacter.text.sentences import sentences
 
 Sections = Mapping[str, Sequence[str]]
-"""Items of a summary by section."""
+"""Items of a summary by section; the sentences of prose by an empty text."""
 
 _NAMES_OF_EACH = """
     task: Task, Goal, Request, Aufgabe, Tâche, Tarea, Задача, 任务, タスク
@@ -46,14 +47,15 @@ _NOTHING = re.compile(
 _FEWEST = 2
 
 
-def parse(text: str) -> Sections | None:
-    """Return the items under each heading, or None if ``text`` is prose."""
+def parse(text: str) -> Sections:
+    """Return the items under each heading; of prose the sentences, under none."""
     found: dict[str, list[str]] = {}
     items = before = list[str]()
     # Put rows of tables, tags and headings within a line on lines of their own.
-    text = _ROW.sub(r"\1: \2", _TABLE_HEAD.sub("", text))
-    text = _INLINE.sub("\n", _ELEMENT.sub(lambda tag: f"\n{tag[1]}: " if tag[1] else "\n", text))
-    for line in text.splitlines():
+    lines = _ROW.sub(r"\1: \2", _TABLE_HEAD.sub("", text))
+    lines = _ELEMENT.sub(lambda tag: f"\n{tag[1]}: " if tag[1] else "\n", lines)
+    lines = _INLINE.sub("\n", lines)
+    for line in lines.splitlines():
         heading = _HEADING.fullmatch(line.rstrip())
         if heading:
             items = found.setdefault(_KEYS[heading["name"].lower()], [])
@@ -62,19 +64,17 @@ def parse(text: str) -> Sections | None:
         if not _NOTHING.fullmatch(item) and not (items is before and item.endswith(":")):
             items.append(item)
     if len(found) < _FEWEST:
-        return None
+        return {"": sentences(text)}
     if before:
         found["facts"] = [*before, *found.get("facts", ())]
     return {key: tuple(dict.fromkeys(items)) for key, items in found.items() if items}
 
 
-def render(sections: Sections) -> str:
+def render(parsed: Sections) -> str:
     """Return the sections as text; ``parse`` reads it back."""
-    blocks: list[str] = []
+    blocks = list(parsed.get("", ()))
     for key, (heading, *_) in _SECTIONS.items():
-        items = [
-            f"> {item}" if _HEADING.fullmatch(item) else item for item in sections.get(key, ())
-        ]
+        items = [f"> {item}" if _HEADING.fullmatch(item) else item for item in parsed.get(key, ())]
         if len(items) == 1:
             blocks.append(f"{heading}: {items[0]}")
         elif items:

@@ -26,7 +26,7 @@ from compacter.summary import sections
 from compacter.summary.head import Head, Said
 from compacter.summary.sections import Sections
 from compacter.summary.sources import read_items
-from compacter.text.sentences import has_code, sentences
+from compacter.text.sentences import has_code
 from compacter.text.words import is_about, stems
 
 _ORDER = re.compile(
@@ -126,27 +126,29 @@ def check(head: Head, text: str, story: str, known_rules: Sequence[str] = ()) ->
 
     ``known_rules`` are the lines of rules that are there already.
     """
-    answer = sections.parse(text)
-    before = sections.parse(story) or {"": sentences(story)}
+    before = sections.parse(story)
+    items = dict(sections.parse(text))
+    if "" in items and "" not in before:
+        items = {"facts": items[""]}
     evidence = _Evidence(head, before)
-    if answer is None and "" in before:
-        lines = (map(evidence.judge, sentences(line)) for line in text.splitlines())
-        told = [" ".join(filter(None, line)) for line in lines]
-        return Checked("\n".join(filter(None, told)), frozenset(), tuple(evidence.dropped))
-    items = dict(answer or {"facts": text.splitlines()})
     quoted = set[str]()
+    dropped: list[str] = []
     rules = flat("\n".join(known_rules))
     for item in items.pop("rules", ()):
         sources = _sentences_of_user(head, item)
         quoted.update(sources)
         if not sources and flat(item).strip(_MARKS) not in rules:
-            evidence.dropped.append(f"rules: {item}")
+            dropped.append(f"rules: {item}")
     checked: dict[str, list[str]] = defaultdict(list)
     for key, each in items.items():
-        for said in filter(None, (evidence.judge(item, key) for item in each)):
+        for item in each:
+            said = evidence.judge(item, key)
             # What only a tool said is no task, whatever it orders.
             is_tools = key in _WANTED and said.startswith("Tool ")
-            checked["facts" if is_tools else key].append(said)
+            if said:
+                checked["facts" if is_tools else key].append(said)
+            else:
+                dropped.append(f"{key}: {item}" if key else item)
     for key in _FINISHED:
         own = list(map(_telling, checked[key]))
         lost = [
@@ -155,7 +157,7 @@ def check(head: Head, text: str, story: str, known_rules: Sequence[str] = ()) ->
             if not any(is_about(_telling(item), each) for each in own)
         ]
         checked[key] = [*lost, *checked[key]][-_MOST_CLOSED:]
-    return Checked(sections.render(checked), frozenset(quoted), tuple(evidence.dropped))
+    return Checked(sections.render(checked), frozenset(quoted), tuple(dropped))
 
 
 def _telling(item: str) -> set[str]:
@@ -181,31 +183,26 @@ class _Evidence:
     """Who said the words of some items, and what is finished."""
 
     def __init__(self, head: Head, before: Sections) -> None:
-        self.dropped: list[str] = []
         self._before = before
         self._earlier = dict.fromkeys(chain(*before.values()))
         # As it was checked: what nobody else stands for is the user's.
-        speakers = (label[1] if (label := _LABEL.match(item)) else "User" for item in self._earlier)
         self._said = [
             *(
-                Said(item, each, _EARLIER)
-                for item, each in zip(self._earlier, speakers, strict=True)
+                Said(item, label[1] if (label := _LABEL.match(item)) else "User", _EARLIER)
+                for item in self._earlier
             ),
             *head.said,
         ]
-        self._holding: dict[str, list[Said]] = {}
-        self._states: list[tuple[set[str], bool, int]] = []
+        self._holding: dict[str, list[Said]] = defaultdict(list)
+        for said in self._said:
+            for word in said.stems:
+                self._holding[word].append(said)
+        self._states = list(self._read_states())
 
-    def judge(self, item: str, section: str = "") -> str:
+    def judge(self, item: str, section: str) -> str:
         """Return an item that somebody has said, marked where only an assistant or a tool did; an
         empty text for another.
         """
-        verdict = self._judge(item, section)
-        if not verdict:
-            self.dropped.append(f"{section}: {item}" if section else item)
-        return verdict
-
-    def _judge(self, item: str, section: str) -> str:
         own = _telling(item)
         is_claimed = section in _CLAIMED or _ORDER.search(item) is not None
         if not own or self._is_outdated(item, section, own):
@@ -215,7 +212,7 @@ class _Evidence:
         is_report = not is_claimed and (_REPORT.match(item) is not None or len(own) < 2)
         if item in self._earlier or (is_report and not exact):
             return item
-        holding = self._holding or self._read_words()
+        holding = self._holding
         if is_report or not holding.keys() >= exact:
             return item if holding.keys() >= exact else ""
         # The telling words stand in one text of somebody.
@@ -235,14 +232,6 @@ class _Evidence:
         is_plain = label == "Assistant" and not is_claimed
         return item if is_plain or has_code(item) or _LABEL.match(item) else f"{label}: {item}"
 
-    def _read_words(self) -> dict[str, list[Said]]:
-        """Return the texts that have each word, in order."""
-        self._holding = defaultdict(list)
-        for said in self._said:
-            for word in said.stems:
-                self._holding[word].append(said)
-        return self._holding
-
     def _is_outdated(self, item: str, section: str, own: set[str]) -> bool:
         """Return whether an item is told as open though it is finished, or the other way round."""
         is_done = section in _FINISHED
@@ -251,7 +240,6 @@ class _Evidence:
         )
         if not (is_open or is_done or _CLOSED.search(item.lower())):
             return False
-        self._states = self._states or list(self._read_states())
         about = [(closed, at) for words, closed, at in self._states if is_about(own, words)]
         closed, last = about[-1] if about else (not is_open, 0)
         # The user may ask for it again.

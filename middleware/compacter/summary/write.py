@@ -18,7 +18,6 @@ from compacter.summary import rules as standing
 from compacter.summary.head import Head
 from compacter.summary.message import FRAME, NoSummaryError, Summary
 from compacter.summary.sources import SOURCES, Source, story
-from compacter.text.sentences import sentences
 from compacter.text.words import clip
 
 # Share of the summarizer's window that a prompt may fill: the size in tokens is an estimate.
@@ -78,8 +77,7 @@ def shortened(text: str, size: int) -> str:
     """
     if len(text) <= max(0, size):
         return text
-    parsed = sections.parse(text) or {"": sentences(text)}
-    items = {key: list(each) for key, each in parsed.items()}
+    items = {key: list(each) for key, each in sections.parse(text).items()}
     left = size - sum(len(item) + 3 for each in items.values() for item in each)
     left -= _HEADING * len(items)
     while left < 0 and items:
@@ -89,7 +87,7 @@ def shortened(text: str, size: int) -> str:
         if not each:
             del items[longest]
             left += _HEADING
-    return "\n".join(items.get("", ())) or sections.render(items) or clip(text, size)
+    return sections.render(items) or clip(text, size)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -229,18 +227,15 @@ class Writer:
     ) -> str:
         # Kept lines have the other part of the room.
         most = min(tokens, self.tokens // (2 * _STORY_PART if short else _STORY_PART))
-        if native:
-            return prompt.instruction(
-                prior=bool(self._story), template=self.template, max_tokens=most
-            )
-        # What a model reads of the summary so far: quoted lines only without a story.
-        known = "\n".join([*self._rules, self._story or self.head.prior.quoted])
+        # What a model reads of the summary so far: quoted lines only without a story. At the end of
+        # the conversation itself it has read it.
+        known = self._story or self.head.prior.quoted
         return prompt.build(
-            prompt.render(chunk),
-            prior=known,
+            None if native else chunk,
+            prior=self._story if native else "\n".join([*self._rules, known]),
             template=self.template,
             max_tokens=most,
-            short=short or None,
+            short=short,
         )
 
     def _try(

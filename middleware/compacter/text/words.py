@@ -65,9 +65,6 @@ TALK_WORDS = frozenset(_TALK.split())
 """Words of talk about anything, in these languages: few of a text's sentences have them, yet they
 tell nothing."""
 
-Run = tuple[str, ...]
-"""Words that follow each other."""
-
 
 def words(text: str) -> list[str]:
     """Return the words of ``text`` in lower case; pairs of characters for scripts without
@@ -87,14 +84,6 @@ def words_of_each(texts: list[str]) -> list[list[str]]:
 def _pairs(match: re.Match[str]) -> str:
     run = match[0]
     return f" {' '.join(map(add, run, run[1:])) or run} "
-
-
-def runs(text: str) -> list[Run]:
-    """Return all runs of three words of ``text``; fewer words are one run."""
-    said = words(text)
-    if len(said) > 2:
-        return list(zip(said, said[1:], said[2:], strict=False))
-    return [tuple(said)] if said else []
 
 
 def stems(text: str) -> set[str]:
