@@ -411,7 +411,7 @@ class Machine(RuleBasedStateMachine):
         model = ScriptedModel(
             window=window, replies=RuntimeError("gone") if broken else "ok", strict=False
         )
-        completion = self.history._own().wrap(model.completion)
+        completion = self.history._compacter.wrap(model.completion)
         try:
             completion("m", self.history)
         except (RuntimeError, TokenLimitError, CompactionError):

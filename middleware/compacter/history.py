@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from compacter.by_hand import CompactionResult, format_of
+from compacter.compacter import Compacter
 from compacter.compaction.conversation import origins_of
 from compacter.compaction.plan import due, threshold
 from compacter.errors import CompactionError, ConfigurationError, check_text, whole_number
@@ -17,13 +18,8 @@ from compacter.pinned_list import CHANGES, PinnedList, with_pins
 from compacter.recall.archive import Archive
 from compacter.recall.frame import folded
 from compacter.recall.index import Redact
+from compacter.recall.passages import Passage
 from compacter.snapshot import read_snapshot, write_snapshot
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from compacter.compacter import Compacter
-    from compacter.recall.passages import Passage
 
 # Default threshold, as a share of a known window.
 _WINDOW_SHARE = 0.8
@@ -68,9 +64,7 @@ class History(PinnedList):
         archive: bool = True,
         conversation: str | None = None,
     ) -> None:
-        if compacter is not None and (
-            isinstance(compacter, type) or not callable(getattr(compacter, "compact", None))
-        ):
+        if not isinstance(compacter, (Compacter, type(None))):
             raise ConfigurationError(f"compacter takes a Compacter, not {compacter!r}")
         check_text("model", model, "a model's name")
         get_format(wire_format or "openai")
@@ -79,15 +73,14 @@ class History(PinnedList):
             whole_number("max_tokens", max_tokens, least=1, of="tokens")
         whole_number("reserve_tokens", reserve_tokens, least=0, of="tokens")
         super().__init__(messages)
-        self._rules = messages.rules if isinstance(messages, History) else ()
-        given = messages.archive if isinstance(messages, History) and archive else None
-        self._archive = (given or Archive()).copy()
+        self._rules: tuple[str, ...] = getattr(messages, "rules", ())
+        given = getattr(messages, "archive", None) if archive else None
+        self._archive: Archive = (given or Archive()).copy()
         self._keeps = archive
-        if conversation is None and isinstance(messages, History):
-            conversation = messages.conversation
-        self._conversation = conversation or ""
+        named: str = getattr(messages, "conversation", "")
+        self._conversation = conversation or named
         self._stuck = 0
-        self._compacter = compacter
+        self._compacter = compacter or Compacter()
         self._model = model
         self._wire_format = wire_format
         self._max_tokens = max_tokens
@@ -179,7 +172,7 @@ class History(PinnedList):
         """Return the size in tokens: by the Compacter's ``token_counter``, else an estimate
         calibrated by replies.
         """
-        return self._own().estimate_tokens(
+        return self._compacter.estimate_tokens(
             self.messages, model=self._model, wire_format=self._wire_format
         )
 
@@ -242,7 +235,7 @@ class History(PinnedList):
             query: A question or search words.
             limit: Largest number of passages.
         """
-        return self._own().search(self, query, limit, wire_format=self._wire_format)
+        return self._compacter.search(self, query, limit, wire_format=self._wire_format)
 
     def install(
         self, version: int, messages: Sequence[Message], redact: Redact | None = None
@@ -275,7 +268,7 @@ class History(PinnedList):
         """Compact, install the messages, and return the result; with ``forced``, raise if nothing
         could be compacted.
         """
-        own = self._own()
+        own = self._compacter
         version = self._version
         compact: Any = own.acompact if io.asynchronous else own.compact
         result: CompactionResult = await io.call(
@@ -320,15 +313,8 @@ class History(PinnedList):
             return None
         return due(size=size, tokens=self.tokens(), limit=limit, stuck=self._stuck)
 
-    def _own(self) -> Compacter:
-        if self._compacter is None:
-            from compacter.compacter import Compacter
-
-            self._compacter = Compacter()
-        return self._compacter
-
     def _threshold(self) -> int | None:
-        own = self._own()
+        own = self._compacter
         trigger = self._max_tokens or own.options.trigger_tokens
         if trigger is None or callable(trigger):  # It decides on calls.
             trigger = _WINDOW_SHARE

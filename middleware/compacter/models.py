@@ -149,9 +149,9 @@ def _spec() -> ModuleSpec | None:
     """Return where the litellm package is; ``None`` if it is not installed, or a module made by
     hand stands for it.
     """
-    if sys.modules.get("litellm") is not None:
-        return getattr(sys.modules["litellm"], "__spec__", None)
-    return find_spec("litellm")
+    with suppress(ValueError):  # Of a module made by hand.
+        return find_spec("litellm")
+    return None
 
 
 @cache

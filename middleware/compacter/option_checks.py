@@ -109,13 +109,15 @@ def function(
     returns: str = "",
     read: Callable[[Any], object] | None = None,
     *,
+    wrap: Callable[[UserFunction], object] | None = None,
     options: Iterable[str] = (),
     awaited: bool = False,
 ) -> Callable[[object], object]:
     """Return a check of functions, called as ``shown`` and with these ``options``; ``awaited`` if
     they may be async. What is no function is for pydantic to check.
 
-    With ``read``, which checks what they return, it makes a ``UserFunction`` of them.
+    With ``read``, which checks what they return, it makes a ``UserFunction`` of them, and passes it
+    to ``wrap``.
     """
     name = shown.partition("(")[0]
     count = len(shown.partition(", **")[0].split(","))
@@ -134,7 +136,10 @@ def function(
             ) from None
         if not awaited and is_async(value):
             raise ValueError(f"is called as {shown} and not awaited")
-        return value if read is None else UserFunction(name, value, returns, read)
+        if read is None:
+            return value
+        checked = UserFunction(name, value, returns, read)
+        return wrap(checked) if wrap else checked
 
     return check
 
@@ -143,7 +148,7 @@ _NOT_MODELS = ("truncate", "shorten", "summarize", "none")
 _summarizing = function("summarizer(messages, **options)", options=ASKED, awaited=True)
 _stopping = function("max_retries(retry_state)", _BOOLEAN, as_answer)
 _deciding = function("trigger_tokens(facts)", _BOOLEAN, as_answer)
-_redacting = function("redact(text)", "a text", as_text)
+_redacting = function("redact(text)", "a text", as_text, wrap=Redaction)
 _ranking = function("rank(question, passages)")
 _embedding = function("embed(texts)", awaited=True)
 _hearing = function("hook(event)", awaited=True)
@@ -203,8 +208,7 @@ def fallback(value: object) -> object:
 
 def redact(value: object) -> object:
     """Return the function of redaction."""
-    checked: Any = _redacting(redact_secrets if value == "secrets" else value)
-    return Redaction(checked) if isinstance(checked, UserFunction) else checked
+    return _redacting(redact_secrets if value == "secrets" else value)
 
 
 def trigger(value: object) -> object:
@@ -279,15 +283,13 @@ def _as_limit(result: object) -> TokenLimit | bool | None:
     return result
 
 
-_detecting = function("detect(error)", _LIMIT, _as_limit)
+_detecting = function("detect(error)", _LIMIT, _as_limit, wrap=UserDetector)
 
 
 def detect(value: object) -> object:
     """Return the detector."""
-    if value is None or value is detect_token_limit:
-        return detect_token_limit
-    checked: Any = _detecting(value)
-    return UserDetector(checked) if isinstance(checked, UserFunction) else checked
+    is_own = value not in (None, detect_token_limit)
+    return _detecting(value) if is_own else detect_token_limit
 
 
 def hooks(value: object) -> object:

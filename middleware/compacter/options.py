@@ -39,6 +39,7 @@ PlanHook = Callable[
     [CompactionPlan], CompactionPlan | bool | Awaitable[CompactionPlan | bool | None] | None
 ]
 Hook = Callable[..., object]
+CompactionHook = Callable[[CompactionEvent], object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +88,8 @@ class CompacterOptions(TypedDict, total=False):
     memory: Memory | str | None
     timeout: float | None
     detect: Detector | None
-    on_compaction: (
-        Callable[[CompactionEvent], object] | Sequence[Callable[[CompactionEvent], object]]
-    )
-    on_event: Callable[[Any], object] | Sequence[Callable[[Any], object]]
+    on_compaction: CompactionHook | Sequence[CompactionHook]
+    on_event: Hook | Sequence[Hook]
     before_compaction: PlanHook | None
     redact: Callable[[str], str] | Literal["secrets"] | None
     recall: float | int | Quotes | None
@@ -275,9 +274,10 @@ class Options(BaseModel):
         redacted.
         """
         clean = []
+        redact = self.redact or str
         for rule in (*self.rules, *rules):
             with suppress(Exception):  # Of the user's function.
-                clean.append(self.redact(rule) if self.redact else rule)
+                clean.append(redact(rule))
         return tuple(clean)
 
     @property
@@ -348,7 +348,9 @@ def validated(options: dict[str, object]) -> Options:
     try:
         return Options.model_validate(options)
     except ValidationError as error:
-        # The first problem of each: a value may be none of several types.
-        problems: dict[Any, Any] = {each["loc"][0]: each for each in reversed(error.errors())}
-        faults = [_say_fault(name, options.get(name), problems[name]) for name in problems]
-        raise ConfigurationError("; ".join(reversed(faults))) from None
+        faults: dict[Any, str] = {}
+        for problem in error.errors():
+            # The first one of each: a value may be none of several types.
+            name: Any = problem["loc"][0]
+            faults.setdefault(name, _say_fault(name, options.get(name), problem))
+        raise ConfigurationError("; ".join(faults.values())) from None

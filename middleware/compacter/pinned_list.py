@@ -138,11 +138,10 @@ def check_messages(messages: Any, of: type[Any] = Sequence) -> list[Message]:  #
             f"messages takes a list of messages, not {type(messages).__name__}"
         )
     held: list[Message] = list(messages)
-    for kind in set(map(type, held)):
-        if issubclass(kind, _NOT_MESSAGES):
-            index = list(map(type, held)).index(kind)
+    for index, message in enumerate(held):
+        if isinstance(message, _NOT_MESSAGES):
             raise ConfigurationError(
-                f"messages[{index}] is not a message but {held[index]!r}. A message is a dict such "
+                f"messages[{index}] is not a message but {message!r}. A message is a dict such "
                 'as {"role": "user", "content": "..."}, or an object of a provider\'s SDK'
             )
     return held

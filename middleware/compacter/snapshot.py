@@ -71,13 +71,10 @@ def read_snapshot(snapshot: str | bytes, wire_format: str | None) -> Snapshot:
         raise InvalidHistoryError(
             f"not a History snapshot of version {VERSION}, or damaged: {error}"
         ) from None
-    if len(read.messages) != len(read.pins):
+    prior = Conversation.of(read.messages, form).prior
+    if len(read.messages) != len(read.pins) or read.summary != prior:
         raise InvalidHistoryError(
-            f"the snapshot is damaged: {len(read.messages)} messages but {len(read.pins)} pins"
-        )
-    if read.summary != Conversation.of(read.messages, form).prior:
-        raise InvalidHistoryError(
-            "the snapshot is damaged: its summary message was moved or edited"
+            "the snapshot is damaged: a message or a pin was removed, or the summary message edited"
         )
     return read
 

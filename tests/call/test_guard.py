@@ -107,6 +107,7 @@ def test_of_messages_of_no_known_format_the_refusal_says_which(
         def __init__(self, text: str) -> None:
             self.type = "human"
             self.content = text
+            self.additional_kwargs: dict[str, Any] = {}  # As LangChain's messages have them.
 
     def refusing(messages: list[Any]) -> str:
         raise ProviderError("context_length_exceeded: the prompt is too long")

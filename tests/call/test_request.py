@@ -4,6 +4,7 @@ Compacter share.
 
 from __future__ import annotations
 
+from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -629,7 +630,8 @@ class TestWhatIsSent:
 
     def test_is_read_once_for_all_that_is_asked_of_it(self) -> None:
         seen: list[Any] = []
-        asked = request(pin=seen.append)
+        form = get_format("openai")
+        asked = request(find_pinned=partial(find_pinned, seen.append, format=form))
         assert asked.conversation is asked.conversation
         assert asked.size == asked.conversation.size
         assert seen == list(asked.messages)

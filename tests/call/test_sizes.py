@@ -5,6 +5,7 @@ what usage tells.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,6 +16,7 @@ from tests.dialects import DIALECTS, Dialect
 from compacter.call.call import Call
 from compacter.call.request import ConversationState, Request, calibrate, may_be_cut
 from compacter.call.smaller import plan_of
+from compacter.compaction.conversation import find_pinned
 from compacter.compaction.plan import Calibration
 from compacter.effects import AskSummarizer, Quote
 from compacter.events import CompactionFailed, CompactionSkipped, SilentTruncation
@@ -69,7 +71,7 @@ def policy(options: Callable[..., Options]) -> Callable[..., Call]:
             messages=messages,
             overhead=overhead,
             output_tokens=output,
-            pin=settings.get("pin"),
+            find_pinned=partial(find_pinned, settings.get("pin"), format=OPENAI),
         )
         calibration = Calibration(chars_per_token=chars_per_token, window=window, learnt=learnt)
         return Call(options(**settings), request, calibration, known or ConversationState())

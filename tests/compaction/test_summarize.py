@@ -470,7 +470,7 @@ def test_a_strategy_that_would_have_to_be_awaited_is_refused(strategy: Any) -> N
         (Truncate, "; say Truncate()"),
         (Later, "; say Later()"),
         ("clear_tool_results", "; say ClearToolResults()"),
-        (7, ", not 7"),
+        (7, "; not 7"),
     ],
 )
 def test_a_class_or_a_name_for_a_strategy_is_told_what_to_say(value: Any, told: str) -> None:

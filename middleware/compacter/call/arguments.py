@@ -195,10 +195,9 @@ class Binding:
             budget = first(facts.named, THINKING)
             limit += max(budget, 0) if isinstance(budget, int) else 0
         extra[facts.output_option or wire.output_option] = limit
-        passed = {*self.positional[: len(args)]}
         args, options = self.keep(args, kwargs, native=native)
-        streams = "stream" in kwargs or self.declared.get("stream")
-        if streams and not self.vendors and "stream" not in passed:
+        streams = self.declared.get("stream") and "stream" not in facts.named
+        if not self.vendors and (streams or "stream" in kwargs):
             options["stream"] = False
         extra = {
             name: value

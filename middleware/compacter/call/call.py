@@ -18,7 +18,6 @@ from compacter.call.apart import APART
 from compacter.call.request import (
     FEWEST_QUOTED,
     LEAST_CUT,
-    LEAST_SCALE,
     ConversationState,
     Request,
     begin_ahead,
@@ -28,7 +27,7 @@ from compacter.call.request import (
     room_for_quotes,
 )
 from compacter.call.smaller import advice, compact_to, enforce_prepared, make_room, make_smaller
-from compacter.compaction.plan import MARGIN, MOST_TEXT, TARGET_SHARE, Calibration, due, threshold
+from compacter.compaction.plan import MARGIN, TARGET_SHARE, Calibration, due, threshold
 from compacter.effects import Quote
 from compacter.errors import CompactionError, FunctionError, add_note
 from compacter.events import (
@@ -350,7 +349,7 @@ class Call:
         """Learn from the usage of a reply to the request."""
         request = self.request
         calibration = self.calibration
-        calibration.learn(request.size, tokens)
+        calibration.learn(request.size, tokens, request.tokens_of_one)
         # Without the quotes: the next request may have others, or none.
         quotes = len(request.quotes)
         self.state.tokens = tokens - calibration.tokens(quotes)
@@ -372,13 +371,11 @@ class Call:
     @property
     def tokens_of_one(self) -> float:
         """Cautious estimate of the tokens of one character of the request: by the calibration, or
-        by its script if that is more, unless it is known to have pictures lighter than estimated.
+        by its script if that is more.
         """
-        of_script = self.request.tokens_of_one
-        if not self.calibration.learnt:
-            return of_script
-        characters = self.calibration.chars_per_token
-        return max(1 / characters, of_script * LEAST_SCALE * (characters <= MOST_TEXT))
+        calibration = self.calibration
+        by_script = self.request.tokens_of_one * calibration.scale
+        return max(by_script, calibration.learnt / calibration.chars_per_token)
 
     @property
     def attempt(self) -> int:

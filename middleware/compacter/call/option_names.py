@@ -99,22 +99,24 @@ THINKING = (
     "additionalModelRequestFields.thinking.budget_tokens",
 )
 """Paths to the largest number of tokens that the model may think."""
-_OFF: Mapping[str, tuple[str, tuple[object, ...]]] = {
-    "store": ("", (False,)),
-    "thinking": ("type", ("disabled",)),
-    "thinking_config": ("thinking_budget", (0,)),
-    "reasoning": ("effort", ("none", "minimal")),
-    "reasoning_effort": ("", ("none", "minimal")),
+_OFF: Mapping[str, tuple[object, ...]] = {
+    "store": (False,),
+    "thinking.type": ("disabled",),
+    "thinking_config.thinking_budget": (0,),
+    "reasoning.effort": ("none", "minimal"),
+    "reasoning_effort": ("none", "minimal"),
 }
-# Option -> path in its value, and what stands there if it disables something.
+# Path in an option -> what stands there if it disables something.
 
 
 def is_off_switch(name: str, value: object) -> bool:
     """Return whether an option disables something that must stay disabled in a request for a
     summary.
     """
-    path, off = _OFF.get(name, ("", ()))
-    return dig(value, path) in off
+    return any(
+        path.partition(".")[0] == name and dig({name: value}, path) in off
+        for path, off in _OFF.items()
+    )
 
 
 def forces_call(name: str, value: object) -> bool:

@@ -5,12 +5,14 @@ known of the conversation; and what quiet calls teach of the model.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from compacter.call.arguments import characters_sent
 from compacter.call.call import Call
 from compacter.call.perform import Performer
 from compacter.call.request import Request, expected_tokens
 from compacter.call.state import State
+from compacter.compaction.conversation import find_pinned
 from compacter.compaction.plan import Calibration
 from compacter.memory.record import conversation_digest
 from compacter.messages.format import Message, get_format
@@ -65,14 +67,18 @@ def read_call(world: Performer, *, learns: bool) -> str:
         output_option=facts.output_option,
         model=facts.model,
         digest=named or conversation_digest(form, messages),
-        pin=state.pin,
-        pinned_by_history=frozenset() if history is None else history.pinned_ids(),
+        find_pinned=partial(
+            find_pinned,
+            state.pin,
+            format=form,
+            by_history=frozenset() if history is None else history.pinned_ids(),
+        ),
         rules=options.with_declared(rules),
         archive=getattr(history, "archive", None),
         alternate=options.alternate_roles,
     )
     calibration = state.calibration(called)
-    if learns and state.last_reply is not None and not state.proactive:
+    if learns and not state.proactive:
         _learn_from_last(state, request, calibration)
     notes_sizes = state.proactive or state.prepares
     # The digest of the first message alone, so that a new conversation is recognised at its second
@@ -103,7 +109,7 @@ def _learn_from_last(state: State, request: Request, calibration: Calibration) -
     """
     noted = state.last_reply
     state.last_reply = None
-    if noted is None:  # Another thread was first.
+    if noted is None:
         return
     tokens, count, last = noted
     if count > len(request.original) or id(request.original[count - 1]) != last:

@@ -10,7 +10,7 @@ from dataclasses import field as member
 from json import JSONEncoder
 from typing import TYPE_CHECKING, Any
 
-from compacter.compaction.conversation import Conversation, find_pinned
+from compacter.compaction.conversation import Conversation
 from compacter.compaction.cut import is_agents
 from compacter.compaction.plan import MARGIN, MOST_RESERVED, Calibration, most_tokens, threshold
 from compacter.errors import FunctionError
@@ -39,9 +39,9 @@ _CUT_SHARE = 0.6
 _MOST_CHARACTERS = 7.0
 # Histories of which three integers are kept.
 _MOST_MEASURED = 256
-LEAST_SCALE = 0.8
-"""Tokens of English by the estimate for its script. A smaller ratio, learnt from a script that is
-estimated too high or from pictures, must not make English quotes seem lighter than they are."""
+# Tokens of English by the estimate for its script. A smaller ratio, learnt from a script that is
+# estimated too high or from pictures, must not make English quotes seem lighter than they are.
+_LEAST_SCALE = 0.8
 # Share of the limit up to which quotes may fill a request while no number of the provider is known:
 # the tokenizers in use differ by a seventh on one text.
 _UNSURE_MARGIN = 0.85
@@ -90,10 +90,8 @@ class Request:
     model: str | None = None
     digest: str = ""
     """Digest of the conversation, the same for all of its calls."""
-    pin: Callable[[Message], object] | None = None
-    """The option ``pin``."""
-    pinned_by_history: frozenset[int] = frozenset()
-    """``id`` of each message that is pinned in a ``History``."""
+    find_pinned: Callable[[Sequence[Message]], tuple[int, ...]] = lambda _: ()
+    """Returns the indexes of the pinned ones among messages."""
     rules: tuple[str, ...] = ()
     """Rules of the option ``rules`` and of a ``History``."""
     read: Conversation | None = None
@@ -122,10 +120,6 @@ class Request:
             read = Conversation.of(self.messages, self.format, pinned=pins, rules=self.rules)
             object.__setattr__(self, "read", read)
         return read
-
-    def find_pinned(self, messages: Sequence[Message]) -> tuple[int, ...]:
-        """Return the indexes of the pinned ones among ``messages``."""
-        return find_pinned(self.pin, messages, self.format, self.pinned_by_history)
 
     def with_view(self, view: Sequence[Message] | None) -> Request | None:
         """Return the request with a remembered view; ``None`` without one, or if a message was
@@ -260,7 +254,7 @@ def calibrate(call: Call, limit: TokenLimit) -> TokenLimit:
         texts = request.conversation.texts()
         is_believed = used <= most_tokens(texts) + max(0, size - sum(map(len, texts)))
     if is_believed:
-        calibration.learn(size, used)
+        calibration.learn(size, used, request.tokens_of_one)
     return replace(limit, input_tokens=used)
 
 
@@ -343,7 +337,7 @@ def room_for_quotes(call: Call, recall: Quotes) -> tuple[int, int]:
     window = call.room
     request = call.request
     calibration = call.calibration
-    of_quotes = max(call.tokens_of_one, request.tokens_of_one * LEAST_SCALE)
+    of_quotes = request.tokens_of_one * max(calibration.scale, _LEAST_SCALE)
     wanted = int(recall.room_in_tokens(window) / of_quotes)
     if window is not None:
         output = min(request.output_tokens or 0, int(window * MOST_RESERVED))

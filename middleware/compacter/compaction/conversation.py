@@ -4,7 +4,6 @@ protected messages; and a compacted list, compared with the history that it was 
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
@@ -17,7 +16,7 @@ from compacter.messages.parts import Broken, Kind, MessageParts, Part
 from compacter.summary import message as summary_message
 
 # Kinds of messages that are always kept.
-_STAYING = re.compile(b"[%c%c]" % (Kind.SYSTEM, Kind.UNKNOWN))
+_STAYING = (Kind.SYSTEM, Kind.UNKNOWN)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -127,7 +126,7 @@ class Conversation:
         last = codes.rfind(Kind.USER)
         if last == prior:
             last = codes.rfind(Kind.USER, 0, prior)
-        staying = {match.start() for match in _STAYING.finditer(codes)}
+        staying = {at for at, kind in enumerate(kinds) if kind in _STAYING}
         for index in (*pinned, last, native if is_ahead else -1):
             if index >= 0:
                 staying.update(range(*_step(steps, index)))

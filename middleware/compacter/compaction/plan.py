@@ -13,20 +13,20 @@ from typing import TYPE_CHECKING, Any
 
 from compacter.compaction.conversation import is_inserted
 from compacter.messages.format import Message
+from compacter.overflow import TokenLimit
 
 if TYPE_CHECKING:
     from compacter.compaction.conversation import Conversation
     from compacter.events import Trigger
-    from compacter.overflow import TokenLimit
 
 DEFAULT = 4.0
 """Default characters per token: OpenAI's rule of thumb for English."""
 # Characters per token outside of which a sample is taken for an error in one of its two sizes.
 _LEAST = 0.25
 _MOST = 20.0
-MOST_TEXT = 6.0
-"""Most characters per token that text may have; English has 4 to 5. Above it are pictures lighter
-than estimated."""
+# Most characters per token that text may have; English has 4 to 5. Above it are pictures lighter
+# than estimated.
+_MOST_TEXT = 6.0
 # Smallest sample to learn from, in tokens; a smaller one is dominated by the chat template.
 _FEWEST_TOKENS = 50
 _LETTERS = ascii_letters.encode()
@@ -47,24 +47,32 @@ class Calibration:
     learnt: bool = False
     summarizer_window: int | None = None
     """Window in tokens of the model that summarizes; ``None``: it is the same model."""
+    scale: float = 1.0
+    """Tokens by the provider's count for each one by the estimate for the script
+    (``recall/weight.py``)."""
     refused: int | None = None
     """Estimated tokens of the smallest request that was refused without a number."""
     warned: bool = False
     """Whether the unknown window was already reported in an event; the trigger cannot work without
     it."""
 
-    def learn(self, characters: int, tokens: int) -> None:
+    def learn(self, characters: int, tokens: int, of_one: float = 0.0) -> None:
         """Learn from a request whose size is known in both units. Empty, tiny and implausible
         samples are ignored.
+
+        ``of_one`` is the estimated size of one of the characters in tokens, by their script; 0 if
+        that is unknown.
         """
         if tokens >= _FEWEST_TOKENS and _LEAST <= characters / tokens <= _MOST:
             self.chars_per_token = characters / tokens
             self.learnt = True
+            if of_one:
+                self.scale = tokens / (characters * of_one)
 
     @property
     def text_per_token(self) -> float:
         """Characters per token of text alone, as summaries and quotes are."""
-        return DEFAULT if self.chars_per_token > MOST_TEXT else self.chars_per_token
+        return DEFAULT if self.chars_per_token > _MOST_TEXT else self.chars_per_token
 
     def tokens(self, characters: int) -> int:
         """Return an estimate in tokens."""
@@ -277,12 +285,8 @@ class CompactionPlan:
     @property
     def facts(self) -> dict[str, Any]:
         """``named``, and the numbers of the token limit that requires the compaction."""
-        if self.token_limit is None:
-            return self.named
-        return self.named | {
-            "limit": self.token_limit.limit,
-            "requested": self.token_limit.requested,
-        }
+        limit = self.token_limit or TokenLimit()
+        return self.named | {"limit": limit.limit, "requested": limit.requested}
 
     def is_met_by(self, size: int) -> bool:
         """Return whether messages of this size are within the target.

@@ -13,11 +13,14 @@ from typing import TYPE_CHECKING, Any
 from compacter.compaction.conversation import Conversation, check, origins_of
 from compacter.compaction.cut import plan
 from compacter.compaction.plan import CompactionPlan
-from compacter.compaction.strategies import BUILT_IN, Shorten
+from compacter.compaction.strategies import BUILT_IN, Shorten, Truncate
 from compacter.compaction.summarize import (
     RulesTooLongError,
-    fall_back,
+    extract,
+    most_tokens,
     planned_reserve,
+    read_head,
+    room,
     summarizes,
 )
 from compacter.compaction.task import Compacting, CompactionStrategy, CompactionTask, Tally
@@ -25,7 +28,7 @@ from compacter.effects import AskSummarizer, World
 from compacter.errors import CompactionError, FunctionError
 from compacter.events import CompactionEvent, CompactionFailed, CompactionSkipped, CompactionStarted
 from compacter.messages.format import Message
-from compacter.summary.message import NoSummaryError, read_out
+from compacter.summary.message import NoSummaryError, Summary, read_out
 
 if TYPE_CHECKING:
     from compacter.options import Options
@@ -195,7 +198,18 @@ def _fall_back(task: CompactionTask) -> Conversation | None:
     for fallback in task.options.fallback if task.plan.cut else ():
         # No room, or a redaction that raised: the next one then.
         with suppress(Exception):
-            messages = fall_back(task, fallback)
+            if fallback == "extractive":
+                summary = extract(task, read_head(task), most_tokens(task.options))
+                messages = task.replace_head(summary)
+            else:
+                from compacter.summary.rules import rules
+
+                prior = task.prior() or Summary()
+                # A model that failed is no reason to lose the user's rules; what cannot be redacted
+                # is not kept.
+                with suppress(Exception):
+                    prior = replace(prior, rules=rules(read_head(task), room(task)))
+                messages = Truncate().compact(task, prior)
             after, faults = check(task.conversation, messages, alternate=task.alternate)
             if not faults:
                 task.tally.add(fallback=True, strategy=(fallback,))

@@ -35,15 +35,14 @@ class Truncate:
     name: str = "truncate"
     """Name that events carry."""
 
-    def compact(self, task: CompactionTask) -> list[Message]:
-        """Return the list of ``task`` without its head."""
-        return self.noted(task, task.prior() or Summary())
+    def compact(self, task: CompactionTask, prior: Summary | None = None) -> list[Message]:
+        """Return the list of ``task`` without its head, with the prior summary below the note.
 
-    @staticmethod
-    def noted(task: CompactionTask, summary: Summary) -> list[Message]:
-        """Return the list of ``task`` without its head, with ``summary``, the prior one, below the
-        note.
+        Args:
+            task: The messages and the cut.
+            prior: A summary in place of the prior one.
         """
+        summary = prior or task.prior() or Summary()
         dropped = len(task.plan.compacted) - (task.plan.prior is not None)
         if not dropped:
             return list(task.messages)
@@ -89,12 +88,11 @@ class ClearToolResults:
 
     def __post_init__(self) -> None:
         whole_number("keep_recent", self.keep_recent, least=0, of="results")
-        least = whole_number("min_size", self.min_size, least=0, of="characters")
+        whole_number("min_size", self.min_size, least=0, of="characters")
         given: Any = self.exclude
-        names = [given] if isinstance(given, str) or not isinstance(given, Iterable) else [*given]
-        if names == [given] or not all(isinstance(name, str) for name in names):
+        names = tuple(given) if isinstance(given, Iterable) else (0,)
+        if isinstance(given, str) or not all(isinstance(name, str) for name in names):
             raise ConfigurationError(f"exclude takes several names of tools, not {given!r}")
-        object.__setattr__(self, "min_size", max(least, len(_RECEIPT)))
         object.__setattr__(self, "exclude", frozenset(names))
 
     def compact(self, task: CompactionTask) -> list[Message]:
@@ -110,7 +108,11 @@ class ClearToolResults:
         return out
 
     def _receipt(self, kind: str, text: str, name: str) -> str:
-        if kind != "result" or len(text) <= self.min_size or name in self.exclude:
+        if (
+            kind != "result"
+            or len(text) <= max(self.min_size, len(_RECEIPT))
+            or name in self.exclude
+        ):
             return text
         return _RECEIPT.format(size=original_size(text))
 

@@ -7,8 +7,7 @@ does not wait for it.
 from __future__ import annotations
 
 from collections.abc import Generator
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from compacter.compaction.conversation import with_fillers
@@ -60,11 +59,11 @@ def planned_reserve(options: Options, asked: CompactionPlan, size: int) -> int:
     """Return the characters to leave for a summary message, in place of so many characters: those
     of the largest summary that a strategy of ``options`` may write.
     """
-    tokens = summary_tokens(_most_tokens(options), asked, size)
+    tokens = summary_tokens(most_tokens(options), asked, size)
     return int(tokens * asked.calibration.text_per_token) + FRAME
 
 
-def _most_tokens(options: Options) -> int:
+def most_tokens(options: Options) -> int:
     """Return the largest number of tokens that a summary may have, whichever strategy writes it."""
     usual = options.max_summary_tokens
     writers = (link for link in options.strategy if isinstance(link, Summarize))
@@ -115,13 +114,12 @@ def read_head(task: CompactionTask) -> Head:
     """Return what a summary of this head is made of."""
     from compacter.summary.head import Head
 
-    kept = task.conversation.parts_of_each(task.plan.kept)
     retrieved = task.options.retrieved
     return Head(
         task.entries(),
         task.prior(),
         declared=task.conversation.rules,
-        stays=[part for read in kept for part in read.readable],
+        stays=task.entries(task.plan.kept),
         marks=retrieved if isinstance(retrieved, tuple) else None,
     )
 
@@ -136,23 +134,6 @@ def extract(task: CompactionTask, head: Head, most: int) -> Summary:
     if not task.plan.has_budget:
         characters = min(characters, max(task.plan.head_size // _HEAD_SHARE, _LEAST_ROOM))
     return quote(head, characters)
-
-
-def fall_back(task: CompactionTask, fallback: str) -> list[Message]:
-    """Return the result of the fallback ``"extractive"`` or ``"truncate"``. Raises
-    ``NoSummaryError`` where there is no room for one.
-    """
-    from compacter.compaction.strategies import Truncate
-    from compacter.summary.rules import rules
-
-    if fallback == "extractive":
-        return task.replace_head(extract(task, read_head(task), _most_tokens(task.options)))
-    prior = task.prior() or Summary()
-    # A model that failed is no reason to lose the user's rules; what cannot be redacted is not
-    # kept.
-    with suppress(Exception):
-        prior = replace(prior, rules=rules(read_head(task), room(task)))
-    return Truncate.noted(task, prior)
 
 
 @dataclass(frozen=True, slots=True)

@@ -280,12 +280,9 @@ def as_strategies(given: Iterable[object]) -> tuple[CompactionStrategy, ...]:
 
 
 def _as_strategy(value: object) -> CompactionStrategy:
-    if isinstance(value, type):
-        pass  # The class of a strategy, where one of its instances is wanted.
-    elif is_async(value) or is_async(getattr(value, "compact", None)):
-        raise ConfigurationError(
-            f"takes a strategy that is not async, as it is not awaited; not {value!r}"
-        )
+    # The class of a strategy may stand where one of its instances is wanted.
+    if isinstance(value, type) or is_async(value) or is_async(getattr(value, "compact", None)):
+        pass
     elif isinstance(value, CompactionStrategy) and isinstance(value.name, str):
         return value
     elif callable(value):
@@ -297,7 +294,7 @@ def _as_strategy(value: object) -> CompactionStrategy:
     meant = value if isinstance(value, type) else BUILT_IN.get(str(value).lower())
     raise ConfigurationError(
         "takes a strategy such as Summarize(), with a text `name` and `compact(task)`, "
-        "or a function of a task, "
+        "or a function of a task; one that is not async, as it is not awaited; "
         f"not {value!r}{f'; say {meant.__name__}()' if meant else ''}"
     )
 
