@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import sys
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from compacter import ClearToolResults, Compacter
-from compacter.messages import format as formats
-from compacter.messages import recognise as recognition
 from compacter.messages.blocks import Row
-from compacter.messages.format import MessageFormat, get_format
+from compacter.messages.format import FORMATS, MessageFormat, get_format
+from compacter.messages.recognise import recognise
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,12 +39,12 @@ def telex(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     file = ModuleType("compacter.messages.telex")
     vars(file)["TELEX"] = TelexFormat()
     monkeypatch.setitem(sys.modules, file.__name__, file)
-    names = (*get_args(formats.FormatName), NAME)
-    for module in (formats, recognition):
-        monkeypatch.setattr(module, "FORMATS", names)
-    recognition._telling_types.cache_clear()
+    types: Any = vars(sys.modules[recognise.__module__])["_telling_types"]
+    for module in ("format", "recognise"):
+        monkeypatch.setattr(f"compacter.messages.{module}.FORMATS", (*FORMATS, NAME))
+    types.cache_clear()
     yield
-    recognition._telling_types.cache_clear()
+    types.cache_clear()
 
 
 def history(turns: int = 12) -> list[dict[str, Any]]:
@@ -68,7 +67,7 @@ def test_it_is_recognised_and_its_calls_stay_with_their_answers() -> None:
     talk = history()
     outline = get_format(NAME).outline(talk)
 
-    assert recognition.recognise(talk) == NAME
+    assert recognise(talk) == NAME
     assert outline.broken == ()
     assert outline.steps[:4] == [0, 1, 3, 4]
 
