@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from compacter.messages.format import Message
 from compacter.messages.replies import Reply
@@ -17,12 +17,9 @@ from compacter.recall.weight import OF_PROSE
 
 if TYPE_CHECKING:
     from compacter.compaction.conversation import Conversation
-    from compacter.compaction.plan import CompactionPlan
-    from compacter.events import Event
     from compacter.recall.archive import Archive
 
 T = TypeVar("T")
-E = TypeVar("E", bound="Event")
 
 
 class Effect(Generic[T]):
@@ -49,21 +46,14 @@ class AskSummarizer(Effect[Reply]):
     instruction is appended."""
 
 
-class World(Protocol):
-    """What a compaction asks for."""
+World: TypeAlias = Any
+"""Does what a compaction asks for, as coroutines: a `Performer`, or what stands for one.
 
-    async def ask(self, question: AskSummarizer) -> Reply:
-        """Send a prompt to the summarizer; see `AskSummarizer`."""
-        ...
-
-    async def emit(self, event: E) -> E:
-        """Send an event to totals, log and hooks, and return it with its ``duration``."""
-        ...
-
-    async def approve(self, plan: CompactionPlan) -> CompactionPlan | None:
-        """Pass the plan to ``before_compaction``, and return the one to carry out; ``None`` for a
-        veto.
-        """
+* ``ask(question)`` sends a prompt to the summarizer; see `AskSummarizer`.
+* ``emit(event)`` sends an event to totals, log and hooks, and returns it with its ``duration``.
+* ``approve(plan)`` passes the plan to ``before_compaction``, and returns the one to carry out;
+  ``None`` for a veto.
+"""
 
 
 @dataclass(frozen=True, slots=True)

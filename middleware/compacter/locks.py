@@ -27,8 +27,8 @@ _registered: weakref.WeakValueDictionary[int, ForkAware] = weakref.WeakValueDict
 _locks: weakref.WeakValueDictionary[int, threading.RLock] = weakref.WeakValueDictionary()
 # Modules and packages to import before the next fork.
 _late: set[str] = set()
-# Locks acquired for a fork in progress, and those that were not free in time, by its thread.
-_forks: dict[int, tuple[list[threading.RLock], list[threading.RLock]]] = {}
+# Of the thread that forks: the locks that it has acquired, and those that were not free in time.
+_fork = threading.local()
 # In a child, those that were not free.
 _missed: list[threading.RLock] = []
 
@@ -89,27 +89,24 @@ def _finish_imports() -> None:
 
 
 def _before() -> None:
+    _fork.free = []
+    _fork.busy = []
     _finish_imports()
     end = time.monotonic() + PATIENCE
-    free: list[threading.RLock] = []
-    busy: list[threading.RLock] = []
     for lock in _all(_locks):
         is_free = lock.acquire(timeout=max(0.0, end - time.monotonic()))
-        (free if is_free else busy).append(lock)
-    _forks[threading.get_ident()] = free, busy
+        (_fork.free if is_free else _fork.busy).append(lock)
     for item in _all(_registered):
         item.before_fork()
 
 
 def _after_in_parent() -> None:
-    free, _ = _forks.pop(threading.get_ident(), ((), ()))
-    for lock in free:
+    for lock in _fork.free:
         lock.release()
 
 
 def _after_in_child() -> None:
-    _missed.extend(_forks.get(threading.get_ident(), ((), ()))[1])
-    _forks.clear()
+    _missed.extend(_fork.busy)
     for lock in _all(_locks):
         # As ``threading`` and ``logging`` do with their locks.
         lock._at_fork_reinit()  # type: ignore[attr-defined]  # noqa: SLF001

@@ -63,7 +63,7 @@ async def prepare(world: Performer, ratio: float, target: int) -> None:
         return
     request = await world.compute(partial(_copy, world.call.request))
     call = replace(world.call, request=request)
-    maker = replace(world, call=call, history=None, is_ahead=True)
+    maker = replace(world, call=call, is_ahead=True)
     world.state.preparations.begin(preparation, world.io, partial(_make, maker, ratio, target))
 
 

@@ -7,6 +7,7 @@ message, so only its type, HTTP status and place are logged.
 
 from __future__ import annotations
 
+import concurrent.futures
 import contextlib
 import logging
 import os
@@ -17,6 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
 
+import compacter
 from compacter.compaction.strategies import BUILT_IN
 from compacter.errors import FunctionError
 from compacter.events import (
@@ -31,7 +33,10 @@ from compacter.options import Options
 
 Level = Literal["debug", "info", "warning"]
 _STANDARD = (logging.Logger, logging.LoggerAdapter)
-_PACKAGE = f"{Path(__file__).parent.parent}{os.sep}"
+# Folders of this package, and of what raises an exception again that a thread of it has raised.
+_FOLDERS = tuple(
+    f"{Path(file).parent}{os.sep}" for file in (compacter.__file__, concurrent.futures.__file__)
+)
 _FAILED = {
     "hook": "a hook raised {error}; the call goes on without it",
     "detect": "{error}; this counts as None",
@@ -239,12 +244,14 @@ def _frames(error: BaseException | None) -> traceback.StackSummary:
     none.
     """
     cause = error.__cause__ if isinstance(error, FunctionError) else error
-    trace = getattr(cause, "__traceback__", None)
-    return traceback.extract_tb(outside(trace) or getattr(error, "__traceback__", None))
+    return traceback.extract_tb(outside(getattr(cause or error, "__traceback__", None)))
 
 
 def outside(trace: TracebackType | None) -> TracebackType | None:
-    """Return a traceback without the frames of this package that it begins with."""
-    while trace is not None and trace.tb_frame.f_code.co_filename.startswith(_PACKAGE):
-        trace = trace.tb_next
-    return trace
+    """Return a traceback without the frames of this package that it begins with; the whole of it if
+    it has no others.
+    """
+    inner = trace
+    while inner is not None and inner.tb_frame.f_code.co_filename.startswith(_FOLDERS):
+        inner = inner.tb_next
+    return inner or trace

@@ -12,7 +12,6 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from compacter import models
@@ -39,6 +38,7 @@ from compacter.memory.record import prefix_digest
 from compacter.messages.fields import Unencodable, first, word
 from compacter.messages.format import Message
 from compacter.messages.replies import Reply, chunk_text, read_reply
+from compacter.option_checks import ASKED, taken
 from compacter.single_flight import LONGEST_WAIT
 from compacter.text.words import clip
 
@@ -104,8 +104,6 @@ class Performer:
     """Whether it makes or reads a compaction that is not in force yet."""
     last: Reply | None = None
     """Last reply of the wrapped function."""
-    trace: TracebackType | None = None
-    """Traceback of that reply's ``error`` when it was raised."""
     # No fields: a copy begins with these.
     # Tokens that the summarizer's provider has read from its cache.
     _cached = 0
@@ -197,13 +195,13 @@ class Performer:
         limit = question.max_tokens
         if callable(summarizer):
             options = {"model": self.model, "max_tokens": limit}
-            taken = {
+            given = {
                 name: options[name]
-                for name in self.state.summarizer_takes
+                for name in taken(summarizer, ASKED)
                 if options[name] is not None
             }
             blocks = self.io.asynchronous and not is_kind(inspect.iscoroutinefunction, summarizer)
-            return partial(summarizer, messages, **taken), blocks
+            return partial(summarizer, messages, **given), blocks
         if summarizer is None and self.function is not None:
             binding = self.binding
             args, kwargs = binding.summary_call(
@@ -280,10 +278,8 @@ class Performer:
         except Exception as error:  # noqa: BLE001 - raised below, unless it is a token limit
             reply = Reply(token_limit=detect(error), error=error)
         self.last = reply
-        if reply.error is not None:
-            self.trace = reply.error.__traceback__
-            if reply.token_limit is None:
-                raise reply.error
+        if reply.error is not None and reply.token_limit is None:
+            raise reply.error
         return reply
 
     # -- memory and quotes -------------------------------------------------------------------------

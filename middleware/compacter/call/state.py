@@ -40,7 +40,7 @@ from compacter.memory.protocol import BaseMemory, base_memory
 from compacter.messages.format import Message
 from compacter.messages.refusals import detect_sealed
 from compacter.models import window
-from compacter.option_checks import ASKED, UserDetector, taken
+from compacter.option_checks import UserDetector
 from compacter.options import Options
 from compacter.overflow import TokenLimit
 from compacter.single_flight import SingleFlight
@@ -110,9 +110,6 @@ class State:
         self.options = options
         self.pin = None if options.pin is None else self._is_pinned
         """``pin``; a message for which it fails is pinned."""
-        summarizer = options.summarizer
-        self.summarizer_takes = taken(summarizer, ASKED) if callable(summarizer) else ()
-        """Names of the options that the summarizer takes, if it is a function."""
         if "memory" in changed:
             self.memory = None if options.memory is None else base_memory(options.memory)
             # Compacters with the same memory also share the compactions in progress.
@@ -149,11 +146,10 @@ class State:
     def calibration(self, model: str | None) -> Calibration:
         """Return the calibration of a model, with its window if that is known."""
         with self._lock:
-            learnt = self._learnt.get(model or "")
-            if learnt is None:
-                summarizer = self.options.summarizer
-                other = window(summarizer) if isinstance(summarizer, str) else None
-                learnt = self._learnt[model or ""] = Calibration(summarizer_window=other)
+            learnt = self._learnt.setdefault(model or "", Calibration())
+        summarizer = self.options.summarizer
+        if isinstance(summarizer, str):
+            learnt.summarizer_window = learnt.summarizer_window or window(summarizer)
         learnt.window = learnt.window or window(model)
         return learnt
 
@@ -258,7 +254,7 @@ class RunningTotals:
     def __init__(self) -> None:
         self.count_call = count().__next__
         self._looks = 0
-        self._totals = Totals()
+        self._sums: dict[str, Any] = {}
         self._lock = Lock()
 
     def add(self, event: Event | None = None, **more: float | None) -> None:
@@ -273,11 +269,9 @@ class RunningTotals:
             more["prepared"] = event.trigger == "prepared"
             more["characters_saved"] = event.original_data_size - event.compacted_data_size
         with self._lock:
-            sums: dict[str, Any] = {}
             for name, n in more.items():
-                known = getattr(self._totals, name)
-                sums[name] = None if n is None or known is None else known + n
-            self._totals = replace(self._totals, **sums)
+                total = self._sums.get(name, 0)
+                self._sums[name] = None if n is None or total is None else total + n
 
     def snapshot(self) -> Totals:
         """The totals now."""
@@ -285,4 +279,4 @@ class RunningTotals:
             # Reading the counter advances it.
             calls = self.count_call() - self._looks
             self._looks += 1
-            return replace(self._totals, calls=calls)
+            return Totals(calls=calls, **self._sums)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import inspect
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from functools import lru_cache
@@ -308,13 +309,11 @@ def _watch(response: Any) -> DocumentWatch | None:
 
 async def close(io: IO, stream: Any) -> None:
     """Close a stream that is not returned to the caller; an exception from it is ignored."""
-    for name in ("aclose", "close") if io.asynchronous else ("close",):
-        method: Any = getattr(stream, name, None)
-        if callable(method):
-            try:
-                outcome = await io.call(method)
-            except Exception:  # noqa: BLE001 - the stream is not used any more
-                return
-            if hasattr(outcome, "__await__") and hasattr(outcome, "close"):
-                outcome.close()
-            return
+    names = ("aclose", "close") if io.asynchronous else ("close",)
+    method = next(filter(callable, (getattr(stream, name, None) for name in names)), None)
+    if method is None:
+        return
+    with suppress(Exception):  # The stream is not used any more.
+        outcome = await io.call(method)
+        if hasattr(outcome, "__await__"):
+            outcome.close()

@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping
-from types import CoroutineType, TracebackType
+from types import CoroutineType
 from typing import Any
 
 from compacter.call import streams
@@ -238,7 +238,6 @@ class WrappedFunction:
                 await world.conduct(call.read_usage(reply.raw))
                 return reply.raw
             world.last = reply
-            world.trace = getattr(reply.error, "__traceback__", None)
         note = ""
         try:
             raw = await world.conduct(call.complete() if reply is None else call.recover(reply))
@@ -263,7 +262,7 @@ class WrappedFunction:
             return self._install_after(world, raw)
         finally:
             world.close()
-        return await self._end(io, args, kwargs, world.last, note, world.trace)
+        return await self._end(io, args, kwargs, world.last, note)
 
     async def read(
         self, io: IO, args: Args, kwargs: Named, *, learns: bool = True
@@ -286,15 +285,7 @@ class WrappedFunction:
             return await world.compute(functools.partial(read_call, world, learns=learns)) or world
         return "its messages could not be read"
 
-    async def _end(
-        self,
-        io: IO,
-        args: Args,
-        kwargs: Named,
-        last: Reply | None,
-        note: str,
-        trace: TracebackType | None = None,
-    ) -> Any:
+    async def _end(self, io: IO, args: Args, kwargs: Named, last: Reply | None, note: str) -> Any:
         """Return or raise the wrapped function's last reply, with a note; without one, call it as
         if it were not wrapped.
 
@@ -308,7 +299,7 @@ class WrappedFunction:
             return last.raw
         if note and "compacter " not in str(getattr(error, "__notes__", "")):
             add_note(error, f"compacter {note}")
-        raise error.with_traceback(outside(trace) or error.__traceback__)
+        raise error.with_traceback(outside(error.__traceback__))
 
     def _install_after(self, world: Performer, raw: Any) -> Any:
         """Return the reply, and install the compacted messages in the ``History`` once the reply is
