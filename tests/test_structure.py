@@ -172,7 +172,7 @@ CEILINGS = {
     "messages/": 15_235,
     "overflow/": 9_186,
     "recall/": 10_194,
-    "summary/": 10_360,
+    "summary/": 10_277,
     "testing/": 9_987,
     "text/": 3_419,
     "tools/": 19_796,

@@ -18,7 +18,7 @@ from compacter.messages.fields import flat
 from compacter.summary.head import NAMES, SHORT, Head, Said
 from compacter.text.sentences import LONGEST, has_code
 from compacter.text.values import records
-from compacter.text.words import clip, stems
+from compacter.text.words import clip, is_about, stems
 
 
 class Line(NamedTuple):
@@ -57,6 +57,10 @@ _WHOLE_LIST = 1_000
 # cut the steps that lack one from .325 to .22.
 _MOST_NAMES = 200
 _RARER = 0.2
+# Sentences of an answer that may say that something is done, and what they are worth of what was
+# asked.
+_FIRST_OF_REPLY = 3
+_ANSWERED = 0.99
 # Longest line of other kinds: three lines of print.
 _LONGEST = 300
 # Characters added to each cost: a fragment ("Yes.", "Oh no!") is worth less than its size.
@@ -138,8 +142,20 @@ def messages(head: Head) -> Iterator[Line]:
             if not is_long:
                 weight *= _CORRECTION if _CORRECTS.search(text.lower()) else _MESSAGE
                 yield Line(weight, said, text, at)
+                yield from _answer(head, said, weight * _ANSWERED)
             elif len(text) <= _LONGEST and _WISHES.search(text.lower()) and not has_code(text):
                 yield Line(weight * _WISH, said, text, at)
+
+
+def _answer(head: Head, said: Said, weight: float) -> Iterator[Line]:
+    """Yield the assistant's answer about the same as a message of the user: work that is done must
+    not be read as asked for.
+    """
+    after = said.place - head.said[0].place + 1
+    for reply in head.said[after : after + 1]:
+        for at, text in reply.pieces[:_FIRST_OF_REPLY] if reply.speaker == "Assistant" else ():
+            if len(text) <= _LONGEST and is_about(stems(text), said.stems):
+                yield Line(weight, reply, text, at)
 
 
 def _lines_with(find: Callable[[str], object], weight: float, speaker: str, kind: str) -> Source:
