@@ -546,21 +546,15 @@ LOOK_ALIKES = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("text", "secret"),
-    [
-        pytest.param(*case, id=f"{kind}-{at}")
-        for kind in SECRETS
-        for at, case in enumerate(SECRETS[kind])
-    ],
-)
-def test_a_secret_of_any_kind_is_taken_out_and_once_is_enough(text: str, secret: str) -> None:
+@pytest.mark.parametrize("kind", SECRETS)
+def test_a_secret_of_any_kind_is_taken_out_and_once_is_enough(kind: str) -> None:
     redact = Redaction(redact_secrets)
-    clean = redact(text)
-    assert secret not in clean
-    assert redact(clean) == clean
+    for text, secret in SECRETS[kind]:
+        clean = redact(text)
+        assert secret not in clean
+        assert redact(clean) == clean
 
 
-@pytest.mark.parametrize("text", LOOK_ALIKES, ids=range(len(LOOK_ALIKES)))
-def test_what_only_looks_like_a_secret_stays(text: str) -> None:
-    assert Redaction(redact_secrets)(text) == text
+def test_what_only_looks_like_a_secret_stays() -> None:
+    redact = Redaction(redact_secrets)
+    assert [redact(text) for text in LOOK_ALIKES] == list(LOOK_ALIKES)

@@ -296,42 +296,42 @@ def test_there_are_at_least_120_of_each() -> None:
     assert len(set(LEFT)) == len(LEFT) >= 120
 
 
-@pytest.mark.parametrize("key", KEYS)
-def test_a_key_is_taken_out_by_its_shape(key: str) -> None:
-    assert redact_secrets(f"before {key} after") == "before [API key] after"
+def test_a_key_is_taken_out_by_its_shape() -> None:
+    kept = [
+        key for key in KEYS if redact_secrets(f"before {key} after") != "before [API key] after"
+    ]
+    assert kept == []
 
 
-@pytest.mark.parametrize("key", KEYS[::6])
 @pytest.mark.parametrize("frame", ["密钥{}在此", '{{"k": "{}"}}', "({})", "x={};", "`{}`"])
-def test_a_key_is_taken_out_whatever_stands_beside_it(key: str, frame: str) -> None:
-    assert key not in redact_secrets(frame.format(key))
+def test_a_key_is_taken_out_whatever_stands_beside_it(frame: str) -> None:
+    assert [key for key in KEYS[::6] if key in redact_secrets(frame.format(key))] == []
 
 
-@pytest.mark.parametrize(("secret", "label"), OTHERS)
-def test_a_shape_is_replaced_by_what_it_was(secret: str, label: str) -> None:
-    assert redact_secrets(f"before {secret} after") == f"before [{label}] after"
+def test_a_shape_is_replaced_by_what_it_was() -> None:
+    redacted = [redact_secrets(f"before {secret} after") for secret, _ in OTHERS]
+    assert redacted == [f"before [{label}] after" for _, label in OTHERS]
 
 
-@pytest.mark.parametrize(("text", "secret"), LABELLED)
-def test_a_labelled_secret_is_taken_out_and_its_label_stays(text: str, secret: str) -> None:
-    redacted = redact_secrets(text)
-    assert secret not in redacted
-    assert "[" in redacted
-    assert redact_secrets(redacted) == redacted
+def test_a_labelled_secret_is_taken_out_and_its_label_stays() -> None:
+    for text, secret in LABELLED:
+        redacted = redact_secrets(text)
+        assert secret not in redacted
+        assert "[" in redacted
+        assert redact_secrets(redacted) == redacted
 
 
-@pytest.mark.parametrize("text", LEFT)
-def test_a_look_alike_stays(text: str) -> None:
-    assert redact_secrets(text) == text
+def test_a_look_alike_stays() -> None:
+    assert [redact_secrets(text) for text in LEFT] == list(LEFT)
 
 
-@pytest.mark.parametrize(("text", "secret"), LABELLED)
-def test_json_escapes_hide_nothing(text: str, secret: str) -> None:
-    escaped = "".join(
-        f"\\u{ord(letter):04x}" if letter.isalpha() and ord(letter) < 0x10000 else letter
-        for letter in text
-    )
-    assert secret not in redact_secrets(decode_escapes(escaped))
+def test_json_escapes_hide_nothing() -> None:
+    for text, secret in LABELLED:
+        escaped = "".join(
+            f"\\u{ord(letter):04x}" if letter.isalpha() and ord(letter) < 0x10000 else letter
+            for letter in text
+        )
+        assert secret not in redact_secrets(decode_escapes(escaped)), text
 
 
 @pytest.mark.parametrize(
@@ -361,11 +361,13 @@ SPACED = {
 }
 
 
-@pytest.mark.parametrize("label", LABELS)
 @pytest.mark.parametrize("change", [str, str.upper, str.title])
-def test_a_value_under_any_label_is_taken_out(label: str, change: Callable[[str], str]) -> None:
-    label = label.replace("-", " ") if label in SPACED else label
-    assert redact_secrets(f"{change(label)}: tr4lala-lu99") == f"{change(label)}: [secret]"
+def test_a_value_under_any_label_is_taken_out(change: Callable[[str], str]) -> None:
+    labels = [
+        change(label.replace("-", " ") if label in SPACED else label) for label in sorted(LABELS)
+    ]
+    redacted = [redact_secrets(f"{label}: tr4lala-lu99") for label in labels]
+    assert redacted == [f"{label}: [secret]" for label in labels]
 
 
 @pytest.mark.parametrize(

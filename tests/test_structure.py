@@ -163,20 +163,20 @@ DENSITY = {
 }
 """Limits for how the package is written."""
 CEILINGS = {
-    "call/": 22_530,
+    "call/": 22_612,
     "clients/": 9_703,
-    "compaction/": 10_663,
+    "compaction/": 10_625,
     "frameworks/": 8_566,
     "gateway/": 23_942,
     "memory/": 9_492,
-    "messages/": 15_235,
+    "messages/": 14_882,
     "overflow/": 9_186,
     "recall/": 10_194,
     "summary/": 10_277,
     "testing/": 9_987,
     "text/": 3_419,
     "tools/": 19_796,
-    "top": 18_657,
+    "top": 18_808,
     "core": 114_120,
     "whole": 186_169,
 }

@@ -430,8 +430,7 @@ def test_a_picture_that_openai_made_is_of_the_type_it_tells(
     item = {"type": "image_generation_call", "id": "ig_1", "result": "QUJD", **told}
 
     assert [entry.text for entry in parts_of(get_format("responses"), item)] == [
-        "",
-        f"[{mime}, 3 bytes]",
+        f"[{mime}, 3 bytes]"
     ]
 
 

@@ -150,7 +150,7 @@ def test_a_call_that_openai_ran_itself_needs_no_output() -> None:
     reader = get_format("responses")
 
     assert reader.outline([_ASK, picture, search, _ASK]).broken == ()
-    assert [entry.kind for entry in parts_of(reader, picture, 1)] == ["call", "media"]
+    assert [entry.kind for entry in parts_of(reader, picture, 1)] == ["media"]
     assert parts.IMAGE <= reader.size(picture) < parts.IMAGE + 50
     assert ["blue" in entry.text for entry in parts_of(reader, search, 2)] == [False, True]
 

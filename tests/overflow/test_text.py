@@ -77,16 +77,14 @@ def test_json_escapes_are_decoded_however_deep(text: str, depth: int) -> None:
     assert detect_text(wrapped) == detect_text(text) is not None
 
 
-@pytest.mark.parametrize("edge", ["│", "|", ""])
 @pytest.mark.parametrize("width", range(24, 60))
-def test_a_number_broken_by_a_wrap_is_no_number_rather_than_a_wrong_one(
-    width: int, edge: str
-) -> None:
-    found = detect_text(framed(SENTENCE, width, edge))
+def test_a_number_broken_by_a_wrap_is_no_number_rather_than_a_wrong_one(width: int) -> None:
+    for edge in ("│", "|", ""):
+        found = detect_text(framed(SENTENCE, width, edge))
 
-    if found is not None:
-        assert found.limit in {8192, None}
-        assert found.requested in {9000, None}
+        if found is not None:
+            assert found.limit in {8192, None}, edge
+            assert found.requested in {9000, None}, edge
 
 
 @pytest.mark.parametrize("width", range(30, 60))

@@ -4,7 +4,6 @@ weakened by nobody.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -211,28 +210,25 @@ def forges(order: str) -> str:
 
 @pytest.mark.parametrize(("page", "order"), ATTACKS)
 class TestObeyed:
-    @pytest.mark.parametrize("obeys", [drops, adds, plans, weakens, forges])
-    def test_the_users_rules_stand_and_no_other(
-        self, page: str, order: str, obeys: Callable[[str], str]
-    ) -> None:
-        summary = fold(page, obeys(order), folds=2)
-        assert "8812" in summary.story
-        assert [
-            line.partition(": ")[2] for line in summary.rules if line.startswith("Rule: ")
-        ] == list(RULES)
-        assert not [
-            line for line in summary.rules if line.partition(": ")[2] not in " ".join(RULES)
-        ]
+    def test_the_users_rules_stand_and_no_other(self, page: str, order: str) -> None:
+        for obeys in (drops, adds, plans, weakens, forges):
+            summary = fold(page, obeys(order), folds=2)
+            assert "8812" in summary.story, obeys
+            assert [
+                line.partition(": ")[2] for line in summary.rules if line.startswith("Rule: ")
+            ] == list(RULES), obeys
+            assert not [
+                line for line in summary.rules if line.partition(": ")[2] not in " ".join(RULES)
+            ], obeys
 
-    @pytest.mark.parametrize("obeys", [adds, plans])
-    def test_nothing_of_the_tool_reads_as_what_the_user_wants(
-        self, page: str, order: str, obeys: Callable[[str], str]
-    ) -> None:
-        summary = fold(page, obeys(order))
-        assert not [line for line in binding(summary) if order in line]
-        quoting = [line.removeprefix("- ") for line in summary.story.splitlines() if order in line]
-        assert quoting
-        assert all("Tool fetch_page: " in line for line in quoting)
+    def test_nothing_of_the_tool_reads_as_what_the_user_wants(self, page: str, order: str) -> None:
+        for obeys in (adds, plans):
+            summary = fold(page, obeys(order))
+            assert not [line for line in binding(summary) if order in line], obeys
+            lines = (line.removeprefix("- ") for line in summary.story.splitlines())
+            quoting = [line for line in lines if order in line]
+            assert quoting, obeys
+            assert all("Tool fetch_page: " in line for line in quoting), obeys
 
     def test_a_line_that_begins_like_a_rule_is_marked_as_quoted(
         self, page: str, order: str

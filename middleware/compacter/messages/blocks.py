@@ -59,7 +59,6 @@ class Row:
     def tool_of(self, block: Json) -> str:
         """Return the name of the tool of a call or a result; empty if it is not stated."""
         name = first(block, self.name)
-        name = getattr(name, "value", name)
         if not name and self.tool == "_call":
             return word(block, "type").removesuffix(self.tool)
         return str(name or self.tool)
@@ -79,9 +78,8 @@ class Row:
     def read(self, block: Json) -> str | None:
         """Return the texts of a block, one a line; ``None`` if it has none."""
         read = [text_of(dig(block, path)) for path in self.paths if path[:1] != "~"]
-        if len(read) == 1:
-            return read[0]
-        return None if read.count(None) == len(read) else "\n".join(filter(None, read))
+        texts = [text for text in read if text is not None]
+        return "\n".join(filter(None, texts)) if texts else None
 
 
 TEXT: Final = Row("text", edits=("",))
@@ -181,9 +179,7 @@ class Blocks:
             return [(row, message, "")]
         found = list(map(self.find, self.blocks(message)))
         for path, row in self.beside:
-            value = dig(message, path)
-            if value is not None:  # Few messages have any.
-                found.extend((row, each, "") for each in listed(value))
+            found += [(row, each, "") for each in listed(dig(message, path))]
         return found
 
     def _show(self, found: Found, place: Place) -> list[Part]:
@@ -217,9 +213,9 @@ class Blocks:
     def _call_id(self, row: Row, block: Json) -> str | None:
         """Return the id of a call or a result; ``None`` if it needs no partner."""
         called = first(block, row.call_id)
-        if not row.call_id or (row.outputs and not called):
-            return None
-        return "" if called is None else str(called)
+        if called:
+            return str(called)
+        return "" if row.call_id and not row.outputs else None
 
     def _body(self, text: str) -> Json:
         """Return a text as the body of a message, not blank if the provider refuses that."""

@@ -21,8 +21,8 @@ _BLANK = b" \t\r\n\xef\xbb\xbf"
 class DocumentWatch:
     """Reads a whole JSON body."""
 
-    is_document = True
-    """Whether the body is one JSON document, and no events."""
+    is_document: bool | None = True
+    """Whether the body is one JSON document, and no events; ``None`` if that is not known yet."""
 
     def __init__(self, packed: str = "") -> None:
         self.found: TokenLimit | None = None
@@ -81,19 +81,18 @@ class EventWatch(DocumentWatch):
     The format: https://html.spec.whatwg.org/multipage/server-sent-events.html.
     """
 
-    is_document = False
+    is_document = None
 
     def __init__(self, packed: str = "") -> None:
         super().__init__(packed)
-        self._begun = False
         self._fields: defaultdict[bytes, list[bytes]] = defaultdict(list)
         """The fields of the event that is being read, by name."""
 
     def _take(self, chunk: bytes) -> bool:
-        if not self._begun:
+        if self.is_document is None:
             self._text = self._text.lstrip(_BLANK)
-            self._begun = bool(self._text)
-            self.is_document = self._text.startswith((b"{", b"["))
+            if self._text:
+                self.is_document = self._text.startswith((b"{", b"["))
         if self.is_document or not (b"\n" in chunk or b"\r" in chunk):
             return False
         lines = bytes(self._text).splitlines(keepends=True)

@@ -74,20 +74,13 @@ def dig(thing: object, path: str) -> Json:
     ``0`` is the first of a list, and an empty path leads to the thing itself.
     """
     value: Json = thing
-    for name in _names(path):
+    for name in path.split(".") if path else ():
         if name == "0":
             value = value[0] if value else None
             continue
         inner = field(value, name)
         value = field(value, camel(name)) if inner is None and "_" in name else inner
     return value
-
-
-# The paths are those of the tables, and few.
-@lru_cache(512)
-def _names(path: str) -> tuple[str, ...]:
-    """Return the names of a path."""
-    return tuple(path.split(".")) if path else ()
 
 
 def first(thing: object, paths: Iterable[str]) -> Json:
@@ -132,8 +125,6 @@ def members(item: Json) -> Json:
 _MARKS = frozenset({"cache_control", "cachePoint"})
 # Largest depth of nesting that is encoded, well below Python's recursion limit.
 _DEEPEST = 100
-# Packages whose private attributes contain only bookkeeping (request ids, timings).
-_SDKS = frozenset({"openai", "litellm", "anthropic", "google"})
 
 
 def faithful(
@@ -151,9 +142,9 @@ def faithful(
     without private attributes, and dataclasses) and more than 100 levels of nesting; and whatever a
     foreign class, a key that is not a string, or too large a number raises.
     """
-    if type(value) is not dict and (
-        value is None or isinstance(value, (str, int, float, Enum, *_BYTES))
-    ):
+    while isinstance(value, (Enum, *_BYTES)):
+        value = members(value)
+    if value is None or isinstance(value, (str, int, float)):
         return _scalar(value)
     if depth > _DEEPEST:
         raise Unencodable("nested too deeply")
@@ -178,14 +169,12 @@ def _scalar(value: object) -> Json:
     """Return a string, integer or ``None``, marked if Python would consider the value equal to
     another one.
     """
-    if isinstance(value, Enum):
-        return _scalar(value.value)
     if isinstance(value, str):
         text = str.__str__(value)
         # A text that begins with the mark gets one more, so that no text equals a marked value.
         return f"\0{text}" if text[:1] == "\0" else text
-    if value is None or isinstance(value, _BYTES):
-        return None if value is None else members(value)
+    if value is None:
+        return None
     text = json.dumps(value)  # Raises ``ValueError`` for too large a number.
     return f"\0{text}" if isinstance(value, (bool, float)) else int(text)
 
@@ -201,8 +190,7 @@ def _fields(item: object) -> Mapping[str, object]:
     if not isinstance(item, BaseModel):
         raise Unencodable(f"{type(item).__name__} is no dict, no pydantic model and no dataclass")
     kind = type(item)
-    private = item.__pydantic_private__ or {}
-    if kind.__module__.partition(".")[0] not in _SDKS and any(private.values()):
+    if any((item.__pydantic_private__ or {}).values()):
         raise Unencodable(f"{kind.__name__} has private attributes")
     # What a model has computed stands beside its fields.
     declared = {name: value for name, value in vars(item).items() if name in kind.model_fields}
@@ -213,12 +201,8 @@ def replaced(item: Json, **updates: Json) -> Json:
     """Return a copy of ``item`` with some fields changed: of the same class for a pydantic model,
     else a dict.
     """
-    if isinstance(item, Mapping):
-        return {**item, **updates}
     copy = getattr(item, "model_copy", None)
-    if callable(copy):
-        return copy(update=updates)
-    return {**members(item), **updates}
+    return copy(update=updates) if callable(copy) else {**members(item), **updates}
 
 
 def without(item: Json, *names: str) -> Json:

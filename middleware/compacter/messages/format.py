@@ -306,15 +306,16 @@ class MessageFormat(Blocks):
         """Return a copy of a user message with this text before its own blocks, but behind results
         of tools. One that is no dict becomes one.
         """
-        own = [
+        blocks = [
             self._text_block(block) if isinstance(block, str) else block
             for block in self.blocks(message)
             if block != ""
         ]
-        others = (at for at, block in enumerate(own) if not self.is_result(block))
-        first = next(others, len(own))
-        base = message if isinstance(message, Mapping) else {"role": "user"}
-        return self.with_blocks(base, [*own[:first], self._text_block(text), *own[first:]])
+        # Results stand first.
+        blocks.insert(sum(map(self.is_result, blocks)), self._text_block(text))
+        return self.with_blocks(
+            message if isinstance(message, Mapping) else {"role": "user"}, blocks
+        )
 
     def filler(self, role: Voice) -> Message:
         """Return the filler message of this role."""

@@ -23,6 +23,7 @@ from compacter.messages.fields import (
     characters,
     dig,
     field,
+    first,
     json_text,
     listed,
     members,
@@ -79,7 +80,7 @@ class GeminiFormat(MessageFormat):
         """
         if type(message) not in _OWN_TYPES and foreign(message):
             return Kind.UNKNOWN
-        role = word(message, "role") if _is_content(message) else ""
+        role = word(message, "role")
         if role:
             return self.roles.get(role, Kind.OTHER)
         # google-genai does the same without a role: only the model makes calls.
@@ -99,13 +100,10 @@ class GeminiFormat(MessageFormat):
         row, value, key = super().find(block)
         if row is TEXT and key and field(block, "thought"):
             return _THOUGHT, value, key
-        if row is MEDIUM:
+        if row is MEDIUM or (row is self.other and first(block, ("mime_type", "uri"))):
             return MEDIUM, value, ""
-        if row is self.other:
-            if dig(block, "mime_type") or field(block, "uri"):
-                return MEDIUM, value, ""
-            if not isinstance(block, str) and _MARKS.issuperset(members(block)):
-                return _NOTHING, block, ""
+        if row is self.other and _MARKS.issuperset(members(block)):
+            return _NOTHING, block, ""
         return row, value, key
 
     def _pieces(self, message: Message) -> list[Found]:
@@ -183,9 +181,7 @@ _NOTHING = Row("nested", ())
 
 
 def _is_content(message: Message) -> bool:
-    if isinstance(message, dict):
-        return "parts" in message or "role" in message
-    return hasattr(message, "parts")
+    return field(message, "parts") is not None or bool(word(message, "role"))
 
 
 _HUMP = re.compile(r"(?<=[a-z0-9])([A-Z])")

@@ -133,7 +133,7 @@ def error_of(reply: Json) -> Json:
     if kind in ("error", "response.failed") or field(reply, "object") == "error":
         return reply
     # An event that was named ``error``, whose name the SDK has dropped.
-    named = isinstance(kind, str) and kind.lower().endswith(_ERROR_NAMES)
+    named = str(kind).lower().endswith(_ERROR_NAMES)
     is_flat = isinstance(field(reply, "message"), str) and (named or field(reply, "code"))
     return reply if is_flat else None
 

@@ -11,26 +11,19 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 from itertools import accumulate
 
-from compacter.messages.blocks import COMPACTION, MEDIUM, Edit, Found, Row
+from compacter.messages.blocks import COMPACTION, MEDIUM, Edit, Row
 from compacter.messages.fields import Json, field, first, listed, replaced, text_of, without, word
 from compacter.messages.format import Message, MessageFormat, foreign
-from compacter.messages.parts import Broken, Kind, Part, Place, Steps, Voice
+from compacter.messages.parts import Broken, Kind, Steps, Voice
 
-_TYPES = {
+# What the items of the rows of the table are.
+_KINDS = {
+    "call": Kind.ASSISTANT,
+    "media": Kind.ASSISTANT,
+    "result": Kind.RESULT,
     "reasoning": Kind.OTHER,
-    "item_reference": Kind.OTHER,
-    "mcp_list_tools": Kind.OTHER,
-    # A compaction by OpenAI replaces all earlier items. A late list of tools is never compacted.
-    "compaction": Kind.COMPACTED,
-    "compaction_summary": Kind.COMPACTED,
-    "context_compaction": Kind.COMPACTED,
-    "additional_tools": Kind.SYSTEM,
-    "mcp_approval_request": Kind.ASSISTANT,
-    "mcp_approval_response": Kind.RESULT,
-    "program": Kind.ASSISTANT,
 }
 _TEXT = Row("text", ("text",), edits=("text",))
 _TOOLS = Row("reasoning", ("tools", "id"))
@@ -39,6 +32,7 @@ _CALL = Row(
     ("arguments", "input", "action", "actions", "operation", "code", "queries"),
     ("name",),
     ("call_id",),
+    edits=("output", "outputs.logs", "results.text"),
     outputs=("output", "outputs", "results", "tools", "error"),
     tool="_call",
 )
@@ -75,12 +69,13 @@ class ResponsesFormat(MessageFormat):
         "mcp_approval_request": Row("call", ("arguments",), ("name",), ("id",)),
         "mcp_approval_response": Row("result", ("approve",), call_id=("approval_request_id",)),
         "program": _CALL,
+        "image_generation_call": MEDIUM,
     }
     endings = {  # noqa: RUF012
         # The output of a local shell has the id of its call in ``id``.
         "_output": Row("result", ("output",), ("name",), ("call_id", "id"), edits=("output",)),
         # Calls run by OpenAI itself have their result with them, or a list of results.
-        "_call": replace(_CALL, edits=("output", "outputs.logs", "results.text")),
+        "_call": _CALL,
     }
     telling = ("input_text", "output_text", "input_image", "input_file")
 
@@ -91,17 +86,19 @@ class ResponsesFormat(MessageFormat):
             return super().kind(message)
         if type(message) is not dict and foreign(message):
             return Kind.UNKNOWN
-        if what in _TYPES:
-            return _TYPES[what]
-        if what.endswith("_output"):
-            return Kind.RESULT
-        return Kind.ASSISTANT if what.endswith("_call") else Kind.UNKNOWN
+        row = self.find(message)[0]
+        # A compaction by OpenAI replaces all earlier items, and a late list of tools must stay.
+        if row is COMPACTION:
+            return Kind.COMPACTED
+        if what == "additional_tools":
+            return Kind.SYSTEM
+        return _KINDS.get(row.kind, Kind.UNKNOWN)
 
     def whole(self, message: Message) -> Row | None:
         """Return the row of an item that is no message."""
         return None if _type(message) == "message" else self.find(message)[0]
 
-    def outline(  # noqa: C901 - one decision a line
+    def outline(  # noqa: C901, PLR0912 - one decision a line
         self, messages: Sequence[Message]
     ) -> Steps:
         """Return kinds, sizes and steps; a step spans from a call to its output, and from reasoning
@@ -141,7 +138,10 @@ class ResponsesFormat(MessageFormat):
             elif types[index] in ("reasoning", "item_reference"):
                 reach[index] = max(reach[index], end - 1)
         # The last response, if only outputs follow it: some calls may have no output yet.
-        final = _before(kinds, _before(kinds, count, (Kind.RESULT, Kind.SYSTEM)), _MADE)
+        final = count
+        for run in ((Kind.RESULT, Kind.SYSTEM), _MADE):
+            while final and kinds[final - 1] in run:
+                final -= 1
         unanswered = [(index, called) for called, places in waiting.items() for index in places]
         broken += [Broken(*half, "unanswered call") for half in unanswered if half[0] < final]
         broken.sort(key=lambda half: half.index)
@@ -152,13 +152,6 @@ class ResponsesFormat(MessageFormat):
         steps = [index for index, far in zip(range(count), furthest, strict=False) if index > far]
         sizes = [read[1] for read in outlines]
         return Steps(kinds, sizes, steps, tuple(broken), None if opened is None else steps[-1])
-
-    def _show(self, found: Found, place: Place) -> list[Part]:
-        parts = super()._show(found, place)
-        kind = word(found[1], "type")
-        if kind == "image_generation_call" and isinstance(field(found[1], "result"), str):
-            parts.append(place.medium(kind, found[1]))
-        return parts
 
     def say(self, role: Voice, text: str) -> Message:
         """Return a new plain text message."""
@@ -206,13 +199,6 @@ class ResponsesFormat(MessageFormat):
 
 def _type(item: Message) -> str:
     return word(item, "type") or ("message" if word(item, "role") else "")
-
-
-def _before(kinds: Sequence[Kind], end: int, run: Sequence[Kind]) -> int:
-    """Return where the items of these kinds begin that end there."""
-    while end and kinds[end - 1] in run:
-        end -= 1
-    return end
 
 
 RESPONSES = ResponsesFormat()
