@@ -171,7 +171,7 @@ CEILINGS = {
     "memory/": 9_492,
     "messages/": 14_882,
     "overflow/": 9_186,
-    "recall/": 10_194,
+    "recall/": 10_047,
     "summary/": 10_277,
     "testing/": 9_987,
     "text/": 3_419,
