@@ -18,6 +18,7 @@ from compacter import Compacter, CompactionError, CompactionEvent, models
 from compacter.call.log import Log, remedy
 from compacter.errors import ConfigurationError, FunctionError
 from compacter.events import (
+    TEXTS,
     CompactionFailed,
     CompactionReused,
     Event,
@@ -625,3 +626,10 @@ class TestEventsAsText:
         assert len(kinds) >= 9
         own = {"sentence", "_words"}
         assert [kind.__name__ for kind in kinds if not own & vars(kind).keys()] == []
+
+    def test_repr_has_the_numbers_and_no_text_of_messages(self) -> None:
+        event = next(event for event in self.every() if isinstance(event, CompactionEvent))
+        assert event.summary
+        assert "messages_before=61" in repr(event)
+        assert [name for name in TEXTS if f"{name}=" in repr(event)] == []
+        assert len(repr(event)) < 900

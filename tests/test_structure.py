@@ -163,9 +163,9 @@ DENSITY = {
 }
 """Limits for how the package is written."""
 CEILINGS = {
-    "call/": 22_645,
+    "call/": 22_612,
     "clients/": 9_703,
-    "compaction/": 10_663,
+    "compaction/": 10_625,
     "frameworks/": 8_566,
     "gateway/": 23_942,
     "memory/": 9_492,
@@ -176,7 +176,7 @@ CEILINGS = {
     "testing/": 9_987,
     "text/": 3_419,
     "tools/": 19_796,
-    "top": 18_808,
+    "top": 18_638,
     "core": 114_120,
     "whole": 186_169,
 }

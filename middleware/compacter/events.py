@@ -21,6 +21,8 @@ def _encodable(text: str) -> str:
 
 Text = Annotated[str, PlainSerializer(_encodable, when_used="json")]
 """In JSON a lone surrogate, which cannot be encoded, is ``U+FFFD``."""
+MessageText = Annotated[Text, Field(repr=False)]
+"""Text of messages, which no ``repr`` has."""
 
 
 # Not with ``defer_build``: pydantic builds under a lock, which a fork may copy locked.
@@ -78,10 +80,10 @@ class CompactionEvent(Event):
     """Input tokens of the summarizer, by the usage of its replies."""
     output_tokens: int = 0
     """Output tokens of the summarizer, by the usage of its replies."""
-    summary: Text = ""
+    summary: MessageText = ""
     """Text that replaces the head: a model's summary, or lines quoted from the head; empty if the
     strategy makes none."""
-    ledger: Text = ""
+    ledger: MessageText = ""
     """Rest of the summary message: rules of the user, notes and quoted lines."""
     trigger: Trigger
     """``token_limit`` (the provider refused), ``threshold`` (``trigger_tokens``), ``quotes`` (a
@@ -114,7 +116,7 @@ class CompactionEvent(Event):
     state it."""
     duration: float = 0.0
     """Seconds from the decision to compact until the compacted list was ready."""
-    unverified: tuple[Text, ...] = ()
+    unverified: Annotated[tuple[Text, ...], Field(repr=False)] = ()
     """Lines that were removed from the summarizer's reply because the conversation does not contain
     their facts."""
     unsupported_lines: int = 0
@@ -272,7 +274,7 @@ class PassagesRecalled(Event):
     duration: float = 0.0
     """Seconds taken to find them; almost none if an earlier step of the turn had the same quotes.
     """
-    reworded: str = ""
+    reworded: MessageText = ""
     """Other words for the question that found them, which the summarizer gave: with
     ``Quotes(reword=True)``."""
 

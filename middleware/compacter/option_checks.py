@@ -98,7 +98,7 @@ def taken(function: Callable[..., object], names: Iterable[str]) -> list[str]:
     """
     try:
         parameters = inspect.signature(function).parameters
-    except (ValueError, TypeError):
+    except ValueError:
         return list(names)
     any_name = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
     return [name for name in names if any_name or name in parameters]
@@ -170,11 +170,6 @@ def summarizer(value: object) -> object:
     return meant[0] if meant else value
 
 
-def retries(value: object) -> object:
-    """Check a whole number or a tenacity stop."""
-    return _stopping(_no_class(value))
-
-
 def _no_class(value: object) -> object:
     if isinstance(value, type):
         raise ValueError  # noqa: TRY004 - pydantic reads it
@@ -188,15 +183,11 @@ def share(value: object) -> object:
     return value
 
 
-def strategy(value: object) -> object:
-    """Return a tuple of strategies."""
-    return as_strategies([value])
-
-
 def _several(value: object) -> tuple[object, ...]:
     """Return the values of an iterable; a text, a mapping or a function is one value."""
-    if isinstance(value, Iterable) and not isinstance(value, (str, bytes, Mapping)):
-        return (value,) if callable(value) else tuple(value)
+    is_one = callable(value) or isinstance(value, (str, bytes, Mapping))
+    if isinstance(value, Iterable) and not is_one:
+        return tuple(value)
     return () if value is None else (value,)
 
 
@@ -209,11 +200,6 @@ def fallback(value: object) -> object:
 def redact(value: object) -> object:
     """Return the function of redaction."""
     return _redacting(redact_secrets if value == "secrets" else value)
-
-
-def trigger(value: object) -> object:
-    """Check a number of tokens, a share of the window, or a function."""
-    return _deciding(check_size(value))
 
 
 def recall(value: object) -> object:
@@ -312,12 +298,12 @@ def check_hook(hook: object) -> None:
 
 CHECKS: Final[Mapping[str, Callable[[Any], object]]] = {
     "compact_ratio": share,
-    "max_retries": retries,
+    "max_retries": lambda value: _stopping(_no_class(value)),
     "summarizer": summarizer,
-    "strategy": strategy,
+    "strategy": lambda value: as_strategies([value]),
     "fallback": fallback,
     "pin": function("pin(message)", _BOOLEAN, as_answer),
-    "trigger_tokens": trigger,
+    "trigger_tokens": lambda value: _deciding(check_size(value)),
     "prepare_tokens": check_size,
     "memory": memory,
     "detect": detect,

@@ -152,7 +152,7 @@ class Options(BaseModel):
     """Older name of ``Summarize(prompt=...)``."""
     max_summary_tokens: int = Field(default=4096, ge=16)
     """Older name of ``Summarize(max_tokens=...)``."""
-    strategy: tuple[CompactionStrategy, ...] = Field(default_factory=lambda: (Summarize(),))
+    strategy: tuple[CompactionStrategy, ...] = (Summarize(),)
     """One strategy, or several that are tried in order until the request fits."""
     fallback: tuple[Fallback, ...] = ("extractive", "truncate")
     """Replacement for a summary that fails: ``"extractive"``, ``"truncate"``, or both in order;

@@ -544,6 +544,3 @@ class TestTheAdvice:
             "message 2 of 2, the last user message: 4,000 characters, about 1,000 tokens. " in said
         )
         assert said.endswith("What helps: send less of it; or a larger window.")
-
-    def test_is_nothing_where_there_is_nothing(self) -> None:
-        assert advice(Request(format=OPENAI, original=[], messages=[]), Calibration(), 100) == ""

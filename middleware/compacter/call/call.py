@@ -258,20 +258,17 @@ class Call:
         and no room, has the next compaction made now: it is due soon, as the request fills the
         window.
         """
-        recall = self.options.recall
         request = self.request
-        if recall is None or not self.quotes:
-            return
-        if request.messages is request.original and not request.archive:
+        if not self.quotes or (request.messages is request.original and not request.archive):
             return  # Nothing was compacted.
         is_last = bool(self.tried) and len(self.tried) == self.options.max_retries
         if (is_last and self.room is None) or request.conversation.last_user is None:
             # They may be refused, and then the request could not be sent without them.
             return
-        wanted, free = room_for_quotes(self, recall)
+        wanted, free = room_for_quotes(self)
         text = await self.quote(min(wanted, free))
         if not text and self.room is not None and min(wanted, free) < min(wanted, _ENOUGH):
-            await make_room(self, recall, wanted, free)
+            await make_room(self, wanted, free)
 
     async def quote(self, room: int, *, sent: bool = True) -> str:
         """Return quotes of up to so many characters, and add them to the request if ``sent``."""

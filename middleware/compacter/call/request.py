@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from compacter.call.call import Call
     from compacter.overflow import TokenLimit
     from compacter.recall.archive import Archive
-    from compacter.recall.passages import Quotes
 
 LEAST_CUT = 200
 """Fewest tokens to which a server truncates a prompt, as no window is smaller. A server that says
@@ -328,12 +327,15 @@ _encode = JSONEncoder(ensure_ascii=False, check_circular=False, default=_members
 # -- room for quotes -------------------------------------------------------------------------------
 
 
-def room_for_quotes(call: Call, recall: Quotes) -> tuple[int, int]:
+def room_for_quotes(call: Call) -> tuple[int, int]:
     """Return the largest size that quotes in a request may have, and the size that the request
     leaves free, less than 0 if it is too large: in characters as dear as its own.
 
     If the window is unknown, a request may grow up to half the size of one that was refused.
     """
+    recall = call.options.recall
+    if recall is None:
+        return 0, 0
     window = call.room
     request = call.request
     calibration = call.calibration

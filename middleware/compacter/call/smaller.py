@@ -34,7 +34,6 @@ from compacter.text.shorten import shorten
 if TYPE_CHECKING:
     from compacter.call.call import Call
     from compacter.overflow import TokenLimit
-    from compacter.recall.passages import Quotes
 
 WORTH = 0.9
 """Largest size of a request with the prepared compaction, as a share of the one without it: a
@@ -173,7 +172,7 @@ async def compact_to(call: Call, target: int, trigger: Trigger, quotes: int = 0)
     return bool(done)
 
 
-async def make_room(call: Call, recall: Quotes, wanted: int, free: int) -> None:
+async def make_room(call: Call, wanted: int, free: int) -> None:
     """Compact the history and add quotes, if there are any for the question; send an event if that
     cannot be.
 
@@ -193,7 +192,7 @@ async def make_room(call: Call, recall: Quotes, wanted: int, free: int) -> None:
     else:
         target = max(1, call.request.conversation.size + free)
         done = await compact_to(call, target, "quotes", wanted)
-        text = await call.quote(min(room_for_quotes(call, recall)))
+        text = await call.quote(min(room_for_quotes(call)))
         state.full = 0 if text else call.request.size
         if done and not text:
             reason = "no_progress"
@@ -351,8 +350,6 @@ def advice(request: Request, calibration: Calibration, limit: int | None) -> str
     room, and the remedy.
     """
     read = request.conversation
-    if not read.messages:
-        return ""
     declared = sum(len(line) + 1 for line in rule_lines(read.rules))
     allowed = int((limit or 0) * calibration.chars_per_token)
     left = allowed - request.overhead - (read.size - read.free) - FRAME

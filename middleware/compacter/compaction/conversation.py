@@ -19,7 +19,7 @@ from compacter.summary import message as summary_message
 _STAYING = (Kind.SYSTEM, Kind.UNKNOWN)
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, slots=True, repr=False)
 class Conversation:
     """One list of messages and the facts read from it. Made by :meth:`of`, once for each list.
 
@@ -184,21 +184,6 @@ class Conversation:
         """
         reads = self.parts_of_each(self.messages[self.start :][-newest:])
         return [part.text for read in reads for part in read.readable if part.kind != "media"]
-
-    def without_native(self) -> Conversation | None:
-        """Return the messages read with the provider's own compaction as the prior summary;
-        ``None`` if it is not readable.
-        """
-        if not self.messages or not self.format.compacted(self.messages[self.start]):
-            return None
-        return Conversation.of(
-            self.messages,
-            self.format,
-            pinned=self.pinned,
-            rules=self.rules,
-            earlier=self,
-            takes_native=True,
-        )
 
 
 def _step(steps: Sequence[int], index: int) -> tuple[int, int]:

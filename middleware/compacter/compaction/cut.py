@@ -67,16 +67,22 @@ def plan(options: Options, asked: CompactionPlan) -> CompactionPlan:
         # The messages that stay exceed the target alone: compact the provider's own compaction too,
         # if it is readable.
         is_helpless = asked.must and not (cut and asked.is_met_by(staying))
-        whole = read.without_native() if is_helpless else None
-        if whole is not None:
-            read = whole
-            cut = _cut(options, replace(asked, conversation=whole))
-        if not cut and asked.must and prior_size(read):
-            # Nothing else may go: the prior summary itself can be made shorter, if some room is
-            # left for it.
+        if is_helpless and read.messages and read.format.compacted(read.messages[read.start]):
+            read = Conversation.of(
+                read.messages,
+                read.format,
+                pinned=read.pinned,
+                rules=read.rules,
+                earlier=read,
+                takes_native=True,
+            )
+            cut = _cut(options, replace(asked, conversation=read))
             staying = read.size - read.free + FRAME
-            if asked.target is None or staying < asked.target:
-                cut = read.step(read.prior or 0)[1]
+        # Nothing else may go: the prior summary itself can be made shorter, if some room is left
+        # for it.
+        has_room = asked.target is None or staying < asked.target
+        if not cut and asked.must and has_room and prior_size(read):
+            cut = read.step(read.prior or 0)[1]
     return replace(
         asked,
         conversation=read,

@@ -142,7 +142,7 @@ def due(*, size: int, tokens: int, limit: int, stuck: int = 0) -> int | None:
 # -- the plan --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CompactionPlan:
     """The messages that a compaction would replace. Sizes are data sizes in characters.
 
