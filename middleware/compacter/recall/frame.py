@@ -26,7 +26,6 @@ END = "[end of quotes]"
 # Bytes of the checksum in the first line: enough to tell our quotes from text like them.
 _SEAL_BYTES = 4
 _BLOCK = re.compile(rf"\n(?={re.escape(TAG)} )")
-_LONGEST_HEAD = 200
 _LONGEST_COMMAND = 80
 _INDENT = "\n  "
 _FIRST_LINE = re.compile(rf"{re.escape(TAG)} ([0-9a-f]{{{2 * _SEAL_BYTES}}})\n")
@@ -96,7 +95,7 @@ def place(
     placed = list(messages)
     # The last one first: it moves no other message.
     for block in reversed(_BLOCK.split(text)):
-        is_of_step = STEP_NOTE in block[:_LONGEST_HEAD]
+        is_of_step = block.splitlines()[1] == STEP_NOTE
         before = len(placed) - 1 if is_of_step else at
         message = placed[before]
         carries = wire.speaker(message) == "user"
@@ -137,8 +136,7 @@ def folded(
             if is_ours and part.role == "user":
                 continue
             name = part.name or (called.get(part.call_id, "") if part.role == "tool" else "")
-            same = name == part.name and place == part.index
-            entries.append(part if same else replace(part, name=name, index=place))
+            entries.append(replace(part, name=name, index=place))
     return entries
 
 

@@ -43,7 +43,7 @@ _MORE = 20
 # Power of the number of runs from which on a word is common.
 _COMMON = 0.55
 # Lengths of words that are looked for with one mistake: shorter ones have too many neighbours.
-_MISSPELT = range(5, 25)
+_MISSPELT = range(6, 25)
 # Number of runs after the user's that are searched for the end of a turn.
 _LONGEST_TURN = 1_000
 # Size of a run, of a word, and of one of its places, in bytes.
@@ -162,14 +162,16 @@ class Index:
         """Number of runs."""
         return len(self.runs)
 
-    def find(self, wanted: Sequence[Term], until: int | None = None) -> Found:
+    def find(
+        self, wanted: Sequence[Term], until: int | None = None, *, misspelt: bool = True
+    ) -> Found:
         """Return the runs that best match the ``wanted`` terms; hits are those before run
-        ``until``, and so are the neighbours that count for them.
+        ``until``, and so are the neighbours that count for them. Words may be ``misspelt``.
         """
         held: defaultdict[int, dict[str, float]] = defaultdict(dict)
         whole = 0.0
         for term in wanted:
-            runs = self.runs_with(map(self._spelt, term.text.split()))
+            runs = self.runs_with(map(self._spelt if misspelt else stem, term.text.split()))
             weight = term.weight * rarity(len(runs), self.count)
             whole += weight
             for run in runs:
@@ -236,8 +238,7 @@ def _read(entries: Iterable[Part], redact: Redact | None) -> Iterator[Part]:
         name = "" if entry.kind == "text" else clean(entry.name)
         # Once more after it was read: names of JSON's fields have become labels.
         text = clean(readable(clean(entry.text), is_data=entry.kind != "text"))
-        same = text is entry.text and name == entry.name
-        yield entry if same else replace(entry, text=text, name=name)
+        yield replace(entry, text=text, name=name)
 
 
 def _with_one_mistake(word: str) -> Iterator[str]:

@@ -148,8 +148,9 @@ def cut(text: str, *, lines: bool = False) -> Iterator[tuple[int, int]]:
     start = 0
     for end in (*ends, len(text)):
         if end - start >= enough or end == len(text):
-            pieces = _PIECE.finditer(text, start, end)
-            yield from (piece.span() for piece in pieces if _LETTER.search(piece[0]))
+            for piece in _PIECE.finditer(text, start, end):
+                if _LETTER.search(piece[0]):
+                    yield piece.span()
             start = end
 
 

@@ -159,7 +159,9 @@ class Quoter:
         """
         # What stands in view is no neighbour of the last compacted passage: it is read anyway, and
         # seldom what was said next.
-        found = self._index.find(sentence.terms, self._compacted)
+        # An order in new words is about new things, not misspelt.
+        asks = sentence.kind == "asks"
+        found = self._index.find(sentence.terms, self._compacted, misspelt=asks)
         score, _, held = found.hits[0] if found.hits else (0.0, 0, {})
         in_view = [
             (sum(terms.values()), run)
