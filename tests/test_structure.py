@@ -172,7 +172,7 @@ CEILINGS = {
     "messages/": 14_751,
     "overflow/": 9_186,
     "recall/": 10_047,
-    "summary/": 10_303,
+    "summary/": 10_343,
     "testing/": 9_987,
     "text/": 3_419,
     "tools/": 19_796,

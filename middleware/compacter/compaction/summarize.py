@@ -208,16 +208,20 @@ class Summarize:
 
         size = plan.head_size
 
-        def ask(text: str, tokens: int, *, native: bool) -> AskSummarizer:
-            prefix = None
-            if native:
-                form = task.conversation.format
-                prefix = list(task.messages[: plan.cut])
-                if task.alternate and form.speaker(prefix[-1]) == "user":
-                    # The instruction that is appended is a message of the user.
-                    prefix.append(form.filler("assistant"))
-            return AskSummarizer([{"role": "user", "content": text}], tokens, prefix)
-
+        prefix: list[Message] | None = None
+        # By hand there is no call to take the prefix of: then litellm is asked, which takes chat
+        # messages only.
+        if (
+            (self.request or options.summary_request) == "native"
+            and options.summarizer is None
+            and options.redact is None
+            and (plan.trigger != "manual" or plan.wire_format == "openai")
+        ):
+            form = task.conversation.format
+            prefix = list(task.messages[: plan.cut])
+            if task.alternate and form.speaker(prefix[-1]) == "user":
+                # The instruction that is appended is a message of the user.
+                prefix.append(form.filler("assistant"))
         whole = room(task, most)
         # Of a small head at most half: its data size counts more than can be read of it.
         lines = max(
@@ -225,7 +229,8 @@ class Summarize:
         )
         writer = Writer(
             head=head,
-            ask=ask,
+            ask=AskSummarizer,
+            prefix=prefix,
             detect=options.detect,
             size=size,
             # What stays may be too large by itself: then it is shortened, not the summary.
@@ -238,15 +243,7 @@ class Summarize:
             template=self.prompt or options.summary_prompt,
             redact=options.redact,
         )
-        # By hand there is no call to take the prefix of: then litellm is asked, which takes chat
-        # messages only.
-        has_prefix = plan.trigger != "manual" or plan.wire_format == "openai"
-        written = yield from writer.write(
-            native=(self.request or options.summary_request) == "native"
-            and options.summarizer is None
-            and options.redact is None
-            and has_prefix,
-        )
+        written = yield from writer.write()
         task.tally.add(
             unverified=tuple(writer.unsupported),
             unsupported_lines=len(writer.unsupported),

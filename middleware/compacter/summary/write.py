@@ -1,7 +1,6 @@
 """Write a summary: with a model, whose answers are checked and traced, or with kept lines alone.
 
-``Writer.write`` is a generator, and asks by the function that it is given: what that one yields is
-yielded, and what it is sent is sent on.
+``Writer.write`` is a generator: it yields what asks the model, and is sent the reply.
 """
 
 from __future__ import annotations
@@ -96,10 +95,12 @@ class Writer:
 
     head: Head
     """What is summarised."""
-    ask: Callable[..., Any]
-    """Asks the model: a prompt, the tokens that the answer may have, and ``native``: whether the
-    prompt goes to the end of the conversation itself, so that the provider's prompt cache pays for
-    the head."""
+    ask: Callable[[list[dict[str, str]], int, Sequence[Any] | None], Any]
+    """Makes what is yielded to ask the model: of a prompt as OpenAI-style messages, the tokens that
+    the answer may have, and the messages to whose end the prompt goes in place of a transcript."""
+    prefix: Sequence[Any] | None
+    """The conversation's own messages, at whose end to ask first, so that the provider's prompt
+    cache pays for the head."""
     detect: Callable[[Exception], TokenLimit | None]
     """Says whether an exception of ``ask`` is that the prompt was too long."""
     size: int
@@ -132,21 +133,18 @@ class Writer:
     _limit: TokenLimit | None = None
     _is_traced: bool = False
 
-    def write(self, *, native: bool) -> Generator[Any, Any, Summary]:
+    def write(self) -> Generator[Any, Any, Summary]:
         """Update the summary so far with all of the head. Raises ``NoSummaryError`` where none of
         the model's answers is a summary.
 
         A chunk of which the model makes nothing is left to quoted lines, unless it is the only one.
-
-        Args:
-            native: Whether to ask first at the end of the conversation itself.
         """
         self._story = self.head.prior.story
         self._rules = standing.rules(self.head, self.room)
         transcript = prompt.lines(self.head.parts)
         most, tokens = self._measure(sum(len(line) + 1 for line in transcript))
         pending = prompt.chunks(transcript, most)
-        native = native and len(pending) == 1
+        native = self.prefix is not None and len(pending) == 1
         has_story = False
         faults = 0
         fault = ""
@@ -246,7 +244,9 @@ class Writer:
         self._limit = None
         asked = self._prompt(chunk, tokens, short=short, native=native)
         try:
-            reply = yield from self.ask(asked, tokens, native=native)
+            reply = yield self.ask(
+                [{"role": "user", "content": asked}], tokens, self.prefix if native else None
+            )
         except Exception as error:  # noqa: BLE001 - ``write`` decides what becomes of the rest
             self._cause = error
             self._limit = self.detect(error)
