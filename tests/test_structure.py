@@ -163,7 +163,7 @@ DENSITY = {
 }
 """Limits for how the package is written."""
 CEILINGS = {
-    "call/": 22_501,
+    "call/": 22_464,
     "clients/": 9_703,
     "compaction/": 10_625,
     "frameworks/": 8_566,
@@ -172,11 +172,11 @@ CEILINGS = {
     "messages/": 14_609,
     "overflow/": 9_186,
     "recall/": 10_047,
-    "summary/": 10_277,
+    "summary/": 10_303,
     "testing/": 9_987,
     "text/": 3_419,
     "tools/": 19_796,
-    "top": 18_638,
+    "top": 18_616,
     "core": 114_120,
     "whole": 186_169,
 }
