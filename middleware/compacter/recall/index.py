@@ -199,7 +199,8 @@ class Index:
         own = stem(word)
         if len(word) not in _MISSPELT or not word.isalpha() or self._times(own):
             return own
-        return max(filter(self._times, _with_one_mistake(own)), key=self._times, default=own)
+        others = map(stem, _with_one_mistake(word))
+        return max(filter(self._times, others), key=self._times, default=own)
 
     def command(self, number: int) -> str:
         """Return the arguments of the call that a run is in the result of, if it stands before."""
