@@ -36,7 +36,6 @@ from compacter.single_flight import LONGEST_WAIT, Flight, running_loop
 if TYPE_CHECKING:
     import asyncio
 
-    from compacter.call.call import Call
     from compacter.call.perform import Performer
 
 SCOPE = "\0prepared"
@@ -103,36 +102,29 @@ def _copy(request: Request) -> Request:
 async def _make(world: Performer, ratio: float, target: int) -> None:
     """Make a compaction ahead, unless another process has stored one that fits. Raises no
     ``Exception``.
+
+    There is no fallback: a failing summarizer is asked again when the compaction is due.
     """
     call = world.call
     call.world = world.world
     request = call.request
-    try:
-        view = await world.view()
-        size = request.conversation.size
-        if view is None or sum(map(request.format.size, view)) >= size * WORTH:
-            await world.conduct(make_ahead(call, ratio, target))
-    except Exception as error:  # noqa: BLE001 - the call that is due takes the normal way
-        cause = error.__cause__ if isinstance(error, CompactionError) else error
-        reason = str(error) if isinstance(error, FunctionError) else "no summary could be had"
-        facts = {**facts_of(cause), **request.named}
-        await world.emit(PreparationFailed(reason=reason, **facts))
-
-
-async def make_ahead(call: Call, ratio: float, target: int) -> None:
-    """Make a compaction and remember it.
-
-    There is no fallback: a failing summarizer is asked again when the compaction is due. Raises
-    ``CompactionError`` then.
-    """
-    # What is in the memory, or made ahead, was looked at before.
+    # What is in the memory, or made ahead, is looked at here.
     update: dict[str, object] = {"prepare_tokens": None, "memory": None}
     update |= {"compact_ratio": ratio, "fallback": ()}
     if "summary_request" not in call.options.model_fields_set:
         # The provider's cache has what the program has just sent.
         update["summary_request"] = "native"
     call.options = call.options.model_copy(update=update)
-    await compact_history(call, target, "prepared")
+    try:
+        view = await world.view()
+        size = request.conversation.size
+        if view is None or sum(map(request.format.size, view)) >= size * WORTH:
+            await world.conduct(compact_history(call, target, "prepared"))
+    except Exception as error:  # noqa: BLE001 - the call that is due takes the normal way
+        cause = error.__cause__ if isinstance(error, CompactionError) else error
+        reason = str(error) if isinstance(error, FunctionError) else "no summary could be had"
+        facts = {**facts_of(cause), **request.named}
+        await world.emit(PreparationFailed(reason=reason, **facts))
 
 
 # -- the tasks -------------------------------------------------------------------------------------

@@ -185,7 +185,6 @@ class Binding:
         cache is used.
         """
         facts = self.read(args, kwargs)
-        native = prefix is not None
         messages, extra = wire.prompt(prompt)
         if prefix is not None:
             messages = [*prefix, wire.say("user", prompt[0]["content"])]
@@ -195,7 +194,7 @@ class Binding:
             budget = first(facts.named, THINKING)
             limit += max(budget, 0) if isinstance(budget, int) else 0
         extra[facts.output_option or wire.output_option] = limit
-        args, options = self.keep(args, kwargs, native=native)
+        args, options = self.keep(args, kwargs, native=prefix is not None)
         streams = self.declared.get("stream") and "stream" not in facts.named
         if not self.vendors and (streams or "stream" in kwargs):
             options["stream"] = False
@@ -278,9 +277,7 @@ def bind(
         messages_param=name,
         accepts=None if open_ended else frozenset(declared),
         positional=tuple(
-            parameter.name
-            for parameter in parameters
-            if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+            parameter.name for parameter in parameters if parameter.kind < parameter.VAR_POSITIONAL
         ),
         declared=declared,
     )
@@ -305,6 +302,5 @@ def characters_sent(value: object) -> int:
     schema.
     """
     if isinstance(value, type):
-        schema = getattr(value, "model_json_schema", None)
-        return characters(schema()) if callable(schema) else 0
+        value = getattr(value, "model_json_schema", dict)()
     return characters(value)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from compacter.messages.blocks import MEDIUM, TEXT, Row
 from compacter.messages.format import MessageFormat
-from compacter.messages.parts import Kind
 
 
 class BedrockFormat(MessageFormat):
@@ -21,8 +20,7 @@ class BedrockFormat(MessageFormat):
     text_type = ""
     alternates = True
     own = frozenset({"input", "json"})
-    roles = {"user": Kind.USER, "assistant": Kind.ASSISTANT, "system": Kind.SYSTEM}  # noqa: RUF012 - ClassVar in the base class
-    table = {  # noqa: RUF012
+    table = {  # noqa: RUF012 - ClassVar in the base class
         "text": TEXT,
         "toolUse": Row("call", ("input",), ("name",), ("toolUseId",)),
         "toolResult": Row("result", ("content",), call_id=("toolUseId",), edits=("content",)),

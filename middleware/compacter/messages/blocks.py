@@ -15,11 +15,11 @@ from typing import ClassVar, Final, Literal, TypeAlias
 
 from compacter.messages.fields import (
     Json,
-    characters,
     dig,
     field,
     first,
     flat,
+    json_text,
     listed,
     replaced,
     text_of,
@@ -69,7 +69,9 @@ class Row:
             value = dig(block, path.lstrip("~"))
             is_sealed = path[:1] == "~"
             size = (
-                weigh_sealed(value) if is_sealed else len(text_of(value) or "") or characters(value)
+                weigh_sealed(value)
+                if is_sealed
+                else len(text_of(value) or json_text(value or None))
             )
             if size:
                 return size
@@ -197,7 +199,10 @@ class Blocks:
         paths = row.paths
         if row.kind == "call":
             called = self._call_id(row, block)
-            shown.append(place.call(row.tool_of(block), first(block, paths), called))
+            name = row.tool_of(block)
+            text = json_text(first(block, paths))
+            size = len(name) + len(text)
+            shown.append(Part("assistant", "call", text, name, place.index, size, called))
             if called is not None:
                 return shown
             place = Place("tool", place.index, place.name)
@@ -248,7 +253,7 @@ class Blocks:
     def with_blocks(self, message: Json, blocks: list[Json]) -> Json:
         """Return a copy with these blocks; the message itself if they are the same."""
         old = self.blocks(message)
-        if len(blocks) == len(old) and all(map(is_, blocks, old)):
+        if blocks == old:
             return message
         body = field(message, self.body)
         is_bare = not isinstance(body, (list, tuple)) and [*map(type, blocks)] == [type(body)]

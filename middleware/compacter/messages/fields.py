@@ -127,7 +127,7 @@ _MARKS = frozenset({"cache_control", "cachePoint"})
 _DEEPEST = 100
 
 
-def faithful(
+def faithful(  # noqa: C901 - one for each kind of value
     value: Json, own: frozenset[str] = frozenset(), depth: int = 0, *, inside: bool = False
 ) -> Json:
     """Return ``value`` as dicts, lists, strings and integers, different for different contents.
@@ -144,13 +144,20 @@ def faithful(
     """
     while isinstance(value, (Enum, *_BYTES)):
         value = members(value)
-    if value is None or isinstance(value, (str, int, float)):
-        return _scalar(value)
+    if value is None:
+        return None
+    if isinstance(value, str):
+        text = str.__str__(value)
+        # A text that begins with the mark gets one more, so that no text equals a marked value.
+        return f"\0{text}" if text[:1] == "\0" else text
+    if isinstance(value, (int, float)):
+        text = json.dumps(value)  # Raises ``ValueError`` for too large a number.
+        return f"\0{text}" if isinstance(value, (bool, float)) else int(text)
     if depth > _DEEPEST:
         raise Unencodable("nested too deeply")
     if isinstance(value, (list, tuple)):
-        read = [faithful(inner, own, depth + 1, inside=inside) for inner in value]
-        return [inner for inner in read if inside or inner != {}]
+        items = [faithful(inner, own, depth + 1, inside=inside) for inner in value]
+        return [item for item in items if inside or item != {}]
     data: dict[str, Json] = {}
     for key, inner in sorted(_fields(value).items()):
         name = str.__str__(key)  # Raises for a key that is not a string.
@@ -158,25 +165,11 @@ def faithful(
             raise Unencodable("two keys have one text")
         if not inside and (inner is None or (name in _MARKS and isinstance(inner, Mapping))):
             continue
-        if type(inner) is not str or inner[:1] == "\0":
-            inner = faithful(inner, own, depth + 1, inside=inside or name in own)  # noqa: PLW2901
-        if inside or name in own or inner not in ([], {}):
-            data[name] = inner
+        is_plain = type(inner) is str and inner[:1] != "\0"  # By far the most common.
+        read = inner if is_plain else faithful(inner, own, depth + 1, inside=inside or name in own)
+        if inside or name in own or read not in ([], {}):
+            data[name] = read
     return data
-
-
-def _scalar(value: object) -> Json:
-    """Return a string, integer or ``None``, marked if Python would consider the value equal to
-    another one.
-    """
-    if isinstance(value, str):
-        text = str.__str__(value)
-        # A text that begins with the mark gets one more, so that no text equals a marked value.
-        return f"\0{text}" if text[:1] == "\0" else text
-    if value is None:
-        return None
-    text = json.dumps(value)  # Raises ``ValueError`` for too large a number.
-    return f"\0{text}" if isinstance(value, (bool, float)) else int(text)
 
 
 def _fields(item: object) -> Mapping[str, object]:

@@ -256,7 +256,12 @@ class MessageFormat(Blocks):
         read: list[MessageParts] = []
         for index, message in enumerate(messages):
             every = tuple(self.all_parts(message, index))
-            read.append(MessageParts(message, every, tuple(filter(_is_readable, every))))
+            readable = tuple(
+                part
+                for part in every
+                if part.kind == "call" or (part.text and part.text not in FILLERS.values())
+            )
+            read.append(MessageParts(message, every, readable))
         return read
 
     def all_parts(self, message: Message, index: int) -> Sequence[Part]:
@@ -320,11 +325,6 @@ class MessageFormat(Blocks):
     def filler(self, role: Voice) -> Message:
         """Return the filler message of this role."""
         return self.say(role, FILLERS[role])
-
-
-def _is_readable(part: Part) -> bool:
-    """Return whether a summarizer reads a part: a call, or a text that is no filler."""
-    return part.kind == "call" or (bool(part.text) and part.text not in FILLERS.values())
 
 
 def get_format(name: str) -> MessageFormat:

@@ -125,22 +125,16 @@ class GeminiFormat(MessageFormat):
     def _unseal(self, block: Message, kinds: Counter[str]) -> list[Message]:
         """Leave out signatures. A call needs one: Google documents a text that stands for it."""
         row, value, key = self.find(block)
-        signature = dig(block, "thought_signature")
-        if key in ("function_call", "functionCall"):
-            # The SDK encodes bytes as base64, and the text must arrive as it is.
-            in_rest = key == "functionCall"
-            mark = ANY_SIGNATURE if in_rest else base64.urlsafe_b64decode(ANY_SIGNATURE)
-            if signature == mark:
-                return [block]
-            rest = replaced(block, **{_SIGNATURES[in_rest]: mark})
-        elif not signature:
+        mark = _SIGNATURES_OF_CALLS.get(key)
+        if (dig(block, "thought_signature") or None) == mark:
             return [block]
-        elif isinstance(block, Mapping):
-            rest = without(block, *_SIGNATURES)
-        else:
-            rest = replaced(block, thought_signature=None)
         kinds["thought_signature"] += 1
-        return [] if row is _NOTHING or value == "" else [rest]
+        if row is _NOTHING or value == "":
+            return []
+        if not isinstance(block, Mapping):
+            return [replaced(block, thought_signature=mark)]
+        rest = without(block, *_SIGNATURES)
+        return [{**rest, _SIGNATURES[key == "functionCall"]: mark} if mark else rest]
 
     def with_blocks(self, message: Message, blocks: list[Message]) -> Message:
         """Return a copy with these parts; a bare part becomes a content if there are others."""
@@ -175,6 +169,11 @@ class GeminiFormat(MessageFormat):
 _ONLY_TEXT = frozenset({"text"})
 _OWN_TYPES = frozenset({dict, str, list, tuple})
 _SIGNATURES = ("thought_signature", "thoughtSignature")
+_SIGNATURES_OF_CALLS = {
+    # The SDK encodes bytes as base64, and the text must arrive as it is.
+    "function_call": base64.urlsafe_b64decode(ANY_SIGNATURE),
+    "functionCall": ANY_SIGNATURE,
+}
 # Members that a part may have beside what it is.
 _MARKS = frozenset({"thought", *_SIGNATURES})
 _NOTHING = Row("nested", ())

@@ -131,12 +131,6 @@ class Place:
         text = json_text(data)
         return self.text(text, size + len(text))
 
-    def call(self, name: str, arguments: Json, call_id: str | None) -> Part:
-        """Return a part for a tool call."""
-        text = json_text(arguments)
-        size = len(name) + len(text)
-        return Part("assistant", "call", text, name, self.index, size, call_id)
-
     def medium(self, kind: str, block: Json) -> Part:
         """Return a part for a medium of any format: a placeholder of type and size, without path or
         content. ``kind`` is its type, or the member that it stands in.

@@ -57,7 +57,7 @@ def recognise(messages: Sequence[Message], *, param: str = "", since: int = 0) -
                     f"message of any provider's API; {_WANTED}{converter}"
                 )
         _refuse_unknown(heads)
-    return found or ("responses" if param == "input" else "openai")
+    return found or ("responses" if param == "input" else "openai")  # pyright: ignore[reportReturnType]
 
 
 def _refuse_unknown(heads: Sequence[Message]) -> None:

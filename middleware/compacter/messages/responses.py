@@ -190,8 +190,7 @@ class ResponsesFormat(MessageFormat):
         if self.kind(message) is not Kind.COMPACTED:
             return None
         with suppress(ValueError, RecursionError):
-            read = json.loads(word(message, "encrypted_content"))
-            for block in listed(read):
+            for block in listed(json.loads(word(message, "encrypted_content"))):
                 if text := text_of(first(block, ("content", "summary", "text"))):
                     return text
         return ""
