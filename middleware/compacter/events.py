@@ -54,7 +54,7 @@ class Event(BaseModel):
         limit = fields.get("limit")
         requested = fields.get("requested")
         return _list(
-            self._words.format_map(fields),
+            self._words.format_map(fields).rstrip(", "),
             self.model,
             f"{limit:,} tokens allowed" if limit else "",
             f"{requested:,} requested" if requested else "",
@@ -234,10 +234,7 @@ class CompactionSkipped(Event):
 class PreparationFailed(_Failure, Event):
     """Sent when no compaction could be made ahead; the call that is due makes one itself."""
 
-    @property
-    def sentence(self) -> str:
-        """Such as "nothing was prepared: no summary could be had, TimeoutError"."""
-        return _list(f"nothing was prepared: {self.reason}", self.error, self.model)
+    _words = "nothing was prepared: {reason}, {error}"
 
 
 class CompactionReused(Event):

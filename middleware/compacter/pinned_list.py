@@ -10,8 +10,17 @@ from compacter.locks import Lock
 from compacter.messages.format import Message
 
 _NOT_MESSAGES = (
-    *(type(None), int, float, complex, bytes, bytearray),
-    *(list, tuple, set, frozenset, type),
+    type(None),
+    int,
+    float,
+    complex,
+    bytes,
+    bytearray,
+    list,
+    tuple,
+    set,
+    frozenset,
+    type,
 )
 CHANGES = Lock()
 """Held during each change of a history, so that none is lost. Shared by all histories."""

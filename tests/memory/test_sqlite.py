@@ -6,15 +6,18 @@ import stat
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 
+from compacter import Compacter
 from compacter.errors import ConfigurationError
 from compacter.memory import MemoryUnavailable, Record, SQLiteMemory
 from compacter.memory.record import StoredMessage
+from compacter.testing import ScriptedModel
 
 
 def record(key: str = "k", digest: str = "d") -> Record:
@@ -304,3 +307,27 @@ def test_a_memory_that_is_closed_or_dropped_keeps_no_descriptor(tmp_path: Path) 
     memories.clear()
     gc.collect()
     assert len(list(Path("/proc/self/fd").iterdir())) <= before
+
+
+async def test_an_async_call_waits_for_the_disk_in_other_threads(tmp_path: Path) -> None:
+    threads: list[threading.Thread] = []
+
+    class Noting(SQLiteMemory):
+        def find(self, keys: Sequence[str]) -> Sequence[Record]:
+            threads.append(threading.current_thread())
+            return super().find(keys)
+
+        def save(self, record: Record) -> None:
+            threads.append(threading.current_thread())
+            super().save(record)
+
+    compacter = Compacter(memory=Noting(tmp_path / "memory.db"), summarizer="extractive")
+    completion = compacter.wrap(ScriptedModel(window=1_000).acompletion)
+    messages = [{"role": "user", "content": f"Thing {n} about trains. " * 20} for n in range(30)]
+
+    for _ in range(2):
+        await completion("m", messages)
+
+    assert compacter.totals.rounds == 1
+    assert len(threads) > 2
+    assert threading.current_thread() not in threads

@@ -209,6 +209,8 @@ def test_after_the_pause_one_operation_tries_and_success_ends_it(
     work()
     work()
     assert [report.name for report in told] == ["memory_away", "memory_back"] * 2
+    assert ["after 60 s" in report.sentence for report in told] == [False, True, False, False]
+    assert "after 62 s" in told[3].sentence
     assert not circuit.is_open
 
 

@@ -51,6 +51,15 @@ def test_no_run_ends_within_a_sentence(language: str) -> None:
     assert all(run.endswith((one.strip(), other.strip())) for run in found)
 
 
+def test_a_sentence_that_is_longer_than_a_run_is_cut_between_words() -> None:
+    words = [f"word{number}" for number in range(400)]
+
+    found = runs(" ".join(words))
+
+    assert len(found) > 1
+    assert [word for run in found for word in run.split()] == words
+
+
 def test_output_of_a_tool_is_cut_between_lines() -> None:
     text = "\n".join(
         f"2031-04-0{day} ward {day} closed. Beds: {day * 7} of 80 are taken" for day in range(1, 10)

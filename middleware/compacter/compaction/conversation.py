@@ -97,13 +97,13 @@ class Conversation:
         lead = _step(steps, native)[1] if is_ahead else 0
         while lead < len(kinds) and kinds[lead] is Kind.SYSTEM:
             lead += 1
-        prior: int | None = start
+        prior = start if takes_native else None
         if not takes_native:
             last = len(kinds) - 1  # Something of the conversation always follows a summary.
-            prior = lead + (lead < last and held[lead] == format.filler("assistant"))
-            text = format.plain_text(held[prior]) if prior < last else None
-            if not text or summary_message.parse(text) is None:
-                prior = None
+            place = lead + (lead < last and held[lead] == format.filler("assistant"))
+            text = format.plain_text(held[place]) if place < last else None
+            if text and summary_message.parse(text):
+                prior = place
         if Kind.INSERTED in codes:
             # A filler that stands where compacter puts none is the user's. Fillers are never last,
             # and stand first, or in a list with a summary.

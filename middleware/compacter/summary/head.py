@@ -147,9 +147,8 @@ def _tell(text: str) -> Iterator[str]:
     """Yield the lines of a tool's text that tell something; of JSON the short values of each record
     on one, and those of long texts.
     """
-    is_json = False
-    for record in records(text):
-        is_json = True
+    values = list(records(text))
+    for record in values:
         members = record.values() if isinstance(record, dict) else record
         told = [str(each) for each in members if isinstance(each, (str, int, float))]
         short = [each for each in told if len(each) <= _LONGEST_VALUE and "\n" not in each]
@@ -158,7 +157,7 @@ def _tell(text: str) -> Iterator[str]:
         for each in told:
             if each not in short and parse(each) is None:
                 yield from output_lines(each)
-    if not is_json:
+    if not values:
         yield from output_lines(text)
 
 

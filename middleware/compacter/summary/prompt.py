@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from compacter.messages.fields import flat
 from compacter.messages.parts import Part
 
 OPEN = "<transcript>"
@@ -27,7 +28,6 @@ SMALLEST_CHUNK = 400
 _CONTINUED = ": (continued) "
 # Characters of the name of a tool in the transcript: OpenAI's limit for the name of a function.
 _NAME_SIZE = 64
-_BREAK = re.compile(r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 # Our own fences, and the control tokens of chat templates: ChatML, Llama 2 and 3, Gemma, Mistral,
 # DeepSeek, Phi.
 _FORGED = re.compile(
@@ -131,7 +131,7 @@ def lines(entries: Iterable[Part]) -> list[str]:
     for entry in entries:
         speaker: str = entry.role
         if entry.kind in ("call", "result"):
-            name = _BREAK.sub(" ", entry.name.replace(":", " ")).strip()[:_NAME_SIZE]
+            name = flat(entry.name.replace(":", " "))[:_NAME_SIZE]
             speaker = f"{entry.kind} {neutral(name)}".strip()
         said.append(f"{speaker}: {neutral(entry.text)}")
     return said

@@ -93,8 +93,8 @@ def rules(head: Head, room: int, quoted: Iterable[str] = ()) -> tuple[str, ...]:
     characters; ``quoted`` are sentences of the user that a model calls rules.
     """
     fixed = rule_lines(head.declared)
-    lines = dict.fromkeys(line for line in head.prior.rules if line not in fixed)
-    topics = [stems(line) - _EMPTY for line in (*fixed, *lines)]
+    lines = dict.fromkeys((*fixed, *head.prior.rules))
+    topics = [stems(line) - _EMPTY for line in lines]
     quoted = set(quoted)
     for said in head.said:
         if said.speaker != "User" or said.place < 0:
@@ -116,10 +116,11 @@ def rules(head: Head, room: int, quoted: Iterable[str] = ()) -> tuple[str, ...]:
                 lines.pop(LATER + sentence, None)
                 lines[LATER + sentence] = None
     later = [line for line in reversed(lines) if line.startswith(LATER)]
+    others = [line for line in reversed(lines) if line not in (*fixed, *later)]
     left = max(room // _RULE_SHARE, min(room * 2 // 3, _RULE_SIZE)) - sum(map(len, fixed))
-    chosen = set[str]()
-    for line in (*later[:_MOST_LATER], *(line for line in reversed(lines) if line not in later)):
+    chosen = set(fixed)
+    for line in (*later[:_MOST_LATER], *others):
         if len(line) < left:
             left -= len(line) + 1
             chosen.add(line)
-    return (*fixed, *(line for line in lines if line in chosen and line not in fixed))
+    return tuple(line for line in lines if line in chosen)

@@ -64,8 +64,10 @@ _OF_USER = re.compile(
     r"попрос)|(?:用户|用戶)(?:要求|希望|想|说|說)|ユーザーは|사용자(?:는|가)"
 )
 """Words by which something is said to be the user's wish."""
+# Words, or the section before them, by which something is open, or not any more.
 _OPEN = re.compile(
-    r"\b(?:pending|to-?do|open|remain\w*|next|still|not (?:yet )?(?:done|finished|complete\w*)|"
+    r"^questions |\b(?:pending|to-?do|open|remain\w*|next|still|"
+    r"not (?:yet )?(?:done|finished|complete\w*)|"
     r"unfinished|incomplete|left to|needs? to|ha(?:s|ve) to|must|should|offen|noch|à faire|"
     r"reste\w*|pendientes?|por hacer|falta\w*|осталось|ещё)\b|待办|还|未完成|まだ|残|아직"
 )
@@ -235,10 +237,9 @@ class _Evidence:
     def _is_outdated(self, item: str, section: str, own: set[str]) -> bool:
         """Return whether an item is told as open though it is finished, or the other way round."""
         is_done = section in _FINISHED
-        is_open = not is_done and (
-            section in ("pending", "questions") or _OPEN.search(item.lower()) is not None
-        )
-        if not (is_open or is_done or _CLOSED.search(item.lower())):
+        text = f"{section} {item}".lower()
+        is_open = not is_done and _OPEN.search(text) is not None
+        if not (is_open or _CLOSED.search(text)):
             return False
         about = [(closed, at) for words, closed, at in self._states if is_about(own, words)]
         closed, last = about[-1] if about else (not is_open, 0)

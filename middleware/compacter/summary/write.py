@@ -145,8 +145,8 @@ class Writer:
         self._rules = standing.rules(self.head, self.room)
         transcript = prompt.lines(self.head.parts)
         most, tokens = self._measure(sum(len(line) + 1 for line in transcript))
-        pending = [transcript] if most is None else prompt.chunks(transcript, most)
-        native = native and most is None
+        pending = prompt.chunks(transcript, most)
+        native = native and len(pending) == 1
         has_story = False
         faults = 0
         fault = ""
@@ -191,20 +191,21 @@ class Writer:
             raise NoSummaryError("the summary says nothing that somebody has said", self._cause)
         return summary
 
-    def _measure(self, whole: int) -> tuple[int | None, int]:
-        """Return the characters of transcript that one prompt may hold (``None``: all of it), and
-        the tokens that a summary may have. ``whole`` is the size of all of it, in characters.
+    def _measure(self, whole: int) -> tuple[int, int]:
+        """Return the characters of transcript that one prompt may hold, and the tokens that a
+        summary may have. ``whole`` is the size of all of it, in characters.
 
         One prompt for all of it where that leaves the answer enough of the window; all of it
         where no window is known.
         """
         tokens = self.tokens
+        all_of_it = whole + prompt.FENCE_SIZE
         if self.window is None:
-            return None, tokens
+            return all_of_it, tokens
         most = self._room(self.window)
         left = tokens + int((most - whole) / self.chars_per_token)
         if left >= min(tokens // _STORY_PART, self.window // _LEAST_ANSWER):
-            return None, min(tokens, left)
+            return all_of_it, min(tokens, left)
         # Chunks of one size: a tiny last one would cost a request of its own for next to nothing.
         return min(most, whole // -(-whole // most) + most // 8), tokens
 
