@@ -187,6 +187,16 @@ class TestTheCompactionEvent:
             ("token_limit", None),
         ]
 
+    async def test_that_news_reaches_an_async_hook_too(self) -> None:
+        told: list[Event] = []
+
+        async def hear(event: Event) -> None:
+            await asyncio.sleep(0)
+            told.append(event)
+
+        Compacter(on_event=hear).tell_history_changed(None)
+        assert [type(event) for event in told] == [CompactionSkipped]
+
 
 class TestOrder:
     def run(self, **options: Any) -> tuple[list[str], ScriptedModel]:

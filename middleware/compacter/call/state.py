@@ -5,7 +5,7 @@ log.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Container, Generator, Mapping
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
@@ -205,7 +205,7 @@ class State:
         """
 
     @contextmanager
-    def safely(self, what: str) -> Iterator[None]:
+    def safely(self, what: str) -> Generator[None]:
         """Log an exception of the block, which must not break a call, and go on behind it."""
         try:
             yield

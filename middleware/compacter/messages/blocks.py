@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import is_
-from typing import ClassVar, Final, Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 from compacter.messages.fields import (
     Json,
@@ -84,16 +84,16 @@ class Row:
         return "\n".join(filter(None, texts)) if texts else None
 
 
-TEXT: Final = Row("text", edits=("",))
+TEXT = Row("text", edits=("",))
 """A bare text."""
-MEDIUM: Final = Row("media")
-DATA: Final = Row("text", ())
+MEDIUM = Row("media")
+DATA = Row("text", ())
 """Data of unknown structure, shown as JSON."""
-COMPACTION: Final = Row("reasoning", ("content", "~encrypted_content"))
+COMPACTION = Row("reasoning", ("content", "~encrypted_content"))
 """A compaction by the provider."""
 
 
-ANY_SIGNATURE: Final = "skip_thought_signature_validator"
+ANY_SIGNATURE = "skip_thought_signature_validator"
 """Stands for the signature that a call in Gemini's format needs and that another model cannot have:
 https://ai.google.dev/gemini-api/docs/thought-signatures."""
 

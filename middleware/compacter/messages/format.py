@@ -190,9 +190,6 @@ class MessageFormat(Blocks):
 
     def read(self, message: Message) -> Outline:
         """Return kind, data size in characters, ids of calls, and ids of results."""
-        common = self._read_common(message)
-        if common is not None:
-            return common
         kind = self.kind(message)
         parts = self.all_parts(message, 0)
         summed = outline(kind, parts)
@@ -207,10 +204,6 @@ class MessageFormat(Blocks):
         ):
             return Kind.COMPACTED, *summed[1:]
         return summed
-
-    def _read_common(self, message: Message) -> Outline | None:  # noqa: ARG002
-        """Return the outline of a message of a common form, read in a faster way."""
-        return None
 
     def outline(self, messages: Sequence[Message]) -> Steps:
         """Return the kinds, sizes and steps of a whole history."""

@@ -78,7 +78,7 @@ class GeminiFormat(MessageFormat):
         """Return the kind of a content by its role; without a role it is the user's, or the model's
         if it has calls.
         """
-        if type(message) not in _OWN_TYPES and foreign(message):
+        if not isinstance(message, (str, list, tuple)) and foreign(message):
             return Kind.UNKNOWN
         role = word(message, "role")
         if role:
@@ -167,7 +167,6 @@ class GeminiFormat(MessageFormat):
 
 
 _ONLY_TEXT = frozenset({"text"})
-_OWN_TYPES = frozenset({dict, str, list, tuple})
 _SIGNATURES = ("thought_signature", "thoughtSignature")
 _SIGNATURES_OF_CALLS = {
     # The SDK encodes bytes as base64, and the text must arrive as it is.

@@ -67,6 +67,10 @@ class OpenAIFormat(MessageFormat):
     )
     other = Row("text", ("text", "refusal", "input_text", "output_text"), edits=("text",))
 
+    def read(self, message: Message) -> Outline:
+        """Return the outline of a message; that of a common form is read in a faster way."""
+        return self._read_common(message) or super().read(message)
+
     def _read_common(self, message: Message) -> Outline | None:
         """Read calls and results in their common forms without making parts."""
         try:

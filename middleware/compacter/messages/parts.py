@@ -4,6 +4,7 @@ format.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
@@ -60,11 +61,6 @@ class Steps:
 
 Outline: TypeAlias = tuple[Kind, int, Sequence[str], Sequence[str]]
 """Outline of a message: kind, data size in characters, ids of its calls, ids of its results."""
-
-
-def left(counts: dict[str, int]) -> list[str]:
-    """Return the ids of the remaining calls, repeated by their counts."""
-    return [call_id for call_id, count in counts.items() for _ in range(count)]
 
 
 Speaker = Literal["system", "user", "assistant", "tool"]
@@ -193,7 +189,7 @@ def outline(role: Kind, parts: Iterable[Part]) -> Outline:
     A user's message with nothing but tool results is a ``RESULT``.
     """
     size = 0
-    calls = dict[str, int]()
+    calls = Counter[str]()
     results = list[str]()
     genuine = False
     for part in parts:
@@ -202,13 +198,13 @@ def outline(role: Kind, parts: Iterable[Part]) -> Outline:
         if part.call_id is None:
             continue
         if part.kind == "call":
-            calls[part.call_id] = calls.get(part.call_id, 0) + 1
-        elif part.kind == "answer" and calls.get(part.call_id):
+            calls[part.call_id] += 1
+        elif part.kind == "answer" and calls[part.call_id]:
             calls[part.call_id] -= 1
         elif part.kind == "answer":
             results.append(part.call_id)
     kind = Kind.RESULT if role is Kind.USER and results and not genuine else role
-    return kind, size, tuple(left(calls)), tuple(results)
+    return kind, size, tuple(calls.elements()), tuple(results)
 
 
 _SPEAKING = (Kind.USER, Kind.ASSISTANT, Kind.INSERTED, Kind.COMPACTED)
@@ -265,7 +261,9 @@ def pair_calls(  # noqa: C901 - one decision a line
         elif not calls:
             continue
         if waiting:
-            broken.extend(Broken(caller, call, "unanswered call") for call in left(waiting))
+            broken.extend(
+                Broken(caller, call, "unanswered call") for call in Counter(waiting).elements()
+            )
             waiting.clear()
         for call in calls:
             waiting[call] = waiting.get(call, 0) + 1

@@ -49,7 +49,7 @@ def recognise(messages: Sequence[Message], *, param: str = "", since: int = 0) -
     if found != "gemini":
         # Classes, not messages: a history has thousands of messages of one or two classes.
         for kind in set(map(type, others)) - {dict}:
-            index = next(index for index, message in enumerate(messages) if type(message) is kind)
+            index = [*map(type, messages)].index(kind)
             if foreign(messages[index]):
                 converter = _CONVERTERS.get(kind.__module__.partition(".")[0], "")
                 raise UnknownFormatError(
@@ -90,7 +90,7 @@ def _is_item(kind: str) -> bool:
 
 def _telling(message: Message) -> FormatName | None:
     """Return the only format that this message can have, or ``None`` if it fits several."""
-    if type(message) is not dict and foreign(message):
+    if foreign(message):
         return None
     parts = field(message, "parts")
     if isinstance(parts, (list, tuple)) and word(message, "role") != "assistant":

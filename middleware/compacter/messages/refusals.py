@@ -7,35 +7,34 @@ as an answer that was cut off after a few tokens. ``tests/kit/refusals.py`` has 
 from __future__ import annotations
 
 import re
-from typing import Final
 
 from compacter.messages.fields import Json, field, first
 from compacter.messages.replies import FINISHES
 from compacter.overflow import TokenLimit, explain, is_sealed
 
 # Stop reasons of a full window (Anthropic, Bedrock; Mistral's is `model_length`).
-_WINDOW_FULL: Final = re.compile(
+_WINDOW_FULL = re.compile(
     r"model_length|(?:model_|maximum_|max_)?context_(?:window|length|limit)(?:_exceeded|_reached)?"
 )
 
-NO_ROOM: Final = "no room for output"
+NO_ROOM = "no room for output"
 """Source of a limit that is only likely: a reply cut off after a few tokens. The request has to
 confirm it."""
-SEALED: Final = "sealed"
+SEALED = "sealed"
 """Source of what is no token limit: the request has something that only another model can read. It
 goes the same way through a call, up to ``call.smaller.make_smaller``."""
-_CUT_OFF: Final = frozenset(("length", "max_tokens", "MAX_TOKENS", "max_output_tokens"))
+_CUT_OFF = frozenset(("length", "max_tokens", "MAX_TOKENS", "max_output_tokens"))
 # A reply of more tokens was not cut off by a full window: what is left of one is a few tokens.
-_FEW_TOKENS: Final = 16
+_FEW_TOKENS = 16
 # Anthropic's and Bedrock's stop reasons of complete replies; Ollama's say `done`.
-_FINISHED: Final = frozenset(("end_turn", "tool_use", "stop_sequence"))
+_FINISHED = frozenset(("end_turn", "tool_use", "stop_sequence"))
 # Members with the error of a reply; FastAPI's is `detail`.
-_ERRORS: Final = ("error", "errors", "detail")
+_ERRORS = ("error", "errors", "detail")
 # Endings of the type of a flat error, in lower case.
-_ERROR_NAMES: Final = ("error", "exception")
+_ERROR_NAMES = ("error", "exception")
 
 # Where a reply has an answer.
-_ANSWERS: Final = (
+_ANSWERS = (
     *(
         f"choices.0.{holder}.{name}"
         for holder in ("message", "delta")
@@ -44,7 +43,7 @@ _ANSWERS: Final = (
     *("content", "output", "candidates"),
 )
 # The members that are read below: a reply without any of them is no refusal.
-_TELLING: Final = frozenset(
+_TELLING = frozenset(
     {
         *_ERRORS,
         "choices",

@@ -79,8 +79,10 @@ def _parts(reply: object) -> Iterator[Json]:
     """Yield the parts of a reply or a chunk: texts, and objects such as tool calls and thoughts."""
     holder = first(reply, _HOLDERS)
     content = first(holder, _CONTENT)
+    kind = word(reply, "type")
     # OpenAI's responses also have deltas of other texts.
-    if isinstance(content, str) and not _is_delta_of_text(reply):
+    is_of_other = kind.startswith("response.") and not kind.endswith("output_text.delta")
+    if is_of_other and isinstance(content, str):
         content = None
     for item in listed(content):
         inner = field(item, "content") if field(item, "type") in ("message", None) else None
@@ -89,12 +91,6 @@ def _parts(reply: object) -> Iterator[Json]:
         yield {"type": "refusal"}
     for call in listed(field(holder, "tool_calls") or field(holder, "function_call")):
         yield {"function_call": call}
-
-
-def _is_delta_of_text(reply: object) -> bool:
-    """Return whether an event of OpenAI's responses is text of the answer; True for any other."""
-    kind = str(field(reply, "type"))
-    return not kind.startswith("response.") or kind.endswith("output_text.delta")
 
 
 def read_reply(reply: object) -> Reply:

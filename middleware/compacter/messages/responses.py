@@ -84,7 +84,7 @@ class ResponsesFormat(MessageFormat):
         what = _type(message)
         if what == "message":
             return super().kind(message)
-        if type(message) is not dict and foreign(message):
+        if foreign(message):
             return Kind.UNKNOWN
         row = self.find(message)[0]
         # A compaction by OpenAI replaces all earlier items, and a late list of tools must stay.

@@ -27,11 +27,14 @@ def is_edited_by_provider(reply: object) -> bool:
     ``usage.iterations``, a ``compaction`` block or item, and the stop reason ``compaction``;
     litellm has them in ``provider_specific_fields``.
     """
-    items = [item for name in ("output", "content") for item in listed(field(reply, name))]
     return bool(
         first(reply, _EDITED)
         or field(reply, "stop_reason") == "compaction"
-        or any(field(item, "type") == "compaction" for item in items)
+        or any(
+            field(item, "type") == "compaction"
+            for name in ("output", "content")
+            for item in listed(field(reply, name))
+        )
     )
 
 

@@ -195,11 +195,8 @@ class _Evidence:
             ),
             *head.said,
         ]
-        self._holding: dict[str, list[Said]] = defaultdict(list)
-        for said in self._said:
-            for word in said.stems:
-                self._holding[word].append(said)
-        self._states = list(self._read_states())
+        self._holding: dict[str, list[Said]] = {}
+        self._states: list[tuple[set[str], bool, int]] = []
 
     def judge(self, item: str, section: str) -> str:
         """Return an item that somebody has said, marked where only an assistant or a tool did; an
@@ -214,7 +211,7 @@ class _Evidence:
         is_report = not is_claimed and (_REPORT.match(item) is not None or len(own) < 2)
         if item in self._earlier or (is_report and not exact):
             return item
-        holding = self._holding
+        holding = self._holding or self._read_words()
         if is_report or not holding.keys() >= exact:
             return item if holding.keys() >= exact else ""
         # The telling words stand in one text of somebody.
@@ -234,6 +231,14 @@ class _Evidence:
         is_plain = label == "Assistant" and not is_claimed
         return item if is_plain or has_code(item) or _LABEL.match(item) else f"{label}: {item}"
 
+    def _read_words(self) -> dict[str, list[Said]]:
+        """Return the texts that have each word, in order; read where an item needs it."""
+        self._holding = defaultdict(list)
+        for said in self._said:
+            for word in said.stems:
+                self._holding[word].append(said)
+        return self._holding
+
     def _is_outdated(self, item: str, section: str, own: set[str]) -> bool:
         """Return whether an item is told as open though it is finished, or the other way round."""
         is_done = section in _FINISHED
@@ -241,6 +246,7 @@ class _Evidence:
         is_open = not is_done and _OPEN.search(text) is not None
         if not (is_open or _CLOSED.search(text)):
             return False
+        self._states = self._states or list(self._read_states())
         about = [(closed, at) for words, closed, at in self._states if is_about(own, words)]
         closed, last = about[-1] if about else (not is_open, 0)
         # The user may ask for it again.
