@@ -172,7 +172,7 @@ CEILINGS = {
     "messages/": 14_609,
     "overflow/": 9_186,
     "recall/": 10_034,
-    "summary/": 10_245,
+    "summary/": 10_303,
     "testing/": 9_987,
     "text/": 3_419,
     "tools/": 19_796,
