@@ -77,13 +77,11 @@ _SPEAKER = re.compile(
     r"(?:call|result) [\w.-]{1,64}|assistent|asistente|ассистент|助手|アシスタント)\W{0,3}[:：]",
     re.IGNORECASE,
 )
-_CONTROL = re.compile(
-    r"<\|(?:im_start|im_end|eot_id|start_header_id|end_header_id|assistant|user)\|>|"
-    r"<(?:start|end)_of_turn>|\[/?INST\]"
-)
+# Our own tags, and the control tokens of chat templates.
 _FENCE = re.compile(
     r"(?i)(?:<|&lt;)[\s/]{0,8}transcript\b|\[[\s/]{1,8}transcript\b|\btranscript(?:>|&gt;)|"
-    r"earlier_summary"
+    r"earlier_summary|<\|(?:im_start|im_end|eot_id|start_header_id|end_header_id|assistant|user)\|>|"
+    r"<(?:start|end)_of_turn>|\[/?INST\]"
 )
 _SUMMARY_WORD = re.compile(
     r"summar|recap|overview|so far|conversation|the (?:user|assistant)|zusammenfass|"
@@ -173,9 +171,9 @@ def fault(reply: Reply, limit: int) -> str:
 
 
 def _continues(text: str) -> bool:
-    """Return whether an answer has speaker lines, control tokens, or a reply to the user."""
+    """Return whether an answer has speaker lines or a reply to the user."""
     head = text.lstrip()[:_HEAD]
-    if _CONTROL.search(text) or (not _SUMMARY_WORD.search(head) and _ANSWERING.match(head)):
+    if not _SUMMARY_WORD.search(head) and _ANSWERING.match(head):
         return True
     lines = [line for line in text.splitlines() if line.strip()]
     speakers = [bool(match["user"]) for match in map(_SPEAKER.match, lines) if match]

@@ -228,8 +228,9 @@ class _Evidence:
         label = min(speakers, default="")
         if not label or (is_claimed and _OF_USER.search(item)):
             return ""
-        is_plain = label == "Assistant" and not is_claimed
-        return item if is_plain or has_code(item) or _LABEL.match(item) else f"{label}: {item}"
+        if (label == "Assistant" and not is_claimed) or has_code(item) or _LABEL.match(item):
+            return item
+        return f"{label}: {item}"
 
     def _read_words(self) -> dict[str, list[Said]]:
         """Return the texts that have each word, in order; read where an item needs it."""

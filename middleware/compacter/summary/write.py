@@ -95,7 +95,7 @@ class Writer:
 
     head: Head
     """What is summarised."""
-    ask: Callable[[list[dict[str, str]], int, Sequence[Any] | None], Any]
+    ask: Callable[..., Any]
     """Makes what is yielded to ask the model: of a prompt as OpenAI-style messages, the tokens that
     the answer may have, and the messages to whose end the prompt goes in place of a transcript."""
     prefix: Sequence[Any] | None
@@ -170,7 +170,7 @@ class Writer:
                     if not has_story:
                         pending.insert(0, chunk)
                         continue
-                has_story = has_story or not fault
+                has_story |= not fault
             self.chunks += 1
             self.chunks_without_model += not self._is_traced
         if not has_story:
@@ -258,8 +258,9 @@ class Writer:
         wrong with it.
         """
         text = checks.clean(reply.text)
-        limit = self.size - FRAME - sum(map(len, self._rules))
-        fault = checks.fault(replace(reply, text=text), limit)
+        fault = checks.fault(
+            replace(reply, text=text), self.size - FRAME - sum(map(len, self._rules))
+        )
         if fault:
             return fault
         if self.redact is not None:
