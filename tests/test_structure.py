@@ -169,7 +169,7 @@ CEILINGS = {
     "frameworks/": 8_566,
     "gateway/": 23_942,
     "memory/": 9_492,
-    "messages/": 14_609,
+    "messages/": 14_577,
     "overflow/": 9_186,
     "recall/": 10_047,
     "summary/": 10_303,

@@ -45,7 +45,13 @@ class Colour(BaseModel):
 
 @pytest.fixture
 def native(events: list[CompactionEvent]) -> Compacter:
-    return Compacter(summary_request="native", max_summary_tokens=100, on_compaction=events.append)
+    # Without room for quotes, so that little has to be compacted, and fits into one request.
+    return Compacter(
+        summary_request="native",
+        max_summary_tokens=100,
+        recall=None,
+        on_compaction=events.append,
+    )
 
 
 @pytest.fixture

@@ -212,10 +212,7 @@ class MessageFormat(Blocks):
     def _parts(self, message: Message, kind: Kind, index: int) -> list[Part]:
         """Return the parts of a message, reasoning included."""
         place = Place(_SPEAKERS.get(kind, "assistant"), index, word(message, "name"))
-        parts: list[Part] = []
-        for found in self._pieces(message):
-            parts += self._show(found, place)
-        return parts
+        return [part for found in self._pieces(message) for part in self._show(found, place)]
 
     def size(self, message: Message) -> int:
         """Return the data size of one message in characters, media by their weight (see

@@ -107,8 +107,11 @@ class GeminiFormat(MessageFormat):
         return row, value, key
 
     def _pieces(self, message: Message) -> list[Found]:
-        signatures = [dig(block, "thought_signature") for block in self.blocks(message)]
-        sealed = [(_SIGNATURE, signature, "") for signature in signatures if signature]
+        sealed = [
+            (_SIGNATURE, signature, "")
+            for block in self.blocks(message)
+            if (signature := dig(block, "thought_signature"))
+        ]
         return [*super()._pieces(message), *sealed]
 
     def _show(self, found: Found, place: Place) -> list[Part]:

@@ -108,7 +108,11 @@ def read_reply(reply: object) -> Reply:
         written,
         finish,
         refused=finish == "refusal" or any(field(part, "type") == "refusal" for part in parts),
-        called_tool=any(map(_is_call, parts)),
+        called_tool=any(
+            first(part, ("function_call", "toolUse"))
+            or word(part, "type").endswith(("tool_use", "_call"))
+            for part in parts
+        ),
     )
 
 
@@ -150,9 +154,3 @@ def _shows(part: object) -> bool:
 
 def _text(part: object) -> str:
     return "" if field(part, "thought") else text_of(part) or ""
-
-
-def _is_call(part: object) -> bool:
-    """Return whether a part of a reply is a tool call, in any vendor's format."""
-    named = first(part, ("function_call", "toolUse"))
-    return bool(named) or word(part, "type").endswith(("tool_use", "_call"))
