@@ -171,7 +171,7 @@ CEILINGS = {
     "memory/": 9_492,
     "messages/": 14_577,
     "overflow/": 9_186,
-    "recall/": 10_047,
+    "recall/": 10_034,
     "summary/": 10_303,
     "testing/": 9_987,
     "text/": 3_419,

@@ -199,7 +199,7 @@ class Index:
         own = stem(word)
         if len(word) not in _MISSPELT or not word.isalpha() or self._times(own):
             return own
-        return max(filter(self._times, _with_one_mistake(own)), key=self._times, default=own)
+        return max(map(stem, _with_one_mistake(word)), key=self._times)
 
     def command(self, number: int) -> str:
         """Return the arguments of the call that a run is in the result of, if it stands before."""

@@ -160,8 +160,7 @@ class Quoter:
         # What stands in view is no neighbour of the last compacted passage: it is read anyway, and
         # seldom what was said next.
         # An order in new words is about new things, not misspelt.
-        asks = sentence.kind == "asks"
-        found = self._index.find(sentence.terms, self._compacted, misspelt=asks)
+        found = self._index.find(sentence.terms, self._compacted, misspelt=sentence.kind == "asks")
         score, _, held = found.hits[0] if found.hits else (0.0, 0, {})
         in_view = [
             (sum(terms.values()), run)
@@ -257,8 +256,8 @@ class Quoter:
         passages = []
         lines = ""
         ordered = sorted(self._chosen, key=self._age)
-        for _, message in groupby(ordered, lambda run: index.runs[run].place):
-            runs = list(message)
+        for _, group in groupby(ordered, lambda run: index.runs[run].place):
+            runs = list(group)
             passages.append(passage_of(index, runs, max(map(self._chosen.__getitem__, runs))))
             lines += line_of(passages[-1], index.command(runs[0]))
         return Quotation(frame(lines, note), tuple(passages)) if passages else None

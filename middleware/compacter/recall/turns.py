@@ -182,8 +182,7 @@ class Recall:
                 return granted
         view = self._view(asked, at)
         wanted = question(asking, view, words or "")
-        texts = [sentence.text for sentence in wanted]
-        quoter = self._quoter(asked, index, view, texts, asked.room)
+        quoter = self._quoter(asked, index, view, [each.text for each in wanted], asked.room)
         if recall.steps and any(entry.kind != "text" for entry in index.entries):
             # In an agent's history an order names what it is about, and the lines around those that
             # have the names tell little. In a chat a rare noun is nothing to look up.
@@ -194,8 +193,7 @@ class Recall:
         if recall.reword and words is None and is_open and not made.text:
             with self._lock:
                 self._words[same] = ""
-            clean = self._redact or str
-            prompt = clean("\n\n".join((_REWORD, said, *conversation.texts())))
+            prompt = (self._redact or str)("\n\n".join((_REWORD, said, *conversation.texts())))
             return Quotation("", (), prompt=clip(prompt, 2 * _LONGEST_STEP))
         made = made._replace(reworded=words or "")
         if asked.sent:
