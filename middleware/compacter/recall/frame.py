@@ -95,7 +95,7 @@ def place(
     placed = list(messages)
     # The last one first: it moves no other message.
     for block in reversed(_BLOCK.split(text)):
-        is_of_step = block.splitlines()[1] == STEP_NOTE
+        is_of_step = STEP_NOTE in block.splitlines()[:2]
         before = len(placed) - 1 if is_of_step else at
         message = placed[before]
         carries = wire.speaker(message) == "user"

@@ -63,10 +63,7 @@ class Recall:
     """
 
     def __init__(
-        self,
-        recall: Quotes | None,
-        redact: Redact | None,
-        near: Near | None = None,
+        self, recall: Quotes | None, redact: Redact | None, near: Near | None = None
     ) -> None:
         self._near: Near = near or (lambda *_: {})
         self._recall = recall
