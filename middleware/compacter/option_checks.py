@@ -147,6 +147,7 @@ def function(
 _NOT_MODELS = ("truncate", "shorten", "summarize", "none")
 _summarizing = function("summarizer(messages, **options)", options=ASKED, awaited=True)
 _stopping = function("max_retries(retry_state)", _BOOLEAN, as_answer)
+_rewriting = function("retrieved(text, characters)", "a text", as_text)
 _deciding = function("trigger_tokens(facts)", _BOOLEAN, as_answer)
 _redacting = function("redact(text)", "a text", as_text, wrap=Redaction)
 _ranking = function("rank(question, passages)")
@@ -312,7 +313,7 @@ CHECKS: Final[Mapping[str, Callable[[Any], object]]] = {
     "before_compaction": function("before_compaction(plan)", awaited=True),
     "redact": redact,
     "recall": recall,
-    "retrieved": function("retrieved(text, characters)", "a text", as_text),
+    "retrieved": lambda value: _rewriting(_no_class(value)),
     "logger": logger,
     "token_counter": function("token_counter(messages)", "a number of tokens", as_count),
 }

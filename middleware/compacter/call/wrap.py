@@ -26,7 +26,7 @@ from compacter.errors import CompactionError, ConfigurationError, FunctionError,
 from compacter.io import ASYNC, IO, SYNC, is_kind, is_large, run
 from compacter.messages.refusals import detect_in_reply
 from compacter.messages.replies import Reply
-from compacter.messages.usage import tokens_read
+from compacter.messages.usage import HAS_USAGE, tokens_read
 
 Function = Callable[..., Any]
 OWN_OPTIONS = "compacter_options"
@@ -198,15 +198,16 @@ class WrappedFunction:
         state = self.state
         tokens: int | None = None
         if type(given) is list and given and raw is not None and type(raw) is not str:
-            try:
-                is_dict = type(raw) is dict
-                tokens = raw["usage"]["prompt_tokens"] if is_dict else raw.usage.prompt_tokens
-            except Exception:  # noqa: BLE001 - another API's reply, or an unknown type
-                tokens = None
-            if type(tokens) is not int:  # Not a closure, which would slow down every call.
-                tokens = None
-                with state.safely("reading"):
-                    tokens = tokens_read(raw)
+            is_dict = type(raw) is dict
+            if not is_dict or not HAS_USAGE.isdisjoint(raw):
+                try:
+                    tokens = raw["usage"]["prompt_tokens"] if is_dict else raw.usage.prompt_tokens
+                except Exception:  # noqa: BLE001 - another API's reply, or an unknown type
+                    tokens = None
+                if type(tokens) is not int:  # Not a closure, which would slow down every call.
+                    tokens = None
+                    with state.safely("reading"):
+                        tokens = tokens_read(raw)
             state.last_reply = (tokens, len(given), id(given[-1])) if tokens else None
         if not state.event_hooks:
             return None

@@ -118,6 +118,8 @@ def read_reply(reply: object) -> Reply:
 
 def finish_of(reply: object) -> str | None:
     """Return the finish reason of a reply in lower case; that of an enum is its name."""
+    if field(reply, "status") == "completed":
+        return None
     candidates = field(reply, "candidates")
     # Gemini has refused a prompt: its reply has no candidate then.
     if not candidates and (candidates is not None or dig(reply, "prompt_feedback")):

@@ -13,6 +13,8 @@ def tokens_read(reply: object) -> int:
 
     Always 0 for a stream, whose usage comes last.
     """
+    if hasattr(type(reply), "__next__") or hasattr(type(reply), "__anext__"):
+        return 0
     read, _ = usage_of(reply)
     return 0 if read and is_edited_by_provider(reply) else read
 
@@ -65,6 +67,8 @@ def usage_of(reply: object) -> tuple[int, int]:
     return read, written
 
 
+HAS_USAGE = frozenset({"usage", "usage_metadata", "usageMetadata", "done"})
+"""Members of a reply of which one tells that it has counts of tokens."""
 _READ = (
     "prompt_tokens",
     "input_tokens",

@@ -33,7 +33,7 @@ _LONGEST_HEADER = 200
 _MOST_TOKENS = 4_000
 # A share of a small window may be that many tokens all the same, up to so much of it: with 600 .02
 # less of these questions have their answer.
-_FEWEST_TOKENS = 1_000
+_FEWEST_TOKENS = 800
 _MOST_SHARE = 0.3
 
 # Longest record of JSON that is one line, in characters.
