@@ -58,6 +58,7 @@ def read_call(world: Performer, *, learns: bool) -> str:
     called = facts.model or getattr(function, "__qualname__", None) or type(function).__qualname__
     rules = getattr(history, "rules", ())
     named = options.conversation or getattr(history, "conversation", "")
+    by_history = frozenset[int]() if history is None else history.pinned_ids()
     request = Request(
         format=form,
         original=messages,
@@ -67,12 +68,9 @@ def read_call(world: Performer, *, learns: bool) -> str:
         output_option=facts.output_option,
         model=facts.model,
         digest=named or conversation_digest(form, messages),
-        find_pinned=partial(
-            find_pinned,
-            state.pin,
-            format=form,
-            by_history=frozenset() if history is None else history.pinned_ids(),
-        ),
+        find_pinned=partial(find_pinned, state.pin, format=form, by_history=by_history)
+        if state.pin or by_history
+        else lambda _: (),
         rules=options.with_declared(rules),
         archive=getattr(history, "archive", None),
         alternate=options.alternate_roles,

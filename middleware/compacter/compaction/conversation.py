@@ -210,8 +210,6 @@ def find_pinned(
     keep it for ever, and the next one beside it. ``by_history`` are the ``id`` of messages that are
     pinned in a ``History``. The last message is the conversation's own, whatever its text.
     """
-    if pin is None and not by_history:
-        return ()
     return tuple(
         index
         for index, message in enumerate(messages)

@@ -148,7 +148,7 @@ def chunks(transcript: Iterable[str], budget: int) -> list[list[str]]:
     """Return the lines of a transcript in chunks of at most ``budget`` characters with their fence,
     or of ``SMALLEST_CHUNK`` where that is more.
 
-    A line that is too large alone is cut.
+    A line that is too large alone is cut. A call stays with its result if both fit.
     """
     room = max(budget, SMALLEST_CHUNK) - FENCE_SIZE
     done: list[list[str]] = [[]]
@@ -158,9 +158,13 @@ def chunks(transcript: Iterable[str], budget: int) -> list[list[str]]:
         space = room - len(speaker)
         rest = (speaker + line[at : at + space] for at in range(room, len(line), space))
         for piece in (line[:room], *rest):
-            if done[-1] and len(piece) > left:
-                done.append([])
-                left = room
+            while done[-1] and len(piece) > left:
+                chunk = done[-1]
+                is_answered = piece.startswith("result ") and chunk[-1].startswith("call ")
+                at = len(chunk) - (is_answered and len(chunk) > 1)
+                done.append(chunk[at:])
+                del chunk[at:]
+                left = room - sum(len(each) + 1 for each in done[-1])
             done[-1].append(piece)
             left -= len(piece) + 1
     return done
