@@ -89,6 +89,27 @@ def chosen(said: list[str], asked: str, request: str = "") -> list[str]:
     return [passage.text for passage in made.passages] if made else []
 
 
+def test_the_lines_for_a_step_end_with_the_names_that_calls_used() -> None:
+    used = ["src/hall/table.py", "valve_of", "in_view", "valve_of", "x\nread_valve"]
+    calls = [json.dumps({"look_at": name, "rows": [{"row_kind": "any"}]}) for name in used]
+    said = [Part("tool", "call", text, "look", at) for at, text in enumerate(calls)]
+    index = Index(
+        [*said, Part("tool", "result", "made_by_tool", "look", 9), Part("user", "text", FACT)]
+    )
+
+    def text(asked: str, room: int) -> str:
+        quoter = Quoter(index, room, texts=[asked], request="Now in_view.")
+        quoter.remind()
+        made = quoter.quotation(STEP_NOTE)
+        return made.text if made else ""
+
+    names = "\nNames used before: valve_of, read_valve, src/hall/table.py\n[end of quotes]"
+    assert text("Tighten quail-77.", 2_000).endswith(names)
+    assert text("Look at something else.", 2_000) == ""
+    for room in range(150, 400, 10):
+        assert len(text("Tighten quail-77.", room)) <= room
+
+
 NOISE = [f"remark {number} on the harbour and its cranes" for number in range(60)]
 
 

@@ -24,7 +24,7 @@ from typing import NamedTuple
 from compacter.messages.parts import Part
 from compacter.recall.passages import cut, readable
 from compacter.recall.terms import Term, stem
-from compacter.text.words import FUNCTION_WORDS, words_of_each
+from compacter.text.words import FUNCTION_WORDS, identifiers, words
 
 MAX_BYTES = 64_000_000
 """Default size limit of an index in bytes, with its texts; the oldest texts are dropped."""
@@ -51,6 +51,8 @@ _BYTES_A_RUN = 150
 _BYTES_A_WORD = 200
 _BYTES_A_PLACE = 9
 
+# Keys of JSON and of its lines, and escaped characters.
+_NO_VALUE = re.compile(r'(?m)^[\w.-]+: |"[^"\n]*": |\\.')
 # End of a question, whose answer is the next text.
 _QUESTION = re.compile(r"[?？؟՞][\"'”’)\]]{0,3}\s{0,3}$")
 
@@ -121,6 +123,8 @@ class Index:
         # Numbers of the runs that have each word: of ever smaller pieces of the history. Longer
         # indexes share them.
         self._pieces: list[dict[str, list[int]]] = []
+        self.names: dict[str, int] = {}
+        """How many calls have each identifier in their values, the newest one last."""
         self.bytes = 0
         """Approximate size of the texts and the index, in bytes."""
         self._append(entries)
@@ -140,11 +144,16 @@ class Index:
             for start, end in cut(entry.text, lines=entry.kind != "text")
         ]
         new: defaultdict[str, list[int]] = defaultdict(list)
-        for number, said in enumerate(words_of_each([run.text for run in runs]), self.count):
-            for word in set(map(stem, set(said) - FUNCTION_WORDS)):
+        for number, run in enumerate(runs, self.count):
+            for word in set(map(stem, set(words(run.text)) - FUNCTION_WORDS)):
                 new[word].append(number)
         self.bytes += sum(getsizeof(entry.text) for entry in entries) + _BYTES_A_RUN * len(runs)
         self.bytes += _BYTES_A_WORD * len(new) + _BYTES_A_PLACE * sum(map(len, new.values()))
+        self.names = dict(self.names)
+        for entry in entries:
+            if entry.kind == "call":
+                for name in identifiers(_NO_VALUE.sub(" ", entry.text)):
+                    self.names[name] = self.names.pop(name, 0) + 1
         self.entries = [*self.entries, *entries]
         self.runs = [*self.runs, *runs]
         piece: dict[str, list[int]] = new

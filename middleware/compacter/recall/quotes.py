@@ -10,10 +10,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from heapq import nlargest
 from itertools import groupby, pairwise
 
 from compacter.errors import UserFunction
-from compacter.recall.frame import NOTE, Quotation, frame, line_of
+from compacter.recall.frame import NOTE, STEP_NOTE, Quotation, frame, line_of
 from compacter.recall.index import Index, rarity
 from compacter.recall.passages import Passage, Rank, header
 from compacter.recall.question import Sentence, SentenceKind
@@ -47,6 +48,10 @@ _TOLD = 1.5
 # Most lines for a step, and characters of them.
 _MOST_LINES = 8
 _MOST_CHARACTERS = 1_600
+_NAMES = "Names used before:"
+# Most names that are tried, and characters of their line.
+_MOST_NAMES = 200
+_LONGEST_NAMES = 400
 # Shortest number that tells anything by itself; a shorter one only with the word beside it.
 _LEAST_DIGITS = 4
 _LEAST_LETTERS = 3
@@ -243,7 +248,7 @@ class Quoter:
         needed = 0.0
         for run in new:
             line = line_of(passage_of(self._index, [run], 0), self._index.command(run))
-            needed += max(len(line), tokens(line) / self._tokens_of_one) + len(_GAP)
+            needed += self._size(line) + len(_GAP)
         if needed > self._room:
             return False
         self._room -= needed
@@ -260,7 +265,27 @@ class Quoter:
             runs = list(group)
             passages.append(passage_of(index, runs, max(map(self._chosen.__getitem__, runs))))
             lines += line_of(passages[-1], index.command(runs[0]))
+        if passages and note == STEP_NOTE:
+            lines += self._names_before(self._request + lines)
         return Quotation(frame(lines, note), tuple(passages)) if passages else None
+
+    def _names_before(self, request: str) -> str:
+        """Return a line with the identifiers that calls used most and the request lacks: an agent's
+        next step seldom names what no step before it did.
+        """
+        used = self._index.names
+        line = _NAMES
+        for name in nlargest(_MOST_NAMES, reversed(used), key=used.__getitem__):
+            longer = f"{line} {name},"
+            if self._size(longer) > min(self._room, _LONGEST_NAMES):
+                break
+            if name not in request:
+                line = longer
+        return "" if line == _NAMES else f"{line.rstrip(',')}\n"
+
+    def _size(self, line: str) -> float:
+        """Return the size of a line in characters, larger where they cost more tokens."""
+        return max(len(line), tokens(line) / self._tokens_of_one)
 
 
 def passage_of(index: Index, runs: Sequence[int], score: float) -> Passage:

@@ -18,7 +18,7 @@ from compacter.messages.fields import flat
 from compacter.summary.head import NAMES, SHORT, Head, Said
 from compacter.text.sentences import LONGEST, has_code
 from compacter.text.values import records
-from compacter.text.words import clip, is_about, stems
+from compacter.text.words import clip, identifiers, is_about, stems
 
 
 class Line(NamedTuple):
@@ -117,8 +117,6 @@ _FAILS = re.compile(
 )
 _MERGES = re.compile(r"\"merge\":\s?true")
 _DIGITS = re.compile(r"\d+")
-_IDENTIFIER = re.compile(r"[\w./#:@-]{6,100}")
-_TELLING = re.compile(r"[^\W\d_].*\d|\d.*[^\W\d_]|\w[/_.]\w|[a-z][A-Z]")
 
 
 def task(head: Head) -> Iterator[Line]:
@@ -244,10 +242,7 @@ def names(head: Head) -> Iterator[Line]:
     newest: Said | None = None
     for said in head.by("Tool", kind="call"):
         newest = newest or said
-        # A dictionary, not a set: names that are as frequent stand in the same order anywhere.
-        told = " ".join(text for _, text in said.pieces)
-        stripped = (word.rstrip("/").strip(".:-#@") for word in _IDENTIFIER.findall(told))
-        counts.update(filter(_TELLING.search, dict.fromkeys(stripped)))
+        counts.update(identifiers(" ".join(text for _, text in said.pieces)))
     line = Said("", NAMES, newest.place if newest else 0, "call")
     for at, (name, _) in enumerate(counts.most_common(_MOST_NAMES)):
         if name not in head.view_text:

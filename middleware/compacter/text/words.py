@@ -5,6 +5,7 @@ linear in the text.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 from operator import add
 
@@ -19,6 +20,8 @@ UNSPACED = re.compile(f"[{DENSE}]+")
 # For ``re`` vowel signs of Indic scripts are not word characters; their full stops are none either.
 _WORD = re.compile(r"(?:[^\W_]|[\u0900-\u0963\u0966-\u0dff])+")
 _ASCII_WORD = re.compile("[a-z0-9]+")
+_IDENTIFIER = re.compile(r"[\w./#:@-]{6,100}")
+_ONE_THING = re.compile(r"[^\W\d_].*\d|\d.*[^\W\d_]|\w[/_.]\w|[a-z][A-Z]")
 # Letters that inflected forms of a word share: "deployed" and "deployment" are one topic. With four
 # "contract" and "control" would be one.
 _STEM = 5
@@ -76,14 +79,17 @@ def words(text: str) -> list[str]:
     return _WORD.findall(UNSPACED.sub(_pairs, lower))
 
 
-def words_of_each(texts: list[str]) -> list[list[str]]:
-    """Return the words of each of these texts."""
-    return list(map(words, texts))
-
-
 def _pairs(match: re.Match[str]) -> str:
     run = match[0]
     return f" {' '.join(map(add, run, run[1:])) or run} "
+
+
+def identifiers(text: str) -> Iterable[str]:
+    """Return the words of ``text`` that only one thing is called by, such as paths, ids and names
+    of functions: each once, in the order in which they stand there.
+    """
+    stripped = (word.rstrip("/").strip(".:-#@") for word in _IDENTIFIER.findall(text))
+    return filter(_ONE_THING.search, dict.fromkeys(stripped))
 
 
 def stems(text: str) -> set[str]:
