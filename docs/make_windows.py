@@ -36,15 +36,20 @@ _DATE = re.compile(r"[-@](\d{4}-\d{2}-\d{2}|\d{8}|\d{3,4}|\d{2}-\d{2,4})$")
 _LEFT_OUT = re.compile(r"^ft:|audio|realtime|image|tts|transcribe|live|embed|search-")
 
 
+def table() -> dict[str, dict[str, object]]:
+    """The models of litellm's own table, whatever a program has added to it."""
+    folder = Path(str(distribution("litellm").locate_file("litellm")))
+    text = (folder / "model_prices_and_context_window_backup.json").read_text(encoding="utf-8")
+    models_of: dict[str, dict[str, object]] = json.loads(text)
+    return {name: facts for name, facts in models_of.items() if name != "sample_spec"}
+
+
 def windows(vendor: str) -> dict[int, list[str]]:
     """Names of a vendor's chat models by their windows, the largest window first; a name with a
     date only where the bare one has another window.
     """
-    table = Path(str(distribution("litellm").locate_file("litellm"))) / (
-        "model_prices_and_context_window_backup.json"
-    )
     sizes: dict[str, int] = {}
-    for key, facts in json.loads(table.read_text(encoding="utf-8")).items():
+    for key, facts in table().items():
         is_chat = facts.get("mode") in {"chat", "responses"}
         if facts.get("litellm_provider") == vendor and is_chat and (size := models.window(key)):
             sizes[key.rsplit("/", 1)[-1]] = size
@@ -62,7 +67,7 @@ def page() -> str:
     before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
     litellm = distribution("litellm").version
     lines = [
-        f"Of the {models.known():,} models that litellm {litellm} knows, those of some vendors.",
+        f"Of the {len(table()):,} models that litellm {litellm} knows, those of some vendors.",
         "A name with a date has the window of the one without it.",
         "",
         "| vendor | tokens | models |",
@@ -71,8 +76,8 @@ def page() -> str:
     for vendor, title in VENDORS.items():
         for size, names in windows(vendor).items():
             lines.append(f"| {title} | {size:,} | {', '.join(f'`{name}`' for name in names)} |")
-    table = "\n".join(lines)
-    return f"{before}{BEGIN}{table}\n{END}{rest.partition(END)[2]}"
+    body = "\n".join(lines)
+    return f"{before}{BEGIN}{body}\n{END}{rest.partition(END)[2]}"
 
 
 def main() -> int:

@@ -33,17 +33,13 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "middleware" / "compacter"
 
 PURE_ROOMS = ("text", "messages", "compaction", "overflow", "summary", "recall")
-PURE_FILES = tuple(
-    f"call/{name}.py"
-    for name in ("apart", "call", "prepare", "request", "shorten", "sizes", "smaller")
-)
+PURE_FILES = tuple(f"call/{name}.py" for name in ("apart", "call", "request", "smaller"))
 PURE_MODULES = ("effects", "errors", "events", "objects", "options", "redaction")
 """What the rooms may know of the front: they are data."""
 
 PURE_ENOUGH = {
     # For type checkers only: what is asked for outcomes.
     "call/call.py": {"compacter.call.perform.Performer"},
-    "call/prepare.py": {"compacter.call.perform.Performer"},
     "overflow/table.py": {"pathlib.Path"},
     "recall/index.py": {"sys.getsizeof"},
     "recall/archive.py": {"compacter.locks.Lock", "compacter.locks.ForkAware"},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -223,10 +224,10 @@ def test_messages_may_be_an_sdks_objects_now_and_dicts_then(
 def test_a_message_that_cannot_be_copied_is_recognised_all_the_same(
     recall: Matching, openai: MessageFormat, talk: Talk
 ) -> None:
+    @dataclass
     class Held:
-        def __init__(self, content: str) -> None:
-            self.role = "assistant"
-            self.content = content
+        content: str
+        role: str = "assistant"
 
         def __deepcopy__(self, memo: Any) -> Any:
             raise TypeError("no copies")

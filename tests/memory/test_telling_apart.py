@@ -338,8 +338,8 @@ SAME: dict[str, list[list[Any]]] = {
         [
             {"role": "user", "content": "a"},
             {"role": "user", "content": [{"text": "a", "type": "text"}]},
+            {"role": "user", "content": [{"type": "text", "text": "a", "citations": []}]},
         ],
-        [{"role": "user", "content": [{"type": "text", "text": "a", "citations": []}]}],
         [
             {
                 "role": "user",

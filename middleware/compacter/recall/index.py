@@ -24,7 +24,7 @@ from typing import NamedTuple
 from compacter.messages.parts import Part
 from compacter.recall.passages import cut, readable
 from compacter.recall.terms import Term, stem
-from compacter.text.words import FUNCTION_WORDS, identifiers, words
+from compacter.text.words import FUNCTION_WORDS, identifiers, words_of_each
 
 MAX_BYTES = 64_000_000
 """Default size limit of an index in bytes, with its texts; the oldest texts are dropped."""
@@ -144,8 +144,8 @@ class Index:
             for start, end in cut(entry.text, lines=entry.kind != "text")
         ]
         new: defaultdict[str, list[int]] = defaultdict(list)
-        for number, run in enumerate(runs, self.count):
-            for word in set(map(stem, set(words(run.text)) - FUNCTION_WORDS)):
+        for number, said in enumerate(words_of_each([run.text for run in runs]), self.count):
+            for word in set(map(stem, set(said) - FUNCTION_WORDS)):
                 new[word].append(number)
         self.bytes += sum(getsizeof(entry.text) for entry in entries) + _BYTES_A_RUN * len(runs)
         self.bytes += _BYTES_A_WORD * len(new) + _BYTES_A_PLACE * sum(map(len, new.values()))

@@ -79,6 +79,11 @@ def words(text: str) -> list[str]:
     return _WORD.findall(UNSPACED.sub(_pairs, lower))
 
 
+def words_of_each(texts: list[str]) -> list[list[str]]:
+    """Return the words of each of these texts."""
+    return list(map(words, texts))
+
+
 def _pairs(match: re.Match[str]) -> str:
     run = match[0]
     return f" {' '.join(map(add, run, run[1:])) or run} "
