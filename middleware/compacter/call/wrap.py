@@ -198,10 +198,11 @@ class WrappedFunction:
         state = self.state
         tokens: int | None = None
         if type(given) is list and given and raw is not None and type(raw) is not str:
-            if type(raw) is not dict or not HAS_USAGE.isdisjoint(raw):
+            is_dict = type(raw) is dict
+            has_usage = not is_dict or not HAS_USAGE.isdisjoint(raw)
+            if has_usage:
                 try:
-                    usage = raw["usage"] if type(raw) is dict else raw.usage
-                    tokens = usage["prompt_tokens"] if type(usage) is dict else usage.prompt_tokens
+                    tokens = raw["usage"]["prompt_tokens"] if is_dict else raw.usage.prompt_tokens
                 except Exception:  # noqa: BLE001 - another API's reply, or an unknown type
                     tokens = None
                 if type(tokens) is not int:  # Not a closure, which would slow down every call.
