@@ -43,7 +43,7 @@ def long_history() -> list[dict[str, Any]]:
 
 def test_planted_keywords_and_rules_are_in_the_summary_message(model: EmbeddedModel) -> None:
     events: list[CompactionEvent] = []
-    compacter = Compacter(max_summary_tokens=90, on_compaction=events.append)
+    compacter = Compacter(max_summary_tokens=120, on_compaction=events.append)
     with openai.OpenAI(base_url=model.api_base, api_key="none", timeout=600) as client:
         reply = compacter.wrap(client).chat.completions.create(
             model=model.name,
