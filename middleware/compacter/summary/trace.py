@@ -84,7 +84,7 @@ _FRAME_WORDS = """
     user users assistant asked asks wants wanted requested requests request rule rules always never
     should must pending done decided decision decisions completed complete finished still open task
     todo needs needed agreed according explicitly per instructed said told also being tool summary
-    conversation far next remaining remains currently
+    conversation far next remaining remains currently continues earlier above
 """
 _FRAME = stems(_FRAME_WORDS)
 """Words of summaries and of orders themselves: they tell nothing of what is ordered."""
