@@ -1,7 +1,8 @@
 # compacter: `make demo` shows it at work on a real model, `make test` proves it.
 # Needs Python 3.11 or newer, make and git; everything else goes into $(VENV).
 #
-#   make demo        one agent three times, side by side: bare, with twenty lines, and with compacter (15 seconds)
+#   make demo        one agent three times, side by side: bare, with the usual loop, and with compacter (15 seconds)
+#   make pictures    the pictures of the README: the window over time, and the demo in a terminal
 #   make demo-model  a real model of 135M parameters in a window of 2,048 tokens, and a long conversation (130 MB, 4 minutes)
 #   make setup       make .venv, with everything that the tests need
 #   make quick       the tests that start no server, browser or model (a minute)

@@ -77,12 +77,54 @@ def test_its_picture_is_one_of_the_demo(runs: Any) -> None:
 
 
 def test_the_demo_shows_what_it_promises(runs: Any) -> None:
-    """A bare client ends, twenty lines forget, and a wrapped call goes on and knows more."""
-    bare, twenty, wrapped = runs
+    """A bare client ends, the usual loop forgets, and a wrapped call goes on and knows more."""
+    bare, loop, wrapped = runs
     assert "context_length_exceeded" in bare.ended
-    assert len(twenty.sizes) == len(wrapped.sizes) == 120
-    assert wrapped.right > twenty.right
-    assert len(twenty.needs) == len(wrapped.needs) == 10
+    assert len(loop.sizes) == len(wrapped.sizes) == 120
+    assert wrapped.right > loop.right
+    assert len(loop.needs) == len(wrapped.needs) == 10
+
+
+def lines_of_demo(runs: Any, width: int) -> list[str]:
+    from rich.console import Console
+
+    from demo import show
+
+    console = Console(width=width, file=io.StringIO(), record=True)
+    console.print(show.picture(runs, width))
+    console.print(show.closing(runs))
+    return [line.rstrip() for line in console.export_text().splitlines()]
+
+
+@pytest.mark.parametrize("width", [80, 132])
+def test_the_demo_stands_side_by_side_and_its_bars_have_labels(runs: Any, width: int) -> None:
+    """A terminal of 80 columns has room for the three runs."""
+    lines = lines_of_demo(runs, width)
+    assert [run.name in lines[0] for run in runs] == [True] * 3
+    assert max(map(len, lines)) <= width
+    bars = [number for number, line in enumerate(lines) if re.search("[▁█]", line)]
+    assert len(bars) == 2
+    assert all(len(re.findall("newest|window", lines[bar - 1])) == 3 for bar in bars)
+
+
+def test_the_demo_ends_with_question_line_and_answer(runs: Any) -> None:
+    """The answer of a late need stands in the line above it."""
+    end = "\n".join(lines_of_demo(runs, 80)).partition("Asked late")[2]
+    asked = re.findall(r"question (.+?)\n(?:quoted|kept) (.+?)\nanswer +(\S+)", end, re.DOTALL)
+    assert len(asked) == 2
+    assert all(answer in " ".join(line.split()) for _, line, answer in asked)
+
+
+def test_its_film_shows_the_demo() -> None:
+    """The picture of the terminal has the runs and the end of the demo, and loads nothing."""
+    from demo import terminal
+
+    shown, made = read("docs/images/demo.svg"), terminal.film(120)
+    for text in ("the&#160;usual&#160;loop", "late&#160;needs&#160;met", "question", "answer"):
+        assert text in made
+        assert text in shown, "run `make pictures`"
+    assert "url(" not in made
+    assert made.count("<g class=") > 10
 
 
 def test_a_need_is_met_only_by_a_line_of_its_request(runs: Any) -> None:
