@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.kit import Server
 
 from compacter.options import Options
 
@@ -46,6 +47,25 @@ def test_an_example_prints_what_stands_below_it(page: str) -> None:
     assert outputs
     for shown, printed in outputs:
         assert steady(printed) == steady(shown)
+
+
+@pytest.mark.parametrize("page", ["openai", "anthropic"])
+@pytest.mark.parametrize("window", [1_000, 1_000_000])
+def test_a_page_of_a_client_makes_a_few_calls_and_runs_in_any_window(
+    page: str, window: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reader with a real key pays for a few calls, and no window of a model ends in an error."""
+    blocks = [text for language, text in BLOCK.findall(read(f"docs/clients/{page}.md"))]
+    with Server(window=window, replies="Timber, salt and cloth.") as provider:
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{provider.url}/v1")
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", provider.url)
+        monkeypatch.setenv("OPENAI_API_KEY", "scripted")
+        monkeypatch.setenv("ANTHROPIC_API_KEY", "scripted")
+        namespace: dict[str, Any] = {"__name__": "page"}
+        for block in blocks:
+            exec(compile(block, page, "exec"), namespace)  # noqa: S102
+        assert 0 < len(provider.model.requests) <= 5
+    assert not re.search(r"(?m)^\s*(assert|while) ", "".join(blocks))
 
 
 def test_the_readme_is_about_a_hundred_lines() -> None:
