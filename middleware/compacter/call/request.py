@@ -191,6 +191,8 @@ class ConversationState:
     compacted; 0 if none was. Another compaction would not help while it is as large."""
     vain: int = 0
     """Number of compactions in a row for which the summarizer was asked in vain."""
+    late: TokenLimit | None = None
+    """Token limit that ended the stream of the last call after its first content."""
     full: int = 0
     """The same of a history in which a compaction has made no room for quotes."""
 
@@ -241,11 +243,12 @@ def calibrate(call: Call, limit: TokenLimit) -> TokenLimit:
     used = limit.input_tokens
     if used is None and limit.requested:
         used = limit.requested - request.output_that_counts(limit)
-    calibration.window = limit.limit or calibration.window
+    if limit.limit:
+        calibration.state_window(limit.limit)
     size = request.size
     if not used:
-        refused = int(size * call.tokens_of_one)
-        calibration.refused = min(refused, calibration.refused or refused)
+        if not limit.limit:
+            calibration.refuse(int(size * call.tokens_of_one))
         return limit
     is_believed = size >= used * _DENSE
     if not is_believed:
