@@ -143,8 +143,8 @@ class Request:
 
     @property
     def sent(self) -> Sequence[Message]:
-        """Messages as they are sent: with the shortened message, with the quotes before the last
-        user message, and without what is sealed.
+        """Messages as they are sent: with the shortened message, with the quotes in their places,
+        and without what is sealed.
         """
         return self._placed if self.sealed else self.format.without_sealed(self._placed)[0]
 
@@ -160,7 +160,7 @@ class Request:
             return messages
         from compacter.recall.frame import place
 
-        return place(messages, self.format, self.quotes, at, alternate=self.alternate)
+        return place(messages, self.conversation, self.quotes, alternate=self.alternate)
 
     def output_that_counts(self, limit: TokenLimit) -> int:
         """Return the tokens of the output that a token limit counts with the input."""
