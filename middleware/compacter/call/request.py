@@ -235,13 +235,17 @@ def holds_secrets(
 def calibrate(call: Call, limit: TokenLimit) -> TokenLimit:
     """Calibrate by the numbers of the error that refused a call's request, and return the token
     limit with its input tokens filled in.
+
+    A stated size that is only a bound teaches nothing, and is removed from the input tokens.
     """
     if limit.source == SEALED:
         return limit  # It says nothing about sizes.
     request = call.request
     calibration = call.calibration
     used = limit.input_tokens
-    if used is None and limit.requested:
+    if limit.is_bound:
+        used = None
+    elif used is None and limit.requested:
         used = limit.requested - request.output_that_counts(limit)
     if limit.limit:
         calibration.state_window(limit.limit)
@@ -249,7 +253,7 @@ def calibrate(call: Call, limit: TokenLimit) -> TokenLimit:
     if not used:
         if not limit.limit:
             calibration.refuse(int(size * call.tokens_of_one))
-        return limit
+        return replace(limit, input_tokens=used)
     is_believed = size >= used * _DENSE
     if not is_believed:
         # A number larger than the texts can have in tokens also counts something else.
