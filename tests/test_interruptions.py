@@ -338,4 +338,3 @@ def test_a_process_ends_while_litellm_is_imported(way: str, tmp_path: Path) -> N
         check=False,
     )
     assert (process.returncode, process.stdout, process.stderr) == (0, "0\n", "")
-

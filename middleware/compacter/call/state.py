@@ -215,8 +215,9 @@ class State:
     def log_reports(self, memory: BaseMemory) -> None:
         """Log what happened to a memory since it was last used."""
         for report in memory.take_reports():
-            name = f"compacter.{report.name}"
-            self.log.write(report.level, name, report.sentence, {**report.facts})
+            level = "info" if report.name == "memory_back" else "warning"
+            facts = {"address": report.address}
+            self.log.write(level, f"compacter.{report.name}", report.sentence, facts)
 
     def _report_unencodable(self, reason: str) -> None:
         said = f"not remembered: {reason}"
