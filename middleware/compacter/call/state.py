@@ -215,9 +215,8 @@ class State:
     def log_reports(self, memory: BaseMemory) -> None:
         """Log what happened to a memory since it was last used."""
         for report in memory.take_reports():
-            level = "info" if report.name == "memory_back" else "warning"
-            facts = {"address": report.address}
-            self.log.write(level, f"compacter.{report.name}", report.sentence, facts)
+            name = f"compacter.{report.name}"
+            self.log.write(report.level, name, report.sentence, {"address": report.address})
 
     def _report_unencodable(self, reason: str) -> None:
         said = f"not remembered: {reason}"

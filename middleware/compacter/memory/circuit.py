@@ -8,6 +8,7 @@ import contextlib
 import re
 import time
 from collections.abc import Callable, Generator
+from typing import Literal
 
 from compacter.memory.protocol import MemoryUnavailable, Report
 
@@ -66,16 +67,17 @@ class Circuit:
             if self.failures == FAILURES:
                 # The first line of such a text names an address or a state, and never a record.
                 cause = f"{type(error).__name__}: {error}".partition("\n")[0]
-                self._emit(
-                    "memory_away",
+                reason = _CREDENTIALS.sub("", cause)
+                sentence = (
                     f"is not used for {PAUSE:g} seconds at a time: it failed {FAILURES} times in "
-                    f"a row ({_CREDENTIALS.sub('', cause)}); calls go on without it",
+                    f"a row ({reason}); calls go on without it"
                 )
+                self._emit("memory_away", sentence, "warning")
             raise
         if self.is_open:
-            self._emit("memory_back", "answers again")
+            self._emit("memory_back", "answers again", "info")
         self.reset()
 
-    def _emit(self, name: str, sentence: str) -> None:
+    def _emit(self, name: str, sentence: str, level: Literal["info", "warning"]) -> None:
         place = f"{self._name} at {self._address}".removesuffix(" at ")
-        self._report(Report(name, f"{place} {sentence}", self._address))
+        self._report(Report(name, f"{place} {sentence}", self._address, level))

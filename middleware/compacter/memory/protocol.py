@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 from compacter.errors import CompacterError
 from compacter.memory.record import Record
@@ -36,12 +36,13 @@ class MemoryUnavailable(CompacterError):  # noqa: N818 - a state, like ``concurr
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What happened to a memory, for the log: a warning unless it works again."""
+    """What happened to a memory, for the log."""
 
     name: str
     """Name of the log's event, without the prefix."""
     sentence: str
     address: str
+    level: Literal["info", "warning"] = "warning"
 
 
 class Claim(Protocol):
