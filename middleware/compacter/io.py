@@ -23,8 +23,9 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 # Size of a history, in characters and in messages, from which computations on it run outside the
 # event loop.
-_LARGE = 200_000
-_MANY = 4_000
+# One of 20,000 characters holds the loop for 5 to 10 ms.
+_LARGE = 20_000
+_MANY = 400
 THREADS = "compacter"
 """Beginning of the names of all daemon threads of the package."""
 # Longest wait for an import at the end of the process, in seconds.
