@@ -143,8 +143,7 @@ class Compacter(ByHand):
 
         No other function reads these variables. ``none``, ``true`` and ``false`` are values; an
         empty variable is ignored. ``COMPACTER_MEMORY`` takes ``in-process``, ``sqlite:PATH`` or
-        ``redis://...``, with keys in ``COMPACTER_MEMORY_ENCRYPTION`` and the switch
-        ``COMPACTER_MEMORY_QUOTES`` for quoted lines, ``COMPACTER_STRATEGY`` and
+        ``redis://...``, with keys in ``COMPACTER_MEMORY_ENCRYPTION``, ``COMPACTER_STRATEGY`` and
         ``COMPACTER_FALLBACK`` names separated by commas, ``COMPACTER_RULES`` one rule a line or a
         JSON list.
 

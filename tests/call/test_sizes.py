@@ -523,7 +523,7 @@ class TestARefusal:
 
 @pytest.mark.parametrize(
     ("size", "count", "large"),
-    [(200_000, 10, True), (199_990, 10, False), (4_000, 4_000, True), (3_999, 3_999, False)],
+    [(20_000, 10, True), (19_990, 10, False), (400, 400, True), (399, 399, False)],
 )
 def test_a_history_is_large_by_its_characters_or_its_messages(
     size: int, count: int, *, large: bool

@@ -183,7 +183,7 @@ class Performer:
         totals = self.state.totals
         left = min(most, self.time_left())
         seconds = None if left == math.inf else left
-        request, blocks = self._request_of(question)
+        request, blocks = await self._request_of(question)
         totals.add(summarizer_calls=1)
         began = time.monotonic()
         try:
@@ -205,7 +205,7 @@ class Performer:
         )
         return reply
 
-    def _request_of(self, question: AskSummarizer) -> tuple[Callable[[], Any], bool]:
+    async def _request_of(self, question: AskSummarizer) -> tuple[Callable[[], Any], bool]:
         """Return a function that requests the summary, and whether it blocks an event loop: the
         option ``summarizer``, the wrapped function itself, or litellm.
         """
@@ -232,6 +232,7 @@ class Performer:
                 question.prefix,
             )
             return partial(binding.summary_function or self.function, *args, **kwargs), False
+        await self.io.thread(models.load)  # Here, as `timeout` is a limit for the request alone.
         model = summarizer or self.model
         messages = [*(question.prefix or ()), *messages]
         awaits = self.io.awaits

@@ -199,13 +199,23 @@ class State:
             self.log.event(event)
 
     async def emit(self, io: IO, event: Event) -> None:
-        """Send an event to totals, log and hooks."""
+        """Send an event to totals, log and hooks.
+
+        A cancellation or an interrupt during a hook is raised once all hooks have been called, as
+        totals and log have the event already.
+        """
         self.record(event)
         first = self.compaction_hooks if isinstance(event, CompactionEvent) else ()
+        interruption: BaseException | None = None
         for hook in (*first, *self.event_hooks):
-            with self.safely("hook"):
-                # A copy, so that no hook sees another one's changes.
-                await io.hook(hook, event.model_copy())
+            try:
+                with self.safely("hook"):
+                    # A copy, so that no hook sees another one's changes.
+                    await io.hook(hook, event.model_copy())
+            except BaseException as error:  # noqa: BLE001 - raised below
+                interruption = error
+        if interruption is not None:
+            raise interruption
 
     def history_changed(self, event: CompactionEvent | None) -> None:
         """Send the event that a compaction was not installed because the ``History`` has changed
@@ -235,7 +245,7 @@ class State:
         """Log what happened to a memory since it was last used."""
         for report in memory.take_reports():
             name = f"compacter.{report.name}"
-            self.log.write(report.level, name, report.sentence, {**report.facts})
+            self.log.write(report.level, name, report.sentence, {"address": report.address})
 
     def _report_unencodable(self, reason: str) -> None:
         said = f"not remembered: {reason}"

@@ -15,9 +15,10 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Literal
 
+from compacter.call.warm import warmed_up
 from compacter.io import IO
 from compacter.messages.bodies import PACKINGS, DocumentWatch, EventWatch
 from compacter.messages.fields import field
@@ -130,7 +131,8 @@ async def opened(
             chunk = await io.call(io.step, source, _END)
         except Exception as error:  # noqa: BLE001 - raised when the reader gets this far
             opening.held.append(error)
-            limit = detect(error)
+            await warmed_up(io)
+            limit = await io.thread(partial(detect, error))
             if limit is not None:
                 await close(io, raw)
                 return Reply(token_limit=limit, error=error)

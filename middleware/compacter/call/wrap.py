@@ -22,6 +22,7 @@ from compacter.call.perform import Performer
 from compacter.call.reader import read_call
 from compacter.call.request import may_be_cut
 from compacter.call.state import State
+from compacter.call.warm import warmed_up
 from compacter.errors import CompactionError, ConfigurationError, FunctionError, add_note
 from compacter.io import ASYNC, IO, SYNC, is_kind, is_large, run
 from compacter.messages.refusals import detect_in_reply
@@ -184,7 +185,10 @@ class WrappedFunction:
                 if reply.token_limit is None:
                     return reply.raw
         except Exception as error:
-            limit = limit_since(before, self.state.detect, error)
+            await warmed_up(io)
+            limit = await io.thread(
+                functools.partial(limit_since, before, self.state.detect, error)
+            )
             if limit is None:
                 raise
             reply = Reply(token_limit=limit, error=error)
