@@ -15,7 +15,7 @@
 #   make wheel sdist build both, byte for byte the same each time, into dist/   make sbom  what the wheel brings, CycloneDX
 #   make release-check  install the wheel on each Python that is present, with each extra, and try it (some minutes)
 #   make clean       remove what the above made
-#   make newest      the tests of the OpenAI and Anthropic clients with the newest SDKs, and without litellm
+#   make newest      the tests of the clients with what `pip install` brings: the newest litellm and SDKs
 #   make node        install what a test of the pass-through wants: OpenAI's SDK for Node
 #   make agents      eight agent programs in a window that is too small, with the pass-through and without (2 GB, Node 22; AGENTS="codex pi")
 #   make gateway     the plug-in of the LiteLLM proxy, with a real proxy     make fleet    see it at work
@@ -42,7 +42,9 @@ PYTHON ?= $(shell for python in python3.11 python3 python3.12 python3.13 python3
 WORKERS ?= 3
 SEED ?= 1
 PYTEST_ARGS ?=
-NEWEST := $(addprefix tests/clients/test_,openai.py anthropic.py raw_responses.py responses_server.py threads.py)
+# What meets litellm or an SDK.
+NEWEST ?= tests/clients tests/testing tests/call tests/memory tests/messages tests/overflow \
+	tests/test_compacter.py tests/test_sdk_streams.py tests/test_streams.py tests/test_wrapping.py
 
 # litellm would fetch a price list over the network on import; the one it carries will do. Never set by the library.
 export LITELLM_LOCAL_MODEL_COST_MAP := True
@@ -131,11 +133,13 @@ mutants: $(VENV)/.dev $(VENV)-mutants/.done
 	$(VENV)-mutants/bin/python tests/mutants.py $(ROOMS) --sample $(SAMPLE) --seed $(SEED)
 
 newest: $(VENV)-newest/.done
-	PYTHONPATH=middleware $(VENV)-newest/bin/python -m pytest -n $(WORKERS) $(NEWEST) $(PYTEST_ARGS)
+	@$(BIN)/uv pip list --python $(VENV)-newest/bin/python | grep -E '^(litellm|openai|anthropic|google-genai|boto3|cachetools) '
+	$(VENV)-newest/bin/python -m pytest -n $(WORKERS) $(NEWEST) $(PYTEST_ARGS)
 
 $(VENV)-newest/.done: requirements/newest.txt $(VENV)/.uv
 	@$(PYTHON) -m venv $(VENV)-newest
 	@$(BIN)/uv pip install --python $(VENV)-newest/bin/python --require-hashes -r requirements/newest.txt
+	@$(BIN)/uv pip install --quiet --python $(VENV)-newest/bin/python --no-deps --editable .
 	@touch $@
 
 $(VENV)-mutants/.done: requirements/mutants.txt
@@ -247,7 +251,7 @@ sbom: wheel
 	$(DATED) $(RELEASE)/bin/cyclonedx-py environment $(RELEASE)/wheel --pyproject pyproject.toml --mc-type library \
 		--output-reproducible --output-file "$$(echo dist/llm_compacter-*.whl | sed 's/-py3-none-any.whl$$/.cdx.json/')"
 
-release-check: wheel
+release-check: wheel newest
 	$(RELEASE)/bin/python tests/release.py dist/llm_compacter-*.whl $(RELEASE_ARGS)
 
 $(RELEASE)/.done: requirements/release.txt | $(VENV)/.uv
@@ -318,7 +322,7 @@ lock: $(VENV)/.uv
 	$(BIN)/$(COMPILE) $(EXTRAS:%=--extra %) pyproject.toml requirements/dev.in --output-file requirements/dev.txt
 	$(BIN)/$(COMPILE) --constraint requirements/dev.txt pyproject.toml --output-file requirements/base.txt
 	$(BIN)/$(COMPILE) --constraint requirements/dev.txt pyproject.toml requirements/demo.in --output-file requirements/demo.txt
-	$(BIN)/$(COMPILE) requirements/newest.in --output-file requirements/newest.txt
+	$(BIN)/$(COMPILE) --upgrade $(EXTRAS:%=--extra %) pyproject.toml requirements/newest.in --output-file requirements/newest.txt
 	$(BIN)/$(COMPILE) pyproject.toml requirements/proxy.in --output-file requirements/proxy.txt
 	$(BIN)/$(COMPILE) requirements/mutants.in --output-file requirements/mutants.txt
 	$(BIN)/$(COMPILE) requirements/docs.in --output-file requirements/docs.txt
