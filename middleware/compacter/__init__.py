@@ -20,21 +20,16 @@ if TYPE_CHECKING:
     from compacter.errors import (
         CompacterError,
         CompactionError,
-        ConfigurationError,
-        FunctionError,
         InvalidHistoryError,
     )
     from compacter.events import CompactionEvent
     from compacter.history import History
     from compacter.memory.inprocess import InProcessMemory
-    from compacter.memory.protocol import MemoryUnavailable
     from compacter.memory.redis import RedisMemory
     from compacter.memory.sqlite import SQLiteMemory
-    from compacter.messages.recognise import UnknownFormatError
-    from compacter.options import TriggerFacts
     from compacter.overflow import TokenLimit, detect_token_limit
-    from compacter.recall.passages import Passage, Quotes
-    from compacter.search_tool import RecallTool, recall_tool
+    from compacter.recall.passages import Quotes
+    from compacter.search_tool import recall_tool
 
     __version__: str
 
@@ -48,23 +43,16 @@ __all__ = [
     "CompactionPlan",
     "CompactionResult",
     "CompactionStrategy",
-    "ConfigurationError",
-    "FunctionError",
     "History",
     "InProcessMemory",
     "InvalidHistoryError",
-    "MemoryUnavailable",
-    "Passage",
     "Quotes",
-    "RecallTool",
     "RedisMemory",
     "SQLiteMemory",
     "Shorten",
     "Summarize",
     "TokenLimit",
-    "TriggerFacts",
     "Truncate",
-    "UnknownFormatError",
     "compacted",
     "detect_token_limit",
     "recall_tool",
@@ -73,20 +61,16 @@ __all__ = [
 _HOMES = {
     "compacter.compacter": "Compacter compacted",
     "compacter.history": "History",
-    "compacter.errors": "CompacterError CompactionError ConfigurationError FunctionError "
-    "InvalidHistoryError",
-    "compacter.memory.protocol": "MemoryUnavailable",
-    "compacter.messages.recognise": "UnknownFormatError",
+    "compacter.errors": "CompacterError CompactionError InvalidHistoryError",
     "compacter.events": "CompactionEvent",
     "compacter.compaction.plan": "CompactionPlan",
     "compacter.memory.inprocess": "InProcessMemory",
     "compacter.memory.sqlite": "SQLiteMemory",
     "compacter.memory.redis": "RedisMemory",
     "compacter.overflow": "TokenLimit detect_token_limit",
-    "compacter.recall.passages": "Passage Quotes",
-    "compacter.search_tool": "RecallTool recall_tool",
+    "compacter.recall.passages": "Quotes",
+    "compacter.search_tool": "recall_tool",
     "compacter.by_hand": "CompactionResult",
-    "compacter.options": "TriggerFacts",
     "compacter.compaction.task": "CompactionStrategy",
     "compacter.compaction.summarize": "Summarize",
     "compacter.compaction.strategies": "Truncate ClearToolResults Shorten Chain",
