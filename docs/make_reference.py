@@ -52,7 +52,7 @@ TITLES = {
     "errors": "Errors",
     "detector": "The detector",
     "redaction": "Redaction",
-    "serve": "The pass-through",
+    "serve": "Serve",
     "testing": "Testing",
 }
 _PLACES = {
