@@ -113,7 +113,7 @@ def test_each_block_says_whose_words_it_is() -> None:
     assert text.partition("\n")[2] == (
         "The earlier part of this conversation, shortened. The rules hold throughout.\n"
         "Rule: Never deploy on Fridays.\nRule: Be brief.\n\n"
-        "A model's summary, which may err; quoted lines are right where they differ:\n"
+        "A model's summary, which may err; the quoted lines are right:\n"
         "They planned.\n\n"
         "Lines of it, word for word:\nUser: hi"
     )

@@ -224,8 +224,7 @@ class Summarize:
             if task.alternate and form.speaker(prefix[-1]) == "user":
                 # The instruction that is appended is a message of the user.
                 prefix.append(form.filler("assistant"))
-        # What stays may be too large by itself: then it is shortened, not the summary.
-        space = max(left - rules_size(task.conversation), _LEAST_ROOM)
+        # What stays may be too large by itself: then it is shortened, not the model's text.
         whole = max(room(task, most) - rules_size(task.conversation), _LEAST_ROOM)
         lines = whole // 3
         if not task.window:
@@ -238,7 +237,7 @@ class Summarize:
             size=size,
             room=whole,
             lines=lines,
-            space=space,
+            space=left - rules_size(task.conversation),
             tokens=summary_tokens(most, plan, size),
             window=plan.calibration.summarizer_window or task.window,
             chars_per_token=task.chars_per_token,

@@ -32,7 +32,7 @@ _LONGEST_NAME = 60
 # Characters at the end of a text in which a shell is looked for that waits.
 _SHELL_TAIL = 200
 # Times the budget of kept lines of what is read of texts of one kind: no more of them can be kept.
-_REACH = 10
+_REACH = 40
 # Most sentences of one line that are told apart from those of the next.
 _MOST_PIECES = 10_000
 # A last line that is a shell waiting for the next command.

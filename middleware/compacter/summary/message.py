@@ -30,7 +30,7 @@ WORK = "Newest list of work"
 
 _FRAME = "The earlier part of this conversation, shortened."
 _FRAME_WITH_RULES = f"{_FRAME} The rules hold throughout."
-_BY_MODEL = "A model's summary, which may err; quoted lines are right where they differ:"
+_BY_MODEL = "A model's summary, which may err; the quoted lines are right:"
 _QUOTED = "Lines of it, word for word:"
 _STORY_HEAD = f"\n\n{_BY_MODEL}\n"
 _QUOTED_HEAD = f"\n\n{_QUOTED}\n"
@@ -76,6 +76,8 @@ FRAME = (
     + len(_QUOTED_HEAD)
 )
 """Most characters that ``compose`` adds, without notes."""
+STORY_FRAME = len(_STORY_HEAD)
+"""Those of them that only stand above a model's text."""
 
 
 class NoSummaryError(Exception):

@@ -57,6 +57,7 @@ _TALKED = 2
 _VALUED = 3
 # The same of a line that was kept before: a summary that changes little can be read from a cache.
 _CHOSEN = 1.5
+_CODE_IN_TALK = 0.3
 # Of lines that differ only in digits, in their first characters, the first ones show what the
 # series is.
 _SHAPE = 60
@@ -253,9 +254,9 @@ def story(head: Head) -> Iterator[Line]:
         worth *= _TALKED if said.kind == "text" else 1
         worth *= _VALUED if said.kind == "text" and "0" in shape else 1
         worth *= _CHOSEN if said.was_kept else 1
+        # Code is of use in a file, less so in a talk.
+        worth *= _CODE_IN_TALK if said.kind == "text" and is_code(text) else 1
         is_noise = text.startswith("#") or text.endswith((":", "："))
-        # Code is of use in a file, not in a talk.
-        is_noise = is_noise or (said.kind == "text" and is_code(text))
         if each and len(text) <= LONGEST and not is_noise:
             worth /= 1 + shapes[shape] // _SERIES
             yield Line(worth / (len(text) + _HANDLING), said, text, at)

@@ -17,7 +17,7 @@ from compacter.overflow import TokenLimit
 from compacter.summary import checks, prompt
 from compacter.summary.head import Head
 from compacter.summary.kept import keep
-from compacter.summary.message import FRAME, NoSummaryError, Summary
+from compacter.summary.message import FRAME, STORY_FRAME, NoSummaryError, Summary
 from compacter.text.sentences import SENTENCE_END
 from compacter.text.words import clip, identifiers
 
@@ -61,6 +61,7 @@ def quote(head: Head, room: int) -> Summary:
     where there is no room for one.
     """
     text = shortened(head.prior.story, room - room // _LEAST_LINES)
+    room += 0 if text else STORY_FRAME
     summary = Summary(text, quoted=keep(head, room - len(text), with_story=True))
     if not summary.prose:
         raise NoSummaryError(
@@ -187,8 +188,8 @@ class Writer:
         size = self._weigh(self._story)
         left = self.room - size
         # The longest text leaves some room for lines, where there is any.
-        least = min(self.room // _LEAST_LINES, self.space - size)
-        lines = max(least, left if is_lacking else min(self.lines, left))
+        lines = max(self.room // _LEAST_LINES, left if is_lacking else min(self.lines, left))
+        lines = min(lines, self.space - size)
         return Summary(self._story, quoted=keep(self.head, lines, with_story=is_lacking))
 
     def unverified(self) -> tuple[str, ...]:
