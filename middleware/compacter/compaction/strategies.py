@@ -21,7 +21,7 @@ from compacter.errors import ConfigurationError, whole_number
 from compacter.messages.format import Message, MessageFormat
 from compacter.messages.parts import tools_of
 from compacter.summary.message import Summary
-from compacter.text.shorten import original_size, shorten
+from compacter.text.shorten import EDITED, LEAST_SHORTENED, original_size, shorten
 
 _NOTE = re.compile(r"(\d+) earlier messages? left out without a summary\.")
 
@@ -52,9 +52,7 @@ class Truncate:
         return task.replace_head(replace(summary, notes=(*others, note)))
 
 
-# Kinds of parts that may be shortened, and the least size of such a text, in characters with its
-# receipt.
-_EDITED = ("text", "result")
+# Least size of one of a message's texts, in characters with its receipt.
 _LEAST = 100
 _RECEIPT = "[tool result cleared to save room: {size:,} characters]"
 
@@ -121,7 +119,7 @@ class Shorten:
     changed. Raises ``ConfigurationError`` if ``min_size`` is invalid.
     """
 
-    min_size: int = 400
+    min_size: int = LEAST_SHORTENED
     """Smallest size of a shortened message, in characters; at least 100."""
     name: str = field(default="shorten", init=False)
     """Name that events carry."""
@@ -159,7 +157,7 @@ class Shorten:
 
         out = list(task.messages)
         for index, size in free.items():
-            texts = (part for part in task.conversation.parts(index) if part.kind in _EDITED)
+            texts = (part for part in task.conversation.parts(index) if part.kind in EDITED)
             # Else the texts are not what makes it too large.
             if size > ceiling > size - sum(len(part.text) for part in texts):
                 form = task.conversation.format
@@ -173,7 +171,7 @@ def shorten_message(
     excess: int,
     cut: Callable[[str, int], str],
     spans: Callable[[str], Iterable[tuple[int, int]]] = lambda text: [(0, len(text))],
-    edited: Collection[str] = _EDITED,
+    edited: Collection[str] = EDITED,
 ) -> Message:
     """Return a copy of a message, shorter by up to ``excess`` characters; itself if it cannot be
     shortened.

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from compacter.compaction.conversation import with_fillers
+from compacter.compaction.plan import DEFAULT
 from compacter.compaction.task import CompactionTask
 from compacter.effects import AskSummarizer, Effect
 from compacter.errors import CompactionError, ConfigurationError, whole_number
@@ -64,6 +65,13 @@ def planned_reserve(options: Options, asked: CompactionPlan, size: int) -> int:
     """
     tokens = summary_tokens(most_tokens(options), asked, size)
     return int(tokens * _WITH_LINES * asked.calibration.text_per_token) + FRAME
+
+
+def least_reserve(conversation: Conversation) -> int:
+    """Return the fewest characters in which a summary message says anything: the declared rules,
+    and the fewest tokens that a summary is given.
+    """
+    return FRAME + rules_size(conversation) + int(_FEWEST_TOKENS * DEFAULT)
 
 
 def most_tokens(options: Options) -> int:
