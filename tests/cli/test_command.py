@@ -21,7 +21,7 @@ from compacter.tools import cli
 if TYPE_CHECKING:
     from tests.cli.conftest import Line, Run
 
-COMMANDS = ("explain", "plan", "compact", "search", "report", "watch", "doctor", "serve", "run")
+COMMANDS = ("explain", "plan", "compact", "search", "report", "doctor", "serve", "run")
 PROGRAM = "from compacter.tools.cli import main; main()"
 
 
@@ -105,8 +105,6 @@ def test_a_wrong_word_is_a_mistake_without_a_traceback(run: Run, words: tuple[st
         "search chat.json x --conversation 3",
         "report nofile -o x.html",
         "report chat.json -o no/folder",
-        "watch chat.json --window 3",
-        "watch chat.json --once",
         "doctor --memory foo",
         "doctor --memory sqlite:",
         "doctor --memory redis://x:bad",
@@ -207,7 +205,6 @@ PIPED = (
     "compact chat.json -o shorter.json --window 900",
     "search chat.json harbour",
     "report events.jsonl -o report.html --force",
-    "watch events.jsonl --once",
     "doctor",
     "serve --help",
     "run --help",
@@ -250,17 +247,6 @@ def test_compact_tells_tokens_and_whether_they_fit(
     assert f"{verdict} the window of {window} tokens" in words
 
 
-@pytest.mark.parametrize("command", ["plan", "compact", "search"])
-def test_messages_that_are_read_as_empty_are_a_mistake(
-    run: Run, folder: Path, command: str
-) -> None:
-    messages = [{"role": role, "text": "How deep is it?"} for role in ("user", "assistant")]
-    (folder / "chat.json").write_text(json.dumps(messages))
-    told = run(command, "chat.json", *(["deep"] if command == "search" else []))
-    assert (told.code, told.out) == (2, "")
-    assert "all of 2 messages are read as empty" in " ".join(told.err.split())
-
-
 def test_a_plan_without_a_window_does_not_say_that_it_fits(
     run: Run, folder: Path, chat: list[Line]
 ) -> None:
@@ -275,7 +261,7 @@ def test_compact_tells_what_it_did_as_json(run: Run, folder: Path, chat: list[Li
     assert told.code == 0
     assert told.data["changed"] is True
     assert told.data["event"]["messages_before"] == len(chat)
-    assert told.data["tokens"] * 4 == pytest.approx(told.data["characters"], abs=4)
+    assert 0 < told.data["tokens"] < told.data["tokens_before"]
     assert (told.data["window"], told.data["fits"]) == (None, True)
     assert run("compact", "chat.json", "--json").code == 2
 

@@ -133,8 +133,8 @@ class Request:
 
     @property
     def sent(self) -> Sequence[Message]:
-        """Messages as they are sent: with the shortened message, with the quotes before the last
-        user message, and without what is sealed.
+        """Messages as they are sent: with the shortened message, with the quotes in their places,
+        and without what is sealed.
         """
         return self._placed if self.sealed else self.format.without_sealed(self._placed)[0]
 
@@ -150,7 +150,7 @@ class Request:
             return messages
         from compacter.recall.frame import place
 
-        return place(messages, self.format, self.quotes, at, alternate=self.alternate)
+        return place(messages, self.conversation, self.quotes, alternate=self.alternate)
 
     def output_that_counts(self, limit: TokenLimit) -> int:
         """Return the tokens of the output that a token limit counts with the input."""
@@ -181,6 +181,8 @@ class ConversationState:
     compacted; 0 if none was. Another compaction would not help while it is as large."""
     vain: int = 0
     """Number of compactions in a row for which the summarizer was asked in vain."""
+    late: TokenLimit | None = None
+    """Token limit that ended the stream of the last call after its first content."""
     full: int = 0
     """The same of a history in which a compaction has made no room for quotes."""
 
@@ -223,20 +225,25 @@ def holds_secrets(
 def calibrate(call: Call, limit: TokenLimit) -> TokenLimit:
     """Calibrate by the numbers of the error that refused a call's request, and return the token
     limit with its input tokens filled in.
+
+    A stated size that is only a bound teaches nothing, and is removed from the input tokens.
     """
     if limit.source == SEALED:
         return limit  # It says nothing about sizes.
     request = call.request
     calibration = call.calibration
     used = limit.input_tokens
-    if used is None and limit.requested:
+    if limit.is_bound:
+        used = None
+    elif used is None and limit.requested:
         used = limit.requested - request.output_that_counts(limit)
-    calibration.window = limit.limit or calibration.window
+    if limit.limit:
+        calibration.state_window(limit.limit)
     size = request.size
     if not used:
-        refused = int(size * call.tokens_of_one)
-        calibration.refused = min(refused, calibration.refused or refused)
-        return limit
+        if not limit.limit:
+            calibration.refuse(int(size * call.tokens_of_one))
+        return replace(limit, input_tokens=used)
     is_believed = size >= used * _DENSE
     if not is_believed:
         # A number larger than the texts can have in tokens also counts something else.

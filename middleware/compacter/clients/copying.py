@@ -39,7 +39,7 @@ def copy_client(thing: T, copies: Copies) -> T:
     kind = type(thing)
     copy = object.__new__(kind)
     copies[id(thing)] = copy
-    for name, value in vars(thing).items():
+    for name, value in getattr(thing, "__dict__", {}).items():
         cached = isinstance(inspect.getattr_static(kind, name, None), functools.cached_property)
         members = getattr(value, "__dict__", {}).values() if cached else ()
         if not any(id(member) in copies for member in members):

@@ -156,7 +156,8 @@ def _adapt_method(state: State, target: MethodType) -> Any:
         raise TypeError(f"compacter cannot wrap a Router's {method}: {reason}")
     wrapped = getattr(adapter.wrap_client(state, owner), method, target)
     by_client = method in _BY_THE_CLIENT
-    if by_client or (wrapped.__func__ is target.__func__ and method != "schedule_acompletion"):
+    is_unchanged = getattr(wrapped, "__func__", None) is target.__func__
+    if by_client or (is_unchanged and method != "schedule_acompletion"):
         hint = "; it calls messages.create of its client, so wrap the client" if by_client else ""
         described = _describe_target(target)
         raise TypeError(
@@ -187,6 +188,10 @@ _CLIENTS = {
     ("google.genai.models", "Models"): "clients.google",
     ("google.genai.models", "AsyncModels"): "clients.google",
     ("litellm.router", "Router"): "clients.litellm",
+    # A Router of litellm 1.109 and later returns methods of these as its own.
+    ("litellm.router_python_core", "PythonCore"): "clients.litellm",
+    ("litellm.router_rust.core", "RustCore"): "clients.litellm",
+    ("litellm.router_rust.invoke.endpoints", "RustEndpoints"): "clients.litellm",
 }
 _BY_THE_CLIENT = ("tool_runner", "thread")
 

@@ -125,7 +125,7 @@ def decide(text: str, table: Table, codes: frozenset[str], *, coded: bool) -> Ve
         table: the patterns.
         codes: status and codes of the error, which do not count tokens.
         coded: whether one of the codes names a token limit, so that a text that is about something
-        else says nothing.
+            else says nothing.
     """
     marked = mark(text)
     text = marked.replace(SOFT, " ")

@@ -64,7 +64,7 @@ Window = Annotated[
     ),
 ]
 Conversation = Annotated[
-    str, typer.Argument(metavar="FILE", help=("A conversation, or a session of an agent."))
+    str, typer.Argument(metavar="FILE", help="A list of messages, or a request with one.")
 ]
 Output = Annotated[
     str,
@@ -198,7 +198,7 @@ def compact(
     ] = False,
 ) -> None:
     """Compact the oldest part, and write the result in the same format. Exit code 1: over the
-    budget. Of an agent's session, the messages are written.
+    budget, or the window.
     """
     from compacter.tools.cli.conversation import write_compacted
     from compacter.tools.cli.terminal import MistakeError
@@ -222,9 +222,7 @@ def compact(
     raise typer.Exit(code)
 
 
-@app.command(
-    cls=Command, epilog='Example: compacter search session.jsonl "which port did we choose?"'
-)
+@app.command(cls=Command, epilog='Example: compacter search chat.json "which port did we choose?"')
 def search(
     file: Conversation,
     query: Annotated[
@@ -257,23 +255,9 @@ def report(
     """Write an HTML report on events. It has sizes, compactions, cost and failures of each
     conversation.
     """
-    from compacter.tools.cli import events as showing
+    from compacter.tools.cli.events import report
 
-    raise typer.Exit(
-        showing.report(events, output, title=title, with_text=not no_text, force=force)
-    )
-
-
-@app.command(cls=Command, epilog="Example: compacter watch events.jsonl")
-def watch(
-    events: Events,
-    window: Window = None,
-    once: Annotated[bool, typer.Option("--once", help="Draw the events so far, and exit.")] = False,
-) -> None:
-    """Draw the context window while events are written, until Ctrl-C."""
-    from compacter.tools.cli import events as showing
-
-    raise typer.Exit(showing.watch(events, window=window, once=once))
+    raise typer.Exit(report(events, output, title=title, with_text=not no_text, force=force))
 
 
 @app.command(

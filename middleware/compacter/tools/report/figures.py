@@ -15,7 +15,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from compacter import models
+from pydantic import ValidationError
+
+from compacter import events, models
 
 _TYPICAL_FIELDS = (
     ("CompactionEvent", "compacted_data_size"),
@@ -58,6 +60,20 @@ class Record:
         """Return a field that is a string; empty if it is missing or something else."""
         value = self.fields.get(name)
         return value if isinstance(value, str) else ""
+
+    @property
+    def sentence(self) -> str:
+        """The event in words, without the text of messages; what is known of it if a field is
+        missing or something else.
+        """
+        kinds = {kind.__name__: kind for kind in events.Event.__subclasses__()}
+        event = kinds.get(self.kind, events.Event)
+        try:
+            known = {name: self.fields[name] for name in event.model_fields if name in self.fields}
+            sentence: str = event.model_validate(known).sentence
+        except ValidationError:
+            sentence = f"{self.kind} {self.text('reason')}"
+        return sentence.strip()
 
 
 def read_lines(lines: Iterable[str]) -> tuple[list[Record], int]:
@@ -153,13 +169,6 @@ class Story:
     def of(self, *kinds: str) -> list[Record]:
         """Return the events of these kinds."""
         return [record for record in self.records if record.kind in kinds]
-
-    @property
-    def troubles(self) -> list[Record]:
-        """Events of failures, skipped compactions and silent truncations."""
-        return self.of(
-            "CompactionFailed", "CompactionSkipped", "SilentTruncation", "RetriesExhausted"
-        )
 
     @property
     def failures(self) -> int:

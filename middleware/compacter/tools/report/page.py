@@ -327,46 +327,29 @@ def _cells(compaction: Compaction, number: int) -> dict[str, str]:
     }
 
 
-_WORDS = {
-    "CompactionFailed": "failed",
-    "CompactionSkipped": "skipped",
-    "SilentTruncation": "cut by the server",
-    "RetriesExhausted": "given up",
-    "MaxTokensAdjusted": "output limit lowered",
-    "MessageShortened": "message shortened",
-    "SealedContentRemoved": "left out for another model",
-}
+_TOLD = frozenset(
+    (
+        *("CompactionFailed", "CompactionSkipped", "SilentTruncation", "RetriesExhausted"),
+        *("MaxTokensAdjusted", "MessageShortened", "SealedContentRemoved", "PreparationFailed"),
+    )
+)
+"""Events that are shown as sentences."""
 
 
 def _others(story: Story, name: str) -> str:
-    shown = [record for record in story.records if record.kind in _WORDS]
-    if not shown:
+    grouped: dict[str, list[Record]] = {}
+    for record in story.records:
+        if record.kind in _TOLD:
+            grouped.setdefault(record.sentence, []).append(record)
+    if not grouped:
         return ""
-    grouped: dict[tuple[str, str], list[Record]] = {}
-    for record in shown:
-        grouped.setdefault((record.kind, _reason(record)), []).append(record)
     rows = (
-        f'<tr><th scope="row" class="l">{_WORDS[kind]}</th><td class="l wide">{escape(reason)}</td>'
+        f'<tr><th scope="row" class="l wide">{escape(sentence)}</th>'
         f"<td>{len(records):,}</td><td>{_when(records[-1].time) or '–'}</td></tr>\n"
-        for (kind, reason), records in grouped.items()
+        for sentence, records in grouped.items()
     )
-    head = _head([("What", False), ("Why", False), ("Times", True), ("Last", True)], sortable=False)
+    head = _head([("What", False), ("Times", True), ("Last", True)], sortable=False)
     return f"<h3>Other events</h3>{_table(f'Failures of {name}', head, rows)}"
-
-
-def _reason(record: Record) -> str:
-    if record.kind == "SilentTruncation":
-        return (
-            f"about {record.count('expected_tokens'):,} tokens were sent, "
-            f"{record.count('prompt_tokens'):,} read"
-        )
-    if record.kind == "MaxTokensAdjusted":
-        return f"from {record.count('before'):,} to {record.count('after'):,} tokens"
-    if record.kind == "MessageShortened":
-        return f"from {record.count('before'):,} to {record.count('after'):,} characters"
-    reason = record.text("reason").replace("_", " ")
-    error = record.text("error")
-    return reason + (f" ({error})" if error and error not in reason else "")
 
 
 def _texts(story: Story) -> str:
