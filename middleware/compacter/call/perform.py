@@ -192,7 +192,7 @@ class Performer:
             raw = await self.io.ask(request, seconds, blocks=blocks)
         finally:
             self._spent += time.monotonic() - began
-        reply = Reply("".join(map(chunk_text, raw))) if isinstance(raw, list) else read_reply(raw)
+        reply = Reply("".join(map(chunk_text, raw))) if isinstance(raw, tuple) else read_reply(raw)
         model = self.state.options.summarizer
         if not isinstance(model, str):
             model = word(raw, "model") or (self.model if model is None else None)

@@ -17,7 +17,6 @@ from compacter.compaction.strategies import BUILT_IN, Shorten, Truncate, shorten
 from compacter.compaction.summarize import (
     RulesTooLongError,
     extract,
-    most_tokens,
     planned_reserve,
     read_head,
     room,
@@ -236,7 +235,7 @@ def _fall_back(task: CompactionTask) -> Conversation | None:
         # No room, or a redaction that raised: the next one then.
         with suppress(Exception):
             if fallback == "extractive":
-                summary = extract(task, read_head(task), most_tokens(task.options))
+                summary = extract(task, read_head(task), task.options.max_summary_tokens)
                 messages = task.replace_head(summary)
             else:
                 from compacter.summary.rules import rules

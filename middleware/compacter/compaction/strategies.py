@@ -16,6 +16,7 @@ from compacter.compaction.task import (
     CompactionTask,
     StrategyLike,
     as_strategies,
+    check_name,
 )
 from compacter.errors import ConfigurationError, whole_number
 from compacter.messages.format import Message, MessageFormat
@@ -34,6 +35,9 @@ class Truncate:
 
     name: str = "truncate"
     """Name that events carry."""
+
+    def __post_init__(self) -> None:
+        check_name(self)
 
     def compact(self, task: CompactionTask, prior: Summary | None = None) -> list[Message]:
         """Return the list of ``task`` without its head, with the prior summary below the note.

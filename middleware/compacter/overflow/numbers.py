@@ -128,22 +128,25 @@ _ADDED: Final = re.compile(
 )
 _IS_MORE: Final = re.compile(
     rf"{_CLOSE}(?:{_UNIT_WORD})?{_CLOSE}(?:>|/ ?\d|(?:which |that )?(?:exce+eds?\b|"
-    rf"exceeding|surpass(?:es|ing))"
+    rf"exceeding|surpass(?:es|ing)|(?:is |are )?(?:longer|larger|greater|higher|bigger|more) than\b)"
     r"|(?:(?:were|was) )?(?:given|supplied|provided|received|submitted|sent|used|"
     r"in use|requested)\b)"
 )
 
 _N: Final = r"\d[\d,._']{0,15}"
 _T: Final = r" ?(?:tokens? ?)?"
-_IS_OVER: Final = r"(?:>=?|exceeds?|is (?:greater|more) than)"
+_IS_OVER: Final = r"(?:>=?|exceeds?|(?:is )?(?:greater|larger|longer|more) than)"
+# The name of a limit: "> max_model_len 8192", "larger than the window of 8192".
+_NAME: Final = r"(?: ?[a-z_][a-z_ ]{0,30}[:=]?)?"
 # Calculations: each number by its role. "9000 > 8192", "8192 < 9000", "8000 + 1000 > 8192" and
 # "1000 > 8192 - 8000".
 _FORMULAS: Final = tuple(
     re.compile(formula)
     for formula in (
-        rf"(?P<sent>{_N}){_T}[)\]]? ?(?:>=?|/|of|out of|de|из) ?[(\[]?(?P<limit>\d)",
+        rf"(?P<sent>{_N}){_T}[)\]]? ?(?:>=?{_NAME}|/|of|out of|de|из) ?[(\[]?(?P<limit>\d)",
         rf"(?P<limit>{_N}){_T}[)\]]? ?<=? ?[(\[]?(?P<sent>\d)",
-        rf"(?P<input>{_N}){_T}\+ ?(?P<output>{_N}){_T}(?:= ?{_N}{_T})?{_IS_OVER} ?(?P<limit>\d)",
+        rf"(?P<input>{_N}){_T}\+ ?(?P<output>{_N}){_T}[)\]]? ?(?:= ?{_N}{_T})?"
+        rf"{_IS_OVER}{_NAME} ?(?P<limit>\d)",
         rf"(?P<output>{_N}) ?>=? ?(?P<limit>{_N}) ?- ?(?P<input>\d)",
     )
 )
@@ -175,7 +178,7 @@ def measure(
     claims: dict[Role, _Claim] = {}
     roles: dict[int, Role | None] = {}
     unclaimed: set[int] = set()
-    # Limits whose word is too far away to be certain if there are other numbers.
+    # Numbers whose word is too far away to be certain if there are other numbers.
     distant: set[int] = set()
     for index, number in enumerate(numbers):
         # Words between two numbers belong to either: the text is cut at the numbers beside this
@@ -193,8 +196,10 @@ def measure(
         if role is not None:
             claim = _Claim(is_near, close, number.start, number.value)
             claims[role] = max(claims.get(role, claim), claim)
-        if is_near and role in {None, "limit"}:
-            (distant if role and not close else unclaimed).add(number.value)
+        if is_near and role and not close:
+            distant.add(number.value)
+        elif is_near and role in {None, "limit"}:
+            unclaimed.add(number.value)
     chosen: dict[Role, int] = {role: claim.value for role, claim in claims.items()}
     chosen |= _calculate(text, {number.start: number.value for number in numbers}, table)
     if "sent" not in chosen:
