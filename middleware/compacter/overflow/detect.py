@@ -137,7 +137,10 @@ def judge_error(error: BaseException, table: Table, seen: set[int] | None = None
                 behind = verdict
     if stated is None:
         old = find_handled(error)
-        return behind if behind.kind != "nothing" or old is None else judge_error(old, table, seen)
+        if behind.kind == "nothing" and old is not None:
+            behind = judge_error(old, table, seen)
+        # If nothing decides, the veto in the error's own text is the reason.
+        return own if behind.kind == "nothing" else behind
     # Numbers that a wrapper lost are taken from its cause, unless that contradicts it.
     known = behind.limit
     if (

@@ -128,7 +128,8 @@ _ADDED: Final = re.compile(
 )
 _IS_MORE: Final = re.compile(
     rf"{_CLOSE}(?:{_UNIT_WORD})?{_CLOSE}(?:>|/ ?\d|(?:which |that )?(?:exce+eds?\b|"
-    rf"exceeding|surpass(?:es|ing)|(?:is |are )?(?:longer|larger|greater|higher|bigger|more) than\b)"
+    rf"exceeding|surpass(?:es|ing)|(?:is |are )?(?:longer|larger|greater|higher|bigger|"
+    r"more) than\b)"
     r"|(?:(?:were|was) )?(?:given|supplied|provided|received|submitted|sent|used|"
     r"in use|requested)\b)"
 )
@@ -138,6 +139,7 @@ _T: Final = r" ?(?:tokens? ?)?"
 _IS_OVER: Final = r"(?:>=?|exceeds?|(?:is )?(?:greater|larger|longer|more) than)"
 # The name of a limit: "> max_model_len 8192", "larger than the window of 8192".
 _NAME: Final = r"(?: ?[a-z_][a-z_ ]{0,30}[:=]?)?"
+_SUM: Final = rf"(?P<input>{_N}){_T}\+ ?(?P<output>{_N}){_T}[)\]]? ?(?:= ?{_N}{_T})?"
 # Calculations: each number by its role. "9000 > 8192", "8192 < 9000", "8000 + 1000 > 8192" and
 # "1000 > 8192 - 8000".
 _FORMULAS: Final = tuple(
@@ -145,8 +147,7 @@ _FORMULAS: Final = tuple(
     for formula in (
         rf"(?P<sent>{_N}){_T}[)\]]? ?(?:>=?{_NAME}|/|of|out of|de|из) ?[(\[]?(?P<limit>\d)",
         rf"(?P<limit>{_N}){_T}[)\]]? ?<=? ?[(\[]?(?P<sent>\d)",
-        rf"(?P<input>{_N}){_T}\+ ?(?P<output>{_N}){_T}[)\]]? ?(?:= ?{_N}{_T})?"
-        rf"{_IS_OVER}{_NAME} ?(?P<limit>\d)",
+        rf"{_SUM}{_IS_OVER}{_NAME} ?(?P<limit>\d)",
         rf"(?P<output>{_N}) ?>=? ?(?P<limit>{_N}) ?- ?(?P<input>\d)",
     )
 )
