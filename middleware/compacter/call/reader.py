@@ -87,7 +87,7 @@ def read_call(world: Performer, *, learns: bool) -> str:
         (called, form.name, facts.endpoint, state.scope, *([repr(rules)] if rules else []))
     )
     world.history = history
-    world.version = getattr(history, "version", 0)
+    world.version = getattr(history, "version", None)
     world.conversation = state.conversation(f"{facts.endpoint}\0{begun}")
     world.call = Call(
         options,
