@@ -5,7 +5,7 @@ At a few of the calls it looks which identifiers, file paths and numbers of thre
 assistant went on to use after this place and that stand in what may be compacted, were in the
 request that came through. It measures what the model could have known, not what it would have said.
 
-Run: ``python benchmarks/replay.py FILES``, conversations or session files as ``compacter plan``
+Run: ``python benchmarks/replay.py FILES``, conversations as ``compacter plan``
 reads them. Prints a table and ends with one JSON line.
 """
 
@@ -19,7 +19,6 @@ from statistics import fmean
 from typing import Any
 
 from compacter import Compacter, Truncate
-from compacter.messages.format import get_format
 from compacter.messages.parts import Kind
 from compacter.tools.cli.files import Transcript, read_transcripts
 
@@ -52,7 +51,7 @@ def telling(text: str) -> set[str]:
 
 def replay(file: Transcript, window: int, cuts: int, options: dict[str, Any]) -> dict[str, Any]:
     """Make the calls of a conversation again, and say what was in the requests at the cuts."""
-    wire = get_format(file.format)
+    wire = file.format
     sent: list[Any] = []
     refused = 0
 

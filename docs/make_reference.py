@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import enum
 import inspect
+import re
 import sys
 import textwrap
 from collections.abc import Iterator
@@ -50,7 +51,7 @@ TITLES = {
     "errors": "Errors",
     "detector": "The detector",
     "redaction": "Redaction",
-    "serve": "The pass-through",
+    "serve": "Serve",
     "testing": "Testing",
 }
 _PLACES = {
@@ -61,7 +62,11 @@ _PLACES = {
     "overflow": "detector",
 }
 """Rooms of the package whose page has another name."""
-_SECTIONS = ("Args:", "Raises:", "Returns:", "Yields:")
+_SECTIONS = ("Args:", "Raises:")
+_ENTRY = re.compile(r" {4}(\*{0,2}[\w.]+): (\S.*)")
+"""An argument or an exception, with what it is. Further lines of it are indented by more."""
+_WIDTH = 88
+"""Characters of a signature in one line; a longer one has a line for each argument."""
 _TABLE = ["| | |", "|---|---|"]
 
 
@@ -92,12 +97,11 @@ def constructor(kind: type) -> Any | None:
     """A constructor that is written out; a dataclass and a model take the attributes that they
     list.
     """
-    made = vars(kind).get("__init__")
-    return (
-        made
-        if inspect.isfunction(made) and made.__code__.co_filename == inspect.getsourcefile(kind)
-        else None
+    made = getattr(kind, "__init__" if "__init__" in vars(kind) else "__new__")
+    is_written = inspect.isfunction(made) and made.__code__.co_filename == inspect.getsourcefile(
+        kind
     )
+    return made if is_written else None
 
 
 def methods(kind: type) -> Iterator[tuple[str, Any]]:
@@ -122,7 +126,7 @@ def _call(name: str, function: Any) -> list[str]:
     """
     if function is None:
         return []
-    return ["```py", f"{name}{_signature(function)}", "```", ""]
+    return ["```py", _signature(name, function), "```", ""]
 
 
 def document(name: str, thing: Any) -> str:
@@ -242,11 +246,11 @@ def _table(rows: dict[str, str]) -> list[str]:
     return [*_TABLE, *(f"| `{key}` | {text} |" for key, text in cells.items()), ""]
 
 
-def _signature(function: Any) -> str:
+def _signature(name: str, function: Any) -> str:
     shown: list[str] = []
     starred = False
-    for name, parameter in inspect.signature(function).parameters.items():
-        if name == "self":
+    for key, parameter in inspect.signature(function).parameters.items():
+        if key in {"self", "cls"}:
             continue
         if parameter.kind is parameter.KEYWORD_ONLY and not starred:
             shown.append("*")
@@ -254,28 +258,39 @@ def _signature(function: Any) -> str:
         mark = "**" if parameter.kind is parameter.VAR_KEYWORD else ""
         mark = "*" if parameter.kind is parameter.VAR_POSITIONAL else mark
         value = "" if parameter.default is parameter.empty else f"={_default(parameter.default)}"
-        shown.append(f"{mark}{name}{value}")
-    return f"({', '.join(shown)})"
+        shown.append(f"{mark}{key}{value}")
+    line = f"{name}({', '.join(shown)})"
+    if len(line) <= _WIDTH:
+        return line
+    return "\n".join([f"{name}(", *(f"    {argument}," for argument in shown), ")"])
 
 
 def _default(value: object) -> str:
-    return repr(value) if isinstance(value, (bool, int, float, str, tuple, type(None))) else "..."
+    """A default as it is written in a program; ``...`` if that is not a plain value."""
+    if isinstance(value, tuple):
+        items = [_default(item) for item in value]
+        return f"({', '.join(items)}{',' if len(items) == 1 else ''})"
+    if isinstance(value, compacter.Summarize) and value == compacter.Summarize():
+        return "Summarize()"
+    return repr(value) if isinstance(value, (bool, int, float, str, type(None))) else "..."
 
 
 def _text(thing: Any) -> str:
+    """A docstring as Markdown: each section of it is a list."""
     shown: list[str] = []
-    section = False
+    is_list = False
     for line in (inspect.getdoc(thing) or "").splitlines():
         if line in _SECTIONS:
-            section = True
+            is_list = True
             shown += ["", f"**{line.removesuffix(':')}**", ""]
-        elif section and line.startswith("    ") and not line.startswith("     "):
-            name, _, text = line.strip().partition(": ")
-            shown.append(f"- `{name}`: {text}")
-        elif section and line.startswith("     "):
+        elif is_list and (entry := _ENTRY.fullmatch(line)):
+            shown.append(f"- `{entry[1]}`: {entry[2]}")
+        elif is_list and line.startswith(" " * 5):
             shown.append(f"  {line.strip()}")
+        elif is_list and line:
+            raise ValueError(f"{thing!r}: not an entry of a list: {line!r}")
         else:
-            section = section and not line
+            is_list = False
             shown.append(line)
     return "\n".join(shown).replace("``", "`").replace("\n\n\n", "\n\n").strip()
 

@@ -146,7 +146,7 @@ class ByHand:
         Args:
             messages: Messages in any of the formats.
             model: Name of the litellm model that writes the summary if the option ``summarizer`` is
-            not set.
+                not set.
             wire_format: Format of the messages, if it cannot be detected.
             budget: Largest size of the result, in characters, the summary included; ``None`` to use
                 the option ``compact_ratio``. Messages that must stay may exceed it: see ``fits`` of
@@ -161,7 +161,7 @@ class ByHand:
             CompactionError: There is no summary, and ``fallback`` is ``None``.
             InvalidHistoryError: ``strict`` is set, and a tool call or result lacks its partner.
             ConfigurationError: An argument is invalid, the format is unknown, or there is no
-            summarizer.
+                summarizer.
         """
         _refuse(given)
         read = partial(self._plan, messages, model, wire_format, budget, summary)

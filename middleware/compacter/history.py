@@ -432,7 +432,7 @@ class History(UserList[Message]):
 
         Raises:
             InvalidHistoryError: It is not a snapshot, damaged, or of another version. The history
-            is then unchanged.
+                is then unchanged.
         """
         read = read_snapshot(snapshot, self._wire_format)
         if self._keeps:

@@ -260,9 +260,7 @@ class Options(BaseModel):
 
     @property
     def given(self) -> dict[str, object]:
-        """The options that were set, and the memory, which copies share. What was left out stays
-        so: a history of an agent's is divided differently where ``compact_ratio`` is set.
-        """
+        """The options that were set, and the memory, which copies share."""
         return {
             name: value for name, value in self if name in self.model_fields_set or name == "memory"
         }

@@ -32,7 +32,7 @@ def events(folder: Path) -> str:
     return "events.jsonl"
 
 
-@pytest.mark.parametrize("words", ["watch {} --once", "report {} -o -", "report {} -o - --no-text"])
+@pytest.mark.parametrize("words", ["report {} -o -", "report {} -o - --no-text"])
 def test_events_of_others_are_printed_escaped(run: Run, events: str, words: str) -> None:
     told = run(*words.format(events).split())
 

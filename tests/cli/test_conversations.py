@@ -124,13 +124,10 @@ def test_a_list_a_line_a_message_and_a_line_a_conversation_are_read(
 ) -> None:
     write("list.json", chat)
     write("messages.jsonl", chat)
-    write("several.jsonl", [{"id": "a", "messages": chat}, {"request": {"messages": chat[:5]}}])
+    write("several.jsonl", [{"messages": chat}, {"request": {"messages": chat[:5]}}, chat[:3]])
     assert [len(each.messages) for each in read_transcripts("list.json")] == [26]
     assert [len(each.messages) for each in read_transcripts("messages.jsonl")] == [26]
-    assert [(each.id, len(each.messages)) for each in read_transcripts("several.jsonl")] == [
-        ("a", 26),
-        ("", 5),
-    ]
+    assert [len(each.messages) for each in read_transcripts("several.jsonl")] == [26, 5, 3]
     assert run("plan", "several.jsonl", "--conversation", "2", "--json").data["messages"] == 5
 
 
@@ -176,9 +173,79 @@ def test_plan_shows_roles_and_a_bar(run: Run, write: Write, chat: list[Line]) ->
     assert told.code == 0
     for words in ("system", "assistant", "before", "after", "window", "does not fit"):
         assert words in told.out
-    assert (
-        "fits: nothing would be compacted yet" in run("plan", "chat.json", "--window", "90000").out
-    )
+    roomy = run("plan", "chat.json", "--window", "90000").out
+    assert "the conversation fits.\nNothing is compacted.\n" in roomy
+
+
+CHINESE = "我查看了{n}号仓库的账本，发现三月份少了{n}箱茶叶，经理说是运输途中受潮。"
+ENGLISH = "I went through the ledger of store {n}: {n} chests of tea are missing in March. "
+JSON = '{{"id":"{n}","qty":{n},"ok":true,"path":"/srv/a{n}/b.js","sha":"9f{n}c1e{n}"}}'
+
+
+def real_tokens(messages: list[Line]) -> int:
+    encoding = pytest.importorskip("litellm").encoding
+    return sum(len(encoding.encode(message["content"])) + 4 for message in messages)
+
+
+@pytest.mark.parametrize("text", [CHINESE, ENGLISH, JSON], ids=["Chinese", "English", "JSON"])
+def test_half_of_the_window_is_free(run: Run, write: Write, text: str) -> None:
+    """What is compacted for a window leaves half of it free, by a real tokenizer, in any script."""
+    talk = [
+        {"role": role, "content": content}
+        for n in range(300)
+        for role, content in (("user", f"Store {n}?"), ("assistant", text.format(n=n) * 3))
+    ]
+    write("chat.json", talk)
+    told = run("compact", "chat.json", "-o", "out.json", "--window", "8000", "--json")
+    assert told.data["tokens_source"] == "by estimate"
+    assert told.data["fits"]
+    after = json.loads(Path("out.json").read_text())
+    assert real_tokens(after) <= 4_000
+    assert real_tokens(talk) <= told.data["tokens_before"]
+
+
+@pytest.mark.parametrize(
+    "options", ["--window 900", "--window 90000", "--ratio 0.4", "--model gpt-4", ""]
+)
+def test_plan_and_compact_agree(
+    run: Run, write: Write, chat: list[Line], options: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``plan`` and ``compact`` of one file with the same options compact the same messages."""
+    message = {"content": "The harbours were gone through one by one."}
+    monkeypatch.setattr(models, "completion", lambda **_: {"choices": [{"message": message}]})
+    write("chat.json", chat)
+    planned = run("plan", "chat.json", "--json", *options.split()).data
+    told = run("compact", "chat.json", "-o", "out.json", "--json", *options.split()).data
+    kept = [each for at, each in enumerate(chat) if at not in planned["compacted"]]
+    after = json.loads(Path("out.json").read_text())
+    assert [each for each in after if each in chat] == kept
+    assert told["changed"] is bool(planned["compacted"])
+    assert (told["tokens_before"], told["window"]) == (planned["tokens"], planned["window"])
+
+
+@pytest.mark.parametrize("place", ["record", "reply", "message"])
+def test_the_usage_of_a_file_is_taken(run: Run, write: Write, chat: list[Line], place: str) -> None:
+    """Sizes in tokens are those of the usage that the file states."""
+    usage = {"prompt_tokens": 5_000, "completion_tokens": 100}
+    record: Line = {"messages": chat}
+    if place == "record":
+        record["usage"] = usage
+    elif place == "reply":
+        record["response"] = {"usage": usage}
+    else:
+        chat[-2]["usage"] = usage
+    write("chat.json", record)
+    planned = run("plan", "chat.json", "--json", "--window", "4000").data
+    expected = 5_100 if place == "message" else 5_000
+    assert planned["tokens"] == pytest.approx(expected, rel=0.01)
+    assert planned["tokens_source"] == "by the usage in the file"
+    assert not planned["fits"]
+
+
+def test_a_usage_that_cannot_be_true_is_not_taken(run: Run, write: Write, chat: list[Line]) -> None:
+    """A usage of a few tokens for many characters does not decide."""
+    write("chat.json", {"messages": chat, "usage": {"prompt_tokens": 51}})
+    assert run("plan", "chat.json", "--json").data["tokens_source"] == "by estimate"
 
 
 def test_plan_looks_up_the_window_of_a_model(run: Run, write: Write, chat: list[Line]) -> None:
@@ -425,30 +492,46 @@ def test_standard_input_is_read(run: Run, chat: list[Line]) -> None:
     assert run("plan", "-", "--json", stdin=json.dumps(chat)).data["messages"] == 26
 
 
+def lines(*values: Line) -> str:
+    return "".join(json.dumps(value) + "\n" for value in values)
+
+
+TALK = {"role": "user", "content": "a"}
 BAD = {
     "missing.json": (None, "no such file"),
     "empty.json": ("", "is empty"),
     "words.txt": ("hello there", "neither JSON nor JSONL"),
-    "broken.jsonl": ('{"role": "user", "content": "a"}\n{oops\n{}\n', "line 2"),
-    "other.json": ('{"name": "x", "version": 3}', "contains no conversation"),
-    "numbers.json": ("[1, 2, 3]", "contains no conversation"),
+    "broken.jsonl": (f"{lines(TALK)}{{oops\n{{}}\n", "line 2"),
+    "other.json": ('{"name": "x", "version": 3}', "has no list of messages"),
+    "numbers.json": ("[1, 2, 3]", "has no list of messages"),
+    "nothing.json": ("[]", "has no list of messages"),
     "odd.json": ('[{"role": "captain", "content": "ahoy"}]', "role 'captain'"),
     "deep.json": ("[" * 100_000 + "]" * 100_000, "nested too deeply"),
-    "number.json": ("3", "contains no conversation"),
-    "numbers.jsonl": ("1\n2\n", "contains no conversation"),
+    "number.json": ("3", "has no list of messages"),
+    "numbers.jsonl": ("1\n2\n", "has no list of messages"),
     "nul\0.json": (None, "null"),
-    "mixed.jsonl": (
-        '{"messages": [{"role": "user", "content": "a"}]}\n{"x": 1}\n',
-        "conversation 2",
+    "mixed.jsonl": (lines({"messages": [TALK]}, {"x": 1}), "conversation 2 has no list"),
+    "silent.json": (json.dumps([{"role": "user", "text": "How deep?"}]), "are read as empty"),
+    # What other programs write for themselves.
+    "typed.jsonl": (lines({"type": "session", "id": "s"}, {"type": "message"}), "type 'session'"),
+    "nested.jsonl": (lines({"type": "user", "message": TALK}, {"type": "x"}), "type 'user'"),
+    "payload.jsonl": (lines({"type": "meta", "payload": {}}, {"type": "x"}), "type 'meta'"),
+    "export.json": (json.dumps({"messages": [{"info": {}, "parts": [{"type": "text"}]}]}), "parts"),
+    "stream.jsonl": (
+        lines({"type": "message", **TALK}, {"type": "tool_use", "tool_name": "look"}),
+        "messages[1] has nothing that the format responses knows",
+    ),
+    "blocks.json": (
+        json.dumps([TALK, {"role": "user", "content": [{"type": "toolResponse", "id": "1"}]}]),
+        "messages[1] has nothing that the format openai knows",
     ),
 }
 
 
 @pytest.mark.parametrize("name", BAD)
 @pytest.mark.parametrize("command", ["plan", "compact"])
-def test_a_file_that_is_none_gets_one_line_and_no_traceback(
-    run: Run, folder: Path, name: str, command: str
-) -> None:
+def test_another_file_is_a_mistake(run: Run, folder: Path, name: str, command: str) -> None:
+    """A file with no conversation gets one line that says what it is not, and no traceback."""
     text, words = BAD[name]
     if text is not None:
         (folder / name).write_text(text)

@@ -31,16 +31,6 @@ def test_the_commands_of_the_manual_run(
         "error.txt",
         ("This model's maximum context length is 8192 tokens, but you sent 9001 tokens."),
     )
-    entries = [
-        {
-            "type": "message",
-            "id": str(at),
-            "parentId": str(at - 1) if at else None,
-            "message": message,
-        }
-        for at, message in enumerate(chat[1:])
-    ]
-    write("session.jsonl", [{"type": "session", "version": 3, "id": "s"}, *entries])
     event = Compacter(summarizer="extractive").compact(chat).event
     assert event
     write("events.jsonl", [json.loads(event.model_dump_json())])

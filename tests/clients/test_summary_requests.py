@@ -215,26 +215,31 @@ def test_a_wrapped_litellm_function_carries_nothing_else() -> None:
     found = bind(litellm.completion, messages_param="messages")
     assert found is not None
     sent = kept(dataclasses.replace(found, vendors=True), given, "openai")
-    assert set(sent) == {
-        "model",
-        "messages",
-        "timeout",
-        "temperature",
-        "top_p",
-        "seed",
-        "deployment_id",
-        "extra_headers",
-        "service_tier",
-        "prompt_cache_key",
-        "base_url",
-        "api_version",
-        "api_key",
-        "model_list",
-        "shared_session",
-        "max_tokens",
-        "aws_region_name",
-        "vertex_project",
-    }
+    assert (
+        set(sent)
+        == {
+            "model",
+            "messages",
+            "timeout",
+            "temperature",
+            "top_p",
+            "seed",
+            "deployment_id",
+            "extra_headers",
+            "service_tier",
+            "prompt_cache_key",
+            "prompt_cache_retention",
+            "base_url",
+            "api_version",
+            "api_key",
+            "model_list",
+            "shared_session",
+            "max_tokens",
+            "aws_region_name",
+            "vertex_project",
+        }
+        & given.keys()
+    )
 
 
 @pytest.mark.parametrize("as_object", [False, True])

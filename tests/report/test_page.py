@@ -65,9 +65,9 @@ def test_the_summary_is_there_unless_it_is_left_out(lines: Lines) -> None:
 def test_what_went_otherwise_is_told_with_its_reason(lines: Lines) -> None:
     text = made(lines())
     for words in (
-        "no answer (OSError)",
-        "cool down",
-        "from 4,000 to 1,200 tokens",
+        "no summary: no answer OSError",
+        "no compaction: cool down",
+        "lowered the output limit from 4,000 to 1,200 tokens",
         "no progress",
         "8,000 read",
     ):

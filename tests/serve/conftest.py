@@ -22,8 +22,12 @@ from compacter.serve import create_app
 class Serving:
     """A pass-through that runs in this process."""
 
-    def __init__(self, url: str, board: Board, lines: list[str]) -> None:
+    def __init__(
+        self, url: str, board: Board, lines: list[str], end: Callable[[float], bool]
+    ) -> None:
         self.url = url
+        self.end = end
+        """Ends the server, and returns whether it took no more than so many seconds."""
         self.port = int(url.rpartition(":")[2])
         self.board = board
         self.lines = lines
@@ -44,20 +48,27 @@ class Serving:
 
 
 @contextlib.contextmanager
-def running(upstream: object, *, texts: bool = False, **options: Any) -> Generator[Serving]:
+def running(
+    upstream: object, *, texts: bool = False, drain: float = 5.0, **options: Any
+) -> Generator[Serving]:
     """A pass-through to the upstream, while the context lasts."""
     lines: list[str] = []
     board = Board(say=lines.append, texts=texts)
     app = create_app(upstream, board=board, **options)  # type: ignore[arg-type]
-    running = server(app)
+    running = server(app, drain)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         thread = threading.Thread(target=running.run, args=([listener],), daemon=True)
+
+        def end(seconds: float) -> bool:
+            running.should_exit = True
+            thread.join(seconds)
+            return not thread.is_alive()
+
         thread.start()
         try:
-            yield Serving(f"http://127.0.0.1:{listener.getsockname()[1]}", board, lines)
+            yield Serving(f"http://127.0.0.1:{listener.getsockname()[1]}", board, lines, end)
         finally:
-            running.should_exit = True
-            thread.join(30)
+            end(30)
 
 
 @pytest.fixture

@@ -157,28 +157,3 @@ def test_with_it_the_agent_finishes(
     serving = serve(f"{upstream.url}/v1")
     assert "All of it is counted." in counted(serving.url, tmp_path / "home")
     assert serving.board.numbers()["rounds"] >= 1
-
-
-def test_a_session_that_the_command_has_compacted_goes_on_with_its_summary(
-    serve: Callable[..., Any], upstream: loopback.Provider, tmp_path: Path
-) -> None:
-    home = tmp_path / "home"
-    counted(serve(f"{upstream.url}/v1").url, home)
-    (session,) = home.glob("sessions/**/*.jsonl")
-    command = [
-        sys.executable,
-        "-m",
-        "compacter",
-        "compact",
-        str(session),
-        "-o",
-        str(session),
-        "--force",
-    ]
-    subprocess.run(command, check=True, capture_output=True)
-    name = json.loads(session.read_text().partition("\n")[0])["payload"]["id"]
-    assert "All of it is counted." in counted(upstream.url, home, "resume", name, "Is it done?")
-    sent = json.dumps(upstream.bodies[-1]["input"])
-    assert "summary of what came before" in sent
-    assert "Count in ten steps." in sent
-    assert "seq 1000" not in [item.get("arguments") for item in upstream.bodies[-1]["input"]]

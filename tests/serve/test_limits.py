@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import socket
+import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from compacter.errors import ConfigurationError
+from compacter.gateway.serve import server as server_module
 from compacter.serve import create_app
 
 Serve = Callable[..., Any]
@@ -38,6 +41,45 @@ def test_a_body_that_does_not_come_is_told(
     assert got.startswith(b"HTTP/1.1 408 ")
     assert code(got) == "request_timeout"
     assert server.asked == []
+
+
+def test_an_unfinished_head_is_closed(
+    serve: Serve, upstream: Any, wire: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A connection whose request's head does not come is closed, also one that was kept open; a
+    request whose answer takes longer than that is not.
+    """
+    monkeypatch.setattr(server_module, "HEAD_SECONDS", 0.2)
+    closed = threading.Event()
+
+    def answer(_: Any, write: Callable[[bytes], object]) -> None:
+        assert closed.wait(300)
+        write(wire.plain(b"{}"))
+
+    serving = serve(upstream(answer).url)
+    answered = serving.send("GET /v1/models HTTP/1.1\nHOST\nConnection: close\n\n")
+    kept = serving.send("GET /healthz HTTP/1.1\nHOST\n\n")
+    got = b""
+    while b'{"status":"ok"}' not in got:
+        got += kept.recv(65_536)
+    kept.sendall(b"GET /hea")
+    ends = [serving.send(""), serving.send("POST /v1/files HTTP/1.1\nHo"), kept]
+    assert [*map(everything, ends)] == [b"", b"", b""]
+    closed.set()
+    assert everything(answered).endswith(b"{}")
+
+
+@pytest.mark.parametrize("path", [INSPECTED, PASSED_ON])
+def test_a_half_body_does_not_delay_the_end(
+    serve: Serve, upstream: Any, wire: Any, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The end of the server does not wait for a body of which nothing comes any more."""
+    monkeypatch.setattr(server_module, "BODY_PAUSE", 0.1)
+    serving = serve(upstream(lambda asked, write: write(wire.plain(b"{}"))).url, drain=300.0)
+    with serving.send(HEAD.format(path=path, length=1_000), b'{"messages": ['):
+        while not serving.board.counts["requests"]:
+            time.sleep(0.01)
+        assert serving.end(60)
 
 
 @pytest.mark.parametrize("path", [INSPECTED, PASSED_ON])

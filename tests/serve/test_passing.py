@@ -347,7 +347,7 @@ async def test_another_server_that_runs_it_may_send_what_uvicorn_does_not() -> N
         return found
 
     assert [message["type"] for message in await sent({"type": "websocket"})] == ["websocket.close"]
-    begun, _ = await sent({"type": "http"})
+    begun, *_ = await sent({"type": "http"})
     assert begun["status"] == 400
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import zlib
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from typing import Any
 
 import httpx
 
 from compacter.gateway.serve.bodies import read
+from compacter.gateway.serve.guard import error_body
 from compacter.gateway.serve.upstream import end_to_end
 from compacter.messages.bodies import DocumentWatch, EventWatch
 
@@ -67,6 +69,16 @@ class Answer(dict[str, Any]):
         await self._response.aclose()
 
 
+def own_error(
+    status: int, code: str, message: str, headers: Mapping[str, str] | None = None
+) -> Answer:
+    """Return an error of this server."""
+    text = json.dumps(error_body(code, message)).encode()
+    own = {"content-type": "application/json", "content-length": str(len(text))}
+    stream = httpx.ByteStream(text)  # Other content counts as read already.
+    return Answer(httpx.Response(status, headers={**own, **(headers or {})}, stream=stream))
+
+
 class Refused(Exception):  # noqa: N818 - the upstream's response, not an error of ours
     """The upstream responded with an error status; the response was read completely."""
 
@@ -106,9 +118,16 @@ def watch_events(kind: str, packed: str) -> Opening | None:
     return EventOpening(packed) if "event-stream" in kind else None
 
 
-async def look_into(answer: Answer, watches: Watches = watch_events) -> None:
+async def look_into(
+    answer: Answer, watches: Watches = watch_events, hold: Callable[[Answer], object] | None = None
+) -> None:
     """Read a JSON response completely, a stream up to its first content. Raises ``Refused`` for an
     error status.
+
+    Args:
+        answer: The response.
+        watches: Returns the reader of its beginning.
+        hold: Called with a stream before it is read.
     """
     headers = dict(answer.headers)
     encoding = headers.get(b"content-encoding", b"").decode("latin-1").strip().lower()
@@ -119,6 +138,8 @@ async def look_into(answer: Answer, watches: Watches = watch_events) -> None:
     if not failed and packed in ("", *_PACKED):
         watch = watches(kind, packed)
     if watch is not None:
+        if hold is not None and not packed:
+            hold(answer)
         if await answer.hold(watch.read, _LONGEST_REFUSAL):
             watch.end()
         if isinstance(watch.refusing, dict):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 from urllib.parse import quote
@@ -47,6 +47,7 @@ class Exchange:
         raw: Its body.
         body: The members of that.
         model: Name of the model, in the path or in the body.
+        hold: Called with a stream that is held until its first content, and its protocol.
     """
 
     def __init__(
@@ -58,8 +59,10 @@ class Exchange:
         raw: bytes,
         body: Mapping[str, Any],
         model: str,
+        hold: Callable[[Answer, Protocol], object],
     ) -> None:
         self._target = target
+        self._hold = hold
         self._signer = target.signer if protocol.aws and is_signed(headers) else None
         self._protocol = protocol
         self._url = url
@@ -94,6 +97,7 @@ class Exchange:
             output_param=protocol.output_param or output_param(target.upstream),
             summary_function=self.summary,
             server=lambda: server,
+            has_one_server=True,
         )
         create: Any = Exchange.create
         if protocol.binding is Responses:
@@ -139,7 +143,7 @@ class Exchange:
             content = await write(body, len(self._raw))
         self._waited += time.monotonic() - self._answered
         try:
-            answer = await self._answer("POST", self._url, headers, content)
+            answer = await self._answer("POST", self._url, headers, content, hold=self._begin)
         except Refused as refused:
             self._refusals += self._target.state.detect(refused) is not None
             raise
@@ -147,6 +151,9 @@ class Exchange:
             self._answered = time.monotonic()
         self._refusals += detect_in_reply(answer) is not None
         return answer
+
+    def _begin(self, held: Answer) -> None:
+        self._hold(held, self._protocol)
 
     async def summary(self, /, **arguments: Any) -> Mapping[str, Any]:
         """Ask for a summary, and return the reply."""
@@ -223,6 +230,7 @@ class Exchange:
         headers: Headers,
         content: bytes | None,
         watches: Watches | None = None,
+        hold: Callable[[Answer], object] | None = None,
     ) -> Answer:
         if self._signer is not None:
             headers = self._signer.signed(method, url, headers, content or b"")
@@ -230,7 +238,7 @@ class Exchange:
         client = self._target.client
         answer = Answer(await client.send(request, stream=True, follow_redirects=False))
         try:
-            await look_into(answer, watches or self._protocol.watches)
+            await look_into(answer, watches or self._protocol.watches, hold)
         except BaseException:
             await answer.aclose()
             raise

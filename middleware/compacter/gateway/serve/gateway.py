@@ -15,18 +15,18 @@ from dataclasses import replace
 
 import httpx
 from starlette.datastructures import Headers
-from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from compacter.call.wrap import OWN_OPTIONS
 from compacter.errors import CompacterError
 from compacter.gateway.metrics import ORIGIN, Origin
-from compacter.gateway.serve.answers import Answer
+from compacter.gateway.serve.answers import Answer, own_error
 from compacter.gateway.serve.aws import is_signed
 from compacter.gateway.serve.board import Board
 from compacter.gateway.serve.bodies import read
 from compacter.gateway.serve.exchange import Exchange
-from compacter.gateway.serve.guard import error_response, raw_path
+from compacter.gateway.serve.guard import raw_path
+from compacter.gateway.serve.lifeline import Lifeline
 from compacter.gateway.serve.protocols import protocol_of
 from compacter.gateway.serve.sender import Gone, Sender, Stalled, TooLarge
 from compacter.gateway.serve.targets import Setup, Target, make_client
@@ -75,24 +75,27 @@ class Gateway:
         ORIGIN.set(Origin(tenant_class=tenant_class))
         self.board.count("requests")
         sender = Sender(receive, settings.max_body, settings.body_timeout)
-        request = _Request(self.board, self.setup, sender, scope)
+        lifeline = Lifeline(send)
+        handler = _Handler(self.board, self.setup, sender, scope, lifeline)
         self.open += 1
         try:
-            answer = await request.answer()
-            if isinstance(answer, Response):
-                await answer(scope, receive, send)
-            else:
-                await request.relay(answer, send)
+            answer = await handler.answer()
+            await lifeline.end()
+            await handler.relay(answer, send)
         except Gone:
             pass
         finally:
+            await lifeline.end()
             self.open -= 1
 
 
-class _Request:
+class _Handler:
     """One request, on its way to an upstream."""
 
-    def __init__(self, board: Board, setup: Setup, sender: Sender, scope: Scope) -> None:
+    def __init__(
+        self, board: Board, setup: Setup, sender: Sender, scope: Scope, lifeline: Lifeline
+    ) -> None:
+        self._lifeline = lifeline
         self._board = board
         self._setup = setup
         self._sender = sender
@@ -102,13 +105,13 @@ class _Request:
         self._query = scope["query_string"].decode("latin-1")
         self._upstream = ""
 
-    async def answer(self) -> Answer | Response:
+    async def answer(self) -> Answer:
         """Return the upstream's response, or an error of this server if there is none."""
         target, tail = self._target(raw_path(self._scope))
         if target is None:
             names = ", ".join(f"/{one.upstream.name}" for one in self._setup.targets)
             message = f"the path must begin with one of {names}"
-            return error_response(404, "unknown_upstream", message)
+            return own_error(404, "unknown_upstream", message)
         ORIGIN.set(replace(ORIGIN.get(), upstream=target.upstream.name))
         self._upstream = target.upstream.base_url
         try:
@@ -117,20 +120,20 @@ class _Request:
             return answer
         except Stalled:
             message = "the body of the request did not come in time"
-            return error_response(408, "request_timeout", message, _CLOSING)
+            return own_error(408, "request_timeout", message, _CLOSING)
         except TooLarge:
             most = self._setup.settings.max_body
             message = f"the body is larger than this server takes: {most:,} bytes"
-            return error_response(413, "body_too_large", message, _CLOSING)
+            return own_error(413, "body_too_large", message, _CLOSING)
         except (httpx.InvalidURL, UnicodeError):
-            return error_response(400, "invalid_path", "the path is not valid in a URL")
+            return own_error(400, "invalid_path", "the path is not valid in a URL")
         except (httpx.HTTPError, OSError) as error:
             self._note_away("cannot be reached", error)
             message = f"compacter serve could not reach the upstream: {type(error).__name__}"
-            return error_response(502, "upstream_unreachable", message, _RETRY)
+            return own_error(502, "upstream_unreachable", message, _RETRY)
         except CompacterError as error:
             message = f"compacter could not compact: {type(error).__name__}"
-            return error_response(500, "compaction_failed", message)
+            return own_error(500, "compaction_failed", message)
 
     async def relay(self, answer: Answer, send: Send) -> None:
         """Send a response to the caller. If it breaks off, it is left incomplete so that the caller
@@ -138,10 +141,11 @@ class _Request:
         """
 
         async def work() -> None:
-            await send(
-                {"type": "http.response.start", "status": answer.status, "headers": answer.headers}
-            )
-            async with contextlib.aclosing(answer.chunks()) as chunks:
+            if not self._lifeline.has_begun:
+                headers = answer.headers
+                start = {"type": "http.response.start", "status": answer.status, "headers": headers}
+                await send(start)
+            async with contextlib.aclosing(self._lifeline.chunks(answer)) as chunks:
                 async for chunk in chunks:
                     await send({"type": "http.response.body", "body": chunk, "more_body": True})
             await send({"type": "http.response.body", "body": b"", "more_body": False})
@@ -194,7 +198,8 @@ class _Request:
         caller = self._setup.callers.tell(self._headers, self._query, body, self._scope)
         model = protocol.model_of(tail) or str(body.get("model") or "")
         ORIGIN.set(replace(ORIGIN.get(), caller=caller, model=model))
-        exchange = Exchange(target, protocol, url, self._headers, raw, body, model)
+        hold = self._lifeline.begin
+        exchange = Exchange(target, protocol, url, self._headers, raw, body, model, hold)
         return await self._sender.waits_for(exchange.call(self._board, caller))
 
     async def _pass_on(self, target: Target, url: httpx.URL, held: bytes) -> Answer:

@@ -41,11 +41,11 @@ class Guard:
     def _refusal(self, scope: Scope) -> ASGIApp | None:
         problem = self._problem(scope)
         if problem:
-            return error_response(400, "not_a_proxy", problem)
+            return JSONResponse(error_body("not_a_proxy", problem), 400)
         is_link = scope["path"] in self.pages and scope.get("method") == "GET"
         if is_cross_site(scope["headers"], self.origins(), is_link=is_link):
             message = "a web page of another site may not use this server; see --allow-origin"
-            return error_response(403, "cross_site", message, {"connection": "close"})
+            return JSONResponse(error_body("cross_site", message), 403, {"connection": "close"})
         return None
 
     def _problem(self, scope: Scope) -> str:
@@ -105,12 +105,8 @@ def without_port(host: str) -> str:
     return name if colon and port.isdigit() else host.strip().lower()
 
 
-def error_response(
-    status: int, code: str, message: str, headers: dict[str, str] | None = None
-) -> JSONResponse:
+def error_body(code: str, message: str) -> dict[str, object]:
     """Return an error of this server, in a form that both OpenAI's and Anthropic's SDKs read."""
-    return JSONResponse(
-        {"type": "error", "error": {"type": "compacter_error", "code": code, "message": message}},
-        status,
-        headers,
-    )
+    error = {"type": "compacter_error", "code": code, "message": message}
+    # Google's SDK for Python knows an error in a stream by its first member.
+    return {"error": error, "type": "error"}

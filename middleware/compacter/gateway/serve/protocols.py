@@ -50,6 +50,11 @@ class Protocol:
     """Member that its bodies have beside the messages."""
     aws: bool = False
     """Whether its requests may be signed."""
+    beat: bytes = b": the answer is awaited\n\n"
+    """Bytes before a stream that clients of the protocol skip; empty if it has none. By default a
+    comment in server-sent events."""
+    failure: bytes = b"event: error\ndata: %s\n\n"
+    """Event with the JSON of an error, in a stream that has begun."""
 
     def model_of(self, tail: str) -> str | None:
         """Return the model that a path names, or ``None``."""
@@ -91,11 +96,21 @@ _GEMINI = Protocol(
     arguments=wires.from_gemini,
     body=wires.to_gemini,
     plain_verb="generateContent",
+    # Google's SDK for Python takes other lines, comments too, for parts of the JSON.
+    beat=b"\n",
+    failure=b"data: %s\n\n",
 )
 PROTOCOLS = (
     Protocol(_ends_with("/chat/completions"), "messages", "openai"),
     Protocol(_ends_with("/responses"), "input", "responses", Responses, "max_output_tokens"),
-    Protocol(_ends_with("/messages"), "messages", "anthropic", Messages, "max_tokens"),
+    Protocol(
+        _ends_with("/messages"),
+        "messages",
+        "anthropic",
+        Messages,
+        "max_tokens",
+        beat=b'event: ping\ndata: {"type": "ping"}\n\n',
+    ),
     _GEMINI,
     replace(
         _GEMINI,
@@ -112,6 +127,8 @@ PROTOCOLS = (
         body=wires.to_ollama,
         plain=wires.plain_ollama,
         reply=wires.completion_of,
+        beat=b" ",
+        failure=b"%s\n",
     ),
     Protocol(
         re.compile(rf"/model/{_MODEL}/(?P<verb>converse(?:-stream)?)\Z"),
@@ -124,6 +141,7 @@ PROTOCOLS = (
         arguments=wires.from_converse,
         body=wires.to_converse,
         aws=True,
+        beat=b"",
     ),
     Protocol(
         re.compile(rf"/model/{_MODEL}/(?P<verb>invoke(?:-with-response-stream)?)\Z"),
@@ -137,6 +155,7 @@ PROTOCOLS = (
         body=wires.to_invoke,
         needs="anthropic_version",
         aws=True,
+        beat=b"",
     ),
 )
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
+import h11
 import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -26,18 +27,65 @@ from compacter.gateway.serve.callers import CONNECTION
 _LAST_CALLS = 0.5
 # Largest head of a request, in bytes. Cookies and tokens of companies exceed 16 kB at times.
 _LARGEST_HEAD = 64 << 10
+# Seconds for the head of a request, from the opening of its connection, or from its first bytes on
+# a connection that was kept open. A connection that sends no whole head holds a descriptor.
+HEAD_SECONDS = 30.0
+# Seconds without a byte of a request's body after which the request is given up at the end of the
+# server: its sender is gone, or sends again to another server.
+BODY_PAUSE = 2.0
 
 
 class Protocol(H11Protocol):
-    """uvicorn's protocol; each connection has a name."""
+    """uvicorn's protocol: a connection has a name, and is closed if its request does not come."""
+
+    _head_timer: asyncio.TimerHandle | None = None
+    _arrivals = 0
 
     def connection_made(self, transport: Any) -> None:
-        """Name the connection."""
+        """Name the connection, and wait for the head of its first request."""
         # asyncio does so only for sockets that say their protocol, which ``create_server`` leaves
         # out: the end of an answer would wait 40 ms for the acknowledgement of its beginning.
         transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         super().connection_made(transport)
         self.app_state = {**self.app_state, CONNECTION: secrets.token_hex(16)}
+        self._time_head()
+
+    def data_received(self, data: bytes) -> None:
+        """Read a part of a request."""
+        self._arrivals += 1
+        super().data_received(data)
+        self._time_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wait for no more requests."""
+        super().connection_lost(exc)
+        self._stop_timer()
+
+    def shutdown(self) -> None:
+        """Close the connection if it is idle, or as soon as the body of its request stalls."""
+        super().shutdown()
+        self._close_stalled(-1)
+
+    def _time_head(self) -> None:
+        """Close the connection in some time, unless the head of a request has come."""
+        if self.conn.their_state is not h11.IDLE:
+            self._stop_timer()
+        elif self._head_timer is None:
+            self._head_timer = self.loop.call_later(HEAD_SECONDS, self.transport.close)
+
+    def _stop_timer(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def _close_stalled(self, arrivals: int) -> None:
+        """Close the connection if a body is incomplete, and nothing has come since ``arrivals``."""
+        if self.conn.their_state is not h11.SEND_BODY or self.transport.is_closing():
+            return
+        if arrivals == self._arrivals and not self.flow.read_paused:
+            self.transport.close()
+            return
+        self.loop.call_later(BODY_PAUSE, self._close_stalled, self._arrivals)
 
 
 class Server(uvicorn.Server):

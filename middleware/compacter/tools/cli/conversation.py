@@ -1,15 +1,15 @@
 """Commands on one conversation of a file: ``compacter plan``, ``compact`` and ``search``.
 
-``plan`` shows what a compaction would replace, as a table by role, and as bars before and after;
-``compact`` compacts it and writes it in the format it was read in (a session as its
-messages); ``search`` prints the passages that match a question.
+``plan`` shows what ``compact`` with the same options would replace, as a table by role, and as bars
+before and after; ``compact`` compacts it and writes it in the format it was read in; ``search``
+prints the passages that match a question.
 """
 
 from __future__ import annotations
 
 import logging
-import os
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -21,16 +21,16 @@ from compacter import models
 from compacter.call.log import remedy
 from compacter.compacter import Compacter, CompactionResult
 from compacter.compaction.conversation import Conversation
-from compacter.compaction.cut import plan
-from compacter.compaction.plan import MARGIN, Calibration, CompactionPlan
+from compacter.compaction.plan import Calibration, CompactionPlan
 from compacter.errors import CompactionError, ConfigurationError
 from compacter.events import CompactionFailed, Event
-from compacter.messages.format import get_format
+from compacter.messages.format import Message, MessageFormat
 from compacter.messages.parts import Kind
-from compacter.tools.cli.files import READABLE, Transcript, read_transcript, tell_skipped
+from compacter.recall.weight import tokens as script_tokens
+from compacter.tools.cli.files import Transcript, read_transcript
 from compacter.tools.cli.terminal import (
+    STDIN,
     MistakeError,
-    bar,
     check_writable,
     print_json,
     print_table,
@@ -41,27 +41,75 @@ from compacter.tools.cli.terminal import (
 from compacter.tools.report import plural
 from compacter.tools.visible import one_line
 
+# -- sizes -----------------------------------------------------------------------------------------
 
-def _read(path: str, number: int | None) -> Transcript:
-    """Return the conversation, and name on standard error what was skipped.
+# Share of the window that a compacted conversation takes. The rest is free for what follows, as
+# after a call that was refused.
+_SHARE = 0.5
+# Characters of a token of what has no text, such as pictures, whose sizes are estimates.
+_OTHER_PER_TOKEN = 4.0
 
-    Raises:
-        MistakeError: Nothing of its messages would be read, as that of a form that is not known.
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """Sizes of a conversation in tokens: estimates by script, and by the usage that its file
+    states.
     """
-    file = read_transcript(path, number)
-    tell_skipped(file)
-    if not Conversation.of(file.messages, get_format(file.format)).size:
-        raise MistakeError(
-            f"{file.name}: all of {plural(len(file.messages), 'message')} are read as empty; "
-            f"supported are {READABLE}"
-        )
-    return file
+
+    form: MessageFormat
+    scale: float
+    """Tokens by that usage for each one by script; 1 without a usage."""
+    source: str
+
+    @classmethod
+    def of(cls, file: Transcript) -> Tokens:
+        """Return the sizes of a file's conversation. A usage that cannot be true is not used."""
+        count, stated = file.counted
+        form = file.format
+        calibration = Calibration()
+        if count:
+            size, by_script = _measure(form, file.messages[:count])
+            calibration.learn(size, stated, by_script / max(1, size))
+        source = "by the usage in the file" if calibration.learnt else "by estimate"
+        return cls(form, calibration.scale, source)
+
+    def count(self, messages: Sequence[Message]) -> int:
+        """Return the size of messages in tokens."""
+        return round(_measure(self.form, messages)[1] * self.scale)
+
+
+def _measure(form: MessageFormat, messages: Sequence[Message]) -> tuple[int, float]:
+    """Return the size of messages in characters, and in tokens by the scripts of their texts."""
+    read = Conversation.of(tuple(messages), form)
+    texts = read.texts()
+    other = max(0, read.size - sum(map(len, texts)))
+    return read.size, sum(map(script_tokens, texts)) + other / _OTHER_PER_TOKEN
+
+
+def _budget(
+    file: Transcript, tokens: Tokens, window: int | None, model: str | None
+) -> tuple[int | None, int | None]:
+    """Return the window, which may be that of a model, and the largest size in characters of what
+    is made for it; ``None`` if the ratio decides.
+
+    A conversation that is within a window that was given stays as it is.
+    """
+    size = Conversation.of(tuple(file.messages), file.format).size
+    limit = window or models.window(model)
+    count = tokens.count(file.messages)
+    if limit is None or (window is None and count <= limit):
+        return limit, None
+    return limit, size if count <= limit else max(1, int(limit * _SHARE * size / count))
+
+
+def _compacter(model: str | None, options: Mapping[str, Any], **more: Any) -> Compacter:
+    """Return the ``Compacter`` of the commands; options that are ``None`` are left out."""
+    given = {"summarizer": model or "extractive", **more}
+    given |= {name: value for name, value in options.items() if value is not None}
+    return Compacter(memory=None, **given)
 
 
 # -- plan ------------------------------------------------------------------------------------------
-
-CHARS_PER_TOKEN = 4.0
-"""Assumed ratio: a file has no usage to calibrate with, so sizes in tokens are estimates."""
 
 _NAMES = {
     Kind.SYSTEM: "system",
@@ -72,215 +120,158 @@ _NAMES = {
 }
 
 
-@dataclass(slots=True)
-class Row:
-    """Messages of one role. Sizes are in characters."""
-
-    messages: int = 0
-    characters: int = 0
-    compacted_messages: int = 0
-    compacted_characters: int = 0
-
-
-def tokens(characters: int) -> int:
-    """Return an estimate of the tokens in ``characters``."""
-    return round(characters / CHARS_PER_TOKEN)
-
-
-def planned(file: Transcript, *, window: int | None, ratio: float | None) -> CompactionPlan:
-    """Return the plan of a call refused by this window, in tokens; if all fits, that of a
-    ``compact`` by hand.
+def _roles(made: CompactionPlan) -> dict[str, dict[str, int]]:
+    """Return the numbers of the messages of each role, in the order in which roles first appear;
+    sizes in characters.
     """
-    options: dict[str, Any] = {} if ratio is None else {"compact_ratio": ratio}
-    compacter = Compacter(memory=None, **options)
-    by_hand = compacter.plan(file.messages, wire_format=file.wire_format)
-    if window is None or tokens(by_hand.original_data_size) <= window:
-        return by_hand
-    calibration = Calibration(chars_per_token=CHARS_PER_TOKEN, window=window)
-    target = int(window * MARGIN * CHARS_PER_TOKEN)
-    conversation = Conversation.of(file.messages, get_format(file.format))
-    return plan(
-        compacter.options,
-        CompactionPlan(
-            conversation=conversation, trigger="token_limit", calibration=calibration, target=target
-        ),
-    )
-
-
-def rows(made: CompactionPlan) -> dict[str, Row]:
-    """Return the messages by role, in the order in which roles first appear."""
-    conversation = made.conversation
-    found = defaultdict[str, Row](Row)
+    read = made.conversation
+    roles: dict[str, Counter[str]] = defaultdict(Counter)
     head = set(made.compacted)
-    for index, (kind, size) in enumerate(zip(conversation.kinds, conversation.sizes, strict=True)):
+    for index, (kind, size) in enumerate(zip(read.kinds, read.sizes, strict=True)):
         name = "summary" if index == made.prior else _NAMES.get(kind, "other")
-        row = found[name]
-        row.messages += 1
-        row.characters += size
-        if index in head:
-            row.compacted_messages += 1
-            row.compacted_characters += size
-    return dict(found)
+        what = "compacted" if index in head else "kept"
+        roles[name].update({"messages": 1, "characters": size, what: size})
+    names = ("messages", "characters", "compacted", "kept")
+    return {role: {name: numbers[name] for name in names} for role, numbers in roles.items()}
 
 
 def show_plan(
-    path: str,
-    number: int | None,
     *,
+    file: str,
+    conversation: int | None,
     window: int | None,
     ratio: float | None,
     model: str | None,
     as_json: bool,
 ) -> int:
-    """Print the plan, and return the exit code 0."""
-    if model is not None and window is None:
-        window = models.window(model)
-        if window is None:
-            raise ConfigurationError(f"the window of {model} is unknown; pass --window")
-    file = _read(path, number)
-    made = planned(file, window=window, ratio=ratio)
-    if as_json:
-        print_json(_as_data(file, made, window))
-    else:
-        _show(results(), file, made, window)
-    return 0
-
-
-def _as_data(file: Transcript, made: CompactionPlan, window: int | None) -> dict[str, object]:
-    return {
-        "file": file.name,
-        "kind": file.kind,
-        "wire_format": made.wire_format,
-        "window": window,
-        "fits": None if window is None else tokens(made.original_data_size) <= window,
-        "messages": len(made.messages),
+    """Print the plan of ``compact`` with these options, and return the exit code 0."""
+    read = read_transcript(file, conversation)
+    tokens = Tokens.of(read)
+    limit, budget = _budget(read, tokens, window, model)
+    if limit is None and model is not None:
+        raise ConfigurationError(f"the window of {model} is unknown; pass --window")
+    compacter = _compacter(model, {"compact_ratio": ratio})
+    made = compacter.plan(read.messages, wire_format=read.format.name, budget=budget)
+    count = tokens.count(read.messages)
+    data: dict[str, Any] = {
+        "file": read.name,
+        "wire_format": read.format.name,
+        "window": limit,
+        "fits": None if limit is None else count <= limit,
+        "messages": len(read.messages),
         "characters": made.original_data_size,
-        "tokens": tokens(made.original_data_size),
+        "tokens": count,
+        "tokens_source": tokens.source,
         "cut": made.cut,
         "ratio": round(made.ratio, 4),
         "compacted": list(made.compacted),
         "compacted_characters": made.head_size,
         "kept_characters": made.tail_size,
-        "roles": {name: asdict(row) for name, row in rows(made).items()},
+        "roles": _roles(made),
     }
+    if as_json:
+        print_json(data)
+    else:
+        _show(results(), made, data)
+    return 0
 
 
-def _show(console: Console, file: Transcript, made: CompactionPlan, window: int | None) -> None:
-    whole = made.original_data_size
+def _show(console: Console, made: CompactionPlan, data: Mapping[str, Any]) -> None:
     console.print(
-        f"{plural(len(made.messages), 'message')}, {whole:,} characters, about "
-        f"{tokens(whole):,} tokens "
-        f"([dim]{file.kind if file.kind != 'messages' else made.wire_format}[/])"
+        f"{plural(data['messages'], 'message')}, {data['characters']:,} characters, about "
+        f"{data['tokens']:,} tokens {data['tokens_source']} ([dim]{data['wire_format']}[/])"
     )
-    if window is not None:
-        fits = tokens(whole) <= window
-        words = (
-            "fits: nothing would be compacted yet. The first compaction would be:"
-            if fits
-            else "does not fit."
-        )
-        console.print(f"A window of {window:,} tokens: the conversation {words}")
+    if data["window"] is not None:
+        words = "fits" if data["fits"] else "does not fit"
+        console.print(f"A window of {data['window']:,} tokens: the conversation {words}.")
     if not made.compacted:
         console.print(
-            "Nothing can be compacted: the system prompt, pins and the last user message always "
-            "stay."
+            "Nothing is compacted."
+            if data["fits"]
+            else "Nothing can be compacted: the system prompt, pins and the last user message "
+            "always stay."
         )
         return
-    cells = []
-    for name, row in rows(made).items():
-        kept = row.characters - row.compacted_characters
-        numbers = (row.messages, row.characters, row.compacted_characters, kept)
-        cells.append([name, *(f"{number:,}" for number in numbers)])
-    print_table(console, cells, ("role", "messages", "characters", "compacted", "kept"))
-    console.print(_bars(made, window, max(10, min(60, console.width - 19))))
+    roles = data["roles"]
+    rows = [[name, *(f"{size:,}" for size in sizes.values())] for name, sizes in roles.items()]
+    print_table(console, rows, ("role", *next(iter(roles.values()))))
+    width = max(10, min(60, console.width - 19))
+    kept = round(width * made.tail_size / max(1, data["characters"]))
+    console.print(f"before  [magenta]{'▒' * (width - kept)}[/][green]{'█' * kept}[/]")
+    console.print(f"after   [green]{'█' * kept}[/]  + summary")
+    console.print("        [magenta]▒[/] compacted  [green]█[/] kept")
     last = max(made.compacted)
     console.print(
         f"Compacted: {plural(len(made.compacted), 'message')} up to number {last + 1} (index "
-        f"{last}), {made.head_size:,} "
-        f"characters ({made.ratio:.0%} of what may be compacted). Kept verbatim: "
-        f"{made.tail_size:,}, and a summary."
+        f"{last}), {made.head_size:,} characters ({made.ratio:.0%} of what may be compacted)."
     )
-
-
-def _bars(made: CompactionPlan, window: int | None, width: int) -> str:
-    limit = 0 if window is None else int(window * CHARS_PER_TOKEN)
-    scale = max(made.original_data_size, limit)
-    kept = (made.tail_size, "█", "green")
-    lines = [
-        f"before  {bar([(made.head_size, '▒', 'magenta'), kept], scale, width)}",
-        f"after   {bar([kept], scale, width)}  + summary",
-    ]
-    if limit:
-        edge = round(width * limit / scale)
-        lines.append(f"window  {' ' * max(0, edge - 1)}▲")
-    return "\n".join([*lines, "        [magenta]▒[/] compacted  [green]█[/] kept"])
 
 
 # -- compact ---------------------------------------------------------------------------------------
 
 
 def write_compacted(
-    path: str,
-    output: str,
-    number: int | None,
     *,
+    file: str,
+    output: str,
+    conversation: int | None,
     model: str | None,
+    extractive: bool,
     budget: int | None,
     window: int | None,
+    ratio: float | None,
+    rule: list[str] | None,
     force: bool,
-    options: dict[str, Any],
-    as_json: bool = False,
+    as_json: bool,
 ) -> int:
     """Compact one conversation, write it, and return the exit code: 1 if it does not fit.
 
     Args:
-        path: Name of the file, or ``-`` for standard input.
+        file: Name of the file, or ``-`` for standard input.
         output: Name of the file to write, or ``-`` for standard output.
-        number: Number of the conversation in the file, from 1; ``None`` if it has only one.
+        conversation: Number of the conversation in the file, from 1; ``None`` if it has only one.
         model: A litellm model that writes the summary; ``None`` to quote sentences.
+        extractive: Whether to quote sentences, which excludes ``model``.
         budget: Largest size of the result, in characters.
         window: Context window that the result should fit into, in tokens.
+        ratio: Share of the size to compact; ``None`` for that of ``Compacter``.
+        rule: Rules that the summary must have.
         force: Whether to overwrite an existing file.
-        options: Options of ``Compacter``; those that are ``None`` are left out.
         as_json: Whether to print what was done as JSON.
+
+    Raises:
+        MistakeError: The options exclude each other, or a file cannot be read or written.
+        CompactionError: The model writes no summary.
     """
+    if model and extractive:
+        raise MistakeError("pass either --model or --extractive, not both")
+    if as_json and output == STDIN:
+        raise MistakeError("--json prints to standard output, so pass -o FILE for the conversation")
     check_writable(output, force=force)
-    file = _read(path, number)
-    if file.kind != "messages" and os.path.realpath(path) == os.path.realpath(output):
-        raise MistakeError(
-            f"{path} is a session of {file.kind}, whose messages would take its place; "
-            "name another file with -o"
-        )
-    if budget is None and window is not None:
-        budget = int(window * CHARS_PER_TOKEN)
+    read = read_transcript(file, conversation)
+    tokens = Tokens.of(read)
+    limit, planned = _budget(read, tokens, None if budget else window, model)
     console = remarks()
-    result = _compact_file(console, file, model, budget, options)
-    write_text(output, file.write(result.messages), force=force)
-    outcome = _outcome(file, result, model, window)
+    options = {"compact_ratio": ratio, "rules": rule}
+    result = _compact_file(console, read, model, planned if budget is None else budget, options)
+    write_text(output, read.write(result.messages), force=force)
+    size = sum(read.format.outline(result.messages).sizes)
+    count = tokens.count(result.messages)
+    outcome: dict[str, Any] = {
+        "changed": result.changed,
+        "characters": size,
+        "tokens_before": tokens.count(read.messages),
+        "tokens": count,
+        "tokens_source": tokens.source,
+        "window": limit,
+        "fits": count <= limit if limit and budget is None else result.fits,
+        "event": None if result.event is None else result.event.model_dump(mode="json"),
+    }
     if as_json:
         print_json(outcome)
     else:
-        _print_outcome(console, file, result, outcome, budget)
+        _print_outcome(console, read, result, outcome, budget)
     return 0 if outcome["fits"] else 1
-
-
-def _outcome(
-    file: Transcript, result: CompactionResult, model: str | None, window: int | None
-) -> dict[str, Any]:
-    """Return what was done, with the size of the result as an estimate in tokens, and whether it
-    fits into the window, or that of the model.
-    """
-    size = sum(get_format(file.format).outline(result.messages).sizes)
-    if window is None and model is not None:
-        window = models.window(model)
-    return {
-        "changed": result.changed,
-        "characters": size,
-        "tokens": tokens(size),
-        "window": window,
-        "fits": result.fits and (window is None or tokens(size) <= window),
-        "event": None if result.event is None else result.event.model_dump(mode="json"),
-    }
 
 
 def _compact_file(
@@ -290,7 +281,6 @@ def _compact_file(
     budget: int | None,
     options: dict[str, Any],
 ) -> CompactionResult:
-    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     status = Status("reading the conversation", console=console)
     asked = 0
 
@@ -309,14 +299,14 @@ def _compact_file(
 
     # A model's summary is not silently replaced by a fallback. Failures are printed below, so they
     # are not logged.
-    given |= {"summarizer": summarizer, "fallback": None} if model else {"summarizer": "extractive"}
+    own: dict[str, Any] = {"summarizer": summarizer, "fallback": None} if model else {}
     silent = logging.getLogger(__name__)
     silent.disabled = True
-    compacter = Compacter(memory=None, on_event=note, logger=silent, **given)
+    compacter = _compacter(model, options, on_event=note, logger=silent, **own)
     try:
         with status:
             result = compacter.compact(
-                file.messages, model=model, wire_format=file.wire_format, budget=budget
+                file.messages, model=model, wire_format=file.format.name, budget=budget
             )
     except CompactionError as error:
         helps = remedy(failed[-1].error, failed[-1].cause, model) if failed else ""
@@ -338,10 +328,8 @@ def _print_outcome(
         words = f"{file.name}: nothing was compacted; the conversation was written unchanged"
     else:
         words = (
-            f"{plural(event.messages_before, 'message')} to {event.messages_after:,}, "
-            f"about {tokens(event.original_data_size):,} to {outcome['tokens']:,} tokens "
-            f"({event.original_data_size:,} to {outcome['characters']:,} characters), "
-            f"{event.strategy}{' (fallback)' if event.fallback else ''}, {event.duration:.1f} s"
+            f"about {outcome['tokens_before']:,} to {outcome['tokens']:,} tokens "
+            f"{outcome['tokens_source']}; {event.sentence}"
         )
         if event.summarizer_calls:
             cost = "" if event.cost is None else f", {event.cost:.4f} USD"
@@ -350,36 +338,42 @@ def _print_outcome(
                 f"tokens{cost}"
             )
     console.print(words, markup=False)
-    room = [f"the window of {outcome['window']:,} tokens"] if outcome["window"] else []
-    if not room and budget is not None:
-        room = [f"the budget of {budget:,} characters"]
-    if room and outcome["fits"]:
-        console.print(f"fits into {room[0]}", style="green")
-    elif room:
-        console.print(
-            f"about {outcome['tokens']:,} tokens ({outcome['characters']:,} characters) exceed "
-            f"{room[0]}: the rest cannot be compacted",
-            style="yellow",
-        )
+    if budget is not None:
+        room = f"the budget of {budget:,} characters"
+    elif outcome["window"]:
+        room = f"the window of {outcome['window']:,} tokens {outcome['tokens_source']}"
+    else:
+        return
+    size = f"{outcome['tokens']:,} tokens, {outcome['characters']:,} characters"
+    console.print(
+        f"fits into {room}" if outcome["fits"] else f"{size} exceed {room}",
+        style="green" if outcome["fits"] else "yellow",
+    )
 
 
 # -- search ----------------------------------------------------------------------------------------
 
 
-def show_passages(path: str, query: str, number: int | None, *, limit: int, as_json: bool) -> int:
+def show_passages(
+    *, file: str, query: str, conversation: int | None, limit: int, as_json: bool
+) -> int:
     """Print the passages, best first, and return the exit code: 1 if there are none.
 
     Args:
-        path: As for ``write_compacted``, like ``number``.
+        file: As for ``write_compacted``, like ``conversation``.
         query: A question, or words to look for.
-        number: See ``path``.
+        conversation: See ``file``.
         limit: Largest number of passages.
         as_json: Whether to print JSON.
+
+    Raises:
+        MistakeError: The query is empty, or the file cannot be read.
     """
     if not query.strip():
         raise MistakeError("QUERY is empty; say what to look for")
-    file = _read(path, number)
-    found = Compacter(memory=None).search(file.messages, query, limit, wire_format=file.wire_format)
+    read = read_transcript(file, conversation)
+    compacter = Compacter(memory=None)
+    found = compacter.search(read.messages, query, limit, wire_format=read.format.name)
     if as_json:
         print_json([{"message": passage.index + 1, **asdict(passage)} for passage in found])
         return 0 if found else 1

@@ -59,6 +59,12 @@ def main(words: Sequence[str]) -> int:
     except (CompacterError, ImportError) as error:
         sys.stderr.write(f"compacter run: {error}\n")
         return 2
+    if Path(command[0]).stem == "claude":
+        # https://github.com/anthropics/claude-code/issues/91689
+        sys.stderr.write(
+            "compacter: behind an address that is not Anthropic's, Claude Code takes 200,000 "
+            "tokens for its window, whatever the model has\n"
+        )
     with socket.create_server(("127.0.0.1", 0)) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         thread = threading.Thread(target=running.run, args=([listener],), daemon=True)

@@ -15,7 +15,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from compacter import models
+from pydantic import ValidationError
+
+from compacter import events, models
 
 _TYPICAL_FIELDS = (
     ("CompactionEvent", "compacted_data_size"),
@@ -58,6 +60,20 @@ class Record:
         """Return a field that is a string; empty if it is missing or something else."""
         value = self.fields.get(name)
         return value if isinstance(value, str) else ""
+
+    @property
+    def sentence(self) -> str:
+        """The event in words, without the text of messages; what is known of it if a field is
+        missing or something else.
+        """
+        kinds = {kind.__name__: kind for kind in events.Event.__subclasses__()}
+        event = kinds.get(self.kind, events.Event)
+        try:
+            known = {name: self.fields[name] for name in event.model_fields if name in self.fields}
+            sentence: str = event.model_validate(known).sentence
+        except ValidationError:
+            sentence = f"{self.kind} {self.text('reason')}"
+        return sentence.strip()
 
 
 def read_lines(lines: Iterable[str]) -> tuple[list[Record], int]:
@@ -155,13 +171,6 @@ class Story:
         return [record for record in self.records if record.kind in kinds]
 
     @property
-    def troubles(self) -> list[Record]:
-        """Events of failures, skipped compactions and silent truncations."""
-        return self.of(
-            "CompactionFailed", "CompactionSkipped", "SilentTruncation", "RetriesExhausted"
-        )
-
-    @property
     def failures(self) -> int:
         """Number of failed summaries and of calls that were given up."""
         return len(self.of("CompactionFailed", "RetriesExhausted"))
@@ -224,12 +233,7 @@ def _compaction(record: Record) -> Compaction:
     words = len(record.text("summary")) + len(record.text("ledger"))
     share = min(1.0, words / max(1, record.count("compacted_data_size")))
     cost = record.known("cost")
-    price = models.prices(record.text("model") or None)
-    read = record.count("input_tokens")
-    written = record.count("output_tokens")
-    if cost is None and price is not None and (read or written):
-        cost = read * price[0] + written * price[2]
-    elif cost is None and not (read or written or record.count("summarizer_calls")):
+    if cost is None and not record.count("summarizer_calls") and not record.count("input_tokens"):
         cost = 0.0  # No model was asked. One that states no usage costs what nobody knows.
     return Compaction(
         record=record,

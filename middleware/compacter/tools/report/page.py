@@ -150,7 +150,7 @@ def _cards(stories: Sequence[Story], counts: Iterable[tuple[str, str, str]]) -> 
     )
 
 
-_NOTHING = ("0", "–", "$0.00", "0.0 s")
+_NOTHING = ("0", "–", "$0.00")
 """Values of cards that are left out: a page about one event should not show eight zeros."""
 
 
@@ -164,25 +164,17 @@ def _all_cards(
         f"{plural(failed, 'time')} no summary" * bool(failed),
         f"{plural(lost, 'call')} given up" * bool(lost),
     )
-    saved = sum(compaction.saved for compaction in compactions)
+    ahead = sum(item.record.text("trigger") == "prepared" for item in compactions)
     costs = [compaction.cost for compaction in compactions if compaction.cost is not None]
     unpriced = len(compactions) - len(costs)
-    reused = sum(len(story.of("CompactionReused")) for story in stories)
-    waited = [
-        compaction for compaction in compactions if compaction.record.text("trigger") != "prepared"
-    ]
-    ahead = len(compactions) - len(waited)
-    seconds = sum(compaction.record.number("duration") for compaction in waited)
     return [
         ("Failures", f"{failed + lost:,}", ", ".join(filter(None, reasons))),
-        ("Compactions", f"{len(compactions):,}", f"{ahead:,} made ahead" if ahead else ""),
-        ("Calls that used an earlier one", f"{reused:,}", "and paid for no summary"),
-        ("Tokens taken out", f"{saved:,}", "each of them counted once"),
-        ("Calls waited", f"{seconds:,.1f} s", f"in all, for {plural(len(waited), 'compaction')}"),
+        ("Compactions", f"{len(compactions):,}", f"{ahead:,} made ahead" * bool(ahead)),
+        ("Tokens taken out", f"{sum(item.saved for item in compactions):,}", "each counted once"),
         (
             "Spent on summaries",
             _usd(sum(costs)) if costs else "–",
-            f"{unpriced:,} without a price" if unpriced else "",
+            f"{unpriced:,} without a price" * bool(unpriced),
         ),
     ]
 
@@ -327,46 +319,29 @@ def _cells(compaction: Compaction, number: int) -> dict[str, str]:
     }
 
 
-_WORDS = {
-    "CompactionFailed": "failed",
-    "CompactionSkipped": "skipped",
-    "SilentTruncation": "cut by the server",
-    "RetriesExhausted": "given up",
-    "MaxTokensAdjusted": "output limit lowered",
-    "MessageShortened": "message shortened",
-    "SealedContentRemoved": "left out for another model",
-}
+_TOLD = frozenset(
+    (
+        *("CompactionFailed", "CompactionSkipped", "SilentTruncation", "RetriesExhausted"),
+        *("MaxTokensAdjusted", "MessageShortened", "SealedContentRemoved", "PreparationFailed"),
+    )
+)
+"""Events that are shown as sentences."""
 
 
 def _others(story: Story, name: str) -> str:
-    shown = [record for record in story.records if record.kind in _WORDS]
-    if not shown:
+    grouped: dict[str, list[Record]] = {}
+    for record in story.records:
+        if record.kind in _TOLD:
+            grouped.setdefault(record.sentence, []).append(record)
+    if not grouped:
         return ""
-    grouped: dict[tuple[str, str], list[Record]] = {}
-    for record in shown:
-        grouped.setdefault((record.kind, _reason(record)), []).append(record)
     rows = (
-        f'<tr><th scope="row" class="l">{_WORDS[kind]}</th><td class="l wide">{escape(reason)}</td>'
+        f'<tr><th scope="row" class="l wide">{escape(sentence)}</th>'
         f"<td>{len(records):,}</td><td>{_when(records[-1].time) or '–'}</td></tr>\n"
-        for (kind, reason), records in grouped.items()
+        for sentence, records in grouped.items()
     )
-    head = _head([("What", False), ("Why", False), ("Times", True), ("Last", True)], sortable=False)
+    head = _head([("What", False), ("Times", True), ("Last", True)], sortable=False)
     return f"<h3>Other events</h3>{_table(f'Failures of {name}', head, rows)}"
-
-
-def _reason(record: Record) -> str:
-    if record.kind == "SilentTruncation":
-        return (
-            f"about {record.count('expected_tokens'):,} tokens were sent, "
-            f"{record.count('prompt_tokens'):,} read"
-        )
-    if record.kind == "MaxTokensAdjusted":
-        return f"from {record.count('before'):,} to {record.count('after'):,} tokens"
-    if record.kind == "MessageShortened":
-        return f"from {record.count('before'):,} to {record.count('after'):,} characters"
-    reason = record.text("reason").replace("_", " ")
-    error = record.text("error")
-    return reason + (f" ({error})" if error and error not in reason else "")
 
 
 def _texts(story: Story) -> str:
