@@ -14,14 +14,14 @@ from compacter import (
     SQLiteMemory,
 )
 from compacter.errors import ConfigurationError
-from compacter.memory.address import memory_at
+from compacter.memory.address import memory_of
 from compacter.testing import ScriptedModel
 
 
 @pytest.mark.parametrize("form", ["{}", "sqlite:{}", "sqlite://{}"])
 def test_a_file_is_named_with_and_without_its_scheme(form: str, tmp_path: Path) -> None:
     file = tmp_path / "memory.db"
-    memory = memory_at(form.format(file))
+    memory = memory_of(form.format(file))
     assert isinstance(memory, SQLiteMemory)
     assert memory.path == str(file)
 
@@ -35,14 +35,14 @@ def test_what_can_only_be_a_file_is_one(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("USERPROFILE", str(tmp_path))
-    assert isinstance(memory_at(address.format(str(tmp_path).lstrip(os.sep))), SQLiteMemory)
+    assert isinstance(memory_of(address.format(str(tmp_path).lstrip(os.sep))), SQLiteMemory)
 
 
 @pytest.mark.parametrize(
     "address", ["redis://127.0.0.1:1/0", "rediss://127.0.0.1:1/0", "unix:///run/redis.sock"]
 )
 def test_a_redis_url_is_a_server(address: str) -> None:
-    assert isinstance(memory_at(address), RedisMemory)
+    assert isinstance(memory_of(address), RedisMemory)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_a_redis_url_is_a_server(address: str) -> None:
 )
 def test_anything_else_is_refused_without_being_repeated(address: str) -> None:
     with pytest.raises(ConfigurationError, match="sqlite:PATH") as refused:
-        memory_at(address)
+        memory_of(address)
     assert "secret" not in str(refused.value)
 
 
