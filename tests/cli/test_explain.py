@@ -47,6 +47,12 @@ def test_without_verbose_there_are_no_rows(run: Run) -> None:
     assert "too long in tokens" in run("explain", "-v", TOO_LONG).out
 
 
+def test_a_veto_that_decided_is_named(run: Run) -> None:
+    """A text that is no token limit because of one row names that row, also without ``-v``."""
+    told = run("explain", "Your conversation no longer fits in the memory of Zeta-2.")
+    assert (told.code, "other thing: memory" in told.out) == (1, True)
+
+
 def test_a_text_that_no_rule_knows_names_the_way_out(run: Run) -> None:
     told = run("explain", "The reading frame is over.")
     assert told.code == 1
