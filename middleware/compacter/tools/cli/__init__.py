@@ -9,7 +9,6 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-
 _OWN_PARSERS = {"serve": "compacter.gateway.serve", "run": "compacter.tools.cli.run"}
 """Commands with a command line of their own, which need only the extra ``serve``, and their
 modules."""
