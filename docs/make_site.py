@@ -2,10 +2,11 @@
 it.
 
 The pages are written to be read in the repository, where a link may lead to an example or a test.
-So they are copied
-first: a linked file outside `docs/` becomes a page under `source/`, and links are turned there.
-Zensical then reads `mkdocs.yml`, makes the site, and fails on a link or an anchor that leads
-nowhere.
+So they are copied first: a linked file outside `docs/` becomes a page under `source/`, and links
+are turned there. A quote that begins with `[!WARNING]` (or `NOTE`, `TIP`) becomes a callout.
+Between `<!-- tabs -->` and `<!-- end of tabs -->` each line in bold begins a tab. The Markdown
+twins have both as they stand in the repository. Zensical then reads `mkdocs.yml`, makes the site,
+and fails on a link or an anchor that leads nowhere.
 """
 
 from __future__ import annotations
@@ -27,6 +28,9 @@ ROOT = Path(__file__).parent.parent
 CONFIG = ROOT / "mkdocs.yml"
 LINK = re.compile(r"\]\(([^()\s#:]+)(#[^()\s]*)?\)")
 FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})")
+CALLOUT = re.compile(r"^> \[!(NOTE|TIP|IMPORTANT|WARNING|CAUTION)\]$")
+TABS, END_OF_TABS = "<!-- tabs -->", "<!-- end of tabs -->"
+TAB = re.compile(r"^\*\*([^*]+)\*\*$")
 ROW = re.compile(r"^\| \[[^][]*\]\(([^()#]+)\) \| (.+) \|$", re.MULTILINE)
 EMPTY_HEAD = re.compile(r"<thead>\s*<tr>\s*(?:<th[^>]*>\s*</th>\s*)+</tr>\s*</thead>\s*")
 TEST = re.compile(r"<code>tests/[\w/.:]+::test_(\w+)</code>")
@@ -108,6 +112,32 @@ def gather(sources: Path) -> None:
         text, named = turned(file, shown(file))
         place.write_text(text, encoding="utf-8")
         waiting |= named - done
+
+
+def with_callouts_and_tabs(text: str) -> str:
+    """Return a page with its callouts and tabs in the form that Zensical reads."""
+    lines: list[str] = []
+    fence, in_callout, in_tabs = "", False, False
+    for line in text.splitlines():
+        mark = FENCE.match(line)
+        if mark and (not fence or mark[1].startswith(fence)):
+            fence = "" if fence else mark[1]
+        tab = TAB.match(line) if in_tabs and not fence else None
+        if fence:
+            lines.append(f"    {line}" if in_tabs and line else line)
+        elif line in {TABS, END_OF_TABS}:
+            in_tabs = line == TABS
+        elif callout := CALLOUT.match(line):
+            in_callout = True
+            lines += [f"!!! {callout[1].lower()}", ""]
+        elif in_callout and line.startswith(">"):
+            lines.append(f"    {line[1:].strip()}".rstrip())
+        elif tab:
+            lines.append(f'=== "{tab[1]}"')
+        else:
+            in_callout = False
+            lines.append(f"    {line}" if in_tabs and line else line)
+    return "\n".join(lines) + "\n"
 
 
 def in_order(nav: list[Any]) -> list[tuple[str, list[str]]]:
@@ -294,6 +324,9 @@ def main() -> int:
     except BrokenManualError as error:
         print(f"make_site: {error}", file=sys.stderr)
         return 1
+    twins = {page: page.read_text(encoding="utf-8") for page in sorted(sources.rglob("*.md"))}
+    for page, text in twins.items():
+        page.write_text(with_callouts_and_tabs(text), encoding="utf-8")
     command = [
         sys.executable,
         "-m",
@@ -311,11 +344,10 @@ def main() -> int:
     except BrokenManualError as error:
         print(f"make_site: {error}", file=sys.stderr)
         return 1
-    pages = sorted(sources.rglob("*.md"))
-    for page in pages:
-        shutil.copyfile(page, site / page.relative_to(sources))
+    for page, text in twins.items():
+        (site / page.relative_to(sources)).write_text(text, encoding="utf-8")
     (site / "llms.txt").write_text(index_for_models(config, sources), encoding="utf-8")
-    print(f"{len(pages)} pages in {site.relative_to(ROOT)}")
+    print(f"{len(twins)} pages in {site.relative_to(ROOT)}")
     return 0
 
 

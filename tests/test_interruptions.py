@@ -6,6 +6,9 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
+import subprocess
+import sys
 import threading
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -21,6 +24,7 @@ from compacter.testing import (
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
 
 def answered(reply: Any) -> str:
@@ -215,6 +219,29 @@ class TestInterruptions:
         assert not model.requests
 
 
+async def test_a_cancelled_call_reports_to_every_hook_what_the_totals_count() -> None:
+    """A cancellation during one hook keeps no event from the hooks after it."""
+    begun = asyncio.Event()
+    events: list[object] = []
+
+    async def wait(event: object) -> None:
+        begun.set()
+        await asyncio.sleep(300)
+
+    async def note(event: object) -> None:
+        events.append(event)
+
+    compacter = Compacter(summarizer="extractive", on_compaction=[wait, events.append, note])
+    completion = compacter.wrap(ScriptedModel(window=900).acompletion)
+    task = asyncio.create_task(completion("m", talk()))
+    await asyncio.wait_for(begun.wait(), 300)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert compacter.totals.rounds == 1
+    assert len(events) == 2
+
+
 def test_the_timeout_bounds_the_wait_for_another_calls_summary_too() -> None:
     begun = threading.Event()
     go_on = threading.Event()
@@ -268,3 +295,69 @@ async def test_a_summarizer_beside_the_loop_may_raise_what_no_coroutine_can() ->
     call = compacter.wrap(ScriptedModel(window=900).acompletion)
     assert answered(await asyncio.wait_for(call("m", talk()), 300))
     assert compacter.totals.failures
+
+
+_SLOW_LITELLM = """
+import time
+
+class Client:
+    def __del__(self):
+        try:
+            import litellm.late
+        except ImportError:
+            pass
+
+client = Client()
+time.sleep(1.5)
+model_cost = {}
+
+def completion(**request):
+    import litellm.late
+    message = {"role": "assistant", "content": "They counted to nine."}
+    return {"choices": [{"message": message, "finish_reason": "stop"}]}
+
+async def acompletion(**request):
+    return completion(**request)
+"""
+_PROGRAM = """
+import asyncio, sys
+from compacter import Compacter
+
+def completion(messages, model="m"):
+    if len(messages) > 4:
+        raise ValueError(
+            "This model's maximum context length is 700 tokens. However, your messages resulted "
+            "in 900 tokens."
+        )
+    return {"choices": [{"message": {"role": "assistant", "content": "ok"}}]}
+
+async def acompletion(messages, model="m"):
+    return completion(messages)
+
+history = [{"role": "user", "content": f"Number {n}: {'text ' * 50}"} for n in range(9)]
+compacter = Compacter(summarizer="openai/gpt-4o", timeout=1)
+if sys.argv[1] == "sync":
+    compacter.wrap(completion)(history)
+elif sys.argv[1] == "async":
+    asyncio.run(compacter.wrap(acompletion)(history))
+print(compacter.totals.failures)
+"""
+
+
+@pytest.mark.parametrize("way", ["unused", "sync", "async"])
+def test_a_process_ends_while_litellm_is_imported(way: str, tmp_path: Path) -> None:
+    """A process ends whatever a thread of ours imports, and `timeout` does not count imports."""
+    package = tmp_path / "litellm"
+    package.mkdir()
+    (package / "__init__.py").write_text(_SLOW_LITELLM)
+    (package / "late.py").write_text("import time\ntime.sleep(0.3)\n")
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    process = subprocess.run(
+        [sys.executable, "-c", _PROGRAM, way],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (process.returncode, process.stdout, process.stderr) == (0, "0\n", "")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.kit import Server
 
 from compacter.options import Options
 
@@ -48,6 +49,25 @@ def test_an_example_prints_what_stands_below_it(page: str) -> None:
         assert steady(printed) == steady(shown)
 
 
+@pytest.mark.parametrize("page", ["openai", "anthropic"])
+@pytest.mark.parametrize("window", [1_000, 1_000_000])
+def test_a_page_of_a_client_makes_a_few_calls_and_runs_in_any_window(
+    page: str, window: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reader with a real key pays for a few calls, and no window of a model ends in an error."""
+    blocks = [text for language, text in BLOCK.findall(read(f"docs/clients/{page}.md"))]
+    with Server(window=window, replies="Timber, salt and cloth.") as provider:
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{provider.url}/v1")
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", provider.url)
+        monkeypatch.setenv("OPENAI_API_KEY", "scripted")
+        monkeypatch.setenv("ANTHROPIC_API_KEY", "scripted")
+        namespace: dict[str, Any] = {"__name__": "page"}
+        for block in blocks:
+            exec(compile(block, page, "exec"), namespace)  # noqa: S102
+        assert 0 < len(provider.model.requests) <= 5
+    assert not re.search(r"(?m)^\s*(assert|while) ", "".join(blocks))
+
+
 def test_the_readme_is_about_a_hundred_lines() -> None:
     assert len(read("README.md").splitlines()) <= 120
 
@@ -77,12 +97,54 @@ def test_its_picture_is_one_of_the_demo(runs: Any) -> None:
 
 
 def test_the_demo_shows_what_it_promises(runs: Any) -> None:
-    """A bare client ends, twenty lines forget, and a wrapped call goes on and knows more."""
-    bare, twenty, wrapped = runs
+    """A bare client ends, the usual loop forgets, and a wrapped call goes on and knows more."""
+    bare, loop, wrapped = runs
     assert "context_length_exceeded" in bare.ended
-    assert len(twenty.sizes) == len(wrapped.sizes) == 120
-    assert wrapped.right > twenty.right
-    assert len(twenty.needs) == len(wrapped.needs) == 10
+    assert len(loop.sizes) == len(wrapped.sizes) == 120
+    assert wrapped.right > loop.right
+    assert len(loop.needs) == len(wrapped.needs) == 10
+
+
+def lines_of_demo(runs: Any, width: int) -> list[str]:
+    from rich.console import Console
+
+    from demo import show
+
+    console = Console(width=width, file=io.StringIO(), record=True)
+    console.print(show.picture(runs, width))
+    console.print(show.closing(runs))
+    return [line.rstrip() for line in console.export_text().splitlines()]
+
+
+@pytest.mark.parametrize("width", [80, 132])
+def test_the_demo_stands_side_by_side_and_its_bars_have_labels(runs: Any, width: int) -> None:
+    """A terminal of 80 columns has room for the three runs."""
+    lines = lines_of_demo(runs, width)
+    assert [run.name in lines[0] for run in runs] == [True] * 3
+    assert max(map(len, lines)) <= width
+    bars = [number for number, line in enumerate(lines) if re.search("[▁█]", line)]
+    assert len(bars) == 2
+    assert all(len(re.findall("newest|window", lines[bar - 1])) == 3 for bar in bars)
+
+
+def test_the_demo_ends_with_question_line_and_answer(runs: Any) -> None:
+    """The answer of a late need stands in the line above it."""
+    end = "\n".join(lines_of_demo(runs, 80)).partition("Asked late")[2]
+    asked = re.findall(r"question (.+?)\n(?:quoted|kept) (.+?)\nanswer +(\S+)", end, re.DOTALL)
+    assert len(asked) == 2
+    assert all(answer in " ".join(line.split()) for _, line, answer in asked)
+
+
+def test_its_film_shows_the_demo() -> None:
+    """The picture of the terminal has the runs and the end of the demo, and loads nothing."""
+    from demo import terminal
+
+    shown, made = read("docs/images/demo.svg"), terminal.film(120)
+    for text in ("the&#160;usual&#160;loop", "late&#160;needs&#160;met", "question", "answer"):
+        assert text in made
+        assert text in shown, "run `make pictures`"
+    assert "url(" not in made
+    assert made.count("<g class=") > 10
 
 
 def test_a_need_is_met_only_by_a_line_of_its_request(runs: Any) -> None:
@@ -100,6 +162,5 @@ def test_the_manual_says_of_each_option_that_it_is_of_the_first_five_or_who_need
     others = set(re.findall(r"`([a-z_]+)(?:=None|=0)?`", rest))
     table = read("README.md").partition("## Five options")[2]
     assert five == set(re.findall(r"^\| `([a-z_]+)` \|", table, re.MULTILINE))
-    older = {"summary_prompt", "max_summary_tokens", "summary_request"}  # of Summarize
-    assert five | others == set(Options.model_fields) - older
+    assert five | others == set(Options.model_fields)
     assert not five & others

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 import runpy
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 DOCS = Path(__file__).parent.parent / "docs"
 WINDOWS = runpy.run_path(str(DOCS / "make_windows.py"))
 PAGE = runpy.run_path(str(DOCS / "make_reference.py"))
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def functions() -> Iterator[tuple[str, Any, str]]:
@@ -56,6 +58,54 @@ def test_every_argument_is_described(name: str, function: Any, text: str) -> Non
         key for key in wanted if re.search(rf"(?m)^    \*{{0,2}}{key}: \S|``{key}``", text)
     ]
     assert described == wanted
+
+
+def docstrings() -> Iterator[tuple[str, str]]:
+    """Each docstring of the package, with its place."""
+    package = DOCS.parent / "middleware" / "compacter"
+    for file in package.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, DOCUMENTED) and (text := ast.get_docstring(node)):
+                yield f"{file.relative_to(package)}: {getattr(node, 'name', '')}", text
+
+
+def entries(text: str, section: str) -> list[str]:
+    """Lines of a docstring's section that stand at the margin of its names."""
+    _, _, rest = text.partition(f"\n{section}\n")
+    block = re.split(r"\n(?=\S)", rest, maxsplit=1)[0]
+    return [line for line in block.splitlines() if re.match(r" {4}\S", line)]
+
+
+def test_an_argument_is_a_line_of_a_name_and_a_colon() -> None:
+    """A further line of an argument is indented by more, so that nobody takes it for a name."""
+    lines = [
+        (place, line)
+        for place, text in docstrings()
+        for section in ("Args:", "Raises:")
+        for line in entries(text, section)
+    ]
+    assert len(lines) > 100
+    assert [each for each in lines if not re.match(r" {4}\*{0,2}[\w.]+: \S", each[1])] == []
+
+
+def test_the_pages_list_only_arguments_of_the_signature() -> None:
+    """Each argument on a page is in the signature above it."""
+    wrong = []
+    for page in PAGE["reference"]().values():
+        for part in re.split(r"(?m)^##+ ", page)[1:]:
+            _, _, arguments = part.partition("**Args**\n\n")
+            listed = re.findall(r"(?m)^- `(.*?)`:", arguments.partition("\n\n")[0])
+            shown = re.search(r"```py\n\w+(\(.*?\))\n```", part, re.DOTALL)
+            names = re.findall(r"[(,\s](\*{0,2}\w+)(?=[=,)])", shown[1]) if shown else []
+            wrong += [(part.split("\n")[0], name) for name in listed if name not in names]
+    assert wrong == []
+
+
+def test_a_long_signature_has_a_line_for_each_argument() -> None:
+    """A reader finds an option at the beginning of a line."""
+    page = PAGE["reference"]()["compacter.md"]
+    assert "\nCompacter(\n    *,\n    compact_ratio=0.7,\n" in page
+    assert max(map(len, re.findall(r"```py\n(.*?)```", page, re.DOTALL)[0].splitlines())) < 88
 
 
 @pytest.mark.parametrize("kind", [*public_classes(), Options], ids=lambda kind: kind.__name__)

@@ -102,6 +102,38 @@ def test_code_blocks_stay_as_they_are() -> None:
     assert SITE["turned"](PAGE, block) == (block, set())
 
 
+CALLOUT = "> [!WARNING]\n> Not here.\n> Nor there.\n\nMore.\n"
+TABS = """\
+<!-- tabs -->
+
+**Sync**
+
+```python
+call()
+
+**no tab**
+```
+
+**Async**
+
+Text.
+
+<!-- end of tabs -->
+After.
+"""
+
+
+def test_callouts_and_tabs_get_the_form_that_the_site_reads() -> None:
+    """A page is plain Markdown in the repository and has callouts and tabs in the site."""
+    turn = SITE["with_callouts_and_tabs"]
+    assert turn(CALLOUT) == "!!! warning\n\n    Not here.\n    Nor there.\n\nMore.\n"
+    assert turn(TABS) == (
+        '\n=== "Sync"\n\n    ```python\n    call()\n\n    **no tab**\n    ```\n\n'
+        '=== "Async"\n\n    Text.\n\nAfter.\n'
+    )
+    assert turn(f"```\n{CALLOUT}```\n") == f"```\n{CALLOUT}```\n"
+
+
 def test_the_index_for_models_has_each_page_of_the_navigation(
     config: dict[str, Any], sources: Path
 ) -> None:

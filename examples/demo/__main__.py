@@ -19,6 +19,7 @@ from rich.live import Live
 
 from .runs import make_runs
 from .show import closing, opening, picture, plain, write_pictures
+from .terminal import write_film
 from .world import make_jobs
 
 
@@ -27,7 +28,7 @@ def main() -> int:
     options = argparse.ArgumentParser(prog="demo", description=__doc__)
     options.add_argument("--steps", type=int, default=120, help="steps of the agent (120)")
     options.add_argument("--pace", type=float, default=0.05, help="seconds a step on a terminal")
-    options.add_argument("--pictures", type=Path, help="write the picture of the manual there")
+    options.add_argument("--pictures", type=Path, help="write the pictures of the manual there")
     chosen = options.parse_args()
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     # The picture tells what happens; log lines would tear it apart.
@@ -50,6 +51,7 @@ def main() -> int:
     console.print(closing(runs))
     if chosen.pictures is not None:
         write_pictures(runs, chosen.pictures)
+        write_film(chosen.steps, chosen.pictures)
     return 0 if len(runs[-1].sizes) == chosen.steps else 1
 
 

@@ -1,4 +1,4 @@
-"""The same run three times: with a bare client, with twenty lines, and with compacter."""
+"""The same run three times: with a bare client, with the usual loop, and with compacter."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from compacter import Compacter, CompactionEvent
 from compacter.events import PassagesRecalled
 
 from .model import Message, Policy, Summarizer, provider, text_of
-from .twenty_lines import with_twenty_lines
+from .usual_loop import with_usual_loop
 from .world import ORDER, SYSTEM, Fact, Job
 
 Complete = Callable[..., Any]
@@ -111,14 +111,14 @@ def _code(error: Exception) -> str:
 def make_runs(jobs: Sequence[Job]) -> tuple[Run, Run, Run]:
     """Return the three runs; the second and the third have the same summarizer."""
     bare = Run("a bare client", jobs)
-    twenty = Run("twenty lines", jobs)
+    loop = Run("the usual loop", jobs)
     summarizer = Summarizer()
 
     def count(messages: Sequence[Message], **options: Any) -> str:
-        twenty.summaries += 1
+        loop.summaries += 1
         return summarizer(messages, **options)
 
-    twenty.complete = with_twenty_lines(twenty.model.completion, count)
+    loop.complete = with_usual_loop(loop.model.completion, count)
     wrapped = Run("compacter", jobs)
 
     def note(event: object) -> None:
@@ -127,4 +127,4 @@ def make_runs(jobs: Sequence[Job]) -> tuple[Run, Run, Run]:
 
     compacter = Compacter(summarizer=Summarizer(), on_event=note)
     wrapped.complete = compacter.wrap(wrapped.model.completion)
-    return bare, twenty, wrapped
+    return bare, loop, wrapped

@@ -18,14 +18,18 @@ from .runs import Need, Run
 from .world import Job
 
 STEPS = "▁▂▃▄▅▆▇█"
+PANEL = 26
+"""Columns of a run: three of them stand side by side in a terminal of 80."""
 FAIR = (
-    "A program plays the model: it acts on the newest line of its request that answers a job. What "
-    "is not in the request is out of reach for every model."
+    "A program plays the model: it does a job by the newest line of its request that answers it. "
+    "It cannot know what is not in the request."
 )
 SAME = (
-    "Twenty lines and compacter have the same summarizer, a program that keeps lines of what it "
-    "reads."
+    "The usual loop is the one that everybody writes first. It has the same summarizer as "
+    "compacter: a program that keeps some of the lines that it reads."
 )
+WHO = {"user": "the user asks", "tool": "the queue says", "agent": "the agent says"}
+WHERE = {"quote": "", "summary": "  (in the summary)"}
 
 
 def opening(jobs: Sequence[Job]) -> RenderableType:
@@ -40,37 +44,47 @@ def opening(jobs: Sequence[Job]) -> RenderableType:
 
 def picture(runs: Sequence[Run], width: int) -> RenderableType:
     """Return the three runs side by side; under one another where the terminal is narrow."""
-    each = max(34, width // 3 - 1)
+    each = max(PANEL, width // 3 - 1)
     return Columns([_panel(run, each) for run in runs], padding=(0, 0), width=each)
 
 
 def _panel(run: Run, width: int) -> Panel:
-    inner = width - 4
+    inner = width - 2
     size = run.sizes[-1] if run.sizes else 0
-    full = round(inner * size / WINDOW)
+    filled = min(inner, round(inner * size / WINDOW))
+    total = sum(job.fact is not None for job in run.jobs)
     rows = Table.grid(expand=True)
-    rows.add_row(Text(_sawtooth(run.sizes, inner), "cyan"))
-    rows.add_row(Text("█" * full, "blue") + Text("·" * (inner - full), "dim"))
-    rows.add_row(Text(f"request: {size:,} of {WINDOW:,} tokens"))
-    rows.add_row(Text(f"sent: {run.tokens:,} tokens, {run.summaries:,} summaries"))
-    rows.add_row(Text("needed late: ") + _marks(run))
-    state = Text(run.ended, "bold red") if run.ended else Text(_state(run), "bold green")
-    rows.add_row(state)
-    return Panel(rows, title=run.name, title_align="left", width=width)
+    for row in (
+        Text(f"newest {inner} requests", "dim"),
+        Text(_sawtooth(run.sizes, inner), "cyan"),
+        Text("the window now", "dim"),
+        Text("█" * filled, "blue") + Text("·" * (inner - filled), "dim"),
+        Text(f"{size:,} of {WINDOW:,} tokens"),
+        Text(f"{run.tokens:,} tokens sent"),
+        Text(f"summaries: {run.summaries:,}"),
+        Text(f"late needs met: {run.right} of {total}"),
+        _marks(run, total),
+        *_state(run),
+    ):
+        rows.add_row(row)
+    return Panel(rows, title=run.name, title_align="left", width=width, padding=0)
 
 
-def _state(run: Run) -> str:
-    done = len(run.sizes) == len(run.jobs)
-    return "finished: the queue is empty" if done else f"step {len(run.sizes)} of {len(run.jobs)}"
+def _state(run: Run) -> tuple[Text, Text]:
+    if run.ended:
+        where, _, code = run.ended.rpartition(" ")
+        return Text(where, "bold red"), Text(code, "bold red")
+    if len(run.sizes) == len(run.jobs):
+        return Text("finished", "bold green"), Text("the queue is empty", "green")
+    return Text("at work", "bold green"), Text(f"step {len(run.sizes)} of {len(run.jobs)}", "green")
 
 
-def _marks(run: Run) -> Text:
+def _marks(run: Run, total: int) -> Text:
     marks = Text()
     for need in run.needs:
         marks.append("✓" if need.is_right else "✗", "green" if need.is_right else "red")
-    total = sum(job.fact is not None for job in run.jobs)
     marks.append("·" * (total - len(run.needs)), "dim")
-    return marks.append(f"  {run.right} of {total}")
+    return marks
 
 
 def _sawtooth(sizes: Sequence[int], width: int) -> str:
@@ -79,28 +93,30 @@ def _sawtooth(sizes: Sequence[int], width: int) -> str:
 
 
 def closing(runs: Sequence[Run]) -> RenderableType:
-    """Return two late needs that only the last run met, with the lines that answered them."""
-    *_, twenty, wrapped = runs
-    missed = {need.step for need in twenty.needs if not need.is_right}
+    """Return two late needs that only the last run met: question, quoted line and answer."""
+    *_, loop, wrapped = runs
+    missed = {need.step for need in loop.needs if not need.is_right}
     met = [need for need in wrapped.needs if need.is_right and need.step in missed]
     met.sort(key=lambda need: need.place != "quote")  # What was fetched for the need comes first.
-    rows = [row for need in met[:2] for row in _answered(need)]
-    return Group(*rows)
+    rows = Table.grid(padding=(0, 1))
+    for need in met[:2]:
+        rows.add_row("question", _question(need))
+        rows.add_row("quoted" if need.place == "quote" else "kept", _line(need))
+        rows.add_row("answer", Text(need.used, "bold green"))
+        rows.add_row("", "")
+    return Group(Text(f"Asked late, and missed by {loop.name}:", "bold"), rows)
 
 
-def _answered(need: Need) -> list[Text]:
-    asked = {"user": "the user asks", "tool": "the queue says", "agent": "the agent says"}
-    who = asked[need.fact.asked_by]
-    where = {"quote": "quoted from what was compacted", "summary": "in the summary"}
+def _question(need: Need) -> Text:
+    return Text(f"step {need.step}, {WHO[need.fact.asked_by]}: {need.fact.need}")
+
+
+def _line(need: Need) -> Text:
     found = re.search(re.escape(need.used), need.line)
-    begin = max(0, found.start() - 90) if found else 0
-    line = Text(f"  {'…' if begin else ''}{need.line[begin : begin + 160]}")
+    begin = max(0, found.start() - 50) if found else 0
+    line = Text(f"{'…' if begin else ''}{need.line[begin : begin + 100]}")
     line.highlight_regex(re.escape(need.used), "bold black on green")
-    return [
-        Text(f"Step {need.step}, {who}: {need.fact.need}", "bold"),
-        line,
-        Text(f"  ({where.get(need.place, 'still in the history')})\n", "dim"),
-    ]
+    return line + Text(WHERE.get(need.place, "  (not compacted yet)"), "dim")
 
 
 def plain(runs: Sequence[Run]) -> str:
@@ -108,9 +124,10 @@ def plain(runs: Sequence[Run]) -> str:
     lines = []
     for run in runs:
         total = sum(job.fact is not None for job in run.jobs)
+        state = run.ended or _state(run)[0].plain
         lines.append(
-            f"{run.name:14} {run.ended or _state(run)}; {run.right} of {total} late needs right, "
-            f"{run.tokens:,} tokens sent, {run.summaries} summaries"
+            f"{run.name:14} {state}; {run.right} of {total} late needs met, "
+            f"{run.tokens:,} tokens sent, summaries: {run.summaries}"
         )
     return "\n".join(lines)
 

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Never
+from typing import TYPE_CHECKING, Never
 
 from compacter import models
 from compacter.call.state import State
@@ -43,6 +43,13 @@ class CompactionResult:
     def changed(self) -> bool:
         """Whether anything was compacted."""
         return self.event is not None
+
+    if not TYPE_CHECKING:  # Type checkers know that it cannot be awaited.
+
+        def __await__(self) -> Never:
+            raise TypeError(
+                "compact() returns its result at once; in async code: await acompact(...)"
+            )
 
 
 class ByHand:
@@ -126,7 +133,7 @@ class ByHand:
         Args:
             messages: Messages in any of the formats.
             model: Name of the litellm model that writes the summary if the option ``summarizer`` is
-            not set.
+                not set.
             wire_format: Format of the messages, if it cannot be detected.
             budget: Largest size of the result, in characters, the summary included; ``None`` to use
                 the option ``compact_ratio``. Messages that must stay may exceed it: see ``fits`` of
@@ -141,7 +148,7 @@ class ByHand:
             CompactionError: There is no summary, and ``fallback`` is ``None``.
             InvalidHistoryError: ``strict`` is set, and a tool call or result lacks its partner.
             ConfigurationError: An argument is invalid, the format is unknown, or there is no
-            summarizer.
+                summarizer.
         """
         _refuse(given)
         read = partial(self._plan, messages, model, wire_format, budget, summary)

@@ -37,24 +37,24 @@ class Compacter(ByHand):
     Args:
         compact_ratio: Share of the size to compact, oldest messages first.
         max_retries: Compactions per call, so at most ``1 + max_retries`` requests; or a tenacity
-        stop.
+            stop.
         summarizer: Writer of summaries: ``None`` (the wrapped call), a model's name, a function, or
         ``"extractive"``.
-        summary_prompt: Older name of ``Summarize(prompt=...)``.
-        max_summary_tokens: Older name of ``Summarize(max_tokens=...)``.
+        summary_prompt: Instruction in place of the built-in one; ``{history}`` or ``%s`` marks
+            where the transcript goes.
+        max_summary_tokens: Largest size of a summary, in tokens.
         strategy: One strategy, or several to try in order.
         fallback: Replacement for a summary that fails: ``"extractive"``, ``"truncate"``, both;
-        ``None`` raises.
+            ``None`` raises.
         preserve_recent_turns: Number of newest turns to keep verbatim as long as the result fits.
         pin: Function of a message that returns whether to keep it verbatim.
-        trigger_tokens: Size at which to compact before the call: tokens, or a share of the window;
-            or a function of ``TriggerFacts``
-        such as ``0.8``.
+        trigger_tokens: Size at which to compact before the call: tokens, a share of the window
+            such as ``0.8``, or a function of `TriggerFacts`.
         prepare_tokens: Size at which the next compaction is made in the background: tokens, or a
-        share of the window.
+            share of the window.
         min_calls_between: Number of calls to wait before that trigger compacts again.
         alternate_roles: Whether user and assistant must alternate; ``None`` for what the format
-        needs.
+            needs.
         adjust_max_tokens: Whether to lower a too large output limit if the input alone fits.
         memory: Store of compactions, or its address, such as ``sqlite:PATH`` or
             ``redis://HOST:PORT/DB``; ``None`` for none.
@@ -64,22 +64,21 @@ class Compacter(ByHand):
         on_event: Function or functions to call with every event.
         before_compaction: Function of each ``CompactionPlan`` that may change or veto it.
         redact: Function from text to text, or ``"secrets"``, applied to all text that leaves the
-        conversation.
+            conversation.
         recall: Room for quotes of compacted messages: a share of the window, or tokens; ``None``
-        for no quotes.
+            for no quotes.
         rules: Standing rules that every summary contains verbatim.
         retrieved: Marks of retrieved text in the last user message that may be shortened, or a
-        function.
+            function.
         conversation: Name of the conversation in events.
         logger: A logger of the standard library or of structlog.
-        summary_request: Older name of ``Summarize(request=...)``.
         token_counter: Function that counts the tokens of messages.
 
     ``compacter.options.Options`` describes each in full, with units.
 
     Raises:
         ConfigurationError: An option is unknown or invalid; the message names it. Also a
-        ``ValueError``.
+            ``ValueError``.
     """
 
     def __init__(self, *given: Never, **options: Unpack[CompacterOptions]) -> None:
@@ -144,8 +143,7 @@ class Compacter(ByHand):
 
         No other function reads these variables. ``none``, ``true`` and ``false`` are values; an
         empty variable is ignored. ``COMPACTER_MEMORY`` takes ``in-process``, ``sqlite:PATH`` or
-        ``redis://...``, with keys in ``COMPACTER_MEMORY_ENCRYPTION`` and the switch
-        ``COMPACTER_MEMORY_QUOTES`` for quoted lines, ``COMPACTER_STRATEGY`` and
+        ``redis://...``, with keys in ``COMPACTER_MEMORY_ENCRYPTION``, ``COMPACTER_STRATEGY`` and
         ``COMPACTER_FALLBACK`` names separated by commas, ``COMPACTER_RULES`` one rule a line or a
         JSON list.
 
@@ -167,7 +165,7 @@ class Compacter(ByHand):
 
         Args:
             **options: Options to replace. Hooks that were registered later are kept unless they are
-            replaced.
+                replaced.
 
         Raises:
             ConfigurationError: An option is unknown or invalid.
@@ -218,7 +216,7 @@ class Compacter(ByHand):
         Raises:
             TypeError: ``target`` cannot be wrapped; the message says what can.
             ConfigurationError: ``wire_format`` is unknown, or there is no argument
-            ``messages_param``.
+                ``messages_param``.
         """
         from compacter.clients.wrapping import wrap
 
@@ -376,6 +374,11 @@ def compacted(
     Raises:
         ConfigurationError: An option is unknown or invalid.
     """
+    if isinstance(function, (int, float, str, Mapping)):
+        raise TypeError(
+            "compacted takes options by name, such as @compacted(compact_ratio=0.5), not "
+            f"{function!r}"
+        )
     decorate = partial(
         Compacter(**options).wrap, messages_param=messages_param, wire_format=wire_format
     )

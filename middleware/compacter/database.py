@@ -53,7 +53,13 @@ class Database:
 
     def execute(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Run one statement, and return its rows."""
-        return self._connection.execute(statement, values).fetchall()
+        try:
+            return self._connection.execute(statement, values).fetchall()
+        except UnicodeDecodeError:
+            # SQLite's message quotes a name in the file, and is decoded strictly.
+            damage = sqlite3.DatabaseError("the file is damaged: a name in it is not UTF-8")
+            damage.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+            raise damage from None
 
     def close(self) -> None:
         """Close the database. Only the first call has an effect."""

@@ -36,15 +36,15 @@ class History(PinnedList):
     Args:
         messages: The first messages; the pins of another ``History`` are copied.
         compacter: Used by ``compact`` and ``compact_if_needed``; ``None`` for one with default
-        options.
+            options.
         model: Name of a litellm model, for its window and for summaries if ``compacter`` has no
-        ``summarizer``.
+            ``summarizer``.
         wire_format: Format of the messages, if it cannot be detected.
         max_tokens: Threshold for compaction, in tokens; ``None`` for the option ``trigger_tokens``
             of ``compacter``, else 80 % of a known window.
         reserve_tokens: Number of tokens to keep free below the threshold.
         archive: Whether to keep compacted messages, up to some megabytes, for quotes and
-        ``search``.
+            ``search``.
         conversation: Name in events; ``None`` for a digest of the first three messages. It stays
             the same when they are compacted, copied or stored.
 
@@ -150,9 +150,12 @@ class History(PinnedList):
         Raises:
             ConfigurationError: ``rule`` is set, and the message has no text.
         """
-        if isinstance(value, str) and self._wire_format != "gemini":
+        # Items of the Responses API have a type, and Gemini's messages parts.
+        is_message = not isinstance(value, dict) or value.keys() & {"role", "type", "parts"}
+        if not is_message or (isinstance(value, str) and self._wire_format != "gemini"):
             raise ConfigurationError(
-                'append takes a message such as {"role": "user", "content": "..."}, not a text'
+                'append takes a message such as {"role": "user", "content": "..."}, not '
+                f"{'one without a role' if isinstance(value, dict) else 'a text'}"
             )
         if rule:
             text = format_of([value], self._wire_format).plain_text(value)
@@ -343,7 +346,7 @@ class History(PinnedList):
 
         Raises:
             InvalidHistoryError: It is not a snapshot, damaged, or of another version. The history
-            is then unchanged.
+                is then unchanged.
         """
         read = read_snapshot(snapshot, self._wire_format)
         if self._keeps:

@@ -7,6 +7,7 @@ imported already, and asyncio is imported only when it is needed, to keep sync p
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import contextvars
 import inspect
@@ -22,8 +23,13 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 # Size of a history, in characters and in messages, from which computations on it run outside the
 # event loop.
-_LARGE = 200_000
-_MANY = 4_000
+# One of 20,000 characters holds the loop for 5 to 10 ms.
+_LARGE = 20_000
+_MANY = 400
+THREADS = "compacter"
+"""Beginning of the names of all daemon threads of the package."""
+# Longest wait for an import at the end of the process, in seconds.
+_LONGEST_IMPORT = 30.0
 
 
 class Stopped(Exception):  # noqa: N818 - it is no error of its own
@@ -54,7 +60,7 @@ class SyncIO:
         return resolve(function, *args)
 
     async def ask(self, action: Callable[[], Any], seconds: float | None, *, blocks: bool) -> Any:  # noqa: ARG002
-        """Return the reply to a request for a summary; a stream as the list of its chunks.
+        """Return the reply to a request for a summary; a stream as a tuple of its chunks.
 
         Raises ``TimeoutError`` after ``seconds``; a sync call, which cannot be interrupted,
         continues in its thread.
@@ -191,17 +197,19 @@ def is_kind(question: Callable[[Any], bool], function: Any) -> bool:
 
 
 def _join_stream(reply: Any) -> Any:
-    """Return the list of a stream's chunks; any other reply unchanged."""
-    return list(reply) if hasattr(type(reply), "__next__") else reply
+    """Return a tuple of a stream's chunks; any other reply unchanged."""
+    return tuple(reply) if hasattr(type(reply), "__next__") else reply
 
 
 async def _await_reply(reply: Any) -> Any:
-    """Await the reply if it is awaitable, and return it; an async stream as the list of
-    its chunks.
+    """Await the reply if it is awaitable, and return it; an async stream as a tuple of its
+    chunks.
     """
     if inspect.isawaitable(reply):
         reply = await reply
-    return [chunk async for chunk in reply] if hasattr(type(reply), "__anext__") else reply
+    if hasattr(type(reply), "__anext__"):
+        return tuple([chunk async for chunk in reply])
+    return reply
 
 
 def _trio() -> Any:
@@ -227,8 +235,8 @@ async def _timeout(seconds: float | None) -> AsyncGenerator[None]:
 
 
 def resolve(function: Callable[..., Any], *args: Any) -> Any:
-    """Call a sync or async function from sync code, and return its result; an async stream as the
-    list of its chunks.
+    """Call a sync or async function from sync code, and return its result; an async stream as a
+    tuple of its chunks.
 
     A loop may be running in this thread.
     """
@@ -262,8 +270,31 @@ def in_thread(action: Callable[[], T]) -> Future[T]:
         except BaseException as error:  # noqa: BLE001 - raised by the future
             done.set_exception(error)
 
-    threading.Thread(target=work, daemon=True, name="compacter").start()
+    threading.Thread(target=work, daemon=True, name=THREADS).start()
     return done
+
+
+@atexit.register
+def _finish_imports() -> None:
+    """Wait until no daemon thread of the package is inside an import.
+
+    The interpreter stops daemon threads wherever they are. One that holds the lock of a module
+    would keep it, and a finalizer that imports this module would wait for ever; one inside the
+    initialisation of a C++ library would abort the process. See
+    https://docs.python.org/3/c-api/init.html#c.Py_FinalizeEx.
+    """
+    end = time.monotonic() + _LONGEST_IMPORT
+    while time.monotonic() < end and any(map(_is_importing, threading.enumerate())):
+        time.sleep(0.01)
+
+
+def _is_importing(thread: threading.Thread) -> bool:
+    frame = None
+    if thread.daemon and thread.name.startswith(THREADS):
+        frame = sys._current_frames().get(thread.ident or 0)  # noqa: SLF001
+    while frame is not None and not frame.f_code.co_filename.startswith("<frozen importlib."):
+        frame = frame.f_back
+    return frame is not None
 
 
 def is_large(messages: object) -> bool:

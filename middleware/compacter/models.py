@@ -20,13 +20,13 @@ from compacter.errors import ConfigurationError
 
 def completion(*, awaited: bool = False, **options: Any) -> Any:
     """Call ``litellm.completion``, or ``litellm.acompletion`` where it is awaited."""
-    litellm = _import_litellm()
+    litellm = load()
     return (litellm.acompletion if awaited else litellm.completion)(**options)
 
 
 def embedding(model: str, texts: list[str]) -> list[list[float]]:
     """Return the vectors of texts by ``litellm.embedding``."""
-    rows = _import_litellm().embedding(model=model, input=texts).data
+    rows = load().embedding(model=model, input=texts).data
     return [row["embedding"] for row in sorted(rows, key=lambda row: int(row["index"]))]
 
 
@@ -77,11 +77,13 @@ def without_banner() -> None:
 
 def _import_quietly() -> None:
     with suppress(Exception):  # The first call that needs it raises the error.
-        _import_litellm()
+        load()
 
 
-def _import_litellm() -> Any:
-    """Import and return litellm. If this is the first import, its error banner is turned off."""
+def load() -> Any:
+    """Import litellm, which may take seconds, and return it. If this is the first import, turn its
+    error banner off.
+    """
     ours = "litellm" not in sys.modules
     import litellm
 

@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
-
 from compacter.compaction.strategies import BUILT_IN
 from compacter.errors import ConfigurationError
 from compacter.memory.address import keys_from, memory_of
@@ -64,22 +62,11 @@ def _is_option(variable: str, name: str) -> bool:
 
 
 def _read_storing(texts: dict[str, tuple[str, str]]) -> dict[str, Any]:
-    """Remove the variables that say how the memory at an address stores its records, and return its
-    keys and its switch for quoted lines.
-    """
-    stored: dict[str, Any] = {}
+    """Remove the variable for the keys of the memory, and return it as an option of the memory."""
     variable, keys = texts.pop("memory_encryption", ("", ""))
     if keys.startswith(("file:", "env:")):
-        stored["encryption"] = keys_from(keys, variable)
-    elif keys:  # The variable itself holds them.
-        stored["encryption"] = keys.replace(",", " ").split()
-    variable, text = texts.pop("memory_quotes", ("", ""))
-    if text:
-        try:
-            stored["quotes"] = TypeAdapter(bool).validate_python(text)
-        except ValidationError:
-            raise ConfigurationError(f"{variable} takes true or false, not {text!r}") from None
-    return stored
+        return {"encryption": keys_from(keys, variable)}
+    return {"encryption": keys.replace(",", " ").split()} if keys else {}
 
 
 def _read_option(variable: str, name: str, text: str, stored: Mapping[str, Any]) -> object:

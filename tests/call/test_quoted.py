@@ -226,12 +226,11 @@ def test_a_refusal_after_it_gives_the_quotes_up_first(
 ) -> None:
     dialogue = begin(policy().complete())
     look(dialogue)
-    for _ in range(2):  # In two pieces.
-        dialogue.expect(AskSummarizer)
-        dialogue.answer(summary)
+    dialogue.expect(AskSummarizer)
+    dialogue.answer(summary)
     dialogue.expect(Quote)
     dialogue.answer(QUOTES)
     assert sends_quotes(dialogue)
     dialogue.fail(TOO_LONG)
     assert not sends_quotes(dialogue)
-    assert dialogue.effects.count("AskSummarizer") == 2
+    assert dialogue.effects.count("AskSummarizer") == 1

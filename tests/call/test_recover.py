@@ -35,9 +35,15 @@ class TooLongError(Exception):
     """A provider's refusal that says no numbers."""
 
 
-def refusal(limit: int | None = None, requested: int | None = None, kind: Any = "input") -> Reply:
+def refusal(
+    limit: int | None = None,
+    requested: int | None = None,
+    kind: Any = "input",
+    *,
+    is_bound: bool = False,
+) -> Reply:
     return Reply(
-        token_limit=TokenLimit(limit=limit, requested=requested, kind=kind),
+        token_limit=TokenLimit(limit, requested, kind, is_bound=is_bound),
         error=TooLongError("too long"),
     )
 
@@ -295,6 +301,41 @@ class TestOutput:
             (MaxTokensAdjusted, 1),
             (MaxTokensAdjusted, 2),
         ]
+
+    def test_an_output_of_most_of_the_window_gives_way_before_the_history(
+        self, recovery: Callable[..., Dialogue], summary: Reply
+    ) -> None:
+        """No history fits beside it: it is lowered to half of the window, and what is too long for
+        the other half is compacted in the same round.
+        """
+        dialogue = recovery(
+            refusal(limit=1_000, requested=2_400, kind="input_plus_output"), output_tokens=1_000
+        )
+
+        dialogue.expect(AskSummarizer)
+        dialogue.answer(summary)
+        sent = dialogue.expect(Send)
+
+        assert sent.options["max_tokens"] == 500
+        assert dialogue.told()[0] == "MaxTokensAdjusted"
+        assert "CompactionEvent" in dialogue.told()
+
+    @pytest.mark.parametrize("limit", [550, 1_000])
+    def test_beside_a_bound_it_is_lowered_once_at_most(
+        self, limit: int, recovery: Callable[..., Dialogue]
+    ) -> None:
+        """A bound is no size: what the characters leave is tried once, then the history is
+        compacted; at once if they leave nothing.
+        """
+        bound = refusal(limit, limit + 1, "input_plus_output", is_bound=True)
+        dialogue = recovery(bound, output_tokens=limit // 2)
+        if limit == 1_000:
+            sent = dialogue.expect(Send)
+            lowered: Any = sent.options["max_tokens"]
+            assert lowered < limit // 2
+            dialogue.answer(bound)
+
+        dialogue.expect(AskSummarizer)
 
     @pytest.mark.parametrize(
         ("limit", "requested", "output", "adjust"),

@@ -360,8 +360,8 @@ class TestLargeHistories:
     @pytest.mark.parametrize(
         "messages",
         [
-            history(100, 200),
-            [{"content": "x" * 120_000}, SimpleNamespace(content=["x" * 79_999])],
+            history(20, 200),
+            [{"content": "x" * 12_000}, SimpleNamespace(content=["x" * 7_999])],
             "x" * 250_000,
             None,
         ],

@@ -433,6 +433,17 @@ class TestARefusal:
             chars_per_token,
         )
 
+    @pytest.mark.parametrize("kind", ["input", "input_plus_output"])
+    def test_with_a_bound_teaches_no_size(self, policy: Any, kind: Any) -> None:
+        """A size that is only a bound says nothing of the characters of a token."""
+        made = policy(8_000, overhead=2_000, output=500)
+        made.calibration.learnt = False
+        bound = TokenLimit(1_000, 1_001, kind, 501, 500, is_bound=True)
+
+        assert calibrate(made, bound).input_tokens is None
+        assert made.calibration.window == 1_000
+        assert not made.calibration.learnt
+
     def test_that_names_no_limit_leaves_the_known_one(self, policy: Any) -> None:
         made = policy(8_000, window=5_000)
         calibrate(made, TokenLimit(requested=6_000, kind="input"))
@@ -512,7 +523,7 @@ class TestARefusal:
 
 @pytest.mark.parametrize(
     ("size", "count", "large"),
-    [(200_000, 10, True), (199_990, 10, False), (4_000, 4_000, True), (3_999, 3_999, False)],
+    [(20_000, 10, True), (19_990, 10, False), (400, 400, True), (399, 399, False)],
 )
 def test_a_history_is_large_by_its_characters_or_its_messages(
     size: int, count: int, *, large: bool

@@ -5,7 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
+
+from compacter import Compacter
+from compacter.testing import ScriptedModel
 
 PROGRAM = """
 import sys
@@ -41,3 +45,19 @@ def test_it_is_loaded_in_a_thread_and_once(root: Path) -> None:
 
 def test_nothing_is_loaded_for_a_program_that_prepares_nothing(root: Path) -> None:
     assert loaded(root, "").startswith("0 False 0")
+
+
+async def test_an_event_loop_does_not_wait_for_the_detector() -> None:
+    """Errors are judged outside of the event loop: the patterns for a new text take long."""
+    threads: list[threading.Thread] = []
+
+    def detect(error: BaseException) -> None:
+        threads.append(threading.current_thread())
+
+    compacter = Compacter(detect=detect, summarizer="extractive", memory=None)
+    completion = compacter.wrap(ScriptedModel(window=300).acompletion)
+    history = [{"role": "user", "content": "A line of text. " * 20} for _ in range(9)]
+    await completion("m", history)
+    assert [chunk async for chunk in await completion("m", history, stream=True)]
+    assert len(threads) == 2
+    assert threading.current_thread() not in threads

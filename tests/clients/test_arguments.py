@@ -161,7 +161,7 @@ def endpoint(client: Any, *path: str) -> str:
 
 
 def endpoint_of(method: Any) -> str:
-    inside = [cell.cell_contents for cell in method.__func__.__closure__]
+    inside = [cell.cell_contents for cell in getattr(method, "__func__", method).__closure__]
     inside += [
         cell.cell_contents for one in inside for cell in getattr(one, "__closure__", ()) or ()
     ]

@@ -309,7 +309,7 @@ async def test_where_compacter_itself_fails_the_providers_error_is_raised(
     call = SteppedCall(state(Writer()), BINDING)
     await call.first(kwargs)
 
-    monkeypatch.setattr(call.state, "calibration", lambda model: SimpleNamespace(window=None))
+    monkeypatch.setattr(call.state, "calibration", lambda *_: SimpleNamespace(window=None))
     error = refusal()
     with pytest.raises(TokenLimitError) as raised:
         await call.again(kwargs, error, TOO_LONG)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
+from collections.abc import Callable
+from types import MethodType
 from typing import TYPE_CHECKING, Any
 
 import litellm
@@ -10,6 +13,7 @@ import pytest
 from litellm import anthropic_interface
 from litellm.exceptions import ContextWindowExceededError
 from litellm.router import Router
+from litellm.types.router import Deployment, LiteLLM_Params
 
 from compacter import Compacter, CompactionEvent
 from compacter.testing import ScriptedModel
@@ -156,29 +160,75 @@ def router(options: dict[str, Any]) -> Router:
     return Router(model_list=[{"model_name": "ours", "litellm_params": options}], num_retries=0)
 
 
-def test_the_router(
-    router: Router, compacter: Compacter, events: list[CompactionEvent], chat: list[Any], words: str
+WAYS: dict[str, Callable[[Any, list[Any]], Any]] = {
+    "completion": lambda router, chat: router.completion(model="ours", messages=chat),
+    "completion, by position": lambda router, chat: router.completion("ours", chat),
+    "completion, streamed": lambda router, chat: router.completion("ours", chat, stream=True),
+    "chat.completions": lambda router, chat: router.chat.completions.create(chat, model="ours"),
+    "acompletion": lambda router, chat: router.acompletion(model="ours", messages=chat),
+    "acompletion, by position": lambda router, chat: router.acompletion("ours", chat),
+    "acompletion, streamed": lambda router, chat: router.acompletion("ours", chat, stream=True),
+    "schedule": lambda router, chat: router.schedule_acompletion("ours", chat, priority=0),
+    "batch, models": lambda router, chat: router.abatch_completion(models=["ours"], messages=chat),
+    "batch, chats": lambda router, chat: router.abatch_completion(["ours"], [chat]),
+    "batch, one model": lambda router, chat: router.abatch_completion_one_model_multiple_requests(
+        model="ours", messages=[chat]
+    ),
+    "batch, fastest": lambda router, chat: router.abatch_completion_fastest_response(
+        model="ours", messages=chat
+    ),
+}
+
+
+async def said(reply: Any) -> str:
+    """Return the text of a reply, of a stream, or of a list with one of them."""
+    awaited = inspect.isawaitable(reply)
+    if awaited:
+        reply = await reply
+    while isinstance(reply, list):
+        (reply,) = reply
+    if hasattr(reply, "choices"):
+        return str(reply.choices[0].message.content)
+    return text_of([chunk async for chunk in reply] if awaited else list(reply))
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_the_router(
+    way: str,
+    router: Router,
+    compacter: Compacter,
+    events: list[CompactionEvent],
+    chat: list[Any],
+    words: str,
 ) -> None:
+    """Whichever method of a wrapped Router sends the messages, they are compacted; those of the
+    original are not.
+    """
     wrapped: Any = compacter.wrap(router)
-    assert type(compacter.wrap(router)) is Router
-    assert wrapped.completion("ours", chat).choices[0].message.content == words
-    assert len(events) == 1
-    reply = wrapped.chat.completions.create(messages=chat, model="ours")
-    assert reply.choices[0].message.content == words
+    assert await said(WAYS[way](wrapped, chat)) == words
     assert len(events) == 1
     with pytest.raises(ContextWindowExceededError):
         router.completion("ours", chat)
 
 
-async def test_the_routers_async_side(
-    router: Router, compacter: Compacter, events: list[CompactionEvent], chat: list[Any], words: str
+def test_a_wrapped_router_is_a_router_and_keeps_what_it_was_made_from(
+    options: dict[str, Any], compacter: Compacter, chat: list[Any], words: str
 ) -> None:
+    """A wrapped Router has the same type, and works where nothing else refers to the original."""
+    made = [{"model_name": "ours", "litellm_params": options}]
+    wrapped: Any = compacter.wrap(Router(model_list=made, num_retries=0))
+    gc.collect()
+    assert type(wrapped) is Router
+    assert wrapped.completion("ours", chat).choices[0].message.content == words
+
+
+def test_deployments_that_come_later_are_the_wrapped_routers_too(
+    options: dict[str, Any], router: Router, compacter: Compacter, chat: list[Any], words: str
+) -> None:
+    """The wrapped Router sends to deployments that the original has got since."""
     wrapped: Any = compacter.wrap(router)
-    reply = await wrapped.acompletion(model="ours", messages=chat)
-    assert reply.choices[0].message.content == words
-    stream = await wrapped.acompletion(model="ours", messages=chat, stream=True)
-    assert text_of([chunk async for chunk in stream]) == words
-    assert len(events) == 1
+    router.add_deployment(Deployment(model_name="later", litellm_params=LiteLLM_Params(**options)))
+    assert wrapped.completion("later", chat).choices[0].message.content == words
 
 
 async def test_the_routers_responses(
@@ -195,26 +245,31 @@ async def test_the_routers_responses(
     assert len(events) == 1
 
 
-async def test_a_routers_batches_and_schedule_compact_each_request(
+async def test_a_routers_method_by_itself(
     router: Router, compacter: Compacter, events: list[CompactionEvent], chat: list[Any], words: str
 ) -> None:
-    wrapped: Any = compacter.wrap(router)
-    (reply,) = await wrapped.abatch_completion(models=["ours"], messages=chat)
-    assert reply.choices[0].message.content == words
-    ((again,),) = await wrapped.abatch_completion(models=["ours"], messages=[chat])
-    assert again.choices[0].message.content == words
-    scheduled = await wrapped.schedule_acompletion(model="ours", messages=chat, priority=0)
-    assert scheduled.choices[0].message.content == words
-    assert len(events) == 1
-
-
-def test_a_routers_method_by_itself(
-    router: Router, compacter: Compacter, events: list[CompactionEvent], chat: list[Any], words: str
-) -> None:
-    completion: Any = compacter.wrap(router.completion)
-    assert completion("ours", chat).choices[0].message.content == words
+    """A method of a Router can be wrapped alone; one that compacts each of several requests cannot,
+    and one without messages cannot.
+    """
+    wrap: Any = compacter.wrap
+    assert await said(wrap(router.completion)("ours", chat)) == words
+    assert await said(wrap(router.acompletion)("ours", chat)) == words
+    assert await said(wrap(router.schedule_acompletion)("ours", chat, priority=0)) == words
     assert len(events) == 1
     with pytest.raises(TypeError, match="abatch_completion: it sends several"):
         compacter.wrap(router.abatch_completion)
     with pytest.raises(TypeError, match="sends no messages"):
         compacter.wrap(router.embedding)
+
+
+def test_a_router_that_would_be_compacted_in_part_is_refused(
+    router: Router, compacter: Compacter
+) -> None:
+    """If a later litellm has its batches call something else, ``wrap`` raises and names the
+    remedy.
+    """
+    if "_core" not in vars(router):
+        pytest.skip("this litellm's Router has no core")
+    vars(router)["abatch_completion"] = MethodType(litellm.acompletion, object())
+    with pytest.raises(TypeError, match=r"abatch_completion does not call .* install litellm"):
+        compacter.wrap(router)

@@ -5,15 +5,17 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from contextlib import AsyncExitStack
+from importlib import import_module
 from typing import Any
 
-import httpx
 import openai
 import pytest
 from tests.serve import scripted
 
 from compacter import Compacter
 
+# Version 2 of the SDK uses httpx, version 3 httpx2.
+HTTPX = import_module(openai.DefaultHttpxClient.__bases__[0].__module__.partition(".")[0])
 ROLE = b'data: {"choices": [{"index": 0, "delta": {"role": "assistant", "content": ""}}]}\n\n'
 PIECES = [
     b'data: {"choices": [{"index": 0, "delta": {"content": "%d"}}]}\n\n' % number
@@ -68,7 +70,7 @@ async def test_a_body_that_breaks_off_before_its_first_content_fails_where_it_is
         lambda _, write: write(scripted.STREAM + scripted.chunk(ROLE))
     ) as server:
         reached = threading.Event()
-        with pytest.raises(httpx.RemoteProtocolError):
+        with pytest.raises(HTTPX.RemoteProtocolError):
             await read_raw(server.url, reached.set, asynchronous=asynchronous)
         assert reached.is_set()
         assert len(server.asked) == 1

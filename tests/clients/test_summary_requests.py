@@ -215,26 +215,31 @@ def test_a_wrapped_litellm_function_carries_nothing_else() -> None:
     found = bind(litellm.completion, messages_param="messages")
     assert found is not None
     sent = kept(dataclasses.replace(found, vendors=True), given, "openai")
-    assert set(sent) == {
-        "model",
-        "messages",
-        "timeout",
-        "temperature",
-        "top_p",
-        "seed",
-        "deployment_id",
-        "extra_headers",
-        "service_tier",
-        "prompt_cache_key",
-        "base_url",
-        "api_version",
-        "api_key",
-        "model_list",
-        "shared_session",
-        "max_tokens",
-        "aws_region_name",
-        "vertex_project",
-    }
+    assert (
+        set(sent)
+        == {
+            "model",
+            "messages",
+            "timeout",
+            "temperature",
+            "top_p",
+            "seed",
+            "deployment_id",
+            "extra_headers",
+            "service_tier",
+            "prompt_cache_key",
+            "prompt_cache_retention",
+            "base_url",
+            "api_version",
+            "api_key",
+            "model_list",
+            "shared_session",
+            "max_tokens",
+            "aws_region_name",
+            "vertex_project",
+        }
+        & given.keys()
+    )
 
 
 @pytest.mark.parametrize("as_object", [False, True])
@@ -433,8 +438,12 @@ def test_arguments_that_no_vendor_has_are_the_functions_own() -> None:
     assert len(seen) > 2
 
 
-@pytest.mark.parametrize("summary_request", ["transcript", "native"])
-def test_options_are_known_by_position_as_by_name(summary_request: Any) -> None:
+@pytest.mark.parametrize("is_native", [False, True])
+def test_options_are_known_by_position_as_by_name(
+    is_native: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("compacter.compaction.summarize.is_native", lambda task: is_native)
+
     def requests(*args: Any, **kwargs: Any) -> list[Any]:
         model = ScriptedModel(window=4_000)
 
@@ -454,7 +463,7 @@ def test_options_are_known_by_position_as_by_name(summary_request: Any) -> None:
                 temperature=temperature,
             )
 
-        middle = Compacter(summary_request=summary_request)
+        middle = Compacter()
         middle.wrap(chat)(*args, **kwargs)
         assert middle.totals.failures == 0
         return [(request.messages, request.options) for request in model.requests]

@@ -7,14 +7,7 @@ from typing import Any
 
 import pytest
 
-from compacter import (
-    Chain,
-    ClearToolResults,
-    Compacter,
-    CompactionPlan,
-    Shorten,
-    Summarize,
-)
+from compacter import Compacter, CompactionPlan, Shorten
 from compacter.compaction.conversation import Conversation, check
 from compacter.compaction.cut import choose_cut, plan
 from compacter.compaction.plan import Calibration
@@ -77,15 +70,6 @@ def test_a_prior_summary_does_not_count_against_the_share_of_the_messages() -> N
     ]
 
     assert folded[0] - 1 == folded[1] > 0
-
-
-@pytest.mark.parametrize(("ratio", "cut"), [(0.95, 5), (1.0, 7)])
-def test_results_that_the_model_has_not_read_are_kept_back_unless_all_is_to_go(
-    ratio: float, cut: int
-) -> None:
-    talk = [say("user", 10), *look(400), *look(400), *look(400)]
-
-    assert choose_cut(Conversation.of(talk, OPENAI), ratio=ratio) == cut
 
 
 @pytest.mark.parametrize(("pins", "cut"), [((), 2), ((1,), 3), ((1, 2), 4), ((1, 2, 3, 4), 0)])
@@ -161,24 +145,6 @@ def test_a_prior_summary_is_a_plans_where_it_is_folded(
     assert plan(Options(), replace(work, is_chosen=True)).prior is None
 
 
-def test_results_that_the_model_has_not_read_go_where_the_rest_is_not_enough() -> None:
-    talk = Conversation.of([say("user", 10), *look(400), *look(400), *look(400)], OPENAI)
-
-    assert choose_cut(talk, ratio=0.9, need=talk.heads[5]) == 5
-    assert choose_cut(talk, ratio=0.9, need=talk.heads[5] + 1) == 7
-
-
-def test_results_that_are_all_there_is_to_fold_are_folded() -> None:
-    assert choose_cut(Conversation.of([say("user", 10), *look(400)], OPENAI), ratio=0.5) == 3
-    assert (
-        choose_cut(
-            Conversation.of([say("system", 10), *look(400), say("user", 10)], OPENAI), ratio=0.5
-        )
-        == 3
-    )
-    assert choose_cut(Conversation.of([say("assistant", 400), *look(400)], OPENAI), ratio=0.9) == 1
-
-
 @pytest.mark.parametrize("count", [2, 300])
 def test_at_least_one_message_stays_where_nobody_asked_anything(count: int) -> None:
     assert (
@@ -213,43 +179,6 @@ def test_without_a_summary_no_filler_opens_a_history_that_began_with_the_assista
     assert made.messages == tuple(talk[2:])
 
 
-def test_what_just_fits_between_two_strategies_is_not_enough() -> None:
-    spoken = [say(role, 300) for _ in range(5) for role in ("user", "assistant")]
-    talk = [*spoken, *look(4_000), *look(4_000), *look(10), *look(10), *look(10), say("user", 10)]
-    chain = Chain(ClearToolResults(), Summarize())
-    compacter = Compacter(strategy=chain, summarizer=lambda messages, **_: "They looked.")
-    cleared = Compacter(strategy=ClearToolResults()).compact(talk, budget=4_000).messages
-    left = Conversation.of(cleared, OPENAI).size
-
-    by_hand = compacter.compact(talk, budget=left)
-    assert by_hand.event is not None
-    assert by_hand.event.strategy == "clear_tool_results"
-
-    def call(target: int) -> int:
-        asked: list[object] = []
-
-        def summarizer(messages: list[Any], **_: object) -> str:
-            asked.append(messages)
-            return "They looked."
-
-        inner = Compacter(strategy=chain, summarizer=summarizer)
-
-        def complete(messages: list[Any]) -> str:
-            size = sum(OPENAI.size(message) for message in messages)
-            if size > target:
-                raise ValueError(
-                    f"This model's maximum context length is {target // 4} tokens. "
-                    f"However, your messages resulted in {size // 4} tokens."
-                )
-            return "done"
-
-        assert inner.wrap(complete)(messages=talk) == "done"
-        return len(asked)
-
-    assert call(int(left / 0.97 / 0.85)) == 0
-    assert call(int(left / 0.97) + 40) > 0
-
-
 def test_by_hand_what_just_fits_is_enough() -> None:
     talk = turns(*[100] * 20)
     made = Compacter(strategy=[lambda task: task.messages[1:]] * 3).compact(talk, budget=1_900)
@@ -276,26 +205,6 @@ def test_a_plan_is_made_once_and_carries_what_was_read() -> None:
 def test_a_plan_of_nothing_folds_nothing() -> None:
     assert plan(Options(), job([])).cut == plan(Options(), job([], must=True)).cut == 0
     assert Compacter().plan([]).cut == 0
-
-
-def test_room_for_quotes_is_given_up_before_results_that_the_model_has_not_read() -> None:
-    talk = [
-        say("user", 2_000),
-        say("assistant", 2_000),
-        say("user", 20),
-        *look(2_500),
-        *look(2_500),
-    ]
-    newest = len(talk) - 2
-
-    assert plan(Options(), job(talk, target=8_700, must=True)).cut == newest
-    assert plan(Options(), job(talk, target=8_700, must=True, reserved=2_000)).cut == newest
-    assert plan(Options(), job(talk, target=2_000, must=True, reserved=1_000)).cut == len(talk)
-    wide = Options(compact_ratio=0.2)
-    assert plan(wide, job(talk, target=10_400, must=True)).cut < newest
-    assert plan(wide, job(talk, target=10_400, must=True, reserved=5_000)).cut == newest
-    asked = [*talk, say("user", 20)]  # Here they were read.
-    assert plan(Options(), job(asked, target=8_700, must=True, reserved=2_000)).cut > newest
 
 
 def test_shortening_takes_no_more_than_the_goal_wants() -> None:

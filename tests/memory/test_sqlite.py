@@ -89,13 +89,18 @@ def test_an_older_versions_file_is_emptied(path: Path) -> None:
     assert list(memory.find(["k"])) == [record()]
 
 
-def test_a_damaged_file_of_its_own_is_replaced_by_a_fresh_one(path: Path) -> None:
+@pytest.mark.parametrize("damage", ["pages of zeros", "a name that is not UTF-8"])
+def test_a_damaged_file_of_its_own_is_replaced_by_a_fresh_one(path: Path, damage: str) -> None:
+    """A damaged file of this class is replaced by a new one, which works."""
     memory = SQLiteMemory(path)
     for number in range(200):
         memory.save(record(str(number)))
     memory.close()
     content = bytearray(path.read_bytes())
-    content[8_192:-4_096] = bytes(len(content) - 12_288)
+    if damage == "pages of zeros":
+        content[8_192:-4_096] = bytes(len(content) - 12_288)
+    else:
+        content = content.replace(b"records", b"rec\xa6rds").replace(b"CREATE", b"CRATE ")
     path.write_bytes(content)
     memory = SQLiteMemory(path)
     assert list(memory.find([str(number) for number in range(200)])) == []

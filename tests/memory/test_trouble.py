@@ -29,8 +29,8 @@ from compacter.memory import (
     RedisMemory,
     SQLiteMemory,
 )
-from compacter.memory.circuit import Circuit, Report
-from compacter.memory.protocol import HeldClaim
+from compacter.memory.circuit import Circuit
+from compacter.memory.protocol import HeldClaim, Report
 from compacter.memory.record import prefix_digest
 from compacter.messages.format import get_format
 from compacter.testing import ScriptedModel, ScriptedSummarizer
@@ -175,11 +175,12 @@ def test_a_locked_file_does_not_hold_a_call_up(locked: Path) -> None:
 def test_after_the_pause_one_operation_tries_and_success_ends_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """Three failures in a row begin a pause of thirty seconds, after which one operation tries."""
     monkeypatch.undo()  # The pause is as long as it is.
     now = 100.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
-    told: list[Report] = []
-    circuit = Circuit("the store", "", told.append)
+    reports: list[Report] = []
+    circuit = Circuit("the store", "", reports.append)
 
     def work(error: Exception | None = None) -> None:
         with circuit.count((OSError,)):
@@ -194,9 +195,9 @@ def test_after_the_pause_one_operation_tries_and_success_ends_it(
         with pytest.raises(MemoryUnavailable, match="the store failed a moment ago"):
             work()
         now += 29
-    now += 2
     with circuit.count((OSError,)), pytest.raises(MemoryUnavailable):
         work()
+    assert not circuit.is_open
     for _ in range(FAILURES):
         with pytest.raises(OSError, match="gone"):
             work(OSError("gone"))
@@ -208,10 +209,7 @@ def test_after_the_pause_one_operation_tries_and_success_ends_it(
     now += 31
     work()
     work()
-    assert [report.name for report in told] == ["memory_away", "memory_back"] * 2
-    assert ["after 60 s" in report.sentence for report in told] == [False, True, False, False]
-    assert "after 62 s" in told[3].sentence
-    assert not circuit.is_open
+    assert [report.name for report in reports] == ["memory_away", "memory_back"] * 2
 
 
 # -- claims of the dead ----------------------------------------------------------------------------
@@ -338,14 +336,14 @@ def test_one_line_is_logged_when_a_server_goes_away_and_one_when_it_is_back(
     for _ in range(3):
         call()
     (away,) = lines()
-    assert "redis://127.0.0.1:1/3 is left alone for" in away
+    assert "redis://127.0.0.1:1/3 is not used for" in away
     assert "failed 3 times in a row (ConnectionError: " in away
     assert "sesame" not in caplog.text
     monkeypatch.setattr(client, "_client", RedisMemory(redis_url, deadline=60)._client)
     for _ in range(2):
         call()
     assert len(lines()) == 2
-    assert "redis://127.0.0.1:1/3 answers again, after" in lines()[1]
+    assert lines()[1].endswith("redis://127.0.0.1:1/3 answers again")
 
 
 def test_one_failure_closes_nothing(locked: Path) -> None:

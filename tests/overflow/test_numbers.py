@@ -275,3 +275,67 @@ def test_an_output_limit_is_read_whatever_its_size(output: int) -> None:
         8000,
         output,
     )
+
+
+AT_LEAST = "This model's maximum context length is 8192 tokens. However, you requested "
+
+
+@pytest.mark.parametrize(
+    ("text", "is_bound"),
+    [
+        (AT_LEAST + "2048 output tokens and your prompt contains at least 7000 input tokens", True),
+        (AT_LEAST + "at least 9000 tokens", True),
+        (AT_LEAST + "up to 9000 tokens", True),
+        ("The prompt has more than 9000 tokens, the context window holds 8192.", True),
+        ("The prompt has over 9000 tokens, the context window holds 8192.", True),
+        (AT_LEAST + "8193 tokens (6145 in the messages, 2048 in the completion)", True),
+        (AT_LEAST + "8192 tokens (6144 in the messages, 2048 in the completion)", True),
+        (AT_LEAST + "8194 tokens (6146 in the messages, 2048 in the completion)", False),
+        (AT_LEAST + "about 9000 tokens", False),
+        ("The prompt has 9000 tokens, more than the limit of 8192.", False),
+        ("The prompt has 9000 tokens, and the limit is up to 8192.", False),
+        ("The prompt exceeds the context window of at least 8192 tokens.", False),
+    ],
+)
+def test_a_size_that_is_only_a_bound_is_marked_as_one(text: str, is_bound: bool) -> None:
+    """A size "at least" so large is a bound, and so is the limit or one token more: a server that
+    stops counting states no other size.
+    """
+    limit = detect_text(text)
+
+    assert limit is not None
+    assert limit.is_bound is is_bound
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("limit 8192, requested 9100 (6000 of text, 1100 of tools, 2000 for the output)", 7100),
+        ("limit 8192: 5000 of text, 1500 of images, 600 of tools and 2000 for the output", 7100),
+        ("limit 8192: system 100 + tools 1000 + messages 6000 + max_tokens 2000", 7100),
+        ("limit 8192: 6000 in the messages, 2000 in the completion", 6000),
+    ],
+)
+def test_all_that_is_not_output_is_input(text: str, parts: int) -> None:
+    """A provider may count text, tools and pictures apart."""
+    limit = measure(text, TABLE)
+
+    assert (limit.limit, limit.requested) == (8192, parts + 2000)
+    assert (limit.input_tokens, limit.output_tokens) == (parts, 2000)
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "requested"),
+    [
+        ("The chat got bigger than the head of our model: 9300 tokens, it keeps 8192", 8192, 9300),
+        ("Input prompt (2716 tokens) is too long and exceeds limit of 4096", None, None),
+    ],
+)
+def test_no_request_is_smaller_than_the_limit_that_it_exceeds(
+    text: str, limit: int | None, requested: int | None
+) -> None:
+    """Such a pair is swapped if the limit has no word beside it, else dropped."""
+    stated = detect_text(text)
+
+    assert stated is not None
+    assert (stated.limit, stated.requested) == (limit, requested)

@@ -43,7 +43,7 @@ def test_under_its_threshold_nothing_happens_and_over_it_there_is_a_report(
 def test_what_does_not_fit_is_fewer_messages_and_one_event(
     stage: MakeStage, talk: type[Talk]
 ) -> None:
-    scene = stage(window=500)
+    scene = stage(window=500, recall=None)
     history = talk.turns(12)
 
     scene.ask(history)

@@ -146,7 +146,7 @@ def test_persistent_overflow_is_the_providers_error_once_and_the_history_as_it_w
 def test_a_call_that_succeeds_leaves_the_history_compacted(talk: type[Talk]) -> None:
     model = ScriptedModel(window=600)
     history = History(talk.turns(12))
-    completion = compacter().wrap(model.completion)
+    completion = compacter(recall=None).wrap(model.completion)
 
     completion("m", history)
     assert len(history) < 25
@@ -188,7 +188,7 @@ def test_a_stream_read_to_its_end_installs_what_was_compacted(talk: type[Talk]) 
     model = ScriptedModel(window=600, replies="a long answer in many chunks", chunk_size=3)
     history = History(talk.turns(12))
 
-    list(compacter().wrap(model.completion)("m", history, stream=True))
+    list(compacter(recall=None).wrap(model.completion)("m", history, stream=True))
 
     assert list(history) == list(model.requests[-1].messages)
 

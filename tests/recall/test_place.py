@@ -1,5 +1,5 @@
-"""Quotes stand right before the newest user message, in all formats, and can be taken out
-again.
+"""Quotes stand before the newest user message, or before the newest call, in all formats, and can
+be taken out again.
 """
 
 from __future__ import annotations
@@ -8,12 +8,12 @@ import copy
 from typing import Any
 
 import pytest
-from tests.dialects import parts_of
+from tests.dialects import DIALECTS, Dialect, parts_of
 
 from compacter.compaction.conversation import Conversation
 from compacter.messages.format import FORMATS, FormatName, get_format
 from compacter.messages.parts import Part
-from compacter.recall.frame import is_quotes, place, strip
+from compacter.recall.frame import STEP_NOTE, frame, is_quotes, place, strip
 from compacter.recall.index import Index
 from compacter.recall.question import question
 from compacter.recall.quotes import Quoter
@@ -53,10 +53,8 @@ def with_quotes(
     messages: list[Any], name: FormatName, text: str, *, alternate: bool | None = None
 ) -> list[Any]:
     """The messages with quotes before the newest genuine user message, where there is one."""
-    at = Conversation.of(messages, get_format(name)).last_user
-    return (
-        messages if at is None else place(messages, get_format(name), text, at, alternate=alternate)
-    )
+    read = Conversation.of(messages, get_format(name))
+    return messages if read.last_user is None else place(messages, read, text, alternate=alternate)
 
 
 def history(name: FormatName) -> list[Any]:
@@ -167,7 +165,7 @@ def test_quotes_before_a_copy_of_them_are_taken_out(name: FormatName, quotes: st
     form = get_format(name)
     copied = form.say("user", quotes)
 
-    (left,) = strip(place([copied], form, quotes, 0), form)
+    (left,) = strip(with_quotes([copied], name, quotes), form)
 
     assert [part.text for part in parts_of(form, left)] == [quotes]
 
@@ -239,3 +237,122 @@ def test_sdk_objects_are_joined_as_they_are(quotes: str) -> None:
     placed = with_quotes([message], "gemini", quotes)
 
     assert placed == [{"role": "user", "parts": [{"text": quotes}, message.parts[0]]}]
+
+
+# -- quotes for a step -----------------------------------------------------------------------------
+
+FOR_STEP = frame("Tool look, message 3: valve torque 41 newton metres\n", STEP_NOTE)
+CALL = ("c1", "look", {"at": "sky"})
+RESULT = ("c1", "look", "blue")
+
+
+def run(dialect: Dialect, *, steps: int = 2, thinks: tuple[int, ...] = ()) -> list[Any]:
+    """A user's order, and steps of the model's; in some it thinks."""
+    messages = [dialect.user("Read all of the pages.")]
+    for number in range(steps):
+        calls = dialect.calls([(f"c{number}", "look", {"at": str(number)})])
+        if number in thinks:
+            *thought, answer = dialect.thought("hm", "x")
+            blocks = dialect.format.blocks(answer)[:1]
+            key = "parts" if "parts" in calls[0] else "content"
+            if dialect.name == "openai":
+                calls = [calls[0] | {"reasoning_content": "hm"}]
+            elif dialect.name != "responses":
+                calls = [calls[0] | {key: [*blocks, *calls[0][key]]}]
+            calls = [*thought, *calls]
+        messages += [*calls, *dialect.results([(f"c{number}", "look", "blue")])]
+    return messages
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_quotes_for_a_step_stand_before_the_newest_call(name: FormatName) -> None:
+    """The program's newest message stands last, untouched, and pairs of calls and results stay."""
+    dialect = DIALECTS[name]
+    messages = run(dialect)
+
+    placed = with_quotes(messages, name, FOR_STEP)
+
+    assert placed[-2:] == messages[-2:]
+    before = placed[-3]
+    assert is_quotes(parts_of(dialect.format, before)[-1].text)
+    if name in ("openai", "responses"):
+        assert placed == [*messages[:-2], dialect.format.say("user", FOR_STEP), *messages[-2:]]
+    else:
+        assert content(before)[:-1] == content(messages[-3])
+        assert placed[:-3] == messages[:-3]
+    assert not dialect.broken(placed)
+    assert strip(placed, dialect.format) == messages
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_in_the_first_step_of_a_turn_they_stand_behind_the_users_message(name: FormatName) -> None:
+    dialect = DIALECTS[name]
+    messages = run(dialect, steps=1)
+
+    placed = with_quotes(messages, name, FOR_STEP)
+
+    texts = [part.text for message in placed for part in parts_of(dialect.format, message)]
+    assert texts[:2] == ["Read all of the pages.", FOR_STEP]
+    assert placed[-2:] == messages[-2:]
+    assert strip(placed, dialect.format) == messages
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_quotes_for_question_and_step_are_taken_out_together(name: FormatName, quotes: str) -> None:
+    dialect = DIALECTS[name]
+    for steps in (1, 3):
+        messages = run(dialect, steps=steps)
+
+        placed = with_quotes(messages, name, f"{quotes}\n{FOR_STEP}")
+
+        texts = [part.text for message in placed for part in parts_of(dialect.format, message)]
+        assert texts.index(quotes) < texts.index("Read all of the pages.") < texts.index(FOR_STEP)
+        assert strip(placed, dialect.format) == messages
+
+
+@pytest.mark.parametrize("thinks", [(0, 1), (0,), (1,)])
+@pytest.mark.parametrize("name", FORMATS)
+def test_what_follows_quotes_for_a_step_begins_with_the_models_thinking(
+    name: FormatName, thinks: tuple[int, ...]
+) -> None:
+    """With Anthropic, a text of the user's begins a turn, and that has to begin with thinking."""
+    dialect = DIALECTS[name]
+    messages = run(dialect, thinks=thinks)
+
+    placed = with_quotes(messages, name, FOR_STEP)
+
+    reads = dialect.format.parts_of_each(placed)
+    at = next(
+        at
+        for at, read in enumerate(reads)
+        if is_quotes(read.readable[-1].text if read.readable else "")
+    )
+    assert reads[at + 1].every[0].kind == "reasoning" or name == "openai"
+    assert any(part.kind == "reasoning" for part in reads[at + 1].every)
+    assert placed[-1] == messages[-1]
+    assert strip(placed, dialect.format) == messages
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_calls_of_one_answer_stay_together(name: FormatName) -> None:
+    """A text of the model's and its calls, in one message or in two, are not parted."""
+    dialect = DIALECTS[name]
+    calls = [CALL, ("c2", "look", {"at": "sea"})]
+    results = dialect.results([RESULT, ("c2", "look", "grey")])
+    step = [dialect.answer("I look."), *dialect.calls(calls), *results]
+    messages = [*run(dialect), *step]
+
+    placed = with_quotes(messages, name, FOR_STEP)
+
+    assert placed[-len(step) :] == step
+    assert strip(placed, dialect.format) == messages
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_user_who_sends_quotes_for_a_step_to_the_letter_keeps_them(name: FormatName) -> None:
+    dialect = DIALECTS[name]
+    copied = dialect.user(FOR_STEP)
+    messages = [dialect.user("Look."), dialect.answer("Blue."), copied, dialect.answer("I see.")]
+
+    assert strip(messages, dialect.format) == messages
+    assert strip([*messages, copied], dialect.format) == [*messages, copied]

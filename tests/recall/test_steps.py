@@ -1,4 +1,4 @@
-"""What an agent's newest step names brings the lines that have it, at the end of the request."""
+"""What an agent's newest step names brings the lines that have it, before its newest call."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from compacter import Compacter, Quotes
-from compacter.messages.format import FORMATS, get_format
 from compacter.messages.parts import Part
-from compacter.recall.frame import STEP_NOTE, is_quotes, place, strip
+from compacter.recall.frame import STEP_NOTE, is_quotes
 from compacter.recall.index import Index
 from compacter.recall.quotes import Quoter
 from compacter.testing import token_limit_error
@@ -55,7 +54,7 @@ def run(note: str, result: str = "ok", fact: str = FACT, **options: Any) -> list
 
 
 def quotes(request: list[dict[str, Any]]) -> str:
-    text = str(request[-1]["content"])
+    text = str(request[-3]["content"])
     return text if is_quotes(text) else ""
 
 
@@ -166,53 +165,3 @@ def test_what_the_user_told_in_passing_is_not_hidden_by_lists_that_name_the_thin
     made = quoter.quotation(STEP_NOTE)
     assert made is not None
     assert told in [passage.text for passage in made.passages]
-
-
-@pytest.mark.parametrize("name", FORMATS)
-def test_quotes_for_a_step_stand_at_the_end_and_can_be_taken_out(name: Any) -> None:
-    form = get_format(name)
-    index = Index([Part("tool", "result", FACT, "look", 2)])
-    quoter = Quoter(index, 2_000, texts=["quail-77"])
-    quoter.remind()
-    made = quoter.quotation(STEP_NOTE)
-    assert made is not None
-    history = {
-        "openai": step(1, "Going on.", "ok"),
-        "anthropic": [
-            {
-                "role": "assistant",
-                "content": [{"type": "tool_use", "id": "c", "name": "look", "input": {}}],
-            },
-            {
-                "role": "user",
-                "content": [{"type": "tool_result", "tool_use_id": "c", "content": "ok"}],
-            },
-        ],
-        "responses": [
-            {"type": "function_call", "call_id": "c", "name": "look", "arguments": "{}"},
-            {"type": "function_call_output", "call_id": "c", "output": "ok"},
-        ],
-        "gemini": [
-            {"role": "model", "parts": [{"functionCall": {"name": "look", "args": {}}}]},
-            {
-                "role": "user",
-                "parts": [{"functionResponse": {"name": "look", "response": {"result": "ok"}}}],
-            },
-        ],
-        "bedrock": [
-            {
-                "role": "assistant",
-                "content": [{"toolUse": {"toolUseId": "c", "name": "look", "input": {}}}],
-            },
-            {
-                "role": "user",
-                "content": [{"toolResult": {"toolUseId": "c", "content": [{"text": "ok"}]}}],
-            },
-        ],
-    }[name]
-    messages = [form.say("user", "Read all of the pages."), *history]
-    placed = place(messages, form, made.text, 0)
-    assert json.dumps(placed[-1]).count("quail-77") == 1
-    assert not form.outline(placed).broken
-    assert placed[: len(history)] == messages[: len(history)]
-    assert strip(placed, form) == messages

@@ -48,6 +48,7 @@ _MOST_KEPT = 10_000
 # Newest messages among which the last one of the request before is searched.
 _MOST_NEW = 50
 _NAME = "compacter-prepare"
+_CROWDED = "the server takes one request at a time; none is made ahead there from now on"
 
 
 # -- one call's part -------------------------------------------------------------------------------
@@ -60,10 +61,31 @@ async def prepare(world: Performer, ratio: float, target: int) -> None:
     preparation = await _find(world)
     if not ratio or preparation is None or preparation.flight is not None:
         return
+    if world.place in world.state.preparations.crowded:
+        return
     request = await world.compute(partial(_copy, world.call.request))
     call = replace(world.call, request=request)
     maker = replace(world, call=call, is_ahead=True)
-    world.state.preparations.begin(preparation, world.io, partial(_make, maker, ratio, target))
+    make = partial(_make, maker, ratio, target)
+    world.state.preparations.begin(preparation, world.io, make, world.place)
+
+
+async def give_way(world: Performer, beside: Sequence[Flight]) -> bool:
+    """Wait for the compactions that were being made ahead when a server refused another request as
+    one too many; return whether there were any. None is made ahead there from then on.
+
+    Args:
+        world: World of the refused call.
+        beside: The flights at its server when the call was sent.
+    """
+    if not beside:
+        return False
+    world.state.preparations.crowded.add(world.place)
+    for flight in beside:
+        await flight.wait(world.io, LONGEST_WAIT)
+    request = world.call.request
+    await world.emit(PreparationFailed(reason=_CROWDED, **request.named))
+    return True
 
 
 async def wait_for(world: Performer) -> None:
@@ -111,9 +133,6 @@ async def _make(world: Performer, ratio: float, target: int) -> None:
     # What is in the memory, or made ahead, is looked at here.
     update: dict[str, object] = {"prepare_tokens": None, "memory": None}
     update |= {"compact_ratio": ratio, "fallback": ()}
-    if "summary_request" not in call.options.model_fields_set:
-        # The provider's cache has what the program has just sent.
-        update["summary_request"] = "native"
     call.options = call.options.model_copy(update=update)
     try:
         view = await world.view()
@@ -157,13 +176,20 @@ class Preparations(ForkAware):
         self.tenant: Callable[[], str] = str
         """Returns the caller on whose behalf the present call is made, if that is known."""
         self._lock = Lock()
-        # Each with its caller.
-        self._running: list[tuple[Flight, str]] = []
+        self.crowded: set[str] = set()
+        """Servers that refused a call while a compaction was made ahead there."""
+        # Each with its caller and its server.
+        self._running: list[tuple[Flight, str, str]] = []
         # By the last messages of the request before.
         self._kept: LRUCache[str, Preparation] = LRUCache(_MOST_KEPT)
 
     def __bool__(self) -> bool:
-        return any(not flight.over() for flight, _ in self._running)
+        return any(not flight.over() for flight, *_ in self._running)
+
+    def at(self, place: str) -> list[Flight]:
+        """Return the flights that are under way at a server."""
+        running = self._running
+        return [flight for flight, _, where in running if where == place and not flight.over()]
 
     def after_fork_in_child(self) -> None:
         """Forget the parent's, which do not run in the child."""
@@ -200,10 +226,19 @@ class Preparations(ForkAware):
         return kept if continues else None
 
     def begin(
-        self, kept: Preparation, io: IO, make: Callable[[], Coroutine[Any, Any, object]]
+        self,
+        kept: Preparation,
+        io: IO,
+        make: Callable[[], Coroutine[Any, Any, object]],
+        place: str,
     ) -> None:
-        """Begin to make it in the background, if there is a place for it. ``make`` raises no
-        ``Exception``.
+        """Begin to make it in the background, if fewer than the most are under way.
+
+        Args:
+            kept: The conversation's preparation.
+            io: Sync or async.
+            make: Makes it; raises no ``Exception``.
+            place: The server that is asked for the summary.
         """
         tenant = self.tenant()
         is_trio = io.asynchronous and not io.awaits
@@ -214,11 +249,11 @@ class Preparations(ForkAware):
         flight = Flight("", {}, loop, thread, leads=True)
         with self._lock:
             self._running = [item for item in self._running if not item[0].over()]
-            mine = sum(of == tenant for _, of in self._running)
+            mine = sum(of == tenant for _, of, _ in self._running)
             # No caller takes all places.
             if len(self._running) >= MOST_AT_ONCE or (tenant and mine >= MOST_AT_ONCE // 2):
                 return
-            self._running.append((flight, tenant))
+            self._running.append((flight, tenant, place))
             kept.flight = flight
         context = contextvars.copy_context()
         context.run(flight.enter)
@@ -251,6 +286,6 @@ class Preparations(ForkAware):
         In a sync program, those that need the event loop of this very thread are not waited for.
         """
         end = math.inf if seconds is None else time.monotonic() + seconds
-        for flight, _ in list(self._running):
+        for flight, *_ in list(self._running):
             await flight.wait(io, end - time.monotonic())
         return not self

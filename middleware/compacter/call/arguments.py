@@ -28,7 +28,7 @@ from compacter.call.option_names import (
     is_off_switch,
 )
 from compacter.errors import ConfigurationError
-from compacter.messages.fields import characters, first
+from compacter.messages.fields import characters, dig, first
 from compacter.messages.format import Message, MessageFormat
 
 Args: TypeAlias = tuple[Any, ...]
@@ -55,6 +55,8 @@ class CallFacts:
 
     Part of the memory's scope, so that a summary made on one server is not sent to another one.
     """
+    place: str
+    """The same as far as it makes another context window: without the callers of one server."""
     output_option: str
     """Name of the option for the output limit."""
     output_tokens: int | None
@@ -99,6 +101,8 @@ class Binding:
     """
     server: Callable[[], str] = str
     """Returns the kind of client and its base URL; "" for a function, which has neither."""
+    has_one_server: bool = False
+    """Whether ``server`` differs by the caller alone, so that a model has one window."""
 
     # -- reading a call ----------------------------------------------------------------------------
 
@@ -135,7 +139,8 @@ class Binding:
         """Return the values that compacter needs of a call's arguments."""
         named = {**dict(zip(self.positional, args, strict=False)), **kwargs}
         model = named.get("model") or named.get("model_id") or named.get("modelId")
-        places = (f"{name}={named[name]}" for name in PLACES if named.get(name))
+        server = self.server()
+        places = [f"{path}={value}" for path in PLACES if (value := dig(named, path))]
         options = self.options(named)
         limits = {name: options[name] for name in OUTPUT_PARAMS if type(options.get(name)) is int}
         output_option = next(iter(limits), self.output_param)
@@ -143,7 +148,8 @@ class Binding:
             named=named,
             messages=self.messages(args, kwargs),
             model=model if isinstance(model, str) else None,
-            endpoint=" ".join(filter(None, (self.server(), *places))),
+            endpoint=" ".join(filter(None, (server, *places))),
+            place=" ".join(filter(None, ("" if self.has_one_server else server, *places))),
             output_option=output_option,
             output_tokens=limits.get(output_option),
             beside=[value for name, value in options.items() if name in BESIDE and value],

@@ -26,7 +26,14 @@ from compacter.call.request import (
     missing_tokens,
     room_for_quotes,
 )
-from compacter.call.smaller import advice, compact_to, enforce_prepared, make_room, make_smaller
+from compacter.call.smaller import (
+    advice,
+    compact_history,
+    compact_to,
+    enforce_prepared,
+    make_room,
+    make_smaller,
+)
 from compacter.compaction.plan import MARGIN, TARGET_SHARE, Calibration, due, threshold
 from compacter.effects import Quote
 from compacter.errors import CompactionError, FunctionError, add_note
@@ -90,7 +97,11 @@ class Call:
         if self.options.memory is not None:
             view = await self.world.look_up()
             self.request = self.request.with_view(view) or self.request
-        await self._compact_if_due()
+        late = self.state.late
+        if late is not None:
+            await self._compact_late(late)
+        else:
+            await self._compact_if_due()
         reply = await self._send()
         if reply.token_limit is None:
             return await self._accept(reply)
@@ -158,6 +169,8 @@ class Call:
             limit=limit.limit,
             requested=limit.requested,
         )
+        if self.tried:
+            await self.world.forget()
         if refused.error is None:
             return refused.raw
         steps = "; ".join(f"round {number}: {step}" for number, step in enumerate(self.tried, 1))
@@ -168,6 +181,18 @@ class Call:
         raise refused.error
 
     # -- before the request ------------------------------------------------------------------------
+
+    async def _compact_late(self, limit: TokenLimit) -> None:
+        """Compact after a stream of the call before has ended in a token limit."""
+        self.state.late = None
+        target = self.target(limit)
+        fits = target is not None and self.request.conversation.size <= target
+        if fits or self.options.max_retries == 0:
+            return
+        try:
+            await compact_history(self, target, "token_limit", limit)
+        except CompactionError as error:
+            await self.report_failure("token_limit", error.__cause__, "no summary could be had")
 
     async def _compact_if_due(self) -> None:
         """Compact if the request has reached the threshold. What was made ahead is also put in
@@ -300,6 +325,7 @@ class Call:
         """
         request = self.request
         calibration = self.calibration
+        calibration.take(tokens_read(reply.raw))
         # What is learnt never depends on a hook, as it decides what is sent. To read a whole
         # history for its size alone would take too long once the model is known.
         learns = self.learns or not calibration.learnt or request.read is not None

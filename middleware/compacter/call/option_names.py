@@ -37,11 +37,22 @@ PLACES = (
     "custom_llm_provider",
     "region_name",
     "aws_region_name",
+    "deployment_id",
+    "betas",
+    "anthropic_beta",
+    "extra_headers.anthropic-beta",
+    "headers.anthropic-beta",
+    "extra_body.provider",
+    "extra_body.models",
+    "extra_body.options.num_ctx",
+    "extra_body.num_ctx",
+    "num_ctx",
 )
-"""Options of a call that select another server than the client's. A memory keeps what was sent to
-one server apart from what is sent to another, so each vendor's name for an address stands here."""
+"""Paths of the options of a call that select another server than the client's, or another context
+window. A memory keeps what was sent to one server apart from what is sent to another, so each
+vendor's name for an address is here."""
 CARRIED = _names(
-    *PLACES,
+    *(place for place in PLACES if "." not in place),
     # Model, key and account.
     "self model model_id modelId deployment_id client api_key api_type organization project",
     "workspace_id user_profile_id billing_policy inference_geo access_programs model_list",

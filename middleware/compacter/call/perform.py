@@ -20,7 +20,7 @@ from compacter.call.apart import APART, drive
 from compacter.call.arguments import Args, Binding, Named
 from compacter.call.nested import GiveUps, limit_since
 from compacter.call.one_summary import lead
-from compacter.call.request import ConversationState, holds_secrets
+from compacter.call.request import ConversationState, calibrate, holds_secrets
 from compacter.call.state import State
 from compacter.compaction.conversation import Conversation
 from compacter.compaction.plan import CompactionPlan
@@ -34,9 +34,10 @@ from compacter.events import (
 )
 from compacter.io import IO, is_kind
 from compacter.memory.match import View
-from compacter.memory.record import prefix_digest
+from compacter.memory.record import Record, prefix_digest
 from compacter.messages.fields import Unencodable, first, word
 from compacter.messages.format import Message
+from compacter.messages.refusals import SEALED
 from compacter.messages.replies import Reply, chunk_text, read_reply
 from compacter.option_checks import ASKED, taken
 from compacter.single_flight import LONGEST_WAIT
@@ -66,6 +67,22 @@ _MOST_SECONDS = 5.0
 _LONGEST_WORDS = 300
 
 
+# Statuses of a server that takes no further request now: too many, not available, overloaded.
+_BUSY = (429, 503, 529)
+_STATUS = (
+    "status_code",
+    "response.status_code",
+    "code",
+    "response.ResponseMetadata.HTTPStatusCode",
+)
+
+
+def is_busy(reply: Reply) -> bool:
+    """Return whether a reply is the refusal of a server that takes no further request now."""
+    is_other = reply.error is None or reply.token_limit is not None
+    return not is_other and first(reply.error, _STATUS) in _BUSY
+
+
 class SummarizerPausedError(RuntimeError):
     """The summarizer was not asked, as it has failed too often in this conversation."""
 
@@ -93,6 +110,8 @@ class Performer:
     conversation: ConversationState = field(default_factory=ConversationState)
     scope: str = ""
     """Part of each record's key; the same for calls that may share a summary."""
+    place: str = ""
+    """The server of the call, as far as it is known."""
     as_passed: bool = True
     """Whether ``request.original`` is what the caller passed: no ``History``, and without quotes of
     an earlier call."""
@@ -118,6 +137,8 @@ class Performer:
         self._started = time.monotonic()
         # Views that this call has read from memory or made, each with the id of its record.
         self._views: list[tuple[Sequence[Message], str]] = []
+        # Records that this call has stored.
+        self._made: list[Record] = []
         # Functions that release this call's flight and claims.
         self._held: list[Callable[[], object]] = []
 
@@ -164,14 +185,14 @@ class Performer:
         totals = self.state.totals
         left = min(most, self.time_left())
         seconds = None if left == math.inf else left
-        request, blocks = self._request_of(question)
+        request, blocks = await self._request_of(question)
         totals.add(summarizer_calls=1)
         began = time.monotonic()
         try:
             raw = await self.io.ask(request, seconds, blocks=blocks)
         finally:
             self._spent += time.monotonic() - began
-        reply = Reply("".join(map(chunk_text, raw))) if isinstance(raw, list) else read_reply(raw)
+        reply = Reply("".join(map(chunk_text, raw))) if isinstance(raw, tuple) else read_reply(raw)
         model = self.state.options.summarizer
         if not isinstance(model, str):
             model = word(raw, "model") or (self.model if model is None else None)
@@ -186,7 +207,7 @@ class Performer:
         )
         return reply
 
-    def _request_of(self, question: AskSummarizer) -> tuple[Callable[[], Any], bool]:
+    async def _request_of(self, question: AskSummarizer) -> tuple[Callable[[], Any], bool]:
         """Return a function that requests the summary, and whether it blocks an event loop: the
         option ``summarizer``, the wrapped function itself, or litellm.
         """
@@ -213,6 +234,7 @@ class Performer:
                 question.prefix,
             )
             return partial(binding.summary_function or self.function, *args, **kwargs), False
+        await self.io.thread(models.load)  # Here, as `timeout` is a limit for the request alone.
         model = summarizer or self.model
         messages = [*(question.prefix or ()), *messages]
         awaits = self.io.awaits
@@ -258,7 +280,6 @@ class Performer:
         (such as a lowered ``max_tokens``). A token limit is in the reply; any other exception of
         its is raised.
         """
-        detect = partial(limit_since, GiveUps.count, self.state.detect)
         last = self.last
         if last is not None and last.token_limit is not None and last.error is None:
             await streams.close(self.io, last.raw)
@@ -266,21 +287,40 @@ class Performer:
         kwargs = self.kwargs
         binding = self.binding
         unchanged = self.as_passed and messages is self.call.request.original
-        function: Any = self.function
-        try:
-            if options or not unchanged:
-                # The caller's own object if nothing was compacted: it may be a text, or a list that
-                # the function adds to.
-                given = binding.messages(args, kwargs) if unchanged else list(messages)
-                args, kwargs = binding.replace(args, kwargs, given, options)
-            raw = await self.io.call(function, *args, **kwargs)
-            reply = await streams.opened(self.io, raw, detect, binding.quiet)
-        except Exception as error:  # noqa: BLE001 - raised below, unless it is a token limit
-            reply = Reply(token_limit=detect(error), error=error)
+        preparations = self.state.preparations
+        beside = preparations.at(self.place) if preparations else ()
+        if options or not unchanged:
+            # The caller's own object if nothing was compacted: it may be a text, or a list that the
+            # function adds to.
+            given = binding.messages(args, kwargs) if unchanged else list(messages)
+            args, kwargs = binding.replace(args, kwargs, given, options)
+        reply = await self._send_once(args, kwargs)
+        if beside and is_busy(reply) and await ahead.give_way(self, beside):
+            reply = await self._send_once(args, kwargs)
         self.last = reply
         if reply.error is not None and reply.token_limit is None:
             raise reply.error
         return reply
+
+    async def _send_once(self, args: Args, kwargs: Named) -> Reply:
+        """Call the wrapped function; a token limit and any ``Exception`` are in the reply."""
+        detect = partial(limit_since, GiveUps.count, self.state.detect)
+        function: Any = self.function
+        try:
+            raw = await self.io.call(function, *args, **kwargs)
+            return await streams.opened(
+                self.io, raw, detect, self.binding.quiet, on_error=self.note_late
+            )
+        except Exception as error:  # noqa: BLE001 - in the reply
+            return Reply(token_limit=detect(error), error=error)
+
+    def note_late(self, error: Exception) -> None:
+        """Note a token limit that ended a stream after its first content, so that the conversation
+        is compacted before its next call.
+        """
+        limit = self.state.detect(error)
+        if limit is not None and limit.source != SEALED:
+            self.state.note_late(self.conversation, calibrate(self.call, limit))
 
     # -- memory and quotes -------------------------------------------------------------------------
 
@@ -310,8 +350,7 @@ class Performer:
         """As ``look_up``, of what is in force or made ahead."""
         view: View | None = await self._use_memory("view")
         if view is not None:
-            calibration = self.call.calibration
-            calibration.window = calibration.window or view.window
+            self.call.calibration.assume_window(view.window)
         return view
 
     async def remember(self, after: Sequence[Message]) -> None:
@@ -324,12 +363,20 @@ class Performer:
         # Who waits for this summary finds it now, while the model answers.
         self._release()
         if record and not self.is_ahead:
-            self._views.append((after, record))
-            self.state.note_record(record)
+            self._made.append(record)
+            self._views.append((after, record.id))
+            self.state.note_record(record.id)
             if options.recall is not None and options.recall.embed is not None:
                 view = Conversation.of(after, request.format)
                 asked = Quote(request.original, view, 0, request.archive, request.digest)
                 await self.io.thread(partial(self._use_recall, "add", asked))
+
+    async def forget(self) -> None:
+        """Let no later call begin with a view that this call has stored."""
+        matcher = self.state.matcher
+        while matcher is not None and self._made:
+            with self.state.safely("memory"):
+                await matcher.forget(self._made.pop(), io=self.io)
 
     async def _use_memory(self, method: str, *given: object) -> Any:
         """Return the result of a method of `Matcher` for the caller's messages; ``None`` if it

@@ -75,7 +75,7 @@ def read_call(world: Performer, *, learns: bool) -> str:
         archive=getattr(history, "archive", None),
         alternate=options.alternate_roles,
     )
-    calibration = state.calibration(called)
+    calibration = state.calibration(called, facts.place)
     if learns and not state.proactive:
         _learn_from_last(state, request, calibration)
     notes_sizes = state.proactive or state.prepares
@@ -86,6 +86,7 @@ def read_call(world: Performer, *, learns: bool) -> str:
     world.scope = "\0".join(
         (called, form.name, facts.endpoint, state.scope, *([repr(rules)] if rules else []))
     )
+    world.place = facts.place
     world.history = history
     world.version = getattr(history, "version", 0)
     world.conversation = state.conversation(f"{facts.endpoint}\0{begun}")
@@ -110,6 +111,7 @@ def _learn_from_last(state: State, request: Request, calibration: Calibration) -
     if noted is None:
         return
     tokens, count, last = noted
+    calibration.take(tokens)
     if count > len(request.original) or id(request.original[count - 1]) != last:
         return
     read = request.conversation

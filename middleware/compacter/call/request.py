@@ -11,7 +11,6 @@ from json import JSONEncoder
 from typing import TYPE_CHECKING, Any
 
 from compacter.compaction.conversation import Conversation
-from compacter.compaction.cut import is_agents
 from compacter.compaction.plan import MARGIN, MOST_RESERVED, Calibration, most_tokens, threshold
 from compacter.errors import FunctionError
 from compacter.messages.fields import json_text
@@ -56,15 +55,6 @@ _BEFORE_LIMIT = 7 / 8
 # Share of the window at which `prepare_tokens` is taken to be if the window is unknown: the value
 # that the presets have.
 _USUAL = 0.7
-# Share of what is compacted that must be gone once the compaction is in force: with a larger
-# summary the next one would be due after a few turns.
-_GONE = 0.7
-# Least size to compact to, as a share of the size at which a compaction is due: room for a summary
-# if the conversation still has far to grow.
-_LEAST_LEFT = 0.25
-# Largest share of the compactable size that is compacted ahead, so that the newest step, which the
-# model is working on, stays.
-_MOST_COMPACTED = 0.97
 # Newest messages by whose texts the script of a conversation is judged.
 _SAMPLED = 16
 
@@ -143,8 +133,8 @@ class Request:
 
     @property
     def sent(self) -> Sequence[Message]:
-        """Messages as they are sent: with the shortened message, with the quotes before the last
-        user message, and without what is sealed.
+        """Messages as they are sent: with the shortened message, with the quotes in their places,
+        and without what is sealed.
         """
         return self._placed if self.sealed else self.format.without_sealed(self._placed)[0]
 
@@ -160,7 +150,7 @@ class Request:
             return messages
         from compacter.recall.frame import place
 
-        return place(messages, self.format, self.quotes, at, alternate=self.alternate)
+        return place(messages, self.conversation, self.quotes, alternate=self.alternate)
 
     def output_that_counts(self, limit: TokenLimit) -> int:
         """Return the tokens of the output that a token limit counts with the input."""
@@ -191,6 +181,8 @@ class ConversationState:
     compacted; 0 if none was. Another compaction would not help while it is as large."""
     vain: int = 0
     """Number of compactions in a row for which the summarizer was asked in vain."""
+    late: TokenLimit | None = None
+    """Token limit that ended the stream of the last call after its first content."""
     full: int = 0
     """The same of a history in which a compaction has made no room for quotes."""
 
@@ -233,20 +225,25 @@ def holds_secrets(
 def calibrate(call: Call, limit: TokenLimit) -> TokenLimit:
     """Calibrate by the numbers of the error that refused a call's request, and return the token
     limit with its input tokens filled in.
+
+    A stated size that is only a bound teaches nothing, and is removed from the input tokens.
     """
     if limit.source == SEALED:
         return limit  # It says nothing about sizes.
     request = call.request
     calibration = call.calibration
     used = limit.input_tokens
-    if used is None and limit.requested:
+    if limit.is_bound:
+        used = None
+    elif used is None and limit.requested:
         used = limit.requested - request.output_that_counts(limit)
-    calibration.window = limit.limit or calibration.window
+    if limit.limit:
+        calibration.state_window(limit.limit)
     size = request.size
     if not used:
-        refused = int(size * call.tokens_of_one)
-        calibration.refused = min(refused, calibration.refused or refused)
-        return limit
+        if not limit.limit:
+            calibration.refuse(int(size * call.tokens_of_one))
+        return replace(limit, input_tokens=used)
     is_believed = size >= used * _DENSE
     if not is_believed:
         # A number larger than the texts can have in tokens also counts something else.
@@ -358,10 +355,10 @@ async def begin_ahead(call: Call, tokens: int) -> None:
     """Have the next compaction made ahead if the request, which had so many input tokens, has
     reached the size for it; from half of that on, have the request noted.
 
-    It compacts what would be compacted if the request had grown up to the size at which a
-    compaction is due, at the trigger or where it would exceed the window: until it is in force, the
-    conversation grows by the rest. Asked for are the share of the compactable size, 0 to note the
-    request only, and the largest size of the messages afterwards, in characters.
+    It leaves what would be left if the request had grown up to the size at which a compaction is
+    due, at the trigger or where it would exceed the window: until it is in force, the conversation
+    grows by the rest. Asked for are the share of the compactable size, 0 to note the request only,
+    and the largest size of the messages afterwards, in characters.
     """
     options = call.options
     request = call.request
@@ -380,13 +377,6 @@ async def begin_ahead(call: Call, tokens: int) -> None:
             await call.world.prepare(0.0, 1)
         return
     due = due or int(begin / _USUAL)
-    # Of an agent's steps what comes until then is the tail: the room is divided as it would be at
-    # that size.
-    ratio = _MOST_COMPACTED
-    left = 1.0
-    if "compact_ratio" in options.model_fields_set or not is_agents(request.conversation):
-        growth = max(1.0, due / tokens)
-        ratio = max(options.compact_ratio, min(_MOST_COMPACTED, options.compact_ratio * growth))
-        left = max(_LEAST_LEFT, 1 - options.compact_ratio * _GONE - (1 - 1 / growth))
-    target = int(due * left * calibration.chars_per_token) - request.overhead
-    await call.world.prepare(ratio, max(1, target))
+    growth = max(0.0, 1 - tokens / due)
+    target = int(due * calibration.chars_per_token) - request.overhead
+    await call.world.prepare(min(1.0, options.compact_ratio + growth), max(1, target))

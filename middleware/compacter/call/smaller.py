@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from compacter.call.request import FEWEST_QUOTED, Request, room_for_quotes
 from compacter.compaction.cut import plan
-from compacter.compaction.plan import GROWN, Calibration, CompactionPlan
+from compacter.compaction.plan import GROWN, MOST_RESERVED, Calibration, CompactionPlan
 from compacter.compaction.run import compact
 from compacter.compaction.strategies import shorten_message
 from compacter.errors import CompactionError, FunctionError
@@ -62,18 +62,21 @@ async def make_smaller(call: Call, limit: TokenLimit, error: Exception) -> str:
         last = call.attempt == call.options.max_retries
         if not last if target is None else target >= request.conversation.size:
             return "quotes left out"
-    step = await _lower_output(call, limit)
+    lowered, fits = await _lower_output(call, limit)
+    if fits:
+        return lowered
+    target = call.target(limit)
     # Whether compacting all that may be compacted would not suffice, as far as is known.
     is_hopeless = target is None or call.staying > target
-    if not step and call.options.retrieved is not None:
+    step = ""
+    if call.options.retrieved is not None:
         step = await shorten_last_message(call, call.options.retrieved, target, limit)
         if not step and is_hopeless:
             step = await shorten_last_message(call, None, target, limit)
-    if step:
-        return step
-    if is_hopeless and 0 < call.state.helpless <= call.staying:
-        return ""  # It was too much before, although all else was compacted.
-    return await compact_history(call, target, "token_limit", limit)
+    # Otherwise it was too much before, although all else was compacted.
+    if not step and not (is_hopeless and 0 < call.state.helpless <= call.staying):
+        step = await compact_history(call, target, "token_limit", limit)
+    return ", ".join(filter(None, (lowered, step)))
 
 
 async def _leave_out_sealed(call: Call, error: Exception) -> str:
@@ -97,21 +100,35 @@ async def _leave_out_sealed(call: Call, error: Exception) -> str:
     return f"{removed} sealed blocks left out ({', '.join(names)})"
 
 
-async def _lower_output(call: Call, limit: TokenLimit) -> str:
-    """Lower the output limit if the input alone fits; return what was done, if anything."""
+async def _lower_output(call: Call, limit: TokenLimit) -> tuple[str, bool]:
+    """Lower the output limit, and return what was done, if anything, and whether the request then
+    fits.
+
+    It is lowered to what the input leaves. An input of unknown size counts by its characters, once:
+    if the request is refused again, the history is compacted. If the input leaves nothing, an
+    output limit of most of the window is lowered to half of it, as no history that is compacted
+    would fit beside it.
+    """
     request = call.request
     before = request.output_tokens
-    used = limit.input_tokens or 0
-    left = (limit.limit or 0) - used - _OUTPUT_MARGIN
-    counts = limit.kind == "input_plus_output" and call.options.adjust_max_tokens
-    if not counts or not before or used <= 0 or not _LEAST_OUTPUT <= left < before:
-        return ""
-    options = {**request.options, request.output_option: left}
-    call.request = replace(request, options=options, output_tokens=left)
+    window = limit.limit or 0
+    if limit.kind != "input_plus_output" or not call.options.adjust_max_tokens or not before:
+        return "", False
+    used = limit.input_tokens
+    if limit.is_bound and request.output_option not in request.options:
+        used = int(request.size * call.tokens_of_one)
+    after = window - used - _OUTPUT_MARGIN if used else 0
+    fits = after >= _LEAST_OUTPUT
+    if not fits:
+        after = int(window * MOST_RESERVED)
+    if not _LEAST_OUTPUT <= after < before:
+        return "", False
+    options = {**request.options, request.output_option: after}
+    call.request = replace(request, options=options, output_tokens=after)
     await call.tell(
-        MaxTokensAdjusted, attempt=call.attempt, before=before, after=left, limit=limit.limit
+        MaxTokensAdjusted, attempt=call.attempt, before=before, after=after, limit=window
     )
-    return f"{request.output_option} lowered from {before} to {left}"
+    return f"{request.output_option} lowered from {before} to {after}", fits
 
 
 async def compact_history(
@@ -144,7 +161,8 @@ async def compact_history(
         return ""
     after = made.conversation
     event = made.event
-    await call.world.remember(after.messages)
+    if not (event.fallback and "truncate" in event.strategy.split("+")):
+        await call.world.remember(after.messages)
     await call.world.emit(event)
     call.request = replace(request, messages=after.messages, read=after)
     sizes = f"{event.original_data_size:,} to {event.compacted_data_size:,} characters"

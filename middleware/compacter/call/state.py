@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Container, Generator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import replace
 from functools import cache, partial
@@ -52,6 +52,9 @@ if TYPE_CHECKING:
 _MOST_MODELS = 256
 # Conversations, and records, of which a few numbers are kept; the longest unused are dropped.
 _MOST_CONVERSATIONS = 10_000
+# Most conversations to be compacted before their next call: of those that never have one, each
+# call looks for it.
+_MOST_LATE = 100
 # Most compactions made ahead that are kept if there is no memory.
 _MOST_PREPARED = 1_000
 
@@ -74,6 +77,8 @@ class State:
         self.preparations = Preparations()
         self.grants: bool | None = None
         """Whether the memory grants claims; ``None`` until one was requested."""
+        self.late: list[ConversationState] = []
+        """Conversations whose last stream ended in a token limit after its first content."""
         self.last_reply: tuple[int, int, int] | None = None
         """Input tokens of the last quiet call, its number of messages, and ``id`` of its last
         message, if known.
@@ -143,20 +148,34 @@ class State:
 
     # -- models and conversations ------------------------------------------------------------------
 
-    def calibration(self, model: str | None) -> Calibration:
-        """Return the calibration of a model, with its window if that is known."""
+    def calibration(self, model: str | None, place: str = "") -> Calibration:
+        """Return the calibration of a model at a place, with its window if that is known; without a
+        place that of the model's last call.
+        """
         with self._lock:
-            learnt = self._learnt.setdefault(model or "", Calibration())
+            learnt = self._learnt.setdefault(f"{model or ''}\0{place}", Calibration())
+            self._learnt[f"{model or ''}\0"] = learnt
         summarizer = self.options.summarizer
         if isinstance(summarizer, str):
             learnt.summarizer_window = learnt.summarizer_window or window(summarizer)
-        learnt.window = learnt.window or window(model)
+        learnt.assume_window(window(model))
         return learnt
 
     def conversation(self, digest: str) -> ConversationState:
         """Return the state of a conversation, for the trigger."""
         with self._lock:
             return self._conversations.setdefault(digest, ConversationState())
+
+    def note_late(self, conversation: ConversationState, limit: TokenLimit) -> None:
+        """Have a conversation compacted before its next call."""
+        conversation.late = limit
+        self.late.append(conversation)
+        del self.late[:-_MOST_LATE]
+
+    def take_late(self, conversation: ConversationState) -> None:
+        """Forget that a conversation is to be compacted, as its next call does it."""
+        with suppress(ValueError):  # Another call of it was first.
+            self.late.remove(conversation)
 
     def note_record(self, record: str) -> bool:
         """Note that a call has made or used a record; return whether it is the first one here."""
@@ -180,13 +199,23 @@ class State:
             self.log.event(event)
 
     async def emit(self, io: IO, event: Event) -> None:
-        """Send an event to totals, log and hooks."""
+        """Send an event to totals, log and hooks.
+
+        A cancellation or an interrupt during a hook is raised once all hooks have been called, as
+        totals and log have the event already.
+        """
         self.record(event)
         first = self.compaction_hooks if isinstance(event, CompactionEvent) else ()
+        interruption: BaseException | None = None
         for hook in (*first, *self.event_hooks):
-            with self.safely("hook"):
-                # A copy, so that no hook sees another one's changes.
-                await io.hook(hook, event.model_copy())
+            try:
+                with self.safely("hook"):
+                    # A copy, so that no hook sees another one's changes.
+                    await io.hook(hook, event.model_copy())
+            except BaseException as error:  # noqa: BLE001 - raised below
+                interruption = error
+        if interruption is not None:
+            raise interruption
 
     def history_changed(self, event: CompactionEvent | None) -> None:
         """Send the event that a compaction was not installed because the ``History`` has changed
@@ -216,7 +245,7 @@ class State:
         """Log what happened to a memory since it was last used."""
         for report in memory.take_reports():
             name = f"compacter.{report.name}"
-            self.log.write(report.level, name, report.sentence, {**report.facts})
+            self.log.write(report.level, name, report.sentence, {"address": report.address})
 
     def _report_unencodable(self, reason: str) -> None:
         said = f"not remembered: {reason}"

@@ -15,9 +15,10 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Literal
 
+from compacter.call.warm import warmed_up
 from compacter.io import IO
 from compacter.messages.bodies import PACKINGS, DocumentWatch, EventWatch
 from compacter.messages.fields import field
@@ -35,19 +36,30 @@ class Opening:
     """Chunks that were read already, and the exception that came next."""
     on_end: Callable[[], None] | None = None
     """Called when the stream has been read to its end; not if it is dropped or fails."""
+    on_error: Callable[[Exception], None] | None = None
+    """Called with an exception of the stream after its first content; must raise nothing."""
 
     def take(self) -> Any:
         """Return the next chunk that was read already, or raise the exception that came next."""
         chunk = self.held.popleft()
         if isinstance(chunk, Exception):
-            self.on_end = None
+            self.fail()
             raise chunk
         return chunk
+
+    def fail(self, error: Exception | None = None) -> None:
+        """Note that the stream has failed, with an exception that was not judged before."""
+        action = self.on_error
+        self.on_end = None
+        self.on_error = None
+        if action is not None and error is not None:
+            action(error)
 
     def end(self) -> None:
         """Note that the stream has been read to its end."""
         action = self.on_end
         self.on_end = None
+        self.on_error = None
         if action is not None:
             action()
 
@@ -91,17 +103,19 @@ async def opened(
     raw: Any,
     detect: Callable[[BaseException], TokenLimit | None],
     quiet: Callable[[Any], bool] | None = None,
+    *,
+    on_error: Callable[[Exception], None] | None = None,
 ) -> Reply:
     """Return what a function returned as a reply, with its token limit if it is a refusal.
 
     A stream is read up to its first content, its end or an error, and returned as if unread.
     ``quiet`` returns whether a chunk has no content; ``None`` for the vendors' chunks. A token
     limit before the first content is in the reply, with its exception as ``error``; the stream is
-    then closed.
+    then closed. ``on_error`` is called with an exception after it.
     """
     if type(raw) is dict or not has(type(raw), io.iterates):
         return Reply(raw=raw, token_limit=detect_in_reply(raw))
-    opening = Opening()
+    opening = Opening(on_error=on_error)
     source = core(raw)
     response = field(source, "response")
     limit: TokenLimit | None = None
@@ -117,7 +131,8 @@ async def opened(
             chunk = await io.call(io.step, source, _END)
         except Exception as error:  # noqa: BLE001 - raised when the reader gets this far
             opening.held.append(error)
-            limit = detect(error)
+            await warmed_up(io)
+            limit = await io.thread(partial(detect, error))
             if limit is not None:
                 await close(io, raw)
                 return Reply(token_limit=limit, error=error)
@@ -151,6 +166,7 @@ def replay(stream: Any, opening: Opening) -> Any:
             with_special_methods(stream, _those_of(stream, _REPLAYING))
         else:  # Wrapped twice: the chunks of the inner opening have all been read.
             opening.on_end = earlier.on_end
+            opening.on_error = opening.on_error or earlier.on_error
         stream.__dict__[_OPENING] = opening
     except (TypeError, AttributeError):
         return replay(with_special_methods(Proxy(stream), _those_of(stream, _PASSED_ON)), opening)
@@ -179,10 +195,15 @@ def _opening_of(stream: Any, kind: type) -> Opening:
     ``kind``.
     """
     opening: Opening = stream.__dict__[_OPENING]
-    if not opening.held and opening.on_end is None:
-        del stream.__dict__[_OPENING]
-        stream.__class__ = kind
+    if not opening.held and opening.on_end is None and opening.on_error is None:
+        _restore(stream, kind)
     return opening
+
+
+def _restore(stream: Any, kind: type) -> None:
+    """Give a stream back its own class."""
+    if stream.__dict__.pop(_OPENING, None) is not None:
+        stream.__class__ = kind
 
 
 def _next(self: Any) -> Any:
@@ -193,7 +214,12 @@ def _next(self: Any) -> Any:
     try:
         return kind.__next__(self)
     except StopIteration:
+        _restore(self, kind)
         opening.end()
+        raise
+    except Exception as error:
+        _restore(self, kind)
+        opening.fail(error)
         raise
 
 
@@ -205,7 +231,12 @@ async def _anext(self: Any) -> Any:
     try:
         return await kind.__anext__(self)
     except StopAsyncIteration:
+        _restore(self, kind)
         opening.end()
+        raise
+    except Exception as error:
+        _restore(self, kind)
+        opening.fail(error)
         raise
 
 

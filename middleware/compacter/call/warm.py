@@ -1,26 +1,35 @@
-"""What a program's first compaction would have to wait for, loaded while nobody waits.
+"""Load in the background what the first compaction needs.
 
 The detector's patterns take a fifth of a second to compile, the modules of recall and litellm's
-price table nearly as long: as much as a person notices, beside a summary that was made ahead.
+price table nearly as long: as much as a person notices, beside a summary that was made ahead, and
+far more than an event loop should be held.
 """
 
 from __future__ import annotations
 
+import os
 from concurrent.futures import Future
 from functools import cache
 from importlib import import_module
 
-from compacter.io import in_thread
+from compacter.io import IO, in_thread
+
+
+def warm_up() -> Future[None]:
+    """Start loading in a thread, once per process, and return its future."""
+    return _begin(os.getpid())
 
 
 @cache
-def warm_up() -> Future[None]:
-    """Begin to load it in a thread, once in a process. Returns at once what is under way.
-
-    A process that forks meanwhile loads it in the child when it is needed.
-    """
-    # What cannot be loaded is told where it is used.
+def _begin(process: int) -> Future[None]:  # noqa: ARG001 - a forked child begins again
+    # Where a module is used, its import raises what fails here.
     return in_thread(_load)
+
+
+async def warmed_up(io: IO) -> None:
+    """Wait until all is loaded, so that an async program does not load it in its event loop."""
+    if io.asynchronous and not (future := warm_up()).done():
+        await io.wait(future, None)
 
 
 def _load() -> None:
@@ -28,6 +37,6 @@ def _load() -> None:
     from compacter.overflow.table import default_table
 
     known()
-    for name in ("recall.quotes", "compaction.run", "summary.write"):
+    for name in ("recall.turns", "compaction.run", "summary.write"):
         import_module(f"compacter.{name}")
     default_table()

@@ -22,6 +22,7 @@ from compacter.call.perform import Performer
 from compacter.call.reader import read_call
 from compacter.call.request import may_be_cut
 from compacter.call.state import State
+from compacter.call.warm import warmed_up
 from compacter.errors import CompactionError, ConfigurationError, FunctionError, add_note
 from compacter.io import ASYNC, IO, SYNC, is_kind, is_large, run
 from compacter.messages.refusals import detect_in_reply
@@ -58,6 +59,7 @@ class WrappedFunction:
         binding = self.binding
         count_call = self.state.count_call
         idle = self.idle()
+        late = self.state.late
         messages = binding.messages
         param = binding.messages_param
         shape_of = streams.shape
@@ -70,7 +72,8 @@ class WrappedFunction:
             given = kwargs.get(param)
             given = given if type(given) is list else messages(args, kwargs)
             reply = None
-            if idle() and (type(given) is list or not binding.needs_list(args, kwargs)):
+            is_quiet = idle() and not late
+            if is_quiet and (type(given) is list or not binding.needs_list(args, kwargs)):
                 before = GiveUps.count
                 try:
                     raw = function(*args, **kwargs)
@@ -98,13 +101,14 @@ class WrappedFunction:
         function = self.function
         count_call = self.state.count_call
         idle = self.idle()
+        late = self.state.late
         param = self.binding.messages_param
 
         async def call(*args: Any, **kwargs: Any) -> Any:
             # What makes a quiet call, said once more: one wrapper within another costs half as
             # much again.
             given = kwargs.get(param)
-            if type(given) is not list or OWN_OPTIONS in kwargs or not idle():
+            if type(given) is not list or OWN_OPTIONS in kwargs or late or not idle():
                 return await begin(*args, **kwargs)
             count_call()
             return await self._settle(ASYNC, function(*args, **kwargs), given, args, kwargs)
@@ -176,11 +180,15 @@ class WrappedFunction:
                     return raw
             else:
                 detect = functools.partial(limit_since, before, self.state.detect)
-                reply = await streams.opened(io, raw, detect, self.binding.quiet)
+                note = functools.partial(self._note_late, io, args, kwargs)
+                reply = await streams.opened(io, raw, detect, self.binding.quiet, on_error=note)
                 if reply.token_limit is None:
                     return reply.raw
         except Exception as error:
-            limit = limit_since(before, self.state.detect, error)
+            await warmed_up(io)
+            limit = await io.thread(
+                functools.partial(limit_since, before, self.state.detect, error)
+            )
             if limit is None:
                 raise
             reply = Reply(token_limit=limit, error=error)
@@ -219,6 +227,18 @@ class WrappedFunction:
                 return None
         return Reply(raw=raw)
 
+    def _note_late(self, io: IO, args: Args, kwargs: Named, error: Exception) -> None:
+        """Read a quiet call whose stream has failed after its first content, and note the token
+        limit, if it is one.
+        """
+        state = self.state
+        with state.safely("reading"):
+            if state.detect(error) is None:
+                return
+            world = self._performer(io, args, kwargs)
+            if not read_call(world, learns=True):
+                world.note_late(error)
+
     # -- calls that need more; the same code for sync and async ------------------------------------
 
     async def _handle(self, io: IO, args: Args, kwargs: Named, reply: Reply | None = None) -> Any:
@@ -241,6 +261,7 @@ class WrappedFunction:
                 return reply.raw
             world.last = reply
         note = ""
+        self.state.take_late(world.conversation)
         try:
             raw = await world.conduct(call.complete() if reply is None else call.recover(reply))
         except CompactionError:
@@ -266,6 +287,16 @@ class WrappedFunction:
             world.close()
         return await self._end(io, args, kwargs, world.last, note)
 
+    def _performer(self, io: IO, args: Args, kwargs: Named) -> Performer:
+        return Performer(
+            state=self.state,
+            io=io,
+            function=self.function,
+            binding=self.binding,
+            args=args,
+            kwargs=kwargs,
+        )
+
     async def read(
         self, io: IO, args: Args, kwargs: Named, *, learns: bool = True
     ) -> Performer | str:
@@ -274,14 +305,7 @@ class WrappedFunction:
         ``learns``: whether to calibrate by the last reply.
         """
         state = self.state
-        world = Performer(
-            state=state,
-            io=io,
-            function=self.function,
-            binding=self.binding,
-            args=args,
-            kwargs=kwargs,
-        )
+        world = self._performer(io, args, kwargs)
         with state.safely("reading"):
             world.large = io.asynchronous and is_large(self.binding.messages(args, kwargs))
             return await world.compute(functools.partial(read_call, world, learns=learns)) or world

@@ -1,5 +1,5 @@
-"""Copy a client and replace methods of the copy, which has the same type. The given client is not
-changed.
+"""Copy a client and replace methods of the copy, which has the same type, or a subclass of it where
+a special method is replaced. The given client is not changed.
 
 A proxy object would not do: ``isinstance`` fails, and its methods' calls on ``self`` bypass the
 proxy. So the object is shallow-copied (connections and settings are shared), and the new methods
@@ -39,7 +39,7 @@ def copy_client(thing: T, copies: Copies) -> T:
     kind = type(thing)
     copy = object.__new__(kind)
     copies[id(thing)] = copy
-    for name, value in vars(thing).items():
+    for name, value in getattr(thing, "__dict__", {}).items():
         cached = isinstance(inspect.getattr_static(kind, name, None), functools.cached_property)
         members = getattr(value, "__dict__", {}).values() if cached else ()
         if not any(id(member) in copies for member in members):

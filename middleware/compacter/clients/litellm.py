@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import wraps
 from types import MethodType
 from typing import Any
 
@@ -17,7 +18,6 @@ from compacter.call.wrap import wrap_function
 from compacter.clients.copying import (
     Copies,
     copy_client,
-    copy_part,
     is_awaited,
     set_method,
     unbound,
@@ -38,6 +38,17 @@ FUNCTIONS: Mapping[str, tuple[str, FormatName | None]] = {
     "aanthropic_messages": ("messages", "anthropic"),
 }
 """Function -> its messages argument and wire format; ``None``: recognised by the messages."""
+_POSITIONAL = {"messages": ("model", "messages"), "input": ("input", "model")}
+"""Messages argument -> the first arguments of a method whose signature does not name them."""
+_CALLERS = (
+    "abatch_completion",
+    "abatch_completion_one_model_multiple_requests",
+    "abatch_completion_fastest_response",
+    "schedule_acompletion",
+)
+"""Methods of a Router that call its ``acompletion``."""
+_OWNER = "_core_owner"
+_ORIGINAL = "_compacter_original"
 _SEVERAL = (
     "it sends several conversations, or one to several models, and returns errors "
     "among its results: "
@@ -100,7 +111,13 @@ def wrap_plain(
     """Return the wrapper of a function of litellm, by its messages argument and wire format."""
     binding = bind(function, messages_param=param, wire_format=wire_format)
     assert binding is not None  # noqa: S101 - with messages_param there always is one
-    binding = replace(binding, vendors=True, server=server or _litellm)
+    binding = replace(
+        binding,
+        vendors=True,
+        server=server or _litellm,
+        # A method of a Router of 1.110 takes any arguments: these come first.
+        positional=binding.positional or _POSITIONAL[param],
+    )
     return wrap_function(state, function, binding, asynchronous=is_awaited(function))
 
 
@@ -108,36 +125,99 @@ def _litellm() -> str:
     return "litellm"
 
 
+# -- the Router ------------------------------------------------------------------------------------
+
+
 def wrap_client(state: State, router: Any) -> Any:
     """Return a compacting copy of a Router, which shares deployments, cool-downs and counters with
     the original.
 
     Its batch methods and ``schedule_acompletion`` call its ``acompletion``, so they compact each
-    request.
+    request. From 1.109 on a Router only refers to a *core*, which has the methods: the core is
+    shared, and what calls ``acompletion`` is copied to call the wrapped one.
     """
+    router = _public(router)
+    core = vars(router).get("_core")
     copies: Copies = {}
     copy = copy_client(router, copies)
 
     def server() -> str:
-        return _deployments(copy)
+        return _deployments(router)
 
     for name, (param, wire_format) in FUNCTIONS.items():
-        method = getattr(copy, name, None)
-        if isinstance(method, MethodType):
+        method = getattr(router, name, None)
+        if core is None and isinstance(method, MethodType):
             set_method(
                 copy, name, wrap_plain(state, unbound(copy, name), param, wire_format, server)
             )
         elif callable(method):
-            copy.__dict__[name] = wrap_plain(state, method, param, wire_format, server)
-    # ``router.chat.completions.create`` refers to a router.
-    copy_part(router, copy, ("chat", "completions"), copies)
+            own = _call_late(router, name, method)
+            copy.__dict__[name] = wrap_plain(state, own, param, wire_format, server)
+    if core is not None:
+        # The core works only while its Router exists.
+        copy.__dict__[_ORIGINAL] = router
+        _copy_callers(router, copy, copies)
+    # ``router.chat.completions.create`` refers to a router, or to its core.
+    copy.__dict__["chat"] = chat = copy_client(router.chat, copies)
+    chat.completions = copy_client(chat.completions, copies)
     return copy
+
+
+def _public(owner: Any) -> Any:
+    """Return the Router of a core or of a core's endpoints, whose methods a Router returns as its
+    own.
+    """
+    core = owner if _OWNER in vars(owner) else _core_of(owner)
+    return owner if core is None else vars(core)[_OWNER]()
+
+
+def _core_of(endpoints: Any) -> Any:
+    """Return the core to which these endpoints refer by an adapter; ``None`` for anything else."""
+    return getattr(getattr(endpoints, "_core", None), "_core", None)
+
+
+def _call_late(router: Any, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that calls the Router's method as it is then."""
+
+    @wraps(method)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return getattr(router, name)(*args, **kwargs)
+
+    return call
+
+
+def _copy_callers(router: Any, copy: Any, copies: Copies) -> None:
+    """Give the copy its own methods that call ``acompletion``.
+
+    They belong to the core (1.109), or to its endpoints, which refer to it by an adapter (1.110).
+
+    Raises:
+        TypeError: litellm has changed this, so the copy would compact only some of its calls.
+    """
+    core = vars(router)["_core"]
+    copies[id(core)] = copy
+    for name in _CALLERS:
+        method = getattr(router, name, None)
+        if method is None:
+            continue
+        owner = getattr(method, "__self__", None)
+        if owner is not core and _core_of(owner) is not core:
+            raise TypeError(
+                f"compacter cannot wrap this litellm's Router, as its {name} does not call its "
+                "acompletion: install litellm 1.110, or wrap litellm.completion"
+            )
+        if id(owner) not in copies:
+            copy_client(vars(owner)["_core"], copies)
+            copy_client(owner, copies)
+        copy.__dict__[name] = MethodType(method.__func__, copies[id(owner)])
 
 
 def _deployments(router: Any) -> str:
     """Return the Router's kind, with the models and endpoints of its deployments."""
     lines = set()
-    for deployment in getattr(router, "model_list", None) or ():
+    # Where there is a registry, the attribute ``model_list`` is deprecated.
+    known = router.registry().all() if hasattr(router, "registry") else router.model_list
+    for deployment in known or ():
         params = dict(deployment.get("litellm_params") or {})
         places = map(params.get, ("model", "api_base", "base_url", "api_version"))
         lines.add(" ".join(map(str, (deployment.get("model_name"), *places))))

@@ -1,23 +1,31 @@
 """Choose the cut of a compaction: how a window is divided between the summary, the messages that
 stay verbatim, and free room.
 
-What can be fetched when a step needs it is not carried everywhere: after a compaction more than
-half of the window is free, so that the next one is far off. The newest messages say what is meant,
-so as much of them stays as that allows. An option that the program has set wins.
+One rule: the head is the oldest ``compact_ratio`` of what may be compacted, and what stays is at
+most ``1 - compact_ratio`` of what fits, so that a history of three windows is cut to the size of
+one that has just grown too large. The summary has its share beside it; with the default, more than
+half of the window is free afterwards. Protected messages, unread results and the turns of
+``preserve_recent_turns`` stay whatever the ratio is.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from dataclasses import replace
-from itertools import pairwise
+from functools import partial
 from typing import TYPE_CHECKING
 
 from compacter.compaction.conversation import Conversation
 from compacter.compaction.plan import CompactionPlan
-from compacter.compaction.summarize import planned_reserve, rules_size, summarizes
+from compacter.compaction.summarize import (
+    least_reserve,
+    planned_reserve,
+    rules_size,
+    summarizes,
+)
 from compacter.messages.parts import Kind
 from compacter.summary.message import FRAME
+from compacter.text.shorten import EDITED, LEAST_SHORTENED, original_size
 
 if TYPE_CHECKING:
     from compacter.options import Options
@@ -34,20 +42,6 @@ _SUMMARY_SHARE = 0.92
 # Share of the compactable size by which a head may exceed its goal so that the tail begins with a
 # turn: an answer without its question is hard to understand.
 _TURN_REST = 0.05
-# Share of the size that steps with tool results have, from which on a history is an agent's.
-_WORKING = 0.5
-# Share of the room for the summary and the messages that stay, and the largest one: so much stays
-# where the rest is then read in one request to the model that summarizes, which each costs its
-# instruction and the earlier summary.
-_TAKEN = 0.43
-_MOST_TAKEN = 0.5
-# Share of the summarizer's window that a head may have to be read in one request.
-_READABLE = 0.77
-# Share of the room that the newest messages may have in any case.
-_TAIL = 0.15
-# Largest share of the room for results that the model has not read yet. An agent whose newest
-# result is gone calls the tool again, and with the same result for ever.
-_NEWEST = 0.8
 
 
 def plan(options: Options, asked: CompactionPlan) -> CompactionPlan:
@@ -81,7 +75,8 @@ def plan(options: Options, asked: CompactionPlan) -> CompactionPlan:
         # Nothing else may go: the prior summary itself can be made shorter, if some room is left
         # for it.
         has_room = asked.target is None or staying < asked.target
-        if not cut and asked.must and has_room and prior_size(read):
+        is_read = first_unread(asked) == len(read.messages)
+        if not cut and asked.must and has_room and is_read and prior_size(read):
             cut = read.step(read.prior or 0)[1]
     return replace(
         asked,
@@ -92,48 +87,72 @@ def plan(options: Options, asked: CompactionPlan) -> CompactionPlan:
 
 
 def _cut(options: Options, asked: CompactionPlan) -> int:
-    """Choose the cut by the options and the target, with enough room for the summary too."""
+    """Choose the cut by the ratio and the target, with enough room for the summary too."""
     conversation = asked.conversation
     free = conversation.free
-    need = 0
     ratio = options.compact_ratio
+    need = 0
+    keep_need = 0
     if asked.target is not None:
         room = asked.target - (conversation.size - free)
-        room -= min(asked.reserved, room // 2)
-        summary = planned_reserve(options, asked, free)
-        most = int(room * _SUMMARY_SHARE)
-        by_hand = asked.trigger == "manual"
-        if by_hand and options.summarizer == "extractive":
-            summary = most
-        elif by_hand and asked.summary is None and summarizes(options):
-            summary = min(summary, most)
-        else:
-            declared = rules_size(conversation)
-            summary = min(summary + declared, max(room // 2, FRAME + declared))
-        tail = room - summary
-        if not by_hand and "compact_ratio" not in options.model_fields_set:
-            if is_agents(conversation):
-                ratio = 0.0
-            tail = _tail_size(asked, room, summary)
+        tail = room - min(asked.reserved, max(room, 0) // 2)
+        tail = min(tail - _summary_room(options, asked, tail), room - int(room * ratio))
         need = max(0, free - tail)
+        keep_need = max(0, free - room + least_reserve(conversation))
     worth = min(max(need, _WORTH), free)
-    cut = choose_cut(
+    choose = partial(
+        choose_cut,
         conversation,
         ratio=ratio,
         need=worth,
         keep_turns=options.preserve_recent_turns,
-        keep_need=worth if asked.must else need,
+        keep_need=max(keep_need, min(_WORTH, free)) if asked.must else keep_need,
         must=asked.must,
     )
-    if (
-        asked.reserved
-        and cut
-        and conversation.kinds[-1] is Kind.RESULT
-        and cut > conversation.steps[-2]
-    ):
-        # Results that the model has not read yet are worth more than room for quotes.
-        return _cut(options, replace(asked, reserved=0))
+    cut = choose(end=first_unread(asked))
+    if not cut and asked.target is None and not asked.must:
+        # Compacted by hand, and there is nothing but unread results.
+        return choose()
     return cut
+
+
+def first_unread(asked: CompactionPlan) -> int:
+    """Return the index of the step whose results no model has answered yet; the number of messages
+    if there is none.
+
+    The model asked for these results: they are shortened before they are compacted. If the rest of
+    the target cannot hold them even when they are short, or they are short already, they are not
+    counted.
+    """
+    read = asked.conversation
+    count = len(read.kinds)
+    kinds = bytes(read.kinds)
+    result = kinds.find(Kind.RESULT, kinds.rfind(Kind.ASSISTANT) + 1)
+    if result < 0:
+        return count
+    begin = read.step(result)[0]
+    unread = [index for index in range(begin, count) if not read.protected[index]]
+    texts = [part.text for index in unread for part in read.parts(index) if part.kind in EDITED]
+    if asked.target is None:
+        is_kept = all(original_size(text) == len(text) for text in texts)
+    else:
+        spare = sum(max(0, len(text) - LEAST_SHORTENED) for text in texts)
+        left = read.size - read.heads[begin] - spare
+        is_kept = asked.is_met_by(left + least_reserve(read))
+    return begin if is_kept else count
+
+
+def _summary_room(options: Options, asked: CompactionPlan, room: int) -> int:
+    """Return the part of the room for summary and tail that the summary has, in characters."""
+    summary = planned_reserve(options, asked, asked.conversation.free)
+    if asked.trigger == "manual":
+        most = int(room * _SUMMARY_SHARE)
+        if options.summarizer == "extractive":
+            return most
+        if asked.summary is None and summarizes(options):
+            return min(summary, most)
+    declared = rules_size(asked.conversation)
+    return min(summary + declared, max(room // 2, FRAME + declared))
 
 
 def choose_cut(
@@ -144,14 +163,15 @@ def choose_cut(
     keep_turns: int = 0,
     keep_need: int = 0,
     must: bool = False,
+    end: int | None = None,
 ) -> int:
     """Return the cut behind the oldest steps with ``ratio`` of the compactable size, or ``need``
     characters if more.
 
     The newest ``keep_turns`` turns stay as long as the head still has ``keep_need`` characters. The
-    cut is never inside a step or past an open step, and at least one message stays. Returns 0 if
-    nothing can be compacted, and if only a prior summary could be that need not (``must``) become
-    smaller.
+    cut is never inside a step, past an open step or past ``end``, and at least one message stays.
+    Returns 0 if nothing can be compacted, and if only a prior summary could be that need not
+    (``must``) become smaller.
     """
     steps = conversation.steps
     heads = conversation.heads
@@ -161,19 +181,16 @@ def choose_cut(
     aged = prior_size(conversation)
     goal = max((total - aged) * ratio + aged, need)
 
+    end = conversation.end if end is None else min(end, conversation.end)
     # The first boundary of a step at which the head is large enough, otherwise the last boundary.
-    last = bisect_right(steps, conversation.end) - 1
+    last = bisect_right(steps, end) - 1
     cut = steps[min(bisect_left(steps, bisect_left(heads, goal)), last)]
+    # Move the cut to the end of the turn if that is near. A turn may begin inside a step: with
+    # tool results.
     newest = steps[-2:][0]
-    if cut > newest and ratio < 1 and heads[newest] >= max(need, 1) and kinds[-1] is Kind.RESULT:
-        # The model has not seen the newest results yet: cut before them if that is enough.
-        cut = newest
-    else:
-        # Move the cut to the end of the turn if that is near. A turn may begin inside a step: with
-        # tool results.
-        turn = bytes(kinds).find(Kind.USER, cut, newest)
-        if turn in steps and heads[turn] <= heads[cut] + total * _TURN_REST:
-            cut = turn
+    turn = bytes(kinds).find(Kind.USER, cut, min(newest, end + 1))
+    if turn in steps and heads[turn] <= heads[cut] + total * _TURN_REST:
+        cut = turn
     if keep_turns:
         prior = conversation.prior
         turns = [index for index, kind in enumerate(kinds) if kind is Kind.USER and index != prior]
@@ -189,46 +206,13 @@ def choose_cut(
     while heads[cut] <= aged:
         # A head with nothing but the prior summary is extended by the next step that can be
         # compacted.
-        if not aged or cut >= conversation.end:
+        if not aged or cut >= end:
             return 0
         cut = steps[bisect_right(steps, cut)]
     return cut
-
-
-def _tail_size(asked: CompactionPlan, room: int, summary: int) -> int:
-    """Return the largest size of the messages that stay beside a summary of this size.
-
-    ``room`` is what the target leaves beside the messages that must stay. As much stays as lets the
-    rest be read in one request; the newest results too, if the model has not read them yet and they
-    leave some of the room.
-    """
-    conversation = asked.conversation
-    calibration = asked.calibration
-    window = calibration.summarizer_window or calibration.window or 0
-    most = max(room * _TAKEN - summary, room * _TAIL)
-    unread = conversation.free - window * calibration.chars_per_token * _READABLE
-    if unread <= room * _MOST_TAKEN - summary:
-        most = max(most, unread)
-    size = min(room - summary, int(most))
-    if conversation.kinds[-1] is Kind.RESULT:
-        newest = conversation.free - conversation.heads[conversation.steps[-2]]
-        if newest <= room * _NEWEST:
-            return max(size, newest)
-    return size
 
 
 def prior_size(conversation: Conversation) -> int:
     """Return the size of the earlier summary that a compaction would replace; 0 without one."""
     prior = conversation.prior
     return 0 if prior is None or conversation.protected[prior] else conversation.sizes[prior]
-
-
-def is_agents(conversation: Conversation) -> bool:
-    """Return whether most of what may be compacted are steps with tool results."""
-    heads = conversation.heads
-    worked = sum(
-        heads[end] - heads[start]
-        for start, end in pairwise(conversation.steps)
-        if Kind.RESULT in conversation.kinds[start:end]
-    )
-    return worked > _WORKING * (conversation.free - prior_size(conversation))

@@ -50,8 +50,12 @@ class Calibration:
     scale: float = 1.0
     """Tokens by the provider's count for each one by the estimate for the script
     (``recall/weight.py``)."""
-    refused: int | None = None
-    """Estimated tokens of the smallest request that was refused without a number."""
+    taken: int = 0
+    """Input tokens of the largest request that was answered."""
+    refused: int = 0
+    """Estimated tokens of the smallest request that was refused without a number; 0 if none was."""
+    is_bracketed: bool = False
+    """Whether ``window`` is only the middle between ``taken`` and ``refused``."""
     warned: bool = False
     """Whether the unknown window was already reported in an event; the trigger cannot work without
     it."""
@@ -68,6 +72,52 @@ class Calibration:
             self.learnt = True
             if of_one:
                 self.scale = tokens / (characters * of_one)
+
+    def state_window(self, window: int) -> None:
+        """Take the window, in tokens, that a refusal states."""
+        self.window = window
+        self.is_bracketed = False
+        self.refused = 0
+        if window < self.taken:  # Another server took that request, or this one with more memory.
+            self.taken = 0
+
+    def assume_window(self, window: int | None) -> None:
+        """Take a window from a table or a record, unless one is known or a larger request was
+        answered.
+        """
+        if self.window is None and window is not None and window >= self.taken:
+            self.window = window
+
+    def take(self, tokens: int) -> None:
+        """Learn from a request of so many input tokens that was answered: a smaller window, or a
+        refusal of less, no longer holds.
+        """
+        if tokens <= self.taken:
+            return
+        self.taken = tokens
+        if self.window is not None and tokens > self.window:
+            self.window = None
+            self.is_bracketed = False
+        if tokens >= self.refused:
+            self.refused = 0
+        self._bracket()
+
+    def refuse(self, tokens: int) -> None:
+        """Learn from a request of an estimated size that was refused without a number."""
+        self.refused = min(tokens, self.refused or tokens)
+        if self.taken >= self.refused:  # The window has become smaller since.
+            self.taken = 0
+        if self.window is not None and self.refused < self.window and self.learnt:
+            self.window = None
+        self._bracket()
+
+    def _bracket(self) -> None:
+        """Take the middle between what was answered and what was refused for the window, if no
+        number states it.
+        """
+        if self.taken and self.refused and (self.window is None or self.is_bracketed):
+            self.window = (self.taken + self.refused) // 2
+            self.is_bracketed = True
 
     @property
     def text_per_token(self) -> float:

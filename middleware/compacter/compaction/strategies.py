@@ -16,12 +16,13 @@ from compacter.compaction.task import (
     CompactionTask,
     StrategyLike,
     as_strategies,
+    check_name,
 )
 from compacter.errors import ConfigurationError, whole_number
 from compacter.messages.format import Message, MessageFormat
 from compacter.messages.parts import tools_of
 from compacter.summary.message import Summary
-from compacter.text.shorten import original_size, shorten
+from compacter.text.shorten import EDITED, LEAST_SHORTENED, original_size, shorten
 
 _NOTE = re.compile(r"(\d+) earlier messages? left out without a summary\.")
 
@@ -35,14 +36,12 @@ class Truncate:
     name: str = "truncate"
     """Name that events carry."""
 
-    def compact(self, task: CompactionTask, prior: Summary | None = None) -> list[Message]:
-        """Return the list of ``task`` without its head, with the prior summary below the note.
+    def __post_init__(self) -> None:
+        check_name(self)
 
-        Args:
-            task: The messages and the cut.
-            prior: A summary in place of the prior one.
-        """
-        summary = prior or task.prior() or Summary()
+    def compact(self, task: CompactionTask) -> list[Message]:
+        """Return the list of ``task`` without its head, with the prior summary below the note."""
+        summary = task.prior() or Summary()
         dropped = len(task.plan.compacted) - (task.plan.prior is not None)
         if not dropped:
             return list(task.messages)
@@ -57,9 +56,7 @@ class Truncate:
         return task.replace_head(replace(summary, notes=(*others, note)))
 
 
-# Kinds of parts that may be shortened, and the least size of such a text, in characters with its
-# receipt.
-_EDITED = ("text", "result")
+# Least size of one of a message's texts, in characters with its receipt.
 _LEAST = 100
 _RECEIPT = "[tool result cleared to save room: {size:,} characters]"
 
@@ -126,7 +123,7 @@ class Shorten:
     changed. Raises ``ConfigurationError`` if ``min_size`` is invalid.
     """
 
-    min_size: int = 400
+    min_size: int = LEAST_SHORTENED
     """Smallest size of a shortened message, in characters; at least 100."""
     name: str = field(default="shorten", init=False)
     """Name that events carry."""
@@ -145,31 +142,46 @@ class Shorten:
             for index, size in enumerate(task.conversation.sizes)
             if not task.protected[index] and index != task.conversation.prior
         }
-        # The largest size of a message with which the total is within the goal.
-        ceiling = (
-            bisect_right(
-                range(max(free.values(), default=0) + 1),
-                goal - whole + sum(free.values()),
-                self.min_size + 1,
-                key=lambda most: sum(min(size, most) for size in free.values()),
-            )
-            - 1
+        return shorten_largest(task, free, goal - whole + sum(free.values()), self.min_size)
+
+
+def shorten_largest(
+    task: CompactionTask, sizes: Mapping[int, int], room: int, least: int = LEAST_SHORTENED
+) -> list[Message]:
+    """Return the messages of a task with some of them shortened to fair shares of a room.
+
+    Args:
+        task: The messages, which are not changed.
+        sizes: Index and size, in characters, of each message that may be shortened.
+        room: Size that these messages may have together, in characters; the largest ones are
+            shortened to one size.
+        least: Smallest size of a shortened message, in characters.
+    """
+    # The largest size of a message with which the total is within the room.
+    ceiling = (
+        bisect_right(
+            range(max(sizes.values(), default=0) + 1),
+            room,
+            least + 1,
+            key=lambda most: sum(min(size, most) for size in sizes.values()),
         )
-        redact = task.options.redact
+        - 1
+    )
+    redact = task.options.redact
 
-        def cut(text: str, most: int) -> str:
-            short = shorten(text, most)
-            # Half of a secret would not be recognised later, in a summary or the memory.
-            return short if redact is None or short == text else shorten(redact(text), most)
+    def cut(text: str, most: int) -> str:
+        short = shorten(text, most)
+        # Half of a secret would not be recognised later, in a summary or the memory.
+        return short if redact is None or short == text else shorten(redact(text), most)
 
-        out = list(task.messages)
-        for index, size in free.items():
-            texts = (part for part in task.conversation.parts(index) if part.kind in _EDITED)
-            # Else the texts are not what makes it too large.
-            if size > ceiling > size - sum(len(part.text) for part in texts):
-                form = task.conversation.format
-                out[index] = shorten_message(form, out[index], size - ceiling, cut)
-        return out
+    out = list(task.messages)
+    form = task.conversation.format
+    for index, size in sizes.items():
+        texts = (part for part in task.conversation.parts(index) if part.kind in EDITED)
+        # Else the texts are not what makes it too large.
+        if size > ceiling > size - sum(len(part.text) for part in texts):
+            out[index] = shorten_message(form, out[index], size - ceiling, cut)
+    return out
 
 
 def shorten_message(
@@ -178,7 +190,7 @@ def shorten_message(
     excess: int,
     cut: Callable[[str, int], str],
     spans: Callable[[str], Iterable[tuple[int, int]]] = lambda text: [(0, len(text))],
-    edited: Collection[str] = _EDITED,
+    edited: Collection[str] = EDITED,
 ) -> Message:
     """Return a copy of a message, shorter by up to ``excess`` characters; itself if it cannot be
     shortened.
@@ -220,8 +232,8 @@ class Chain(tuple[CompactionStrategy, ...]):
     """Several strategies, tried in order, each on the result of the one before it, until the
     request fits.
 
-    Put the cheap ones first: ``Chain(ClearToolResults(), Summarize())``, or a list of them. If the
-    provider has not stated a limit, the goal is the size that compacting the head would leave.
+    Put the cheap ones first: ``Chain(ClearToolResults(), Summarize())``, or a list of them. If no
+    limit is known, the goal is the size that compacting the head would leave.
 
     Args:
         *strategies: Strategies, functions of a task, or sequences of them.

@@ -7,13 +7,14 @@ does not wait for it.
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from compacter.compaction.conversation import with_fillers
-from compacter.compaction.task import CompactionTask
+from compacter.compaction.plan import DEFAULT
+from compacter.compaction.task import CompactionTask, check_name
 from compacter.effects import AskSummarizer, Effect
-from compacter.errors import CompactionError, ConfigurationError, whole_number
+from compacter.errors import CompactionError
 from compacter.messages.format import Message
 from compacter.messages.replies import Reply
 from compacter.summary.message import FRAME, NoSummaryError, Summary, rule_lines
@@ -24,19 +25,19 @@ if TYPE_CHECKING:
     from compacter.options import Options
     from compacter.summary.head import Head
 
-# A summary may take an eighth of the window (a 2,048-token model: 256 tokens): what can be fetched
-# when it is needed is not carried everywhere.
+# A model's text may take an eighth of the window (a 2,048-token model: 256 tokens), and the lines
+# beside it half of that: what can be fetched when it is needed is not carried everywhere.
 _WINDOW_SHARE = 8
+_WITH_LINES = 1.5
 # Fewest tokens that a summary is given, however small the window or what it replaces.
-_FEWEST_TOKENS = 48
-# Kept lines take at most this part of what a summary replaces, or these characters; beside a
-# model's words, where no window is known, the last part.
+_FEWEST_TOKENS = 96
+# A summary without a model takes at most this part of what it replaces, or these characters.
 _HEAD_SHARE = 3
 _LEAST_ROOM = 200
-_LEAST_LINES = 800
+# Where no window is known, the lines beside a model's text take at most this part of what it
+# replaces, or these characters.
 _LINES_SHARE = 8
-# Least number of tokens that may be set: of fewer no sentence can be made.
-_SMALLEST_SUMMARY = 16
+_LEAST_LINES = 800
 
 
 class RulesTooLongError(NoSummaryError):
@@ -50,24 +51,25 @@ def summary_tokens(most: int, asked: CompactionPlan, size: int) -> int:
     """Return the tokens that a summary of so many characters may have: ``most``, capped to a fair
     share of a known window and to what it replaces.
     """
+    share = int(size / asked.calibration.text_per_token)
     if asked.calibration.window:
-        most = min(most, asked.calibration.window // _WINDOW_SHARE)
-    return max(_FEWEST_TOKENS, min(most, int(size / asked.calibration.text_per_token)))
+        share = min(share, asked.calibration.window // _WINDOW_SHARE)
+    return min(most, max(_FEWEST_TOKENS, share))
 
 
 def planned_reserve(options: Options, asked: CompactionPlan, size: int) -> int:
     """Return the characters to leave for a summary message, in place of so many characters: those
-    of the largest summary that a strategy of ``options`` may write.
+    of the largest summary that ``options`` allow.
     """
-    tokens = summary_tokens(most_tokens(options), asked, size)
-    return int(tokens * asked.calibration.text_per_token) + FRAME
+    tokens = summary_tokens(options.max_summary_tokens, asked, size)
+    return int(tokens * _WITH_LINES * asked.calibration.text_per_token) + FRAME
 
 
-def most_tokens(options: Options) -> int:
-    """Return the largest number of tokens that a summary may have, whichever strategy writes it."""
-    usual = options.max_summary_tokens
-    writers = (link for link in options.strategy if isinstance(link, Summarize))
-    return max((link.max_tokens or usual for link in writers), default=usual)
+def least_reserve(conversation: Conversation) -> int:
+    """Return the fewest characters in which a summary message says anything: the declared rules,
+    and the fewest tokens that a summary is given.
+    """
+    return FRAME + rules_size(conversation) + int(_FEWEST_TOKENS * DEFAULT)
 
 
 def summarizes(options: Options) -> bool:
@@ -104,7 +106,19 @@ def room(task: CompactionTask, most: int | None = None) -> int:
         size = min(size, left)
     if most is None or plan.has_budget:
         return size
-    return min(size, int(summary_tokens(most, plan, plan.head_size) * task.chars_per_token))
+    tokens = summary_tokens(most, plan, plan.head_size)
+    return min(size, int(tokens * _WITH_LINES * task.chars_per_token))
+
+
+def is_native(task: CompactionTask) -> bool:
+    """Return whether the summarizer is sent the messages themselves, in place of a transcript.
+
+    The provider's cache has what the program has just sent: so where a compaction is made ahead by
+    the wrapped call itself. The messages are not redacted.
+    """
+    options = task.options
+    is_ahead = task.plan.trigger == "prepared"
+    return is_ahead and options.summarizer is None and options.redact is None
 
 
 # -- one summary -----------------------------------------------------------------------------------
@@ -118,8 +132,7 @@ def read_head(task: CompactionTask) -> Head:
     return Head(
         task.entries(),
         task.prior(),
-        declared=task.conversation.rules,
-        stays=task.entries(task.plan.kept),
+        stays=task.staying(),
         marks=retrieved if isinstance(retrieved, tuple) else None,
     )
 
@@ -133,7 +146,7 @@ def extract(task: CompactionTask, head: Head, most: int) -> Summary:
     characters = room(task, most)
     if not task.plan.has_budget:
         characters = min(characters, max(task.plan.head_size // _HEAD_SHARE, _LEAST_ROOM))
-    return quote(head, characters)
+    return quote(head, characters - rules_size(task.conversation))
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,30 +158,9 @@ class Summarize:
 
     name: str = "summarize"
     """Name that events carry."""
-    prompt: str | None = field(default=None, kw_only=True)
-    """Instruction in place of the built-in one; ``{history}`` or ``%s`` is replaced by the
-    transcript, which is otherwise appended."""
-    max_tokens: int | None = field(default=None, kw_only=True)
-    """Largest size of a summary in tokens, at least 16; ``None`` for 4,096. Capped to an eighth
-    of a known window, and to the size of the messages that it replaces."""
-    request: Literal["transcript", "native"] | None = field(default=None, kw_only=True)
-    """``"transcript"``, which ``None`` stands for, to send the messages as a fenced transcript.
-    ``"native"`` to send the messages themselves, most of which the provider then reads from its
-    prompt cache; with another ``summarizer`` or with ``redact`` it counts as ``"transcript"``."""
 
     def __post_init__(self) -> None:
-        prompt: object = self.prompt
-        if prompt is not None and (not isinstance(prompt, str) or not prompt):
-            raise ConfigurationError(
-                f"Summarize: prompt takes a text that is not empty, or None (got {prompt!r})"
-            )
-        if self.max_tokens is not None:
-            name = "Summarize: max_tokens"
-            whole_number(name, self.max_tokens, least=_SMALLEST_SUMMARY, of="tokens")
-        if self.request not in (None, "transcript", "native"):
-            raise ConfigurationError(
-                f'Summarize: request takes "transcript" or "native" (got {self.request!r})'
-            )
+        check_name(self)
 
     def compact(self, task: CompactionTask) -> Generator[Effect[Any], Any, list[Message]]:
         """The list of ``task`` with a summary message. Raises ``NoSummaryError`` where none can be
@@ -199,54 +191,45 @@ class Summarize:
             if fault:
                 raise NoSummaryError(f"the summary that was passed is refused: {fault}")
             return task.replace_head(options.redact(summary) if options.redact else summary)
-        most = self.max_tokens or options.max_summary_tokens
+        most = options.max_summary_tokens
         head = read_head(task)
         # With nothing new to tell a model, the prior summary is only to be shorter.
         if options.summarizer == "extractive" or not head.parts:
             return task.replace_head(extract(task, head, most))
         from compacter.summary.write import Writer
 
-        size = plan.head_size
-
+        size = plan.head_size - rules_size(task.conversation)
         prefix: list[Message] | None = None
-        # By hand there is no call to take the prefix of: then litellm is asked, which takes chat
-        # messages only.
-        if (
-            (self.request or options.summary_request) == "native"
-            and options.summarizer is None
-            and options.redact is None
-            and (plan.trigger != "manual" or plan.wire_format == "openai")
-        ):
+        if is_native(task):
             form = task.conversation.format
             prefix = list(task.messages[: plan.cut])
             if task.alternate and form.speaker(prefix[-1]) == "user":
                 # The instruction that is appended is a message of the user.
                 prefix.append(form.filler("assistant"))
-        whole = room(task, most)
-        # Of a small head at most half: its data size counts more than can be read of it.
-        lines = max(
-            size // (_HEAD_SHARE if task.window else _LINES_SHARE), min(_LEAST_LINES, size // 2)
-        )
+        # What stays may be too large by itself: then it is shortened, not the model's text.
+        whole = max(room(task, most) - rules_size(task.conversation), _LEAST_ROOM)
+        lines = whole // 3
+        if not task.window:
+            lines = min(lines, max(size // _LINES_SHARE, min(_LEAST_LINES, size // 2)))
         writer = Writer(
             head=head,
             ask=AskSummarizer,
             prefix=prefix,
             detect=options.detect,
             size=size,
-            # What stays may be too large by itself: then it is shortened, not the summary.
-            room=max(whole, _LEAST_ROOM),
-            lines=whole if plan.has_budget else lines,
+            room=whole,
+            lines=lines,
+            space=left - rules_size(task.conversation),
             tokens=summary_tokens(most, plan, size),
             window=plan.calibration.summarizer_window or task.window,
             chars_per_token=task.chars_per_token,
             fills=plan.has_budget,
-            template=self.prompt or options.summary_prompt,
+            template=options.summary_prompt,
             redact=options.redact,
         )
         written = yield from writer.write()
         task.tally.add(
-            unverified=tuple(writer.unsupported),
-            unsupported_lines=len(writer.unsupported),
+            unverified=writer.unverified(),
             chunks=writer.chunks,
             chunks_without_model=writer.chunks_without_model,
         )

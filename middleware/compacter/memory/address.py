@@ -37,7 +37,7 @@ def memory_of(text: str, **options: Any) -> Memory | None:
 
 def memory_at(address: str, **options: Any) -> Memory:
     """Return the memory at ``sqlite:PATH``, ``sqlite:///PATH``, a file name, or a Redis URL, with
-    the options that both take: ``encryption`` and ``quotes``.
+    the options that both take, such as ``encryption``.
 
     Raises ``ConfigurationError`` for any other text.
     """

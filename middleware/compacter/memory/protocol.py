@@ -7,14 +7,15 @@ import secrets
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 from compacter.errors import CompacterError
 from compacter.memory.record import Record
 from compacter.single_flight import SingleFlight
 
 if TYPE_CHECKING:
-    from compacter.memory.circuit import Circuit, Report
+    from compacter.memory.circuit import Circuit
 
 DEADLINE = 1.0
 """Default time limit of one operation of a memory, in seconds."""
@@ -31,6 +32,17 @@ class MemoryUnavailable(CompacterError):  # noqa: N818 - a state, like ``concurr
     """A memory did not answer within its deadline, or failed several times and is not used for
     half a minute.
     """
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What happened to a memory, for the log."""
+
+    name: str
+    """Name of the log's event, without the prefix."""
+    sentence: str
+    address: str
+    level: Literal["info", "warning"] = "warning"
 
 
 class Claim(Protocol):
@@ -105,7 +117,7 @@ class BaseMemory(Memory):
     """Whether the methods may wait for a disk or a network. Async calls then run them in a thread,
     and wait for calls of other processes by ``claim``."""
     circuits: tuple[Circuit, ...] = ()
-    """What counts its failures; empty for a memory that is never left alone."""
+    """Counters of its failures; empty for a memory that is always used."""
     failures: tuple[type[Exception], ...] = ()
     """Exceptions that the circuits count and report, once for many."""
 

@@ -56,9 +56,6 @@ class RedisMemory(StoringMemory):
         encryption: A key of ``cryptography``'s ``Fernet.generate_key()``; several, of which the
             first one encrypts and all decrypt; or a ``Fernet`` or ``MultiFernet``. ``None`` stores
             plain text.
-        quotes: Whether the lines that a summary quotes from the conversation are stored too. If
-            not, only the process that made a summary has them, and a summary that consists of
-            nothing else, as no model wrote it, is not stored.
 
     Raises:
         ImportError: The package ``redis`` is not installed, or ``cryptography`` if it is needed.
@@ -73,7 +70,6 @@ class RedisMemory(StoringMemory):
         *,
         deadline: float = DEADLINE,
         encryption: Encryption = None,
-        quotes: bool = True,
     ) -> None:
         try:
             import redis
@@ -83,7 +79,7 @@ class RedisMemory(StoringMemory):
             ) from error
         self._client: Any = _check_client(_connect(url, deadline))
         address = _address(self._client)
-        super().__init__(address or "the Redis server", deadline, encryption, quotes=quotes)
+        super().__init__(address or "the Redis server", deadline, encryption)
         self.ttl = seconds("ttl", ttl)
         name: Any = namespace
         if not isinstance(name, str) or not name:
@@ -119,7 +115,7 @@ class RedisMemory(StoringMemory):
                     raise answer
             return [text for answer in answers if isinstance(answer, list) for text in answer]
 
-        return self._decode(keys, self._use(work))
+        return self._decode(self._use(work))
 
     def save(self, record: Record) -> None:
         """Save ``record``; a record with the same ``id`` is replaced."""
@@ -137,8 +133,7 @@ class RedisMemory(StoringMemory):
                 ranked = sorted(others, key=lambda other: (len(other), other))
                 self._client.hdel(name, *ranked[: len(others) + 1 - PER_KEY])
 
-        if body is not None:
-            self._use(work)
+        self._use(work)
 
     def claim(self, key: str, seconds: float) -> Claim | None:
         """Return the right to make the summary identified by ``key`` for ``seconds``, or ``None``
@@ -158,7 +153,6 @@ class RedisMemory(StoringMemory):
 
     def clear(self) -> None:
         """Delete all records of this namespace."""
-        self._own.clear()
         prefix = self._name("records", "")
         for name in list(self._client.scan_iter(match=f"{_literal(prefix)}*", count=1_000)):
             # A namespace may be a prefix of another one.

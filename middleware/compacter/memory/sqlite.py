@@ -23,7 +23,7 @@ from compacter.memory.protocol import (
     MemoryUnavailable,
 )
 from compacter.memory.record import Record
-from compacter.memory.sqlite_file import LOCKED, File, result_code
+from compacter.memory.sqlite_file import DAMAGED, LOCKED, File, result_code
 from compacter.memory.stored import Encryption, StoringMemory
 
 # Smallest time in seconds between two updates of a record's last use, so that reading seldom
@@ -55,9 +55,6 @@ class SQLiteMemory(StoringMemory):
         encryption: A key of ``cryptography``'s ``Fernet.generate_key()``; several, of which the
             first one encrypts and all decrypt; or a ``Fernet`` or ``MultiFernet``. ``None`` stores
             plain text.
-        quotes: Whether the lines that a summary quotes from the conversation are stored too. If
-            not, only the process that made a summary has them, and a summary that consists of
-            nothing else, as no model wrote it, is not stored.
 
     Raises:
         ImportError: The package ``cryptography`` is needed but not installed.
@@ -75,19 +72,18 @@ class SQLiteMemory(StoringMemory):
         *,
         deadline: float = DEADLINE,
         encryption: Encryption = None,
-        quotes: bool = True,
     ) -> None:
         self.path = _file_name(path)
-        super().__init__(self.path, deadline, encryption, quotes=quotes)
+        super().__init__(self.path, deadline, encryption)
         self.max_entries = whole_number("max_entries", max_entries, least=1, of="records")
         self.ttl = None if ttl is None else seconds("ttl", ttl)
         self._lifetime = self.ttl or math.inf
-        tell = self._reports.append
-        self._writing = File(self.path, self.deadline, tell)
+        report = self._reports.append
+        self._writing = File(self.path, self.deadline, report)
         # With a write-ahead log readers do not wait for writers, so they must not share a
         # connection.
         self._reading = (
-            self._writing if self.path == ":memory:" else File(self.path, self.deadline, tell)
+            self._writing if self.path == ":memory:" else File(self.path, self.deadline, report)
         )
         self.circuits = (self._writing.circuit, self._reading.circuit)
         try:
@@ -100,6 +96,8 @@ class SQLiteMemory(StoringMemory):
                 reason = str(error)
                 if isinstance(error, FileNotFoundError):
                     reason = "its folder is not there; make it, or name another file"
+                elif result_code(error) in DAMAGED:
+                    reason = f"{reason}; name another file"
                 raise ConfigurationError(
                     f"SQLiteMemory cannot use {self.path!r}: {reason}"
                 ) from error
@@ -131,13 +129,11 @@ class SQLiteMemory(StoringMemory):
                 self._writing.use(
                     lambda database: database.execute(touch, (now, *keys, oldest)), patient=False
                 )
-        return self._decode(keys, [body for body, _ in rows])
+        return self._decode(body for body, _ in rows)
 
     def save(self, record: Record) -> None:
         """Save ``record``; a record with the same ``id`` is replaced."""
         body = self._encode(record)
-        if body is None:
-            return
         now = time.time()
 
         def work(database: Database) -> None:
@@ -181,7 +177,6 @@ class SQLiteMemory(StoringMemory):
 
     def clear(self) -> None:
         """Delete all records."""
-        self._own.clear()
         self._writing.use(lambda database: database.execute("DELETE FROM records"), writes=True)
 
     def close(self) -> None:

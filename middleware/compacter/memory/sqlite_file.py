@@ -13,8 +13,8 @@ from typing import TypeVar
 from compacter.database import Database, LibraryUnusableError
 from compacter.errors import ConfigurationError
 from compacter.locks import ForkAware, Lock
-from compacter.memory.circuit import Circuit, Report
-from compacter.memory.protocol import MemoryUnavailable
+from compacter.memory.circuit import Circuit
+from compacter.memory.protocol import MemoryUnavailable, Report
 
 T = TypeVar("T")
 Work = Callable[[Database], T]
@@ -41,7 +41,7 @@ _STATE = (
 # Longest wait for a lock of the file inside SQLite, in seconds; a longer one is made of several. A
 # fork waits until no thread is inside, for `locks.PATIENCE` seconds.
 _LONGEST_WAIT = 0.4
-_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
@@ -51,14 +51,14 @@ class File(ForkAware):
     Args:
         path: File name.
         deadline: Seconds that one use may wait for locks of the file.
-        tell: Called with a report when the file is left alone, and when it can be used again.
+        report: Called with a report when a pause begins, and when the file works again.
     """
 
-    def __init__(self, path: str, deadline: float, tell: Callable[[Report], object]) -> None:
+    def __init__(self, path: str, deadline: float, report: Callable[[Report], object]) -> None:
         super().__init__()
         self._path = path
         self._deadline = deadline
-        self.circuit = Circuit("the SQLite file", path, tell)
+        self.circuit = Circuit("the SQLite file", path, report)
         self._lock = Lock()
         self._open: Database | None = None
 
@@ -116,7 +116,7 @@ class File(ForkAware):
                 raise
             # The next use opens the file again: it may have been replaced meanwhile.
             self._drop()
-            if code not in _DAMAGED or attempts == 1 or (attempts == 2 and not self._replace()):
+            if code not in DAMAGED or attempts == 1 or (attempts == 2 and not self._replace()):
                 raise
         return self._run(work, writes, deadline, attempts - 1)
 

@@ -1,22 +1,17 @@
-"""What is stored of a record: its text, which may be encrypted, and may leave quoted lines out.
+"""Base of the memories that store records as text, which may be encrypted.
 
-Encryption makes reading and writing records need a key: https://cryptography.io/en/latest/fernet/
+With encryption, reading and writing records need a key: https://cryptography.io/en/latest/fernet/
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from compacter.errors import ConfigurationError, seconds
-from compacter.memory.circuit import Report
-from compacter.memory.inprocess import InProcessMemory
-from compacter.memory.protocol import BaseMemory
+from compacter.memory.protocol import BaseMemory, Report
 from compacter.memory.record import Record
-from compacter.messages.fields import Json
-from compacter.summary import message as summary_message
 
 if TYPE_CHECKING:
     from cryptography.fernet import Fernet, MultiFernet
@@ -30,38 +25,8 @@ Encryption: TypeAlias = "Fernet | MultiFernet | str | bytes | Sequence[str | byt
 object with the methods ``encrypt`` and ``decrypt`` of ``Fernet``."""
 
 
-def without_quotes(record: Record) -> Record | None:
-    """Return the record without the lines that its summaries quote; ``None`` if one of them
-    consists of nothing else, as those that no model wrote.
-    """
-    try:
-        literals = tuple(
-            replace(literal, message=_without_quotes(literal.message))
-            for literal in record.literals
-        )
-    except LookupError:
-        return None
-    return replace(record, literals=literals)
-
-
-def _without_quotes(value: Json) -> Json:
-    """Return a copy without quoted lines of the summaries in it. Raises ``LookupError`` if nothing
-    would be left of one.
-    """
-    if isinstance(value, dict):
-        return {key: _without_quotes(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [*map(_without_quotes, value)]
-    summary = summary_message.parse(value) if isinstance(value, str) else None
-    if summary is None or not summary.quoted:
-        return value
-    if not summary.story:
-        raise LookupError
-    return summary_message.compose(replace(summary, quoted=""))
-
-
 def _cipher(given: Any) -> Any:  # noqa: ANN401 - as ``Encryption`` says
-    if hasattr(given, "decrypt"):
+    if given is None or hasattr(given, "decrypt"):
         return given
     try:
         from cryptography.fernet import Fernet, MultiFernet
@@ -85,48 +50,27 @@ class StoringMemory(BaseMemory):
     Args:
         place: Where it is stored, without credentials, for the log.
         deadline: Seconds that one operation may take.
-        encryption: What encrypts it; ``None`` for plain text.
-        quotes: Whether the lines that a summary quotes are stored too.
+        encryption: Keys or cipher; ``None`` for plain text.
     """
 
-    def __init__(
-        self, place: str, deadline: float, encryption: Encryption, *, quotes: object
-    ) -> None:
+    def __init__(self, place: str, deadline: float, encryption: Encryption) -> None:
         super().__init__()
-        if not isinstance(quotes, bool):
-            raise ConfigurationError(f"quotes takes True or False, not {quotes!r}")
         self.deadline = seconds("deadline", deadline)
-        self._options: dict[str, Any] = {
-            "deadline": deadline,
-            "encryption": encryption,
-            "quotes": quotes,
-        }
-        self._cipher = None if encryption is None else _cipher(encryption)
+        self._options: dict[str, Any] = {"deadline": deadline, "encryption": encryption}
+        self._cipher = _cipher(encryption)
         self._place = place
         self._is_unreadable_reported = False
-        # Without ``quotes``: the records of this process with the lines that are not stored.
-        self._own = InProcessMemory()
 
-    def _encode(self, record: Record) -> str | None:
-        """Return the text to store for a record; ``None`` if it is not stored. Raises
-        ``Unencodable``.
-        """
-        stored: Record | None = record
-        if not self._options["quotes"]:
-            self._own.save(record)
-            stored = without_quotes(record)
-        if stored is None:
-            return None
-        text = stored.to_json()
+    def _encode(self, record: Record) -> str:
+        """Return the text to store for a record. Raises ``Unencodable``."""
+        text = record.to_json()
         return self._cipher.encrypt(text.encode()).decode() if self._cipher else text
 
-    def _decode(self, keys: Sequence[str], texts: Iterable[str | bytes]) -> list[Record]:
-        """Return the records under these ``keys``: those of this process, and the stored ones of
-        these ``texts``, without what is no record or, with a cipher, is not encrypted.
+    def _decode(self, texts: Iterable[str | bytes]) -> list[Record]:
+        """Return the records of stored ``texts``, without texts that are not records or, with a
+        cipher, not encrypted.
         """
-        own = {record.id: record for record in self._own.find(keys)}
-        stored = (self._read(text) for text in texts)
-        return [*own.values(), *(record for record in stored if record and record.id not in own)]
+        return [record for record in map(self._read, texts) if record]
 
     def _read(self, text: str | bytes) -> Record | None:
         data = text if isinstance(text, bytes) else text.encode("ascii", "replace")
@@ -140,6 +84,5 @@ class StoringMemory(BaseMemory):
                 "or altered, and counts as missing. Give encryption that key too, after the one "
                 "that writes, or let such records expire"
             )
-            report = Report("warning", "memory_unreadable", sentence, {"address": self._place})
-            self._reports.append(report)
+            self._reports.append(Report("memory_unreadable", sentence, self._place))
         return record

@@ -297,9 +297,9 @@ class MessageFormat(Blocks):
                 f"{type(message).__name__} cannot be read: {type(error).__name__}"
             ) from error
 
-    def with_text(self, message: Message, text: str) -> Message:
+    def with_text(self, message: Message, text: str, *, last: bool = False) -> Message:
         """Return a copy of a user message with this text before its own blocks, but behind results
-        of tools. One that is no dict becomes one.
+        of tools; or as its ``last`` block. A message that is no dict becomes one.
         """
         blocks = [
             self._text_block(block) if isinstance(block, str) else block
@@ -307,7 +307,8 @@ class MessageFormat(Blocks):
             if block != ""
         ]
         # Results stand first.
-        blocks.insert(sum(map(self.is_result, blocks)), self._text_block(text))
+        place = len(blocks) if last else sum(map(self.is_result, blocks))
+        blocks.insert(place, self._text_block(text))
         return self.with_blocks(
             message if isinstance(message, Mapping) else {"role": "user"}, blocks
         )

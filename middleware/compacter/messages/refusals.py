@@ -26,6 +26,8 @@ goes the same way through a call, up to ``call.smaller.make_smaller``."""
 _CUT_OFF = frozenset(("length", "max_tokens", "MAX_TOKENS", "max_output_tokens"))
 # A reply of more tokens was not cut off by a full window: what is left of one is a few tokens.
 _FEW_TOKENS = 16
+# Finish reasons of complete chat completions; some servers state none.
+_ENDED = frozenset(("stop", "tool_calls", "function_call", None))
 # Anthropic's and Bedrock's stop reasons of complete replies; Ollama's say `done`.
 _FINISHED = frozenset(("end_turn", "tool_use", "stop_sequence"))
 # Members with the error of a reply; FastAPI's is `detail`.
@@ -100,7 +102,7 @@ def _is_finished(reply: Json) -> bool:
     if choices:
         choice = choices[0]
         inner = choice if isinstance(choice, dict) else vars(choice)
-        return inner.get("finish_reason") == "stop"
+        return inner.get("finish_reason") in _ENDED and not inner.get("error")
     return (
         (members.get("stop_reason") or members.get("stopReason")) in _FINISHED
         or type(members.get("done")) is bool

@@ -21,7 +21,7 @@ from compacter.overflow.signals import (
     siblings,
     signals_of,
 )
-from compacter.overflow.statements import MEANINGS, Verdict, decide
+from compacter.overflow.statements import ABOVE_BUDGET, MEANINGS, Verdict, decide
 from compacter.overflow.table import Table, default_table
 from compacter.overflow.text import normalise
 
@@ -172,6 +172,8 @@ def _beside_the_text(verdict: Verdict, signals: Signals, names: list[str], table
     has_other_code = any(
         table["other code"].search(_NOT_A_LETTER.sub("", code)) for code in signals.codes
     )
+    if verdict.rule == ABOVE_BUDGET:
+        return verdict
     # Both numbers win over a status alone, which a gateway may have chosen; with a window they win
     # over a code alone too. A status and a code that agree are believed.
     agree = has_other_code and signals.status in _OTHER_STATUS

@@ -36,6 +36,10 @@ class TokenLimit:
     """Tokens reserved for the completion, if stated apart."""
     source: str = ""
     """Name of the rule that matched; never a part of the message."""
+    is_bound: bool = False
+    """Whether ``requested`` and ``input_tokens`` only bound the size of the request: "at least
+    8,193 tokens". Servers that stop counting state as much as fits, or one token more, whatever
+    the size is (https://github.com/strands-agents/harness-sdk/issues/3969)."""
 
 
 class Number(NamedTuple):
@@ -44,6 +48,17 @@ class Number(NamedTuple):
     value: int
     start: int
     end: int
+
+
+class _Claim(NamedTuple):
+    """Claim of a number to a role; the largest one wins: in the deciding sentences, then with its
+    words next to it, then the last.
+    """
+
+    is_near: bool
+    is_close: bool
+    start: int
+    value: int
 
 
 # Most numbers read of one text; an error with more of them is a dump.
@@ -91,6 +106,10 @@ _OVERSHOT: Final = re.compile(
     r"\b(?:by|um|por|em|на)(?: (?:about|approximately|around|roughly|at least|"
     r"more than|over|nearly))? ?~?[(\[]?$"
 )
+# A size that is only a bound: "at least 8193".
+_BOUND: Final = re.compile(r"(?:\b(?:at least|more than|over|up to|at most)|>=?) ?[~(\[]?$")
+# What stands between two parts of one sum: "8000 in the messages, 500 in the tools".
+_NEXT_PART: Final = re.compile(r"[^\d.;:\x1e]{1,40}?(?:[,+&]|\band\b|\bplus\b)[^\d.;:\x1e]{0,40}")
 _CLAUSE: Final = re.compile(r"[.!?;] |[。；\x1e]")
 # "400 the prompt is too long", at the beginning of a statement; not "(500 in the messages, 512 in
 # the completion)".
@@ -109,22 +128,25 @@ _ADDED: Final = re.compile(
 )
 _IS_MORE: Final = re.compile(
     rf"{_CLOSE}(?:{_UNIT_WORD})?{_CLOSE}(?:>|/ ?\d|(?:which |that )?(?:exce+eds?\b|"
-    rf"exceeding|surpass(?:es|ing))"
+    rf"exceeding|surpass(?:es|ing)|(?:is |are )?(?:longer|larger|greater|higher|bigger|more) than\b)"
     r"|(?:(?:were|was) )?(?:given|supplied|provided|received|submitted|sent|used|"
     r"in use|requested)\b)"
 )
 
 _N: Final = r"\d[\d,._']{0,15}"
 _T: Final = r" ?(?:tokens? ?)?"
-_IS_OVER: Final = r"(?:>=?|exceeds?|is (?:greater|more) than)"
+_IS_OVER: Final = r"(?:>=?|exceeds?|(?:is )?(?:greater|larger|longer|more) than)"
+# The name of a limit: "> max_model_len 8192", "larger than the window of 8192".
+_NAME: Final = r"(?: ?[a-z_][a-z_ ]{0,30}[:=]?)?"
 # Calculations: each number by its role. "9000 > 8192", "8192 < 9000", "8000 + 1000 > 8192" and
 # "1000 > 8192 - 8000".
 _FORMULAS: Final = tuple(
     re.compile(formula)
     for formula in (
-        rf"(?P<sent>{_N}){_T}[)\]]? ?(?:>=?|/|of|out of|de|из) ?[(\[]?(?P<limit>\d)",
+        rf"(?P<sent>{_N}){_T}[)\]]? ?(?:>=?{_NAME}|/|of|out of|de|из) ?[(\[]?(?P<limit>\d)",
         rf"(?P<limit>{_N}){_T}[)\]]? ?<=? ?[(\[]?(?P<sent>\d)",
-        rf"(?P<input>{_N}){_T}\+ ?(?P<output>{_N}){_T}(?:= ?{_N}{_T})?{_IS_OVER} ?(?P<limit>\d)",
+        rf"(?P<input>{_N}){_T}\+ ?(?P<output>{_N}){_T}[)\]]? ?(?:= ?{_N}{_T})?"
+        rf"{_IS_OVER}{_NAME} ?(?P<limit>\d)",
         rf"(?P<output>{_N}) ?>=? ?(?P<limit>{_N}) ?- ?(?P<input>\d)",
     )
 )
@@ -146,16 +168,17 @@ def measure(
         text: the normalised message.
         table: the patterns.
         near: start and end of the deciding sentences, in characters; their numbers take precedence.
-        None: everywhere.
+            None: everywhere.
         codes: status and codes of the error, which do not count tokens.
         counted: whether the limit includes the completion.
         source: the rule that decided.
         guess: whether a number without words for it gets the remaining role.
     """
     numbers = token_counts(text, table, codes)
-    best: dict[Role, tuple[bool, bool, int, int]] = {}
+    claims: dict[Role, _Claim] = {}
+    roles: dict[int, Role | None] = {}
     unclaimed: set[int] = set()
-    # Limits whose word is too far away to be certain if there are other numbers.
+    # Numbers whose word is too far away to be certain if there are other numbers.
     distant: set[int] = set()
     for index, number in enumerate(numbers):
         # Words between two numbers belong to either: the text is cut at the numbers beside this
@@ -167,101 +190,144 @@ def measure(
         )
         is_near = near is None or near[0] <= number.start <= near[1]
         role, close = _role(text[start : number.start], text[number.end : end], table)
+        roles[number.start] = role
         if role in {"sent", "input"} and number.value < _SMALLEST:
             continue  # "attempt 3 of 5"
         if role is not None:
-            # A number in the deciding sentences takes precedence, then one with its words next to
-            # it, then the last.
-            best[role] = max(
-                best.get(role, (False, False, -1, 0)), (is_near, close, number.start, number.value)
-            )
-        if is_near and role in {None, "limit"}:
-            (distant if role and not close else unclaimed).add(number.value)
-    chosen: dict[Role, int] = {role: claim[-1] for role, claim in best.items()}
+            claim = _Claim(is_near, close, number.start, number.value)
+            claims[role] = max(claims.get(role, claim), claim)
+        if is_near and role and not close:
+            distant.add(number.value)
+        elif is_near and role in {None, "limit"}:
+            unclaimed.add(number.value)
+    chosen: dict[Role, int] = {role: claim.value for role, claim in claims.items()}
     chosen |= _calculate(text, {number.start: number.value for number in numbers}, table)
+    if "sent" not in chosen:
+        chosen |= _sum_of_parts(text, numbers, roles)
     if guess:
-        unsure = chosen.get("limit") in distant and not {"sent", "input"} & chosen.keys()
-        far = chosen.pop("limit") if unsure else None
-        rest = {value for value in unclaimed | distant if value >= _SMALLEST_GUESS} - set(
-            chosen.values()
-        )
-        # A number without words is what is left: the larger one was sent, the smaller is the
-        # limit.
-        limit = chosen.get("limit")
-        sent = chosen.get("sent", chosen.get("input"))
-        over = [value for value in rest if limit is not None and value > limit]
-        under = [value for value in rest if sent is not None and value < sent]
-        if sent is None and len(over) == 1:
-            chosen["sent"] = over[0]
-        elif limit is None and sent is not None and len(under) == 1:
-            chosen["limit"] = under[0]
-        elif limit is None and sent is None and rest == {far}:
-            chosen["limit"] = rest.pop()
-        elif limit is None and sent is None and len(rest) == 2:
-            chosen["limit"] = min(rest)
-            chosen["sent"] = max(rest)
+        _guess(chosen, unclaimed, distant)
+    stated = [claims[role].start for role in ("sent", "input") if role in claims]
+    is_bound = any(_BOUND.search(text[max(0, start - _REACH) : start]) for start in stated)
+    return _token_limit(chosen, distant, counted=counted, is_bound=is_bound, source=source)
 
+
+def _guess(chosen: dict[Role, int], unclaimed: set[int], distant: set[int]) -> None:
+    """Give a number without words the role that is left: the larger one was sent, the smaller one
+    is the limit.
+    """
+    unsure = chosen.get("limit") in distant and not {"sent", "input"} & chosen.keys()
+    far = chosen.pop("limit") if unsure else None
+    rest = {value for value in unclaimed | distant if value >= _SMALLEST_GUESS}
+    rest -= set(chosen.values())
+    limit = chosen.get("limit")
+    sent = chosen.get("sent", chosen.get("input"))
+    over = [value for value in rest if limit is not None and value > limit]
+    under = [value for value in rest if sent is not None and value < sent]
+    if sent is None and len(over) == 1:
+        chosen["sent"] = over[0]
+    elif limit is None and sent is not None and len(under) == 1:
+        chosen["limit"] = under[0]
+    elif limit is None and sent is None and rest == {far}:
+        chosen["limit"] = rest.pop()
+    elif limit is None and sent is None and len(rest) == 2:
+        chosen["limit"] = min(rest)
+        chosen["sent"] = max(rest)
+
+
+def _token_limit(
+    chosen: dict[Role, int], distant: set[int], *, counted: bool, is_bound: bool, source: str
+) -> TokenLimit:
+    """Return the numbers of these roles as a token limit."""
     limit, total, sent, output = (chosen.get(role) for role in ("limit", "sent", "input", "output"))
-    if output and total is not None and sent is None and output < total and counted:
-        sent = total - output
+    if output and total is not None and output < total:
+        # What is not output is input: of text, of tools, of pictures.
+        has_more_parts = counted if sent is None else sent + output < total
+        sent = total - output if has_more_parts else sent
     if total is None or (
         sent is not None and output is not None and total == sent and total < (limit or 0)
     ):
         total = sent + (output or 0) if sent is not None else None
-    # The limit is for both if an output is told, or the text counts the completion.
+    # The limit is for both if an output is stated, or the text counts the completion.
     both = bool(output) or (counted and output is None)
     if output is None and (not both or sent == total):
         sent = None
-    return TokenLimit(limit, total, "input_plus_output" if both else "input", sent, output, source)
+    if limit is not None and total is not None:
+        # A server that stops counting states as much as fits, or one token more.
+        is_bound = is_bound or limit <= total <= limit + 1
+        if total < limit and not both:
+            # No request is too long that is smaller than the limit.
+            limit, total = (total, limit) if limit in distant else (None, None)
+    kind: Kind = "input_plus_output" if both else "input"
+    is_bound = is_bound and total is not None
+    return TokenLimit(limit, total, kind, sent, output, source, is_bound)
 
 
 def token_counts(text: str, table: Table, codes: frozenset[str] = frozenset()) -> list[Number]:
     """Return the numbers of a text that may count tokens, in order, without codes, seconds, bytes,
     dates and so on.
     """
-    found: list[Number] = []
+    counts: list[Number] = []
     for match in _NUMBER.finditer(text):
-        scale = _SCALE.get(match["scale"] or "", 1)
-        # "1.5" counts no tokens; "8.192" is a whole number by its separator, "1.2M" by its scale.
-        if match["fraction"] and scale == 1 and not float(match["body"]).is_integer():
-            continue
-        digits = (
-            match["body"]
-            if match["fraction"]
-            else re.sub(r"\D", "", match["body"] or match["glued"])
-        )
-        value = round(float(digits) * scale)
-        before = text[max(0, match.start() - 40) : match.start()]
-        after = text[match.end() : match.end() + 40]
-        opened = before.endswith(("[", "(", "<"))
-        if (
-            table["no count after"].match(after)
-            or _OVERSHOT.search(before)
-            or (opened and _LOWER_BOUND.match(after))
-        ):
-            continue
-        if not _IS_TOKENS.match(after):
-            if table["no count before"].search(before) or str(value) in codes:
-                continue
-            opens = _STATEMENT.search(before) and _STATUS_OF_WORDS.match(after)
-            if opens and 400 <= value < 600 and not _role(before, "", table)[1]:
-                word = _ONE_WORD.match(after)
-                if word is None or _role("", word[0], table)[0] not in {"sent", "limit"}:
-                    continue
-            # A window is often a multiple of 1,024, a code is not: "(8192)" stays.
-            if opened and value % 1024 and _STATUS_IN_BRACKETS.match(after):
-                if 400 <= value < 600 and not _role(before[:-1], "", table)[1]:
-                    continue
-                # A lone number in brackets at the end is a provider's code, "exceeds limit (2013)";
-                # 8192 is not.
-                if value < 10_000 and not re.search(
-                    r"\d", text[: match.start()] + text[match.end() :]
-                ):
-                    continue
-        found.append(Number(value, match.start(), match.end()))
-        if len(found) == _MAX_NUMBERS:
-            break
-    return found
+        value = _value(match)
+        if value is not None and _may_count(value, match, table, codes):
+            counts.append(Number(value, match.start(), match.end()))
+            if len(counts) == _MAX_NUMBERS:
+                break
+    return counts
+
+
+def _value(match: re.Match[str]) -> int | None:
+    """Return the value of a number, None of a fraction.
+
+    "1.5" counts no tokens; "8.192" is a whole number by its separator, "1.2M" by its scale.
+    """
+    scale = _SCALE.get(match["scale"] or "", 1)
+    if not match["fraction"]:
+        return int(re.sub(r"\D", "", match["body"] or match["glued"])) * scale
+    value = float(match["body"])
+    return round(value * scale) if scale > 1 or value.is_integer() else None
+
+
+def _may_count(value: int, match: re.Match[str], table: Table, codes: frozenset[str]) -> bool:
+    """Return whether a number may count tokens, by the words beside it."""
+    text = match.string
+    before = text[max(0, match.start() - 40) : match.start()]
+    after = text[match.end() : match.end() + 40]
+    opened = before.endswith(("[", "(", "<"))
+    if table["no count after"].match(after) or _OVERSHOT.search(before):
+        return False
+    if opened and _LOWER_BOUND.match(after):
+        return False
+    if _IS_TOKENS.match(after):
+        return True
+    if table["no count before"].search(before) or str(value) in codes:
+        return False
+    return not (
+        _is_status(value, before, after, table)
+        or (opened and _is_code(value, before, after, match, table))
+    )
+
+
+def _is_status(value: int, before: str, after: str, table: Table) -> bool:
+    """Return whether a number is the HTTP status with which a statement begins."""
+    if not 400 <= value < 600 or not _STATEMENT.search(before):
+        return False
+    if not _STATUS_OF_WORDS.match(after) or _role(before, "", table)[1]:
+        return False
+    word = _ONE_WORD.match(after)
+    return word is None or _role("", word[0], table)[0] not in {"sent", "limit"}
+
+
+def _is_code(value: int, before: str, after: str, match: re.Match[str], table: Table) -> bool:
+    """Return whether a number in brackets is an HTTP status or a provider's code."""
+    # A window is often a multiple of 1,024, a code is not: "(8192)" stays.
+    if not value % 1024 or not _STATUS_IN_BRACKETS.match(after):
+        return False
+    if 400 <= value < 600 and not _role(before[:-1], "", table)[1]:
+        return True
+    # A lone number at the end is a provider's code: "exceeds limit (2013)".
+    others = match.string[: match.start()] + match.string[match.end() :]
+    return value < 10_000 and not re.search(r"\d", others)
 
 
 def _role(before: str, after: str, table: Table) -> tuple[Role | None, bool]:
@@ -316,6 +382,29 @@ def _calculate(text: str, values: dict[int, int], table: Table) -> dict[Role, in
                 terms = {"limit": min(terms.values()), "sent": max(terms.values())}
             chosen |= terms
     return chosen
+
+
+def _sum_of_parts(
+    text: str, numbers: list[Number], roles: dict[int, Role | None]
+) -> dict[Role, int]:
+    """Return input and output of three or more parts that are added up, one of them the output."""
+    parts: list[Number] = []
+    for number in numbers:
+        is_next = parts and _NEXT_PART.fullmatch(text, parts[-1].end, number.start)
+        if parts and not is_next:
+            if summed := _summed(parts, roles):
+                return summed
+            parts = []
+        parts.append(number)
+    return _summed(parts, roles)
+
+
+def _summed(parts: list[Number], roles: dict[int, Role | None]) -> dict[Role, int]:
+    output = sum(part.value for part in parts if roles[part.start] == "output")
+    inputs = [part.value for part in parts if roles[part.start] in {None, "input"}]
+    if len(inputs) < 2 or not output:
+        return {}
+    return {"input": sum(inputs), "output": output, "sent": sum(inputs) + output}
 
 
 def _names_output_first(named: str, table: Table) -> bool:

@@ -23,11 +23,6 @@ _CLEAR: Final = {
     "code in the text": "code",
     "context exceeded": "context + exceed, context + too long",
     "context full": "context + full, subject + model + full, subject + token + full",
-    "tokens exceed a limit": (
-        "token + exceed + limit, token + exceed + subject, token + exceed + request, "
-        "subject + exceed + limit + model"
-    ),
-    "too many tokens": "too many + subject, too many + request, too many + limit",
     "too long in tokens": (
         "too long + subject + token, too long + subject + model, too long + request + token"
     ),
@@ -35,6 +30,12 @@ _CLEAR: Final = {
         "bound + subject + token, bound + subject + length, bound + sum + length, "
         "bound + sum + subject, bound + context + model"
     ),
+    # Last, as they name no window.
+    "tokens exceed a limit": (
+        "token + exceed + limit, token + exceed + subject, token + exceed + request, "
+        "subject + exceed + limit + model"
+    ),
+    "too many tokens": "too many + subject, too many + request, too many + limit",
 }
 # These count only if no sentence of the text has a veto.
 _LIKELY: Final = {
@@ -74,6 +75,10 @@ _SMALLEST_WINDOW: Final = 64
 _BRACKETS: Final = re.compile(r"[(\[][^()\[\]]{0,300}(?:[)\]]|$)")
 # What a statement outranks.
 _OUTRANKED: Final = frozenset(("other error", "other thing"))
+# Meanings that name a fault.
+_FAULTS: Final = ("too long", "too many", "exceed", "full", "bound", "limit")
+ABOVE_BUDGET: Final = "request above a budget"
+"""Rule of a request that is larger than a whole rate limit: no waiting helps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +130,7 @@ def decide(text: str, table: Table, codes: frozenset[str], *, coded: bool) -> Ve
         table: the patterns.
         codes: status and codes of the error, which do not count tokens.
         coded: whether one of the codes names a token limit, so that a text that is about something
-        else says nothing.
+            else says nothing.
     """
     marked = mark(text)
     text = marked.replace(SOFT, " ")
@@ -133,42 +138,20 @@ def decide(text: str, table: Table, codes: frozenset[str], *, coded: bool) -> Ve
         return Verdict("other error", "other call", text)
     spans = sentences(text)
     text, read = _read(text, marked, spans, table, codes)
-    stated = any(each.weight == "states" for each in read)
-    decisive = [
-        index
-        for index, each in enumerate(read)
-        if each.weight in {"states", "clear"}
-        or (each.weight == "vetoes" and not coded and not (stated and each.veto in _OUTRANKED))
-    ]
-    doubts = [index for index, each in enumerate(read) if each.weight == "doubt" and not coded]
-    likely = [
-        index
-        for index, each in enumerate(read)
-        if each.weight == "likely" and (each.rule != "advice" or _opens(text, spans[index], table))
-    ]
-    telling = [index for index in likely if read[index].rule != "advice"]
-    # The last one: a log of attempts ends with the one that counts.
-    for index in (decisive or doubts)[-1:]:
-        if read[index].veto:
-            kind: Literal["other error", "nothing"] = "other error" if decisive else "nothing"
-            return Verdict(kind, read[index].veto, text[slice(*spans[index])])
-    if decisive:
-        index = decisive[-1]
-        rule = read[index].rule
+    last = _last_claim(read, coded=coded)
+    if last is not None and read[last].veto:
+        is_other = read[last].weight == "vetoes"
+        kind: Literal["other error", "nothing"] = "other error" if is_other else "nothing"
+        return Verdict(kind, read[last].veto, text[slice(*spans[last])])
+    if last is not None:
+        statement: tuple[int, str] | None = (last, read[last].rule)
     elif coded:
-        index = -1
-        rule = "code"
-    elif telling:
-        index = telling[0]
-        rule = read[index].rule
-    elif (pair := _find_pair(text, spans, read, table, codes)) is not None:
-        index = pair
-        rule = "sizes"
-    elif likely:
-        index = likely[0]
-        rule = "advice"
+        statement = (-1, "code")
     else:
+        statement = _likely_statement(text, spans, read, table, codes)
+    if statement is None:
         return Verdict("nothing", statement=text)
+    index, rule = statement
     near = None
     if index >= 0:
         # The statement includes the sentence before and two after.
@@ -179,6 +162,46 @@ def decide(text: str, table: Table, codes: frozenset[str], *, coded: bool) -> Ve
     return Verdict("token limit", rule, text[slice(*spans[index])] if index >= 0 else "", limit)
 
 
+def _last_claim(read: list[_Reading], *, coded: bool) -> int | None:
+    """Return the index of the last sentence that decides, else of the last doubt: a log of attempts
+    ends with the one that counts.
+
+    If a code names a token limit, no veto counts.
+    """
+    is_stated = any(each.weight == "states" for each in read)
+    doubts = []
+    for index in reversed(range(len(read))):
+        reading = read[index]
+        if reading.weight in {"states", "clear"}:
+            return index
+        if coded or reading.weight not in {"vetoes", "doubt"}:
+            continue
+        if reading.weight == "doubt":
+            doubts.append(index)
+        elif not (is_stated and reading.veto in _OUTRANKED):
+            return index
+    return doubts[0] if doubts else None
+
+
+def _likely_statement(
+    text: str,
+    spans: list[Span],
+    read: list[_Reading],
+    table: Table,
+    codes: frozenset[str],
+) -> tuple[int, str] | None:
+    """Return index and rule of a sentence that states a token limit if nothing speaks against
+    one.
+    """
+    likely = [index for index, each in enumerate(read) if each.weight == "likely"]
+    for index in likely:
+        if read[index].rule != "advice":
+            return index, read[index].rule
+    if (pair := _find_pair(text, spans, read, table, codes)) is not None:
+        return pair, "sizes"
+    return next(((index, "advice") for index in likely if _opens(text, spans[index], table)), None)
+
+
 def _read(
     text: str, marked: str, spans: list[Span], table: Table, codes: frozenset[str]
 ) -> tuple[str, list[_Reading]]:
@@ -186,10 +209,13 @@ def _read(
     of its own, in spaces.
     """
     read = [_read_sentence(text[start:end], table) for start, end in spans]
+    for index, (start, end) in enumerate(spans):
+        if _is_above_budget(text[start:end], read[index], table, codes):
+            read[index] = _Reading("states", ABOVE_BUDGET)
     plain = text
     alone = list(read)
     for index, (start, end) in enumerate(spans):
-        if read[index].veto in _OUTRANKED:
+        if read[index].veto in {*_OUTRANKED, "other unit"}:
             # "... 9000 tokens (API key sk-1)" speaks for itself without its asides.
             rest = _without_asides(marked[start:end], table)
             plain = plain[:start] + rest + plain[end:]
@@ -215,19 +241,30 @@ def _read(
     return plain, read
 
 
+def _is_above_budget(sentence: str, reading: _Reading, table: Table, codes: frozenset[str]) -> bool:
+    """Return whether a single request is larger than all that a rate limit allows in its time."""
+    if reading.veto != "other error" or not table["one request"].search(sentence):
+        return False
+    return _is_excess(measure(sentence, table, codes=codes, guess=False))
+
+
 def _without_asides(marked: str, table: Table) -> str:
     """Return a sentence with spaces for its brackets, lines and clauses that are about another
     error.
     """
     sentence = marked.replace(SOFT, " ")
     pieces = []
+    vetoes = ["other error", "other unit"]
     for start, end in clauses(marked):
         piece = _BRACKETS.sub(
             lambda match: _blank(match[0], "other error", "other thing", table=table),
             sentence[start:end],
         )
+        # Before the fault is named, other units are of something else: "[22 of 24 GB] ...".
+        if any(table[meaning].search(piece) for meaning in _FAULTS):
+            vetoes = ["other error"]
         # Another thing is the subject of its sentence, unless it stands in brackets.
-        pieces.append(_blank(piece, "other error", table=table))
+        pieces.append(_blank(piece, *vetoes, table=table))
     return "".join(pieces)
 
 
@@ -292,17 +329,13 @@ def _read_sentence(sentence: str, table: Table) -> _Reading:
         return _Reading("vetoes", veto="other error")
     if table["handled"].search(sentence) and not table["not handled"].search(sentence):
         return _Reading("vetoes", veto="handled")
-    # An idiom ("ssl context") has words of a limit and is none: it is taken out, the rest is
+    # An idiom ("ssl context") has words of a limit and states none: it is removed, and the rest is
     # read.
     plain = table["idiom"].sub(" ", sentence)
     present = {meaning for meaning in MEANINGS if table[meaning].search(plain)}
-    veto = ""
-    if "output" in present and not _has_input(table["output"].sub(" ", plain), table):
-        veto = "output"  # max_tokens is too large by itself
-    elif table["other thing"].search(sentence):
-        return _Reading("doubt", veto="other thing")
-    elif not present & {"context", "token", "too many"} and table["other unit"].search(sentence):
-        veto = "other unit"
+    veto = _doubt(sentence, plain, present, table)
+    if veto == "other thing":
+        return _Reading("doubt", veto=veto)
     if "input limit" in present:
         present.add("context")
     rule, clear = next(
@@ -310,18 +343,33 @@ def _read_sentence(sentence: str, table: Table) -> _Reading:
         ("", False),
     )
     if veto:
-        return _Reading(
-            "doubt" if rule or (veto == "other unit" and "limit" in present) else "silent",
-            veto=veto,
-        )
-    states = present & {"exceed", "bound"}
-    # "Shorten the messages or the completion" is advice, not a count.
-    counts = "output" in present and (
-        states or ("reduce" not in present and present & {"context", "sum"})
-    )
-    return _Reading(
-        ("clear" if clear else "likely") if rule else "silent", rule, counts_output=bool(counts)
-    )
+        is_doubt = rule or (veto == "other unit" and "limit" in present)
+        return _Reading("doubt" if is_doubt else "silent", veto=veto)
+    weight: Literal["clear", "likely"] = "clear" if clear else "likely"
+    return _Reading(weight if rule else "silent", rule, counts_output=_counts_output(present))
+
+
+def _doubt(sentence: str, plain: str, present: set[str], table: Table) -> str:
+    """Return the meaning that makes it doubtful that a sentence states a token limit, if any.
+
+    ``plain`` is the sentence without idioms, ``present`` has its meanings.
+    """
+    if "output" in present and not _has_input(table["output"].sub(" ", plain), table):
+        return "output"  # max_tokens is too large by itself
+    if table["other thing"].search(sentence):
+        return "other thing"
+    counts_tokens = present & {"context", "token", "too many"}
+    return "other unit" if not counts_tokens and table["other unit"].search(sentence) else ""
+
+
+def _counts_output(present: set[str]) -> bool:
+    """Return whether a sentence with these meanings counts the output with the input; "shorten the
+    messages or the completion" is advice, not a count.
+    """
+    if "output" not in present:
+        return False
+    is_advice = "reduce" in present
+    return bool(present & {"exceed", "bound"} or (not is_advice and present & {"context", "sum"}))
 
 
 def _has_input(sentence: str, table: Table) -> bool:

@@ -6,15 +6,18 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from hashlib import blake2b
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from compacter.messages.fields import field, listed
 from compacter.messages.format import Message, MessageFormat
-from compacter.messages.parts import MessageParts, Part
+from compacter.messages.parts import Kind, MessageParts, Part
 from compacter.recall.passages import Passage
 from compacter.summary.message import TAG as SUMMARY_TAG
 from compacter.summary.message import parse
 from compacter.text.words import clip
+
+if TYPE_CHECKING:
+    from compacter.compaction.conversation import Conversation
 
 TAG = "[compacter: quoted from earlier]"
 """Beginning of the first line of every text of quotes; a checksum follows."""
@@ -28,6 +31,7 @@ _SEAL_BYTES = 4
 _BLOCK = re.compile(rf"\n(?={re.escape(TAG)} )")
 _LONGEST_COMMAND = 80
 _INDENT = "\n  "
+_MODELS = (Kind.ASSISTANT, Kind.OTHER)
 _FIRST_LINE = re.compile(rf"{re.escape(TAG)} ([0-9a-f]{{{2 * _SEAL_BYTES}}})\n")
 
 
@@ -75,35 +79,61 @@ def line_of(passage: Passage, command: str = "") -> str:
 
 
 def place(
-    messages: Sequence[Message],
-    wire: MessageFormat,
-    text: str,
-    at: int,
-    *,
-    alternate: bool | None = None,
+    messages: Sequence[Message], read: Conversation, text: str, *, alternate: bool | None = None
 ) -> list[Message]:
-    """Return the messages with quotes. The list ``messages`` is not changed.
+    """Return the messages with quotes, of which nothing stands behind the program's newest message:
+    a model answers what stands last. The list ``messages`` is not changed.
 
-    Quotes for a question stand right before the newest genuine user message, whose index is ``at``,
-    those for a step at the end, behind the results of its calls.
+    Quotes for a question stand right before the newest genuine user message, those for a step
+    before the newest assistant message, see ``newest_call``. Each is a user message. If user and
+    assistant must alternate, or if the user message there has results of tools, they become a text
+    part of that message instead: before the user's own parts for a question, behind all parts for
+    a step. Its own parts are not changed, and results stay first, right after their calls.
 
-    Each is a user message. If user and assistant must ``alternate`` (``None``: as the format
-    requires), or that message begins with results of tools, they become a text part of it instead;
-    its own parts are not changed, and results stay first, right after their calls.
+    Args:
+        messages: Messages to send; some may be changed copies.
+        read: Conversation of these messages, with a genuine user message.
+        text: Text of the quotes.
+        alternate: Whether user and assistant must alternate; ``None`` if as the format requires.
     """
+    wire = read.format
     joins = wire.alternates if alternate is None else alternate
     placed = list(messages)
     # The last one first: it moves no other message.
     for block in reversed(_BLOCK.split(text)):
-        is_of_step = STEP_NOTE in block.splitlines()[:2]
-        before = len(placed) - 1 if is_of_step else at
-        message = placed[before]
-        carries = wire.speaker(message) == "user"
-        if carries and (joins or wire.read(message)[3]):
-            placed[before] = wire.with_text(message, block)
-        elif carries or not joins:
-            placed.insert(before + is_of_step, wire.say("user", block))
+        is_of_step = _is_of_step(block)
+        at = newest_call(read) if is_of_step else read.last_user or 0
+        beside = at - is_of_step
+        carries = beside >= 0 and wire.speaker(placed[beside]) == "user"
+        if carries and (joins or wire.read(placed[beside])[3]):
+            placed[beside] = wire.with_text(placed[beside], block, last=is_of_step)
+        elif not joins:
+            placed.insert(at, wire.say("user", block))
     return placed
+
+
+def _is_of_step(block: str) -> bool:
+    return STEP_NOTE in block.splitlines()[:2]
+
+
+def newest_call(read: Conversation) -> int:
+    """Return the index of the first message of the assistant's newest step, which results follow.
+
+    If the model thinks, it is that of its newest step of the turn that begins with thinking: with
+    Anthropic what follows a text of the user's has to, see
+    https://docs.claude.com/en/docs/build-with-claude/extended-thinking.
+    """
+    newest = None
+    for first in reversed(read.steps[:-1]):
+        if first <= (read.last_user or 0):
+            break
+        # Some formats have a text and its calls in two messages.
+        if read.kinds[first] in _MODELS and read.kinds[first - 1] not in _MODELS:
+            newest = newest or first
+            (parts,) = read.parts_of_each((read.messages[first],))
+            if any(part.kind == "reasoning" for part in parts.every):
+                return first
+    return newest or read.steps[-2]
 
 
 def folded(
@@ -143,31 +173,33 @@ def folded(
 def strip(messages: Sequence[Message], wire: MessageFormat) -> list[Message]:
     """Return the messages without quotes, which are whole messages or parts of user messages.
 
-    Quotes stand where ``place`` puts them: right before a user message, before the user's own parts
-    of it, or right after results of tools. The same text elsewhere is a copy that the user has
-    sent, and is kept.
+    Quotes stand where ``place`` puts them: those for a question right before something of the
+    user's, those for a step between something else and an assistant message. The same text
+    elsewhere is a copy that the user has sent, and is kept.
     """
     if not _may_hold(messages):
         return list(messages)
     stripped: list[Message] = []
-    follows = False  # Whether something of the user's does.
+    follower = ""  # Who speaks next.
     for at in reversed(range(len(messages))):
         message = messages[at]
-        blocks = wire.blocks(message) if wire.speaker(message) == "user" else []
-        follows = follows and bool(blocks)
+        speaker = wire.speaker(message)
+        if speaker != "user":
+            stripped.insert(0, message)
+            follower = speaker
+            continue
+        blocks = wire.blocks(message)
         kept: list[object] = []
         for place in reversed(range(len(blocks))):
             block = blocks[place]
-            if is_quotes(str(block if isinstance(block, str) else field(block, "text"))):
-                answers = (
-                    wire.is_result(blocks[place - 1])
-                    if place
-                    else at > 0 and wire.read(messages[at - 1])[3]
-                )
-                if follows or answers:
-                    continue
-            follows = True
-            kept.insert(0, block)
+            text = str(block if isinstance(block, str) else field(block, "text"))
+            is_of_step = _is_of_step(text)
+            # Before quotes for a step stands something that the model has answered.
+            is_placed = place or (at and wire.speaker(messages[at - 1]) != "assistant")
+            is_there = is_placed and follower == "assistant" if is_of_step else follower == "user"
+            if not (is_there and is_quotes(text)):
+                follower = speaker
+                kept.insert(0, block)
         if kept or not blocks:
             whole = len(kept) == len(blocks)
             stripped.insert(0, message if whole else wire.with_blocks(message, kept))

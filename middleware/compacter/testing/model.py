@@ -120,20 +120,20 @@ class ScriptedModel:
             reply_type: "dict" or "object".
             chars_per_token: Characters that count as one token.
             count: Tokenizer to use instead: a function of messages and options that returns a
-            number of tokens.
+                number of tokens.
             counts_output: Whether to refuse if input and ``max_tokens`` together exceed the window,
                 as some providers do. Otherwise an answer that has no room is cut, with
                 finish_reason "length".
             truncates: Whether to read only what fits instead of refusing, as some servers do;
-            ``usage`` shows it.
+                ``usage`` shows it.
             usage: Whether to report token counts, or a fixed ``usage``. A stream sends it if
-            ``stream_options`` ask.
+                ``stream_options`` ask.
             strict: Whether to refuse invalid lists (`InvalidRequestError`), by `ChatRules` or by
-            `check`.
+                `check`.
             alternate_roles: Whether user and assistant must alternate.
             user_first: Whether the first message after the system prompt must be the user's.
             check: Rules to use instead of `ChatRules`: a function that returns the fault of the
-            messages, or None.
+                messages, or None.
             overflow_at: Where a stream refuses: "open" raises from the call, "first_event" from the
                 first chunk, "after_role" after the role-only chunk, and "error_chunk" yields a
                 chunk with an ``error`` member.
@@ -141,9 +141,11 @@ class ScriptedModel:
 
         Raises:
             ValueError: A style or another word is unknown, or a number is out of range.
-            TypeError: ``replies`` has another type.
+            TypeError: A number is no ``int``, or ``replies`` has another type.
         """
         for name, number in (("window", window), ("chunk_size", chunk_size)):
+            if type(number) is not int:
+                raise TypeError(f"{name} must be a whole number such as {name}=300, got {number!r}")
             if number < 1:
                 raise ValueError(f"{name} must be at least 1, got {number!r}")
         check_word("overflow_at", overflow_at, OverflowAt)
@@ -177,7 +179,7 @@ class ScriptedModel:
             messages: The messages, in OpenAI's shape unless `count` and `check` say otherwise.
             stream: Whether to return a stream.
             **options: Options as for litellm; `max_tokens`, `tools` and `stream_options` have an
-            effect.
+                effect.
 
         Raises:
             TokenLimitError: The request does not fit into the window.

@@ -84,7 +84,7 @@ class ScriptedSummarizer:
             fail: The failures of its calls; see `Failures`.
             returns: "text" for bare text, without usage, or "completion".
             window: Largest prompt, in tokens; None for any size. A longer one is refused in the
-            form of `style`.
+                form of `style`.
             style: As for `ScriptedModel`.
             **options: `usage`, `reply_type`, `chars_per_token` and `count`, as for `ScriptedModel`.
 

@@ -38,6 +38,12 @@ _LEAST_VALUE = 400
 _HEAD_SHARE = 0.6
 
 
+EDITED = ("text", "result")
+"""Kinds of parts whose texts may be shortened."""
+LEAST_SHORTENED = 400
+"""Smallest size of a shortened message, in characters: a beginning and an end that can be read."""
+
+
 def shorten(text: str, size: int) -> str:
     """Return ``text`` in at most ``size`` characters, or slightly more if a JSON structure alone is
     larger: its beginning and its end, with a receipt between them.

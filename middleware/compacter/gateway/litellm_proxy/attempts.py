@@ -32,7 +32,7 @@ class SteppedCall(WrappedFunction):
 
     Args:
         state: Options, memory and totals. The option ``summarizer`` must be set: no function can be
-        called.
+            called.
         binding: How to read the call's arguments.
     """
 

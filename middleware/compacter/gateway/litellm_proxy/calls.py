@@ -28,7 +28,8 @@ class ProxyBinding(Binding):
 
     def read(self, args: Args, kwargs: Options) -> CallFacts:
         """Read the request, with the model group as its model, and the tenant in its endpoint."""
-        return replace(Binding.read(self, args, kwargs), model=self.group, endpoint=self.place)
+        read = Binding.read(self, args, kwargs)
+        return replace(read, model=self.group, endpoint=self.place, place="")
 
 
 CHAT = ProxyBinding("openai", method="acompletion")

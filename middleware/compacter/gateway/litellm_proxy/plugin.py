@@ -424,7 +424,7 @@ def make() -> CompacterPlugin:
 
     Raises:
         ConfigurationError: A setting is invalid, or the plug-in does not support this version of
-        litellm.
+            litellm.
     """
     import litellm
 

@@ -40,7 +40,6 @@ _IN_CODE = {
     "logger",
     "token_counter",
     "strategy",
-    "summary_request",
     "conversation",
 }
 
@@ -77,8 +76,6 @@ class MemorySettings(BaseModel):
     encryption: str | tuple[str, ...] = ()
     """``file:PATH``, a file with one key a line, or ``env:NAME``; or several of these. The first
     key encrypts, all decrypt."""
-    quotes: bool = True
-    """Whether the lines that summaries quote are stored."""
     share: Literal["key", "team"] = "key"
     """Calls that share records: those of one key, or of one team."""
 
@@ -96,7 +93,7 @@ class MemorySettings(BaseModel):
         keys = [key for source in sources for key in keys_from(source, name)] or None
         if keys and self.place == IN_PROCESS:
             raise ConfigurationError(f"{name} needs redis or sqlite: nothing else is stored")
-        more: dict[str, Any] = {"encryption": keys, "quotes": self.quotes}
+        more: dict[str, Any] = {"encryption": keys}
         if self.place.startswith(REDIS):
             more |= {"ttl": self.ttl, "namespace": self.namespace, "deadline": self.deadline}
         try:

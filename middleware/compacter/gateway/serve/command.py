@@ -43,7 +43,7 @@ def run(
         drain: Seconds that requests in progress have at the end.
         log: ``text`` or ``json``, one object a line, on standard error.
         **options: Those of the command line under their names with underscores (``ratio``,
-            ``prepare``, ``memory_encryption``, ``memory_quotes``, ``dry_run``, ``caller_names``,
+            ``prepare``, ``memory_encryption``, ``dry_run``, ``caller_names``,
             ``keyless``, ``origins``, ``aws_region``, ``class_header``, ``max_body``,
             ``body_timeout``), and all of ``Compacter``. ``summarizer`` names a model of the same
             upstream; ``None`` is the model that is called, and the caller's key pays for both.

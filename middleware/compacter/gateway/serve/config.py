@@ -34,7 +34,6 @@ class ServeOptions(CompacterOptions, total=False):
     prepare: float
     """The option ``prepare_tokens``, a share of the window; 0 makes nothing ahead."""
     memory_encryption: str | None
-    memory_quotes: bool
     dry_run: bool
     caller_names: Iterable[str]
     keyless: str
@@ -54,8 +53,6 @@ class Settings(BaseModel):
     memory_encryption: str | None = None
     """Keys with which an address in ``memory`` encrypts: ``file:PATH``, one a line, or
     ``env:NAME``. The first one encrypts, all decrypt."""
-    memory_quotes: bool = True
-    """Whether the lines that summaries quote are stored there too."""
     dry_run: bool = False
     """Whether only to report what would be compacted, and change nothing."""
     caller_names: Annotated[
@@ -138,7 +135,6 @@ model (the model that is called)
 process)
   memory-encryption SOURCE: keys that encrypt what is stored: file:PATH, one a line, the first one \
 writes; or env:NAME (plain text)
-  no-memory-quotes: store summaries without the lines that they quote
   aws-region REGION: sign Bedrock's requests anew, with this machine's AWS credentials (passed on \
 unread)
   dry-run: change nothing, only report what would be compacted
@@ -163,7 +159,6 @@ _HOW: dict[str, dict[str, Any]] = {
     "upstream": {"action": "append"},
     "ratio": {"type": float, "dest": _SHORT["ratio"]},
     "prepare": {"type": float, "dest": _SHORT["prepare"]},
-    "no-memory-quotes": {"action": "store_false", "dest": "memory_quotes"},
     "port": {"type": int},
     "caller-name": {"action": "append", "dest": "caller_names"},
     "keyless": {"choices": ("connection", "shared")},

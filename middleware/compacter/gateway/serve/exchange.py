@@ -103,6 +103,7 @@ class Exchange:
             output_param=protocol.output_param or output_param(target.upstream),
             summary_function=self.summary,
             server=lambda: server,
+            has_one_server=True,
         )
         create: Any = Exchange.create
         if protocol.binding is Responses:

@@ -116,12 +116,9 @@ def _open_memory(
     if address is not None and not isinstance(address, str):
         return
     keys = None if source is None else tuple(keys_from(source, "memory_encryption"))
-    quotes = settings.memory_quotes
-    place = address, keys, quotes
+    place = address, keys
     if place not in memories:
-        opened = (
-            memory_at(address, encryption=keys, quotes=quotes) if address else InProcessMemory()
-        )
+        opened = memory_at(address, encryption=keys) if address else InProcessMemory()
         problem = problem_of(opened, address or "")
         if problem is not None:
             board.say(problem)

@@ -49,7 +49,7 @@ def run(
 
     Args:
         text: The error's text, or the name of a file that contains it; ``-`` or ``None`` for
-        standard input.
+            standard input.
         status: The HTTP status, if it is known and the text does not state it.
         code: The provider's error code, if it is known and the text does not state it.
         as_json: Whether to print JSON instead of text.

@@ -119,7 +119,7 @@ def read_text(path: str) -> str:
 
     Raises:
         MistakeError: The file cannot be read, or is not UTF-8 text (nor UTF-16 with a byte order
-        mark).
+            mark).
     """
     try:
         data = sys.stdin.buffer.read() if path == STDIN else Path(path).read_bytes()
@@ -143,7 +143,7 @@ def check_writable(path: str, *, force: bool) -> None:
 
     Raises:
         MistakeError: The file exists and ``force`` is not set, it is a directory, or its folder
-        does not exist.
+            does not exist.
     """
     if path == STDIN:
         return

@@ -1,4 +1,4 @@
-"""What everybody writes first: catch the error, summarize the oldest part, try again."""
+"""The loop that everybody writes first: catch the error, summarize the oldest part, try again."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 Complete = Callable[..., Any]
 
 
-def with_twenty_lines(complete: Complete, summarize: Complete) -> Complete:
+def with_usual_loop(complete: Complete, summarize: Complete) -> Complete:
     """Return a function that completes a history, and shortens it where it is refused."""
 
     def chat(model: str, messages: list[dict[str, Any]]) -> Any:
