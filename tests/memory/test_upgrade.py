@@ -74,13 +74,3 @@ def test_a_conversation_goes_on_from_the_record_of_the_version_before(stored: Pa
     assert len(request) < len(talk(20))
     assert "Harbour 0 takes ships of 20 metres." in request[1]["content"]
     assert compacter.totals.rounds == 0
-
-
-def test_a_summary_of_the_version_before_is_updated_and_not_quoted(stored: Path) -> None:
-    compacter = Compacter(memory=SQLiteMemory(stored), summarizer="extractive")
-
-    request = sent_messages(compacter, talk(20)[:-1] + talk(40)[len(talk(20)) - 1 :])[-1]
-
-    (summary,) = [one["content"] for one in request if HEADING in one["content"]]
-    assert summary.count(HEADING) == 1
-    assert "what about harbour number 0?" in summary
