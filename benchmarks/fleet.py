@@ -138,7 +138,7 @@ class Fleet:
             ]
         }
         if settings is not None:
-            callbacks = ["compacter.clients.litellm_proxy.compacter"]
+            callbacks = ["compacter.gateway.litellm_proxy.compacter"]
             more = ["prometheus"] if metrics else []
             config["litellm_settings"] = {"callbacks": [*callbacks, *more]}
             config["callback_settings"] = {"compacter": {"summarizer": "writer", **settings}}

@@ -18,11 +18,22 @@ from types import ModuleType
 from typing import Any
 
 import compacter
-from compacter import events, memory, overflow, redaction, serve, testing
+from compacter import (
+    errors,
+    events,
+    memory,
+    options,
+    overflow,
+    redaction,
+    search_tool,
+    serve,
+    testing,
+)
 from compacter.by_hand import ByHand
 from compacter.compaction import task
 from compacter.options import Options
 from compacter.pinned_list import PinnedList
+from compacter.recall import passages
 
 FOLDER = Path(__file__).parent / "reference"
 HEAD = """\
@@ -41,7 +52,7 @@ TITLES = {
     "errors": "Errors",
     "detector": "The detector",
     "redaction": "Redaction",
-    "serve": "The pass-through",
+    "serve": "Serve",
     "testing": "Testing",
 }
 _PLACES = {
@@ -146,7 +157,14 @@ def public() -> dict[str, dict[str, Any]]:
     names = {name: getattr(compacter, name) for name in compacter.__all__ if name != "__version__"}
     modules = {
         "compacter": names,
+        "compacter.errors": {
+            "ConfigurationError": errors.ConfigurationError,
+            "FunctionError": errors.FunctionError,
+        },
         "compacter.events": _classes(events),
+        "compacter.options": {"TriggerFacts": options.TriggerFacts},
+        "compacter.recall.passages": {"Passage": passages.Passage},
+        "compacter.search_tool": {"RecallTool": search_tool.RecallTool},
         "compacter.compaction.task": {
             "CompactionTask": task.CompactionTask,
         },

@@ -1,4 +1,4 @@
-"""Wrap ``litellm.completion``, and talk on for longer than the model's context window allows."""
+"""Wrap ``litellm.completion``, and talk for longer than the model's context window allows."""
 
 from __future__ import annotations
 

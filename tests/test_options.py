@@ -277,7 +277,6 @@ def test_every_option_that_takes_a_share_or_tokens_is_named_here() -> None:
         ("alternate_roles", "maybe", "takes True or False"),
         ("conversation", "", "takes a text that is not empty"),
         ("conversation", 3, "takes a text"),
-        ("summary_request", "x", 'takes "transcript" or "native"'),
         ("memory", "x", "takes sqlite:PATH"),
     ],
 )

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from compacter import Compacter, ConfigurationError, History, recall_tool
+from compacter import Compacter, History, recall_tool
+from compacter.errors import ConfigurationError
 from compacter.messages.format import FORMATS, FormatName, get_format
 
 FACT = "The spare valve is in cabinet K-7, behind the compressor."

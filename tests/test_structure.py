@@ -35,10 +35,6 @@ MAP = re.compile(r"^(\w+(?:\.py)?/?) +imports +(.+)$", re.MULTILINE)
 SECOND_NAMES = {
     "observe.py",
     "serve.py",
-    *(
-        f"clients/{name}.py"
-        for name in ("litellm_proxy", "langchain", "pydantic_ai", "haystack", "autogen")
-    ),
 }
 """Files of one import: public paths that programs, configurations and saved components contain."""
 

@@ -41,7 +41,7 @@ def main() -> None:
                 _deployment("claude", "anthropic/claude", provider.url),
                 _deployment("writer", "openai/writer-window-100000", f"{provider.url}/v1"),
             ],
-            "litellm_settings": {"callbacks": ["compacter.clients.litellm_proxy.compacter"]},
+            "litellm_settings": {"callbacks": ["compacter.gateway.litellm_proxy.compacter"]},
             "callback_settings": {"compacter": {"summarizer": "writer", "memory": memory}},
         }
         print("starting two workers of the LiteLLM proxy ...", flush=True)

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Never
+from typing import TYPE_CHECKING, Never
 
 from compacter import models
 from compacter.call.state import State
@@ -43,6 +43,13 @@ class CompactionResult:
     def changed(self) -> bool:
         """Whether anything was compacted."""
         return self.event is not None
+
+    if not TYPE_CHECKING:  # Type checkers know that it cannot be awaited.
+
+        def __await__(self) -> Never:
+            raise TypeError(
+                "compact() returns its result at once; in async code: await acompact(...)"
+            )
 
 
 class ByHand:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Never
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
+
+from compacter.errors import UnknownFieldError
 
 Trigger = Literal["token_limit", "threshold", "quotes", "manual", "prepared"]
 TEXTS = frozenset({"summary", "ledger", "unverified", "reworded"})
@@ -62,6 +64,15 @@ class Event(BaseModel):
 
     def __str__(self) -> str:
         return f"{type(self).__name__}: {self.sentence}"
+
+    if not TYPE_CHECKING:  # Type checkers know the fields.
+
+        def __getattr__(self, name: str) -> Never:
+            kind = type(self)
+            raise UnknownFieldError(
+                f"AttributeError: {kind.__name__} has no {name!r}; it has sentence, "
+                f"{', '.join(kind.model_fields)}"
+            )
 
 
 def _list(*parts: str | None) -> str:

@@ -150,9 +150,12 @@ class History(PinnedList):
         Raises:
             ConfigurationError: ``rule`` is set, and the message has no text.
         """
-        if isinstance(value, str) and self._wire_format != "gemini":
+        # Items of the Responses API have a type, and Gemini's messages parts.
+        is_message = not isinstance(value, dict) or value.keys() & {"role", "type", "parts"}
+        if not is_message or (isinstance(value, str) and self._wire_format != "gemini"):
             raise ConfigurationError(
-                'append takes a message such as {"role": "user", "content": "..."}, not a text'
+                'append takes a message such as {"role": "user", "content": "..."}, not '
+                f"{'one without a role' if isinstance(value, dict) else 'a text'}"
             )
         if rule:
             text = format_of([value], self._wire_format).plain_text(value)

@@ -206,11 +206,15 @@ def test_invoke_model_with_response_stream(
 
 
 def test_its_summary_may_be_asked_for_natively(
-    client: Any, bedrock_server: Provider, events: list[CompactionEvent], blocks: list[Any]
+    client: Any,
+    bedrock_server: Provider,
+    events: list[CompactionEvent],
+    blocks: list[Any],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    native = Compacter(
-        max_summary_tokens=100, summary_request="native", on_compaction=events.append
-    )
+    """A compaction made ahead asks at the end of the call's own messages."""
+    monkeypatch.setattr("compacter.compaction.summarize.is_native", lambda task: True)
+    native = Compacter(max_summary_tokens=100, on_compaction=events.append)
     body = json.dumps({**BODY, "messages": blocks[-60:]})
     bedrock_server.too_long = lambda messages: 9 if len(messages) > 58 else None  # type: ignore[method-assign, arg-type]
     native.wrap(client).invoke_model(modelId=MODEL, body=body)["body"].read()
@@ -222,15 +226,25 @@ def test_its_summary_may_be_asked_for_natively(
 
 
 @pytest.mark.parametrize(
-    "body", ["no JSON", b"[1]", '{"prompt": "What?"}', ('{"messages": [], "anthropic_version": 1}')]
+    ("body", "note"),
+    [
+        ("no JSON", "no messages"),
+        (b"[1]", "no messages"),
+        ('{"prompt": "What?"}', "no messages"),
+        (
+            '{"schemaVersion": "messages-v1", "messages": [{"role": "user", "content": []}]}',
+            "not Anthropic's, and no other body is compacted: use converse",
+        ),
+    ],
 )
 def test_any_other_body_is_left_alone(
-    body: Any, client: Any, bedrock_server: Provider, compacter: Compacter
+    body: Any, note: str, client: Any, bedrock_server: Provider, compacter: Compacter
 ) -> None:
+    """The refusal of a body that is not Anthropic's has a note with the reason and the remedy."""
     bedrock_server.vendor = lambda *_: refusal()
     with pytest.raises(ClientError, match="Input is too long") as caught:
         compacter.wrap(client).invoke_model(modelId=MODEL, body=body)
-    assert "no messages" in caught.value.__notes__[0]
+    assert note in caught.value.__notes__[0]
     assert len(bedrock_server.paths) == 1
 
 

@@ -11,7 +11,8 @@ import pytest
 from anthropic import beta_tool
 from google import genai
 
-from compacter import Compacter, CompactionEvent, ConfigurationError
+from compacter import Compacter, CompactionEvent
+from compacter.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

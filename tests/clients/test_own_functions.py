@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -35,3 +36,96 @@ def test_the_limit_has_the_formats_own_name_or_none(dialect: Dialect) -> None:
     wrapped(history)
     assert [event.fallback for event in events] == [False]
     assert set(asked[0]) == LIMITS.get(dialect.name, set())
+
+
+# -- methods of other vendors' clients -------------------------------------------------------------
+
+
+class Chat:
+    """Methods of a client such as Mistral's: one answers, the others parse or stream."""
+
+    def complete(self, *, messages: list[Any], model: str, max_tokens: int = 0) -> Any:
+        return {"choices": [{"message": {"content": "They talked about a harbour."}}]}
+
+    def parse(self, response_format: type, **options: Any) -> Any:
+        assert response_format is dict
+        if len(options["messages"]) > 20:
+            raise REFUSAL
+        return {"choices": [{"message": {"parsed": {}}}]}
+
+
+class Instructor:
+    """A client whose only method parses."""
+
+    def create(self, response_model: type, messages: list[Any]) -> Any:
+        assert response_model is dict
+        if len(messages) > 20:
+            raise REFUSAL
+        return {}
+
+
+class Client:
+    def __init__(self) -> None:
+        self.chat = Chat()
+
+
+HISTORY: list[Any] = [
+    {"role": role, "content": f"Pier {turn} is made of oak. " * 9}
+    for turn in range(30)
+    for role in ("user", "assistant")
+] + [{"role": "user", "content": "And now?"}]
+
+
+def test_a_method_that_parses_gets_its_summary_from_the_one_that_answers() -> None:
+    """Where the same object has a method that answers in words, that one makes the summary."""
+    events: list[CompactionEvent] = []
+    parse: Any = Compacter(on_compaction=events.append).wrap(Client().chat.parse)
+    assert parse(dict, messages=HISTORY, model="m")
+    assert [event.fallback for event in events] == [False]
+    assert "harbour" in events[0].summary
+
+
+def test_a_function_that_can_only_stream_makes_its_own_summary() -> None:
+    """The chunks of Cohere's stream are read, as those of the other APIs."""
+
+    def chat_stream(*, messages: list[Any], **options: Any) -> Iterator[Any]:
+        if len(messages) > 20:
+            raise REFUSAL
+        for word in ("They talked ", "about a harbour."):
+            yield {"type": "content-delta", "delta": {"message": {"content": {"text": word}}}}
+
+    events: list[CompactionEvent] = []
+    wrapped: Any = Compacter(on_compaction=events.append).wrap(chat_stream)
+    assert list(wrapped(messages=HISTORY))
+    assert [event.fallback for event in events] == [False]
+    assert "They talked about a harbour." in events[0].summary
+
+
+def test_a_method_that_can_only_parse_asks_for_a_summarizer(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The warning blames the method and not the model, and names the option."""
+    create: Any = Compacter().wrap(Instructor().create)
+    assert create(dict, messages=HISTORY) == {}
+    assert "the wrapped method parses: give a summarizer" in caplog.text
+    assert "capable" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("client", "line"),
+    [
+        (Client(), r"compacter\.wrap\(client\.chat\.complete\)"),
+        (type("Client", (), {"chat": Chat().complete})(), r"compacter\.wrap\(client\.chat\)"),
+        (
+            type("Client", (), {"chat": Client(), "chat_completion": Chat().complete})(),
+            r"compacter\.wrap\(client\.chat_completion\)",
+        ),
+    ],
+    ids=["Mistral", "Cohere and Ollama", "Hugging Face"],
+)
+def test_a_whole_client_of_another_vendor_is_refused_with_the_line_that_works(
+    client: Any, line: str
+) -> None:
+    """The error names the client's own method."""
+    with pytest.raises(TypeError, match=f"cannot wrap .*Client: wrap its method, {line}"):
+        Compacter().wrap(client)

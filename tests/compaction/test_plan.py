@@ -7,14 +7,7 @@ from typing import Any
 
 import pytest
 
-from compacter import (
-    Chain,
-    ClearToolResults,
-    Compacter,
-    CompactionPlan,
-    Shorten,
-    Summarize,
-)
+from compacter import Compacter, CompactionPlan, Shorten
 from compacter.compaction.conversation import Conversation, check
 from compacter.compaction.cut import choose_cut, plan
 from compacter.compaction.plan import Calibration
@@ -184,43 +177,6 @@ def test_without_a_summary_no_filler_opens_a_history_that_began_with_the_assista
     made, _ = check(Conversation.of(talk, OPENAI), talk[2:], alternate=True)
 
     assert made.messages == tuple(talk[2:])
-
-
-def test_what_just_fits_between_two_strategies_is_not_enough() -> None:
-    spoken = [say(role, 300) for _ in range(5) for role in ("user", "assistant")]
-    talk = [*spoken, *look(4_000), *look(4_000), *look(10), *look(10), *look(10), say("user", 10)]
-    chain = Chain(ClearToolResults(), Summarize())
-    compacter = Compacter(strategy=chain, summarizer=lambda messages, **_: "They looked.")
-    cleared = Compacter(strategy=ClearToolResults()).compact(talk, budget=4_000).messages
-    left = Conversation.of(cleared, OPENAI).size
-
-    by_hand = compacter.compact(talk, budget=left)
-    assert by_hand.event is not None
-    assert by_hand.event.strategy == "clear_tool_results"
-
-    def call(target: int) -> int:
-        asked: list[object] = []
-
-        def summarizer(messages: list[Any], **_: object) -> str:
-            asked.append(messages)
-            return "They looked."
-
-        inner = Compacter(strategy=chain, summarizer=summarizer)
-
-        def complete(messages: list[Any]) -> str:
-            size = sum(OPENAI.size(message) for message in messages)
-            if size > target:
-                raise ValueError(
-                    f"This model's maximum context length is {target // 4} tokens. "
-                    f"However, your messages resulted in {size // 4} tokens."
-                )
-            return "done"
-
-        assert inner.wrap(complete)(messages=talk) == "done"
-        return len(asked)
-
-    assert call(int(left / 0.97 / 0.85)) == 0
-    assert call(int(left / 0.97) + 40) > 0
 
 
 def test_by_hand_what_just_fits_is_enough() -> None:

@@ -93,24 +93,27 @@ class TestWhoIsAsked:
     @pytest.mark.parametrize(
         ("options", "facts", "form", "native"),
         [
-            ({}, {}, "openai", True),
-            ({}, {}, "anthropic", True),
-            ({}, {"trigger": "manual"}, "openai", True),
-            ({}, {"trigger": "manual"}, "anthropic", False),  # No call to take the beginning of.
-            ({"summary_request": "transcript"}, {}, "openai", False),
+            ({}, {"trigger": "prepared"}, "openai", True),
+            ({}, {"trigger": "prepared"}, "anthropic", True),
+            ({}, {}, "openai", False),
+            ({}, {"trigger": "manual"}, "openai", False),
             # The messages themselves are not redacted.
-            ({"redact": str.upper}, {}, "openai", False),
-            ({"summarizer": len}, {}, "openai", False),
+            ({"redact": str.upper}, {"trigger": "prepared"}, "openai", False),
+            ({"summarizer": len}, {"trigger": "prepared"}, "openai", False),
             # It is too long for one prompt.
-            ({}, {"calibration": Calibration(window=600)}, "openai", False),
+            (
+                {},
+                {"trigger": "prepared", "calibration": Calibration(window=600)},
+                "openai",
+                False,
+            ),
         ],
     )
-    def test_the_model_at_the_end_of_the_conversation_where_that_is_asked_for_and_can_be(
+    def test_the_model_at_the_end_of_the_conversation_where_it_is_made_ahead(
         self, options: dict[str, Any], facts: dict[str, Any], form: FormatName, native: bool
     ) -> None:
         messages = [get_format(form).say(message["role"], message["content"]) for message in TALK]
-        made_of = Options(**{"summary_request": "native", **options})
-        asked, made = carried_out(made_of, job(messages, form, **facts), TOLD)
+        asked, made = carried_out(Options(**options), job(messages, form, **facts), TOLD)
         assert (asked[0].prefix is not None) is native
         if native:
             assert (
@@ -125,8 +128,8 @@ class TestWhoIsAsked:
         self, alternate: bool
     ) -> None:
         messages = [{"role": "user", "content": "Ship. " * 40} for _ in range(6)]
-        options = Options(summary_request="native", alternate_roles=alternate)
-        asked, _ = carried_out(options, job(messages), TOLD)
+        options = Options(alternate_roles=alternate)
+        asked, _ = carried_out(options, job(messages, trigger="prepared"), TOLD)
         assert asked[0].prefix is not None
         assert (asked[0].prefix[-1]["content"] == FILLERS["assistant"]) is alternate
 

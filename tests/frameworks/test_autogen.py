@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -109,27 +110,13 @@ async def test_team(serve: Callable, compacter: Compacter, words: str) -> None:
     assert served.recovered()
 
 
-async def test_a_saved_client_compacts_when_it_is_loaded(
-    serve: Callable, history: list[Any], words: str
-) -> None:
-    served = serve()
-    saved = client(Compacter(compact_ratio=0.5)).dump_component().model_dump_json()
-    loaded = ChatCompletionClient.load_component(__import__("json").loads(saved))
-    assert (await loaded.create(history)).content == words
-    assert served.recovered()
-
-
-async def test_a_saved_agent_compacts_when_it_is_loaded(
-    serve: Callable, compacter: Compacter, words: str
-) -> None:
-    served = serve(window=600)
-    agent = AssistantAgent.load_component(
-        AssistantAgent("agent", client(compacter)).dump_component()
-    )
-    for _ in range(20):
-        result = await agent.run(task="What colour is the harbour? " * 5)
-    assert result.messages[-1].content == words
-    assert served.recovered()
+def test_a_saved_client_is_the_frameworks_own(serve: Callable) -> None:
+    """A saved component names no class of compacter; wrap it again after loading."""
+    serve()
+    saved = client(Compacter()).dump_component().model_dump_json()
+    assert "compacter" not in saved
+    loaded = ChatCompletionClient.load_component(json.loads(saved))
+    assert type(loaded) is OpenAIChatCompletionClient
 
 
 async def test_each_picture_stays_where_its_text_is_shortened(

@@ -38,7 +38,7 @@ def test_the_config_has_settings_that_the_plugin_takes() -> None:
     assert given["memory"]["redis"] == "os.environ/REDIS_URL"  # The proxy puts in the value.
     given["memory"]["redis"] = "redis://:secret@redis:6379/0"
     settings = Settings(given)
-    assert "compacter.clients.litellm_proxy.compacter" in config["litellm_settings"]["callbacks"]
+    assert "compacter.gateway.litellm_proxy.compacter" in config["litellm_settings"]["callbacks"]
     assert settings.of("local", (None,), (None,))[1].options.compact_ratio == 0.6
     assert settings.of("chat", (None,), ("hash", "batch-jobs"))[0].enabled is False
 

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
     from tests.promises.conftest import SummariesIn
 
-    from compacter import CompactionPlan, Passage
+    from compacter import CompactionPlan
+    from compacter.recall.passages import Passage
 
 Chat = dict[str, Any]
 

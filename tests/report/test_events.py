@@ -140,14 +140,6 @@ def test_a_cost_that_nobody_states_is_not_known(usage: tuple[int, int]) -> None:
     assert "$0.00" not in page([story])
 
 
-def test_a_model_whose_price_is_known_costs_it() -> None:
-    priced = FOLD.model_copy(update={"model": "gpt-4o", "summarizer_calls": 1})
-    (compaction,) = stories(read_lines([priced.model_dump_json()])[0])[0].compactions
-    price = models.prices("gpt-4o")
-    assert price is not None
-    assert compaction.cost == pytest.approx(1_000 * price[0] + 100 * price[2])
-
-
 def test_a_compaction_that_saves_nothing_saves_nothing() -> None:
     same = FOLD.model_copy(update={"compacted_tokens": 10_000})
     (compaction,) = stories(read_lines([same.model_dump_json()])[0])[0].compactions

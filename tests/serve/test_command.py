@@ -215,7 +215,7 @@ def test_help_needs_no_extra(root: Path, module: str, words: tuple[str, ...]) ->
     assert told.stdout == parser().format_help()
 
 
-@pytest.mark.parametrize("missing", ["typer", "rich"])
+@pytest.mark.parametrize("missing", ["rich"])
 def test_the_extra_of_the_command_is_not_needed(root: Path, missing: str) -> None:
     assert (
         started_without(root, missing, "compacter", "serve", "--help").stdout

@@ -36,6 +36,12 @@ def call(name: str = "look_up", arguments: str = "{}") -> dict[str, Any]:
 
 
 class TestWindow:
+    def test_a_window_that_is_no_whole_number_is_refused(self) -> None:
+        """The error names the argument and shows what it takes."""
+        odd: Any = "300"
+        with pytest.raises(TypeError, match=r"window must be a whole number .*window=300.*'300'"):
+            ScriptedModel(window=odd)
+
     def test_a_request_of_exactly_the_window_is_answered(self) -> None:
         model = ScriptedModel(window=10)
         assert model.completion("m", user(40))["choices"][0]["message"]["content"] == "ok"

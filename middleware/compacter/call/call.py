@@ -169,6 +169,8 @@ class Call:
             limit=limit.limit,
             requested=limit.requested,
         )
+        if self.tried:
+            await self.world.forget()
         if refused.error is None:
             return refused.raw
         steps = "; ".join(f"round {number}: {step}" for number, step in enumerate(self.tried, 1))

@@ -161,7 +161,8 @@ async def compact_history(
         return ""
     after = made.conversation
     event = made.event
-    await call.world.remember(after.messages)
+    if not (event.fallback and "truncate" in event.strategy.split("+")):
+        await call.world.remember(after.messages)
     await call.world.emit(event)
     call.request = replace(request, messages=after.messages, read=after)
     sizes = f"{event.original_data_size:,} to {event.compacted_data_size:,} characters"

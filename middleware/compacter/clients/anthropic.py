@@ -1,9 +1,8 @@
 """The Anthropic SDK's clients: ``messages`` and ``beta.messages``, on Bedrock, Vertex and Foundry
 as well.
 
-Two kinds of calls need more than `create` and `parse`: ``stream`` returns a context manager that
-makes its request when entered, and message threads (``thread=``, ``beta.messages.thread()``,
-``tool_runner()``) keep the conversation at the server, so that a call contains only new messages.
+``stream`` needs more than `create` and `parse`: it returns a context manager that makes its request
+when entered.
 """
 
 from __future__ import annotations
@@ -11,18 +10,14 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Mapping, Sequence
-from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 from compacter.call.arguments import Args, Arguments, Binding, CallFacts, Options, Prompt
 from compacter.call.state import State
 from compacter.call.wrap import OWN_OPTIONS, wrap_function
 from compacter.clients import openai
-from compacter.clients.copying import divert
 from compacter.clients.openai import Function, Method, wrap_call
-from compacter.clients.raw import header
-from compacter.io import IO
 from compacter.messages.fields import field
 from compacter.messages.format import Message, MessageFormat
 from compacter.objects import with_special_methods
@@ -41,14 +36,11 @@ class Messages(Binding):
     def read(self, args: Args, kwargs: Options) -> CallFacts:
         """Read the arguments. A call that continues a message thread contains only new messages."""
         facts = Binding.read(self, args, kwargs)
-        if not continues_thread(facts.named):
+        if field(facts.named.get("thread"), "type") != "continue":
             return facts
         elsewhere = (
             'with thread={"type": "continue"} the history is kept by the server and not in '
-            "this call. Send the whole "
-            'history with thread={"type": "create"}, or use client.beta.messages.thread(), '
-            "which keeps it and does "
-            "that by itself"
+            'this call. Send the whole history with thread={"type": "create"}'
         )
         return replace(facts, elsewhere=elsewhere)
 
@@ -153,93 +145,13 @@ _MANAGING: Mapping[str, Function] = {"__enter__": _enter, "__exit__": _exit}
 _AMANAGING: Mapping[str, Function] = {"__aenter__": _aenter, "__aexit__": _aexit}
 
 
-# -- message threads -------------------------------------------------------------------------------
-
-# Error code after which the SDK sends its whole history with `thread={"type": "create"}`.
-_REPLAY = "thread_already_continued"
-
-
-# Refusal of a turn, whose history the SDK is about to send in a new thread.
-_REFUSED: ContextVar[Exception | None] = ContextVar("_REFUSED", default=None)
-
-
-def continues_thread(kwargs: Options) -> bool:
-    """Return whether a call is a later turn of a message thread."""
-    return bool(field(kwargs.get("thread"), "type") == "continue")
-
-
-def _is_sdks_own(kwargs: Options) -> bool:
-    """Return whether the turn is of ``beta.messages.thread()`` or ``tool_runner()``, which keep the
-    history.
-    """
-    return "message-thread" in header(kwargs, "x-stainless-helper")
-
-
-def wrap_turn(state: State, function: Function, binding: Binding) -> Function:
-    """Wrap ``beta.messages.create``, which also sends the turns of message threads.
-
-    The SDK's thread object has the whole history, and sends it in a new thread if the server has
-    lost the old one. So a turn that is too long is reported as lost. The SDK then sends the whole
-    history, which can be compacted, and the new thread begins with the compacted messages. As the
-    whole history is as long as the refused turn's, it is compacted before it is sent.
-    """
-
-    def applies(kwargs: Options) -> bool:
-        is_off = kwargs.get(OWN_OPTIONS) is False
-        return not is_off and continues_thread(kwargs) and _is_sdks_own(kwargs)
-
-    binding = replace(binding, bare=function)
-    return divert(
-        wrap_call(state, divert(function, _is_replay, _refuse), binding),
-        applies,
-        functools.partial(_turn, state, function),
-    )
-
-
-def _is_replay(kwargs: Options) -> bool:
-    """Return whether a call sends the history of the turn that was refused just now."""
-    is_new = field(kwargs.get("thread"), "type") == "create"
-    return _REFUSED.get() is not None and is_new and _is_sdks_own(kwargs)
-
-
-async def _refuse(_: IO, *__: Any, **___: Any) -> NoReturn:
-    refusal: Any = _REFUSED.get()  # There is one, as ``_is_replay`` has seen.
-    _REFUSED.set(None)
-    raise refusal
-
-
-async def _turn(state: State, function: Function, io: IO, *args: Any, **kwargs: Any) -> Any:
-    if OWN_OPTIONS in kwargs:
-        state = state.replaced(kwargs.pop(OWN_OPTIONS))
-    reply = await openai.attempt(io, state, functools.partial(function, *args), kwargs)
-    if reply.error is None:
-        return reply.raw
-    replay = _asking_for_replay(state, reply.error)
-    if replay is None:
-        raise reply.error
-    # With a trigger, the new thread may be compacted before it is sent in any case.
-    _REFUSED.set(None if state.proactive else reply.error)
-    raise replay from reply.error
-
-
-def _asking_for_replay(state: State, error: Any) -> Exception | None:
-    """Return the error after which the SDK sends the whole history; ``None`` if it cannot. Callers
-    never see it.
-    """
-    if state.options.max_retries == 0 or not hasattr(error, "response"):
-        return None
-    body = {"type": "error", "error": {"message": str(error), "details": {"error_code": _REPLAY}}}
-    made: Exception = type(error)(str(error), response=error.response, body=body)
-    return made
-
-
 # -- wrapped methods -------------------------------------------------------------------------------
 
 METHODS = tuple(
     Method((*path, "messages"), name, "anthropic", summary_method, Messages, wrap)
-    for path, create in (((), wrap_call), (("beta",), wrap_turn))
+    for path in ((), ("beta",))
     for name, summary_method, wrap in (
-        ("create", "", create),
+        ("create", "", wrap_call),
         ("parse", "create", wrap_call),
         ("stream", "create", wrap_stream),
     )

@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from typing import Any, TypeVar
 
-from compacter.call.arguments import Args, Arguments, Binding, Options
+from compacter.call.arguments import Args, Arguments, Binding, CallFacts, Options
 from compacter.call.state import State
 from compacter.call.wrap import wrap_function
 from compacter.clients.copying import copy_client, set_method, unbound
@@ -64,6 +64,17 @@ class Invoke(Nested):
         body = self.members(kwargs)
         found = body.get("messages") if "anthropic_version" in body else None
         return found if isinstance(found, list) else None
+
+    def read(self, args: Args, kwargs: Options) -> CallFacts:
+        """Read the arguments. The messages of another vendor's body are not compacted."""
+        facts = Nested.read(self, args, kwargs)
+        if facts.messages or "messages" not in self.members(kwargs):
+            return facts
+        elsewhere = (
+            "the body of invoke_model is not Anthropic's, and no other body is compacted: use "
+            "converse, which compacts for every model"
+        )
+        return replace(facts, elsewhere=elsewhere)
 
     def needs_list(self, *_: object, **__: object) -> bool:
         """Return False: JSON has only lists, and the body of a quiet call is not parsed."""

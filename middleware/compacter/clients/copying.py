@@ -1,5 +1,5 @@
-"""Copy a client and replace methods of the copy, which has the same type. The given client is not
-changed.
+"""Copy a client and replace methods of the copy, which has the same type, or a subclass of it where
+a special method is replaced. The given client is not changed.
 
 A proxy object would not do: ``isinstance`` fails, and its methods' calls on ``self`` bypass the
 proxy. So the object is shallow-copied (connections and settings are shared), and the new methods

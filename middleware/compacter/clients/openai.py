@@ -44,7 +44,7 @@ T = TypeVar("T")
 Function = Callable[..., Any]
 COPIES = ("copy", "with_options", "with_middleware")
 """Methods that return another client."""
-HELPERS = ("stream", "tool_runner", "thread")
+HELPERS = ("stream", "tool_runner")
 """Methods of a resource that send messages by its others."""
 
 
@@ -191,8 +191,22 @@ def _patch(state: State, resource: Any, methods: list[Method], output_param: str
 
     for name in HELPERS:
         if made and name not in made and hasattr(resource, name):
+            function = unbound(resource, name)
+            if name == "tool_runner" and "thread" in inspect.signature(function).parameters:
+                # Anthropic's sends only new messages by default, and they could not be compacted.
+                set_method(resource, name, _with_defaults(function, thread=False))
             take_options(resource, name, functools.partial(_twin, methods[0].path, tuple(made)))
     return bool(made)
+
+
+def _with_defaults(function: Function, **defaults: object) -> Function:
+    """Return the function with other values for arguments that a call leaves out."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **{**defaults, **kwargs})
+
+    return call
 
 
 def _twin(path: tuple[str, ...], names: tuple[str, ...], resource: Any, options: object) -> Any:

@@ -10,18 +10,25 @@ import contextlib
 import copy
 import functools
 import inspect
+from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
 from types import FunctionType, MethodType, ModuleType
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from compacter.call.arguments import Binding, bind
 from compacter.call.state import State
 from compacter.call.wrap import WRAPPED_BY, wrap_function
+from compacter.errors import ConfigurationError
 from compacter.manual import page
 from compacter.objects import with_special_methods
 
 T = TypeVar("T")
+
+
+class ParsingMethodError(ConfigurationError):
+    """The wrapped method can only parse replies, and there is no option ``summarizer``."""
+
 
 CLIENTS_PAGE = page("clients")
 """Page of the manual with all that can be wrapped."""
@@ -105,7 +112,66 @@ def _wrap_once(
         # function.
         with contextlib.suppress(Exception):
             return with_special_methods(copy.copy(target), {"__call__": calls})
-    return wrap_function(state, target, binding)
+    return wrap_function(
+        state, target, replace(binding, summary_function=_find_summary_method(target))
+    )
+
+
+_ANSWERING = ("complete", "chat", "create")
+"""Methods of vendors' clients that answer in words."""
+_RESPONSE_TYPES = frozenset({"response_model", "response_format"})
+
+
+def _find_summary_method(method: Any) -> Callable[..., Any] | None:
+    """Return what makes summaries for a method that only parses or streams; ``None`` if the method
+    itself does.
+
+    It is the method of the same object that answers in words (Mistral's ``complete`` for ``parse``,
+    Cohere's ``chat`` for ``chat_stream``).
+    """
+    if not isinstance(method, MethodType):
+        return None
+    name = method.__name__
+    parameters = inspect.signature(method).parameters
+    parses = "parse" in name or any(
+        parameter.default is parameter.empty
+        for parameter in map(parameters.get, _RESPONSE_TYPES)
+        if parameter is not None
+    )
+    if not parses and "stream" not in name:
+        return None
+    ending = "_async" if name.endswith("_async") else ""
+    for answering in _ANSWERING:
+        other = getattr(method.__self__, answering + ending, None)
+        if callable(other) and answering != name:
+            return _call_with_known(other, tuple(parameters))
+
+    def refuse(*_: object, **__: object) -> NoReturn:
+        raise ParsingMethodError(f"{name} parses its replies, so it makes no summary")
+
+    return refuse if parses else None
+
+
+def _call_with_known(function: Callable[..., Any], names: tuple[str, ...]) -> Callable[..., Any]:
+    """Return the function, called by name with the arguments of another that it has too.
+
+    ``names`` are the other's parameters, in order.
+    """
+    binding = bind(function, messages_param="messages")
+    accepts = None if binding is None else binding.accepts
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        named = {**dict(zip(names, args, strict=False)), **kwargs}
+        return function(
+            **{
+                name: value
+                for name, value in named.items()
+                if value is not None and (accepts is None or name in accepts)
+            }
+        )
+
+    return call
 
 
 def _wrap_mock(state: State, mock: T, messages_param: str, wire_format: str | None) -> T:
@@ -240,7 +306,16 @@ def _call_on(target: object, method: FunctionType) -> Any:
     return call
 
 
+_METHODS = ("chat.complete", "chat.completions.create", "chat_completion", "chat")
+"""Paths of the method that answers, in clients of other vendors."""
+
+
 def _hint(target: object) -> str:
+    for path in _METHODS:
+        with contextlib.suppress(Exception):
+            method = functools.reduce(getattr, path.split("."), target)
+            if callable(method) and bind(method) is not None:
+                return f"wrap its method, compacter.wrap(client.{path})"
     if inspect.isclass(target):
         return "it is a class, so wrap an object of it"
     if inspect.isawaitable(target):

@@ -169,9 +169,9 @@ def choose_cut(
     characters if more.
 
     The newest ``keep_turns`` turns stay as long as the head still has ``keep_need`` characters. The
-    cut is never inside a step, past an open step or past ``end``, and at least one message stays. Returns 0 if
-    nothing can be compacted, and if only a prior summary could be that need not (``must``) become
-    smaller.
+    cut is never inside a step, past an open step or past ``end``, and at least one message stays.
+    Returns 0 if nothing can be compacted, and if only a prior summary could be that need not
+    (``must``) become smaller.
     """
     steps = conversation.steps
     heads = conversation.heads

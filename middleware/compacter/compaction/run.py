@@ -11,13 +11,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from compacter.compaction.conversation import Conversation, check, origins_of
-from compacter.compaction.cut import plan
+from compacter.compaction.cut import first_unread, plan
 from compacter.compaction.plan import CompactionPlan
-from compacter.compaction.strategies import BUILT_IN, Shorten, Truncate
+from compacter.compaction.strategies import BUILT_IN, Shorten, Truncate, shorten_largest
 from compacter.compaction.summarize import (
     RulesTooLongError,
     extract,
-    most_tokens,
     planned_reserve,
     read_head,
     summarizes,
@@ -32,9 +31,6 @@ from compacter.summary.message import NoSummaryError, read_out
 if TYPE_CHECKING:
     from compacter.options import Options
 
-# Share of the target that counts as fitting between two strategies, so that the next message still
-# fits too.
-_ROOM = 0.9
 # Where no strategy made the request small enough.
 _LAST_RESORT = Shorten()
 
@@ -56,16 +52,10 @@ async def compact(options: Options, planned: CompactionPlan, world: World) -> Co
     """
     if planned.is_satisfied:
         return None
-    edits = any(getattr(link, "edits", False) for link in options.strategy)
-    if options.before_compaction is not None and (planned.cut or planned.must or edits):
-        answer = await world.approve(planned)
-        if answer is None:
-            await world.emit(CompactionSkipped(reason="vetoed", **planned.named))
-            return None
-        # A hook may change the cut; everything else is derived from it.
-        cut: object = answer.cut
-        if isinstance(cut, int) and cut != planned.cut:
-            planned = plan(options, replace(planned, cut=cut, is_chosen=True))
+    approved = await _approved(options, planned, world)
+    if approved is None:
+        return None
+    planned = approved
     if planned.cut or planned.must:
         await world.emit(
             CompactionStarted(
@@ -74,37 +64,83 @@ async def compact(options: Options, planned: CompactionPlan, world: World) -> Co
                 **planned.facts,
             )
         )
-    goal = planned.target
-    if goal is None and len(options.strategy) > 1 and planned.cut:
+    target = planned.target
+    if target is None and len(options.strategy) > 1 and planned.cut:
         # What compacting the planned head would leave.
-        goal = planned.tail_size + planned_reserve(options, planned, planned.head_size)
-    enough = goal
-    if enough is not None and planned.trigger != "manual":
-        enough = int(enough * _ROOM)
-    before = after = planned.conversation
-    task = CompactionTask(plan=planned, options=options, target=goal)
-    here = task
-    for left, strategy in enumerate([*options.strategy, _LAST_RESORT], -len(options.strategy)):
-        if not left:
-            enough = planned.target
-            if not planned.must:
+        target = planned.tail_size + planned_reserve(options, planned, planned.head_size)
+    first = task = CompactionTask(plan=planned, options=options, target=target)
+    before = result = planned.conversation
+    for strategies_left, strategy in enumerate(options.strategy, 1 - len(options.strategy)):
+        if result is not before:
+            if target is None or result.size <= target:
                 break
-        if after is not before:
-            if enough is None or after.size <= enough:
-                break
-            # A cut that a hook has set leaves as many messages in the tail.
-            fewer = len(here.messages) - len(after.messages)
-            asked = replace(here.plan, conversation=after, cut=here.plan.cut - fewer)
-            here = replace(here, plan=plan(options, asked))
-        here = replace(here, last=left == -1)
-        after = await _attempt(strategy, here, world) or after
+            task = _continued(task, result)
+        task = replace(task, last=not strategies_left)
+        if not getattr(strategy, "edits", False):
+            task = _with_short_results(task)
+            result = task.conversation
+        result = await _attempt(strategy, task, world) or result
+    if planned.must and (result is before or not planned.is_met_by(result.size)):
+        task = replace(_continued(task, result), last=False)
+        result = await _attempt(_LAST_RESORT, task, world) or result
     # Summarize has fallen back itself, or knows why not.
-    if planned.must and after is before and not summarizes(options):
-        after = _fall_back(task) or after
-    if after is before:
+    if planned.must and result is before and not summarizes(options):
+        result = _fall_back(first) or result
+    if result is before:
         await world.emit(CompactionSkipped(reason="nothing_to_compact", **planned.named))
         return None
-    return Compaction(after, _describe(task, after))
+    return Compaction(result, _describe(first, result))
+
+
+async def _approved(
+    options: Options, planned: CompactionPlan, world: World
+) -> CompactionPlan | None:
+    """Return the plan as ``before_compaction`` wants it, or ``None`` for its veto."""
+    edits = any(getattr(strategy, "edits", False) for strategy in options.strategy)
+    if options.before_compaction is None or not (planned.cut or planned.must or edits):
+        return planned
+    answer = await world.approve(planned)
+    if answer is None:
+        await world.emit(CompactionSkipped(reason="vetoed", **planned.named))
+        return None
+    # A hook may change the cut; everything else is derived from it.
+    cut: object = answer.cut
+    if isinstance(cut, int) and cut != planned.cut:
+        return plan(options, replace(planned, cut=cut, is_chosen=True))
+    return planned
+
+
+def _continued(task: CompactionTask, result: Conversation) -> CompactionTask:
+    """Return the task of compacting what a strategy has left."""
+    # A cut that a hook has set leaves as many messages in the tail.
+    cut = task.plan.cut - len(task.messages) + len(result.messages)
+    return replace(task, plan=plan(task.options, replace(task.plan, conversation=result, cut=cut)))
+
+
+def _with_short_results(task: CompactionTask) -> CompactionTask:
+    """Return the task with the results shortened that no model has answered yet, each to a fair
+    share of what the target leaves beside the summary; the task itself if they fit.
+    """
+    planned = task.plan
+    read = planned.conversation
+    if not planned.must or planned.target is None or not planned.cut:
+        return task
+    unread = {
+        index: read.sizes[index]
+        for index in range(first_unread(planned), len(read.sizes))
+        if not read.protected[index]
+    }
+    whole = sum(unread.values())
+    left = planned.target - planned.tail_size + whole
+    room = left - min(planned_reserve(task.options, planned, planned.head_size), max(left, 0) // 2)
+    if whole <= room:
+        return task
+    messages = shorten_largest(task, unread, room)
+    result, faults = check(read, messages, alternate=task.alternate, edits=True)
+    if faults:
+        return task
+    task.tally.add(strategy=(_LAST_RESORT.name,))
+    return _continued(task, result)
 
 
 def _describe(task: CompactionTask, after: Conversation) -> CompactionEvent:
@@ -198,7 +234,7 @@ def _fall_back(task: CompactionTask) -> Conversation | None:
         # No room, or a redaction that raised: the next one then.
         with suppress(Exception):
             if fallback == "extractive":
-                summary = extract(task, read_head(task), most_tokens(task.options))
+                summary = extract(task, read_head(task), task.options.max_summary_tokens)
                 messages = task.replace_head(summary)
             else:
                 messages = Truncate().compact(task)
@@ -212,7 +248,7 @@ def _fall_back(task: CompactionTask) -> Conversation | None:
 async def _carry_out(
     strategy: CompactionStrategy, task: CompactionTask, world: World
 ) -> list[Message]:
-    """Return the messages that a strategy makes, done what it asks for.
+    """Run a strategy, answer its effects, and return its messages.
 
     Messages that it changes in place are put back, as they are the caller's; raises ``ValueError``
     then.

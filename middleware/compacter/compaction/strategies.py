@@ -16,6 +16,7 @@ from compacter.compaction.task import (
     CompactionTask,
     StrategyLike,
     as_strategies,
+    check_name,
 )
 from compacter.errors import ConfigurationError, whole_number
 from compacter.messages.format import Message, MessageFormat
@@ -34,6 +35,9 @@ class Truncate:
 
     name: str = "truncate"
     """Name that events carry."""
+
+    def __post_init__(self) -> None:
+        check_name(self)
 
     def compact(self, task: CompactionTask) -> list[Message]:
         """Return the list of ``task`` without its head, with the prior summary below the note."""
@@ -138,31 +142,46 @@ class Shorten:
             for index, size in enumerate(task.conversation.sizes)
             if not task.protected[index] and index != task.conversation.prior
         }
-        # The largest size of a message with which the total is within the goal.
-        ceiling = (
-            bisect_right(
-                range(max(free.values(), default=0) + 1),
-                goal - whole + sum(free.values()),
-                self.min_size + 1,
-                key=lambda most: sum(min(size, most) for size in free.values()),
-            )
-            - 1
+        return shorten_largest(task, free, goal - whole + sum(free.values()), self.min_size)
+
+
+def shorten_largest(
+    task: CompactionTask, sizes: Mapping[int, int], room: int, least: int = LEAST_SHORTENED
+) -> list[Message]:
+    """Return the messages of a task with some of them shortened to fair shares of a room.
+
+    Args:
+        task: The messages, which are not changed.
+        sizes: Index and size, in characters, of each message that may be shortened.
+        room: Size that these messages may have together, in characters; the largest ones are
+            shortened to one size.
+        least: Smallest size of a shortened message, in characters.
+    """
+    # The largest size of a message with which the total is within the room.
+    ceiling = (
+        bisect_right(
+            range(max(sizes.values(), default=0) + 1),
+            room,
+            least + 1,
+            key=lambda most: sum(min(size, most) for size in sizes.values()),
         )
-        redact = task.options.redact
+        - 1
+    )
+    redact = task.options.redact
 
-        def cut(text: str, most: int) -> str:
-            short = shorten(text, most)
-            # Half of a secret would not be recognised later, in a summary or the memory.
-            return short if redact is None or short == text else shorten(redact(text), most)
+    def cut(text: str, most: int) -> str:
+        short = shorten(text, most)
+        # Half of a secret would not be recognised later, in a summary or the memory.
+        return short if redact is None or short == text else shorten(redact(text), most)
 
-        out = list(task.messages)
-        for index, size in free.items():
-            texts = (part for part in task.conversation.parts(index) if part.kind in EDITED)
-            # Else the texts are not what makes it too large.
-            if size > ceiling > size - sum(len(part.text) for part in texts):
-                form = task.conversation.format
-                out[index] = shorten_message(form, out[index], size - ceiling, cut)
-        return out
+    out = list(task.messages)
+    form = task.conversation.format
+    for index, size in sizes.items():
+        texts = (part for part in task.conversation.parts(index) if part.kind in EDITED)
+        # Else the texts are not what makes it too large.
+        if size > ceiling > size - sum(len(part.text) for part in texts):
+            out[index] = shorten_message(form, out[index], size - ceiling, cut)
+    return out
 
 
 def shorten_message(
@@ -213,8 +232,8 @@ class Chain(tuple[CompactionStrategy, ...]):
     """Several strategies, tried in order, each on the result of the one before it, until the
     request fits.
 
-    Put the cheap ones first: ``Chain(ClearToolResults(), Summarize())``, or a list of them. If the
-    provider has not stated a limit, the goal is the size that compacting the head would leave.
+    Put the cheap ones first: ``Chain(ClearToolResults(), Summarize())``, or a list of them. If no
+    limit is known, the goal is the size that compacting the head would leave.
 
     Args:
         *strategies: Strategies, functions of a task, or sequences of them.

@@ -7,14 +7,14 @@ does not wait for it.
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from compacter.compaction.conversation import with_fillers
 from compacter.compaction.plan import DEFAULT
-from compacter.compaction.task import CompactionTask
+from compacter.compaction.task import CompactionTask, check_name
 from compacter.effects import AskSummarizer, Effect
-from compacter.errors import CompactionError, ConfigurationError, whole_number
+from compacter.errors import CompactionError
 from compacter.messages.format import Message
 from compacter.messages.replies import Reply
 from compacter.summary.message import FRAME, STORY_FRAME, NoSummaryError, Summary, rule_lines
@@ -38,8 +38,6 @@ _LEAST_ROOM = 200
 # replaces, or these characters.
 _LINES_SHARE = 8
 _LEAST_LINES = 800
-# Least number of tokens that may be set: of fewer no sentence can be made.
-_SMALLEST_SUMMARY = 16
 
 
 class RulesTooLongError(NoSummaryError):
@@ -61,9 +59,9 @@ def summary_tokens(most: int, asked: CompactionPlan, size: int) -> int:
 
 def planned_reserve(options: Options, asked: CompactionPlan, size: int) -> int:
     """Return the characters to leave for a summary message, in place of so many characters: those
-    of the largest summary that a strategy of ``options`` may write.
+    of the largest summary that ``options`` allow.
     """
-    tokens = summary_tokens(most_tokens(options), asked, size)
+    tokens = summary_tokens(options.max_summary_tokens, asked, size)
     return int(tokens * _WITH_LINES * asked.calibration.text_per_token) + FRAME
 
 
@@ -72,13 +70,6 @@ def least_reserve(conversation: Conversation) -> int:
     and the fewest tokens that a summary is given.
     """
     return FRAME + rules_size(conversation) + int(_FEWEST_TOKENS * DEFAULT)
-
-
-def most_tokens(options: Options) -> int:
-    """Return the largest number of tokens that a summary may have, whichever strategy writes it."""
-    usual = options.max_summary_tokens
-    writers = (link for link in options.strategy if isinstance(link, Summarize))
-    return max((link.max_tokens or usual for link in writers), default=usual)
 
 
 def summarizes(options: Options) -> bool:
@@ -117,6 +108,17 @@ def room(task: CompactionTask, most: int | None = None) -> int:
         return size
     tokens = summary_tokens(most, plan, plan.head_size)
     return min(size, int(tokens * _WITH_LINES * task.chars_per_token))
+
+
+def is_native(task: CompactionTask) -> bool:
+    """Return whether the summarizer is sent the messages themselves, in place of a transcript.
+
+    The provider's cache has what the program has just sent: so where a compaction is made ahead by
+    the wrapped call itself. The messages are not redacted.
+    """
+    options = task.options
+    is_ahead = task.plan.trigger == "prepared"
+    return is_ahead and options.summarizer is None and options.redact is None
 
 
 # -- one summary -----------------------------------------------------------------------------------
@@ -158,30 +160,9 @@ class Summarize:
 
     name: str = "summarize"
     """Name that events carry."""
-    prompt: str | None = field(default=None, kw_only=True)
-    """Instruction in place of the built-in one; ``{history}`` or ``%s`` is replaced by the
-    transcript, which is otherwise appended."""
-    max_tokens: int | None = field(default=None, kw_only=True)
-    """Largest size of a summary in tokens, at least 16; ``None`` for 4,096. Capped to an eighth
-    of a known window, and to the size of the messages that it replaces."""
-    request: Literal["transcript", "native"] | None = field(default=None, kw_only=True)
-    """``"transcript"``, which ``None`` stands for, to send the messages as a fenced transcript.
-    ``"native"`` to send the messages themselves, most of which the provider then reads from its
-    prompt cache; with another ``summarizer`` or with ``redact`` it counts as ``"transcript"``."""
 
     def __post_init__(self) -> None:
-        prompt: object = self.prompt
-        if prompt is not None and (not isinstance(prompt, str) or not prompt):
-            raise ConfigurationError(
-                f"Summarize: prompt takes a text that is not empty, or None (got {prompt!r})"
-            )
-        if self.max_tokens is not None:
-            name = "Summarize: max_tokens"
-            whole_number(name, self.max_tokens, least=_SMALLEST_SUMMARY, of="tokens")
-        if self.request not in (None, "transcript", "native"):
-            raise ConfigurationError(
-                f'Summarize: request takes "transcript" or "native" (got {self.request!r})'
-            )
+        check_name(self)
 
     def compact(self, task: CompactionTask) -> Generator[Effect[Any], Any, list[Message]]:
         """The list of ``task`` with a summary message. Raises ``NoSummaryError`` where none can be
@@ -212,7 +193,7 @@ class Summarize:
             if fault:
                 raise NoSummaryError(f"the summary that was passed is refused: {fault}")
             return task.replace_head(options.redact(summary) if options.redact else summary)
-        most = self.max_tokens or options.max_summary_tokens
+        most = options.max_summary_tokens
         head = read_head(task)
         # With nothing new to tell a model, the prior summary is only to be shorter.
         if options.summarizer == "extractive" or not head.parts:
@@ -221,14 +202,7 @@ class Summarize:
 
         size = plan.head_size - rules_size(task.conversation)
         prefix: list[Message] | None = None
-        # By hand there is no call to take the prefix of: then litellm is asked, which takes chat
-        # messages only.
-        if (
-            (self.request or options.summary_request) == "native"
-            and options.summarizer is None
-            and options.redact is None
-            and (plan.trigger != "manual" or plan.wire_format == "openai")
-        ):
+        if is_native(task):
             form = task.conversation.format
             prefix = list(task.messages[: plan.cut])
             if task.alternate and form.speaker(prefix[-1]) == "user":
@@ -252,7 +226,7 @@ class Summarize:
             window=plan.calibration.summarizer_window or task.window,
             chars_per_token=task.chars_per_token,
             fills=plan.has_budget,
-            template=self.prompt or options.summary_prompt,
+            template=options.summary_prompt,
             redact=options.redact,
         )
         written = yield from writer.write()

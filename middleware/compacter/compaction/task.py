@@ -305,6 +305,16 @@ def _as_strategy(value: object) -> CompactionStrategy:
     )
 
 
+def check_name(strategy: CompactionStrategy) -> None:
+    """Raise ``ConfigurationError`` if the name of a strategy is not a text."""
+    name: object = strategy.name
+    if not isinstance(name, str):
+        raise ConfigurationError(
+            f"{type(strategy).__name__} takes a name for events, not {name!r}; how much is "
+            "compacted is what the options compact_ratio and preserve_recent_turns say"
+        )
+
+
 def is_async(value: object) -> bool:
     """Return whether a function, or an object's ``__call__``, is a coroutine function."""
     # The method itself: a callable object is none, though its ``__call__`` may be async.

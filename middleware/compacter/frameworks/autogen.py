@@ -6,19 +6,15 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
-from autogen_core import Component, ComponentBase, ComponentModel, FunctionCall, Image
+from autogen_core import FunctionCall, Image
 from autogen_core.models import (
     AssistantMessage,
-    ChatCompletionClient,
     FunctionExecutionResult,
     FunctionExecutionResultMessage,
     SystemMessage,
     UserMessage,
 )
-from pydantic import BaseModel
 
-from compacter.call.state import State
-from compacter.clients.wrapping import wrap
 from compacter.frameworks.own_types import (
     Adapter,
     Mirror,
@@ -26,12 +22,9 @@ from compacter.frameworks.own_types import (
     back,
     completion,
     mixed,
-    options_to_save,
     separate_media,
     tool_call,
-    unwrap_copy,
 )
-from compacter.options import validated
 
 
 def _read(messages: Sequence[Any]) -> list[Mirror]:
@@ -117,40 +110,6 @@ def _server(client: Any) -> str:
     return str(getattr(getattr(client, "_client", None), "base_url", ""))
 
 
-class CompactedConfig(BaseModel):
-    """Saved form of a wrapped client."""
-
-    client: ComponentModel
-    options: dict[str, Any]
-
-
-class Compacted(ComponentBase[CompactedConfig], Component[CompactedConfig]):
-    """Placeholder of a wrapped client in a saved component. Loading it returns the client,
-    wrapped.
-    """
-
-    component_type = "model"
-    component_config_schema = CompactedConfig
-    component_provider_override = "compacter.frameworks.autogen.Compacted"
-
-    @classmethod
-    def _from_config(cls, config: CompactedConfig) -> Any:
-        client = ChatCompletionClient.load_component(config.client)
-        return wrap(State(validated(config.options)), client, messages_param=None, wire_format=None)
-
-
-def _saving(kind: type[Any], state: State) -> Mapping[str, Any]:
-    def to_config(self: Any) -> CompactedConfig:
-        return CompactedConfig(
-            client=unwrap_copy(self, kind).dump_component(), options=options_to_save(state)
-        )
-
-    return {
-        "_to_config": to_config,
-        "component_provider_override": Compacted.component_provider_override,
-    }
-
-
 ADAPTER = Adapter(
     methods={"create": "create", "create_stream": "create"},
     read=_read,
@@ -161,6 +120,5 @@ ADAPTER = Adapter(
     left_out=frozenset({"json_output", "extra_create_args"}),
     output_param=None,
     quiet=lambda chunk: chunk == "",
-    saving=_saving,
 )
 """Adapter of chat completion clients, for agents and teams."""

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import copy
 import functools
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
@@ -28,7 +27,6 @@ from compacter.messages.fields import field as member
 from compacter.messages.format import Message
 from compacter.objects import with_special_methods
 from compacter.options import validated
-from compacter.recall.passages import Quotes
 
 T = TypeVar("T")
 Function = Callable[..., Any]
@@ -221,9 +219,6 @@ class Adapter:
     """Returns whether a chunk of a stream has no visible content."""
     bare: Callable[[Any], Any] = _itself
     """Returns the object for summary requests, if the model itself would show them to users."""
-    saving: Callable[[type[Any], State], Mapping[str, Any]] | None = None
-    """Members with which the framework saves an object such that it is wrapped again when loaded.
-    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,8 +292,7 @@ def _patch(shared: _Shared, model: T) -> T:
         made, (_, *rest), *more = how
         return (_again, (shared, made, (kind, *rest)), *more)
 
-    saving = adapter.saving(kind, state) if adapter.saving is not None else {}
-    return with_special_methods(model, {**methods, **saving, "__reduce_ex__": reduced})
+    return with_special_methods(model, {**methods, "__reduce_ex__": reduced})
 
 
 def _place(adapter: Adapter, model: Any) -> str:
@@ -319,34 +313,6 @@ def unwrap_copy(model: Any, kind: type[Any]) -> Any:
     plain = object.__new__(kind)
     plain.__dict__.update(vars(model))
     return plain
-
-
-def options_to_save(state: State) -> dict[str, Any]:
-    """Return the given options as JSON data.
-
-    Raises ``TypeError`` that names options that cannot be converted, hooks that were added later
-    among them.
-    """
-    given = _options_given(state)
-    hooks = {"on_compaction": state.compaction_hooks, "on_event": state.event_hooks}
-    given |= {name: tuple(added) for name, added in hooks.items() if added}
-    quotes = given.get("recall")
-    if isinstance(quotes, Quotes):
-        given["recall"] = quotes.model_dump(exclude_unset=True)
-    odd = sorted(name for name, value in given.items() if not _is_data(value))
-    if odd:
-        raise TypeError(f"compacter cannot save these options, which are objects: {', '.join(odd)}")
-    data: dict[str, Any] = json.loads(json.dumps(given))
-    return data
-
-
-def _is_data(value: object) -> bool:
-    """Return whether a value can be written as JSON."""
-    try:
-        json.dumps(value)
-    except (TypeError, ValueError):
-        return False
-    return True
 
 
 def _options_given(state: State) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import copy
 import marshal
 from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from operator import itemgetter
 from typing import Any, TypeVar
@@ -98,30 +99,36 @@ class Matcher:
         *,
         io: IO = SYNC,
         large: bool = False,
-    ) -> str:
+    ) -> Record | None:
         """Save ``after``, which consists of messages of ``before`` and new ones, as the view of
         ``before``.
 
         ``window`` is the model's context window in tokens, if known; ``origins`` the index in
         ``before`` of each message of ``after``, if known; ``io`` and ``large`` as for ``view``.
-        Returns the ``id`` of the record; empty if none can be made.
+        Returns the record; ``None`` if none can be made.
         """
 
-        def save() -> str:
+        def save() -> Record | None:
             made = self._read(
                 lambda: _record_of(scope, _History(form, before), after, window or 0, origins)
             )
             if made is None:
-                return ""
+                return None
             record, folded = made
             self._note_match(record, folded)
             try:
                 self.memory.save(record)
             except Unencodable as error:
                 self._report(error)
-            return record.id
+            return record
 
         return await io.thread(save) if large or self.memory.blocking else save()
+
+    async def forget(self, record: Record, *, io: IO = SYNC) -> None:
+        """Save a record that matches no history in place of this one."""
+        self.memory.matches.pop(record.id, None)
+        save = partial(self.memory.save, replace(record, last=""))
+        await io.thread(save) if self.memory.blocking else save()
 
     def _find(self, scope: str, form: MessageFormat, messages: Sequence[Message]) -> View | None:
         """Return the view of the record that covers most messages, of those that match."""

@@ -40,10 +40,10 @@ class Reply:
 
 
 # Paths of what has the content; the first that is there is read. In the order of: OpenAI's chat
-# completions, and the many servers that answer like them; Ollama's chat; Gemini's; Bedrock's
-# Converse; all others, with the content at the top.
+# completions, and the many servers that answer like them; Cohere's stream; Ollama's chat; Gemini's;
+# Bedrock's Converse; all others, with the content at the top.
 _HOLDERS = (
-    *("choices.0.delta", "choices.0.message", "choices.0", "message"),
+    *("choices.0.delta", "choices.0.message", "choices.0", "delta.message", "message"),
     *("candidates.0.content", "candidates.0", "output.message", "contentBlockDelta", ""),
 )
 # Members with the content of what holds it; the first that is there.

@@ -40,7 +40,6 @@ _IN_CODE = {
     "logger",
     "token_counter",
     "strategy",
-    "summary_request",
     "conversation",
 }
 

@@ -1,6 +1,6 @@
 """The command ``compacter``: explain errors, inspect and compact conversations, report on events.
 
-Typer and rich are imported when the command starts, never by ``import compacter``.
+Rich is imported when a command needs it, never by ``import compacter``.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         from compacter.tools.cli.run import main as run
 
         raise SystemExit(run(words[1:]))
-    from compacter.tools.cli.app import app
+    from compacter.tools.cli.app import run as run_command
     from compacter.tools.cli.terminal import leave_cleanly
 
     with leave_cleanly():
-        app(args=words, prog_name="compacter")
+        raise SystemExit(run_command(words))

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from rich.console import Console
 from rich.text import Text
@@ -24,7 +24,6 @@ from compacter.tools.cli.terminal import (
     results,
 )
 
-T = TypeVar("T")
 MANUAL = f"{page('detector')}, or python -m pydoc compacter.detect_token_limit"
 
 _CHAINED = re.compile(
@@ -35,20 +34,14 @@ _RAISED = re.compile(r"(?:^|\n)([A-Za-z_][\w.]{0,200}): ?(?=\S)")
 _FRAME = re.compile(r"\n[ \t]+[^\n]*")
 _PATH = re.compile(r"(?!\w+://)(?:[^\s{<]*[\\/][^\s{<]*|[^\s{<]+\.[A-Za-z]\w{0,4})")
 """A single word that looks like a file name rather than an error."""
-_LINKS = (
-    "cause",
-    "__cause__",
-    "original_exception",
-    "inner",
-    "innerError",
-    "lastError",
-    "last_error",
-)
-_SEVERAL = ("errors", "exceptions", "chain")
+_LINKS = ("cause", "__cause__", "original_exception", "inner", "innerError", "lastError")
+_LISTS = ("errors", "exceptions", "chain")
+_STATUSES = ("http_status", "status_code", "statusCode", "status")
+_DEEPEST = 20
 
 
 def run(
-    text: str | None, *, status: int | None, code: str | None, as_json: bool, verbose: bool = False
+    *, text: str | None, status: int | None, code: str | None, as_json: bool, verbose: bool
 ) -> int:
     """Explain an error and return the exit code: 0 for a token limit, otherwise 1.
 
@@ -121,46 +114,25 @@ def _read_serialised(
     data: dict[str, Any], status: int | None, code: str | None, depth: int = 0
 ) -> Exception:
     """Return the exception for an error that a logger or another language wrote as JSON, with its
-    causes.
+    causes; of a list of errors the last one decides.
     """
-    stated = _first(data, int, "http_status status_code statusCode status")
     message = data.get("message")
-    name = _first(data, str, "exception name class") or ""
+    stated = next((data[name] for name in _STATUSES if isinstance(data.get(name), int)), None)
     error = _error(
-        re.sub(r"[^\w.].*", "", name, flags=re.DOTALL),
+        "",
         message if isinstance(message, str) else "",
         message=message,
         status_code=status if status is not None else stated,
         code=code or data.get("code"),
         body=data.get("body", data if depth == 0 and not isinstance(message, str) else None),
     )
-    if depth > 20:
-        return error
-    for key in _LINKS:
-        if isinstance(data.get(key), dict):
-            error.__cause__ = _read_serialised(data[key], None, None, depth + 1)
-    last = error
-    for key in _SEVERAL:
-        for link in data[key] if isinstance(data.get(key), list) else ():
-            if not isinstance(link, dict):
-                continue
-            found = _read_serialised(link, None, None, depth + 1)
-            # ``via`` names the attribute that a listed error was found in; without it, the list's
-            # own key counts.
-            via = str(link.get("via") or key)
-            if "errors" in via or "exceptions" in via:
-                listed = [*getattr(error, "errors", []), found]
-                error.errors = listed  # type: ignore[attr-defined]
-            else:
-                last.__cause__ = found
-                last = found
+    links = [data.get(name) for name in _LINKS]
+    for name in _LISTS:
+        links += data[name][-1:] if isinstance(data.get(name), list) else []
+    for link in links:
+        if isinstance(link, dict) and depth < _DEEPEST:
+            error.__cause__ = _read_serialised(link, None, None, depth + 1)
     return error
-
-
-def _first(data: dict[str, Any], kind: type[T], names: str) -> T | None:
-    """Return the first of these members that is of a type."""
-    values = map(data.get, names.split())
-    return next((value for value in values if isinstance(value, kind)), None)
 
 
 def _traceback(text: str, status: int | None, code: str | None) -> Exception:

@@ -89,17 +89,20 @@ def leave_cleanly() -> Generator[None]:
             # On Windows, the encoding of files and pipes would lack most characters.
             stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="replace")
     try:
-        yield
+        try:
+            yield
+        finally:
+            sys.stdout.flush()  # A reader that is gone, or a full disk, shows here at the latest.
+    except BrokenPipeError:
+        _exit_quietly()
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
     except CompactionError as error:
         _leave(3, str(error))
     except (MistakeError, CompacterError) as error:
         _leave(2, _by_flag(str(error)))
     except OSError as error:
         _leave(2, f"{error.filename or 'standard output'}: {error.strerror or error}")
-    except SystemExit as left:
-        if isinstance(left.__context__, BrokenPipeError):  # Typer exits with 1.
-            _exit_quietly()
-        raise
 
 
 def _exit_quietly() -> NoReturn:
@@ -260,18 +263,3 @@ def print_table(
         for place, name in enumerate(names[1:], 1):
             cells[place] = Text(f"{name} {row[place]}")
         console.print(Text(" ").join(cells))
-
-
-def bar(parts: list[tuple[int, str, str]], whole: int, width: int) -> str:
-    """Return a bar as rich markup. Each part has a size, a character and a style; the rest of
-    ``whole`` is dotted.
-    """
-    drawn = ""
-    used = 0
-    position = 0
-    for size, character, style in parts:
-        position += size
-        cells = round(width * position / max(1, whole)) - used
-        used += cells
-        drawn += f"[{style}]{character * cells}[/]" if cells else ""
-    return drawn + "[dim]" + "·" * max(0, width - used) + "[/]"

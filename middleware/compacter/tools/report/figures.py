@@ -233,12 +233,7 @@ def _compaction(record: Record) -> Compaction:
     words = len(record.text("summary")) + len(record.text("ledger"))
     share = min(1.0, words / max(1, record.count("compacted_data_size")))
     cost = record.known("cost")
-    price = models.prices(record.text("model") or None)
-    read = record.count("input_tokens")
-    written = record.count("output_tokens")
-    if cost is None and price is not None and (read or written):
-        cost = read * price[0] + written * price[2]
-    elif cost is None and not (read or written or record.count("summarizer_calls")):
+    if cost is None and not record.count("summarizer_calls") and not record.count("input_tokens"):
         cost = 0.0  # No model was asked. One that states no usage costs what nobody knows.
     return Compaction(
         record=record,

@@ -150,7 +150,7 @@ def _cards(stories: Sequence[Story], counts: Iterable[tuple[str, str, str]]) -> 
     )
 
 
-_NOTHING = ("0", "–", "$0.00", "0.0 s")
+_NOTHING = ("0", "–", "$0.00")
 """Values of cards that are left out: a page about one event should not show eight zeros."""
 
 
@@ -164,25 +164,17 @@ def _all_cards(
         f"{plural(failed, 'time')} no summary" * bool(failed),
         f"{plural(lost, 'call')} given up" * bool(lost),
     )
-    saved = sum(compaction.saved for compaction in compactions)
+    ahead = sum(item.record.text("trigger") == "prepared" for item in compactions)
     costs = [compaction.cost for compaction in compactions if compaction.cost is not None]
     unpriced = len(compactions) - len(costs)
-    reused = sum(len(story.of("CompactionReused")) for story in stories)
-    waited = [
-        compaction for compaction in compactions if compaction.record.text("trigger") != "prepared"
-    ]
-    ahead = len(compactions) - len(waited)
-    seconds = sum(compaction.record.number("duration") for compaction in waited)
     return [
         ("Failures", f"{failed + lost:,}", ", ".join(filter(None, reasons))),
-        ("Compactions", f"{len(compactions):,}", f"{ahead:,} made ahead" if ahead else ""),
-        ("Calls that used an earlier one", f"{reused:,}", "and paid for no summary"),
-        ("Tokens taken out", f"{saved:,}", "each of them counted once"),
-        ("Calls waited", f"{seconds:,.1f} s", f"in all, for {plural(len(waited), 'compaction')}"),
+        ("Compactions", f"{len(compactions):,}", f"{ahead:,} made ahead" * bool(ahead)),
+        ("Tokens taken out", f"{sum(item.saved for item in compactions):,}", "each counted once"),
         (
             "Spent on summaries",
             _usd(sum(costs)) if costs else "–",
-            f"{unpriced:,} without a price" if unpriced else "",
+            f"{unpriced:,} without a price" * bool(unpriced),
         ),
     ]
 
