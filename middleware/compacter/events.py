@@ -128,11 +128,8 @@ class CompactionEvent(Event):
     duration: float = 0.0
     """Seconds from the decision to compact until the compacted list was ready."""
     unverified: Annotated[tuple[Text, ...], Field(repr=False)] = ()
-    """Lines that were removed from the summarizer's reply because the conversation does not contain
-    their facts."""
-    unsupported_lines: int = 0
-    """Number of these lines: orders, wishes, rules, decisions, work done or open, that nobody said
-    in these words."""
+    """Identifiers, and numbers of three digits and more, in the model's text that the conversation
+    does not have: reported, never acted upon."""
     chunks: int = 0
     """Pieces in which the messages were given to the summarizer; 0 without a model."""
     chunks_without_model: int = 0

@@ -19,7 +19,6 @@ from compacter.compaction.summarize import (
     extract,
     planned_reserve,
     read_head,
-    room,
     summarizes,
 )
 from compacter.compaction.task import Compacting, CompactionStrategy, CompactionTask, Tally
@@ -27,7 +26,7 @@ from compacter.effects import AskSummarizer, World
 from compacter.errors import CompactionError, FunctionError
 from compacter.events import CompactionEvent, CompactionFailed, CompactionSkipped, CompactionStarted
 from compacter.messages.format import Message
-from compacter.summary.message import NoSummaryError, Summary, read_out
+from compacter.summary.message import NoSummaryError, read_out
 
 if TYPE_CHECKING:
     from compacter.options import Options
@@ -238,14 +237,7 @@ def _fall_back(task: CompactionTask) -> Conversation | None:
                 summary = extract(task, read_head(task), task.options.max_summary_tokens)
                 messages = task.replace_head(summary)
             else:
-                from compacter.summary.rules import rules
-
-                prior = task.prior() or Summary()
-                # A model that failed is no reason to lose the user's rules; what cannot be redacted
-                # is not kept.
-                with suppress(Exception):
-                    prior = replace(prior, rules=rules(read_head(task), room(task)))
-                messages = Truncate().compact(task, prior)
+                messages = Truncate().compact(task)
             after, faults = check(task.conversation, messages, alternate=task.alternate)
             if not faults:
                 task.tally.add(fallback=True, strategy=(fallback,))

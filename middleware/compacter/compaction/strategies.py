@@ -39,14 +39,9 @@ class Truncate:
     def __post_init__(self) -> None:
         check_name(self)
 
-    def compact(self, task: CompactionTask, prior: Summary | None = None) -> list[Message]:
-        """Return the list of ``task`` without its head, with the prior summary below the note.
-
-        Args:
-            task: The messages and the cut.
-            prior: A summary in place of the prior one.
-        """
-        summary = prior or task.prior() or Summary()
+    def compact(self, task: CompactionTask) -> list[Message]:
+        """Return the list of ``task`` without its head, with the prior summary below the note."""
+        summary = task.prior() or Summary()
         dropped = len(task.plan.compacted) - (task.plan.prior is not None)
         if not dropped:
             return list(task.messages)

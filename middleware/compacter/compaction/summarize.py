@@ -25,17 +25,19 @@ if TYPE_CHECKING:
     from compacter.options import Options
     from compacter.summary.head import Head
 
-# A summary may take an eighth of the window (a 2,048-token model: 256 tokens): what can be fetched
-# when it is needed is not carried everywhere.
+# A model's text may take an eighth of the window (a 2,048-token model: 256 tokens), and the lines
+# beside it half of that: what can be fetched when it is needed is not carried everywhere.
 _WINDOW_SHARE = 8
+_WITH_LINES = 1.5
 # Fewest tokens that a summary is given, however small the window or what it replaces.
-_FEWEST_TOKENS = 48
-# Kept lines take at most this part of what a summary replaces, or these characters; beside a
-# model's words, where no window is known, the last part.
+_FEWEST_TOKENS = 96
+# A summary without a model takes at most this part of what it replaces, or these characters.
 _HEAD_SHARE = 3
 _LEAST_ROOM = 200
-_LEAST_LINES = 800
+# Where no window is known, the lines beside a model's text take at most this part of what it
+# replaces, or these characters.
 _LINES_SHARE = 8
+_LEAST_LINES = 800
 
 
 class RulesTooLongError(NoSummaryError):
@@ -49,9 +51,10 @@ def summary_tokens(most: int, asked: CompactionPlan, size: int) -> int:
     """Return the tokens that a summary of so many characters may have: ``most``, capped to a fair
     share of a known window and to what it replaces.
     """
+    share = int(size / asked.calibration.text_per_token)
     if asked.calibration.window:
-        most = min(most, asked.calibration.window // _WINDOW_SHARE)
-    return max(_FEWEST_TOKENS, min(most, int(size / asked.calibration.text_per_token)))
+        share = min(share, asked.calibration.window // _WINDOW_SHARE)
+    return min(most, max(_FEWEST_TOKENS, share))
 
 
 def planned_reserve(options: Options, asked: CompactionPlan, size: int) -> int:
@@ -59,7 +62,7 @@ def planned_reserve(options: Options, asked: CompactionPlan, size: int) -> int:
     of the largest summary that ``options`` allow.
     """
     tokens = summary_tokens(options.max_summary_tokens, asked, size)
-    return int(tokens * asked.calibration.text_per_token) + FRAME
+    return int(tokens * _WITH_LINES * asked.calibration.text_per_token) + FRAME
 
 
 def least_reserve(conversation: Conversation) -> int:
@@ -103,7 +106,8 @@ def room(task: CompactionTask, most: int | None = None) -> int:
         size = min(size, left)
     if most is None or plan.has_budget:
         return size
-    return min(size, int(summary_tokens(most, plan, plan.head_size) * task.chars_per_token))
+    tokens = summary_tokens(most, plan, plan.head_size)
+    return min(size, int(tokens * _WITH_LINES * task.chars_per_token))
 
 
 def is_native(task: CompactionTask) -> bool:
@@ -128,8 +132,7 @@ def read_head(task: CompactionTask) -> Head:
     return Head(
         task.entries(),
         task.prior(),
-        declared=task.conversation.rules,
-        stays=task.entries(task.plan.kept),
+        stays=task.staying(),
         marks=retrieved if isinstance(retrieved, tuple) else None,
     )
 
@@ -143,7 +146,7 @@ def extract(task: CompactionTask, head: Head, most: int) -> Summary:
     characters = room(task, most)
     if not task.plan.has_budget:
         characters = min(characters, max(task.plan.head_size // _HEAD_SHARE, _LEAST_ROOM))
-    return quote(head, characters)
+    return quote(head, characters - rules_size(task.conversation))
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,8 +198,7 @@ class Summarize:
             return task.replace_head(extract(task, head, most))
         from compacter.summary.write import Writer
 
-        size = plan.head_size
-
+        size = plan.head_size - rules_size(task.conversation)
         prefix: list[Message] | None = None
         if is_native(task):
             form = task.conversation.format
@@ -204,20 +206,20 @@ class Summarize:
             if task.alternate and form.speaker(prefix[-1]) == "user":
                 # The instruction that is appended is a message of the user.
                 prefix.append(form.filler("assistant"))
-        whole = room(task, most)
-        # Of a small head at most half: its data size counts more than can be read of it.
-        lines = max(
-            size // (_HEAD_SHARE if task.window else _LINES_SHARE), min(_LEAST_LINES, size // 2)
-        )
+        # What stays may be too large by itself: then it is shortened, not the model's text.
+        whole = max(room(task, most) - rules_size(task.conversation), _LEAST_ROOM)
+        lines = whole // 3
+        if not task.window:
+            lines = min(lines, max(size // _LINES_SHARE, min(_LEAST_LINES, size // 2)))
         writer = Writer(
             head=head,
             ask=AskSummarizer,
             prefix=prefix,
             detect=options.detect,
             size=size,
-            # What stays may be too large by itself: then it is shortened, not the summary.
-            room=max(whole, _LEAST_ROOM),
-            lines=whole if plan.has_budget else lines,
+            room=whole,
+            lines=lines,
+            space=left - rules_size(task.conversation),
             tokens=summary_tokens(most, plan, size),
             window=plan.calibration.summarizer_window or task.window,
             chars_per_token=task.chars_per_token,
@@ -227,8 +229,7 @@ class Summarize:
         )
         written = yield from writer.write()
         task.tally.add(
-            unverified=tuple(writer.unsupported),
-            unsupported_lines=len(writer.unsupported),
+            unverified=writer.unverified(),
             chunks=writer.chunks,
             chunks_without_model=writer.chunks_without_model,
         )

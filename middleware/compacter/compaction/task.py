@@ -14,7 +14,7 @@ from compacter.errors import ConfigurationError
 from compacter.messages.fields import flat
 from compacter.messages.format import Message
 from compacter.messages.parts import Kind, Part
-from compacter.summary.message import Summary, compose, parse
+from compacter.summary.message import Summary, compose, parse, rule_lines
 
 if TYPE_CHECKING:
     from compacter.compaction.conversation import Conversation
@@ -122,22 +122,34 @@ class CompactionTask:
         Args:
             messages: Messages to read instead of the head.
         """
-        redact = self.options.redact
+        if messages is not None:
+            return self._read(enumerate(messages))
         conversation = self.conversation
         prior = self.plan.prior
-        if messages is None:
-            # A summary message has nothing else in it; the provider's own block is a part of a
-            # message.
-            messages = [
-                conversation.messages[index]
-                for index in self.plan.compacted
-                if index >= conversation.start
-                and (index != prior or conversation.kinds[index] is not Kind.USER)
-            ]
-        parts = [part for read in conversation.parts_of_each(messages) for part in read.readable]
-        if redact is None:
-            return parts
-        return [replace(part, text=redact(part.text), name=redact(part.name)) for part in parts]
+        # A summary message has nothing else in it; the provider's own block is a part of a message.
+        return self._read(
+            (index, conversation.messages[index])
+            for index in self.plan.compacted
+            if index >= conversation.start
+            and (index != prior or conversation.kinds[index] is not Kind.USER)
+        )
+
+    def staying(self) -> list[Part]:
+        """Return the readable parts of the messages that stay, like ``entries``."""
+        return self._read((index, self.messages[index]) for index in self.plan.staying)
+
+    def _read(self, numbered: Iterable[tuple[int, Message]]) -> list[Part]:
+        """Return the readable parts of messages, redacted, each with the index that is given for
+        its message.
+        """
+        redact = self.options.redact or str
+        numbered = list(numbered)
+        reads = self.conversation.parts_of_each([message for _, message in numbered])
+        return [
+            replace(part, index=index, text=redact(part.text), name=redact(part.name))
+            for (index, _), read in zip(numbered, reads, strict=True)
+            for part in read.readable
+        ]
 
     def prior(self) -> Summary | None:
         """Return the prior summary in the head, with secrets redacted, or ``None``."""
@@ -151,16 +163,9 @@ class CompactionTask:
         redact = self.options.redact
         if redact is None:
             return prior
-        # The Compacter that made it may have had no redaction, or another one. The label of a rule
-        # is compacter's own.
+        # The Compacter that made it may have had no redaction, or another one.
         try:
-            rules = [line.partition(": ") for line in prior.rules]
-            return replace(
-                prior,
-                story=redact(prior.story),
-                quoted=redact(prior.quoted),
-                rules=tuple(f"{label}: {redact(rule)}" for label, _, rule in rules),
-            )
+            return replace(prior, story=redact(prior.story), quoted=redact(prior.quoted))
         except Exception:  # noqa: BLE001 - the user's function; text that cannot be redacted is dropped
             return Summary()
 
@@ -175,7 +180,8 @@ class CompactionTask:
         """
         keep = self.plan.staying if keep is None else keep
         # Every summary contains the declared rules, whatever the strategy.
-        text = compose(summary, self.conversation.rules)
+        summary = summary if isinstance(summary, Summary) else Summary(summary)
+        text = compose(replace(summary, rules=rule_lines(self.conversation.rules)))
         messages = [self.messages[index] for index in keep]
         place = bisect_left(keep, self.conversation.lead)
         messages.insert(place, self.conversation.format.say("user", text))
