@@ -130,7 +130,11 @@ class History(UserList[Message]):
         self.data.insert(i, item)
 
     def extend(self, other: Iterable[Message]) -> None:
-        """Append messages; those of another ``History`` keep their pins."""
+        """Append messages; those of another ``History`` keep their pins.
+
+        Args:
+            other: Messages, or another ``History``.
+        """
         self[len(self) :] = other
         self._pinned |= getattr(other, "_pinned", {})
 
