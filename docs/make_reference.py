@@ -30,7 +30,6 @@ from compacter import (
     testing,
 )
 from compacter.by_hand import ByHand
-from compacter.compaction import task
 from compacter.options import Options
 from compacter.pinned_list import PinnedList
 from compacter.recall import passages
@@ -165,9 +164,6 @@ def public() -> dict[str, dict[str, Any]]:
         "compacter.options": {"TriggerFacts": options.TriggerFacts},
         "compacter.recall.passages": {"Passage": passages.Passage},
         "compacter.search_tool": {"RecallTool": search_tool.RecallTool},
-        "compacter.compaction.task": {
-            "CompactionTask": task.CompactionTask,
-        },
         "compacter.memory": {name: getattr(memory, name) for name in memory.__all__},
         "compacter.overflow": {"detect_text": overflow.detect_text, "explain": overflow.explain},
         "compacter.redaction": {

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.compaction.conftest import carried_out
+from tests.compaction.conftest import carried_out, refused
 from tests.effort import times
 
-from compacter import Compacter, CompactionEvent, CompactionPlan
+from compacter import Compacter, CompactionEvent
 from compacter.compaction.conversation import Conversation
-from compacter.compaction.plan import Calibration
+from compacter.compaction.sizes import Calibration
 from compacter.messages.format import get_format
 from compacter.options import Options
 from compacter.testing import token_limit_error
@@ -27,8 +27,8 @@ def prompts_for(summarizer_window: int | None) -> list[int]:
     ]
     calibration = Calibration(window=2_000, summarizer_window=summarizer_window)
     conversation = Conversation.of(messages, get_format("openai"))
-    job = CompactionPlan(
-        conversation=conversation, trigger="manual", calibration=calibration, must=True
+    job = refused(
+        conversation=conversation, trigger="manual", calibration=calibration, is_required=True
     )
     asked, _ = carried_out(options, job, "They spoke.")
     return [sum(len(message["content"]) for message in one.messages) for one in asked]

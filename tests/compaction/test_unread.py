@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.compaction.conftest import plan, refused
 
 from compacter import Chain, ClearToolResults, Compacter, CompactionPlan, Shorten, Summarize
 from compacter.compaction.conversation import Conversation
-from compacter.compaction.cut import plan
-from compacter.compaction.plan import Calibration
+from compacter.compaction.sizes import Calibration
 from compacter.messages.format import get_format
 from compacter.options import Options
 
@@ -61,8 +61,8 @@ def requests(messages: list[Any], window: int, **options: Any) -> tuple[list[Any
 
 
 def work(messages: list[Any], **facts: Any) -> CompactionPlan:
-    facts = {"trigger": "token_limit", "must": True, **facts}
-    return CompactionPlan(
+    facts = {"trigger": "token_limit", "is_required": True, **facts}
+    return refused(
         conversation=Conversation.of(messages, OPENAI), calibration=Calibration(), **facts
     )
 
