@@ -1,6 +1,4 @@
-"""Ways to compact of your own, ten lines each: a sliding window, and one that keeps what
-matters.
-"""
+"""Two strategies of ten lines each: a sliding window, and one that keeps important messages."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from compacter.effects import AskSummarizer, Effect
 from compacter.errors import CompactionError
 from compacter.messages.format import Message
 from compacter.messages.replies import Reply
-from compacter.summary.message import NoSummaryError, Summary
+from compacter.summary.message import STORY_FRAME, NoSummaryError, Summary
 
 if TYPE_CHECKING:
     from compacter.summary.head import Head
@@ -55,7 +55,10 @@ def extract(plan: CompactionPlan, head: Head) -> Summary:
     """
     from compacter.summary.write import quote
 
-    return quote(head, plan.sizes.text(plan, by_model=False))
+    room = plan.sizes.text(plan, by_model=False)
+    if plan.has_budget and not head.prior.story:
+        room += STORY_FRAME
+    return quote(head, room)
 
 
 @dataclass(frozen=True, slots=True)
