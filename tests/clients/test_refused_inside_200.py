@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.clients import loopback
+from tests.clients.loopback import WORDS
 from tests.kit import Refusal, refusals
 
 from compacter import Compacter
@@ -54,7 +55,7 @@ async def aread(vendor: Vendor, way: str, reply: Any, *, streamed: bool) -> str:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_sync_clients_recover_from_every_form(
-    way: str, vendor: Vendor, compacter: Compacter, words: str
+    way: str, vendor: Vendor, compacter: Compacter
 ) -> None:
     lost = []
     with vendor.client() as bare:
@@ -70,14 +71,14 @@ def test_sync_clients_recover_from_every_form(
                     text = read(vendor, way, reply, streamed=refusal.streamed)
             except Exception as error:  # noqa: BLE001 - told with the others
                 text = repr(error)
-            if text != words or compacter.totals.rounds != rounds + 1:
+            if text != WORDS or compacter.totals.rounds != rounds + 1:
                 lost.append(f"{refusal}: {text:.80}")
     assert not lost, "\n".join(lost)
 
 
 @pytest.mark.parametrize("way", WAYS)
 async def test_async_clients_recover_from_every_form(
-    way: str, vendor: Vendor, compacter: Compacter, words: str
+    way: str, vendor: Vendor, compacter: Compacter
 ) -> None:
     lost = []
     async with vendor.client(asynchronous=True) as bare:
@@ -95,6 +96,6 @@ async def test_async_clients_recover_from_every_form(
                     text = await aread(vendor, way, reply, streamed=refusal.streamed)
             except Exception as error:  # noqa: BLE001 - told with the others
                 text = repr(error)
-            if text != words or compacter.totals.rounds != rounds + 1:
+            if text != WORDS or compacter.totals.rounds != rounds + 1:
                 lost.append(f"{refusal}: {text:.80}")
     assert not lost, "\n".join(lost)
