@@ -19,8 +19,6 @@ from compacter.clients.copying import (
     Copies,
     copy_client,
     is_awaited,
-    set_method,
-    unbound,
 )
 from compacter.messages.format import FormatName
 from compacter.models import without_banner
@@ -146,11 +144,7 @@ def wrap_client(state: State, router: Any) -> Any:
 
     for name, (param, wire_format) in FUNCTIONS.items():
         method = getattr(router, name, None)
-        if core is None and isinstance(method, MethodType):
-            set_method(
-                copy, name, wrap_plain(state, unbound(copy, name), param, wire_format, server)
-            )
-        elif callable(method):
+        if method is not None:
             own = _call_late(router, name, method)
             copy.__dict__[name] = wrap_plain(state, own, param, wire_format, server)
     if core is not None:

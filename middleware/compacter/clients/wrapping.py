@@ -144,34 +144,12 @@ def _find_summary_method(method: Any) -> Callable[..., Any] | None:
     for answering in _ANSWERING:
         other = getattr(method.__self__, answering + ending, None)
         if callable(other) and answering != name:
-            return _call_with_known(other, tuple(parameters))
+            return other
 
     def refuse(*_: object, **__: object) -> NoReturn:
         raise ParsingMethodError(f"{name} parses its replies, so it makes no summary")
 
     return refuse if parses else None
-
-
-def _call_with_known(function: Callable[..., Any], names: tuple[str, ...]) -> Callable[..., Any]:
-    """Return the function, called by name with the arguments of another that it has too.
-
-    ``names`` are the other's parameters, in order.
-    """
-    binding = bind(function, messages_param="messages")
-    accepts = None if binding is None else binding.accepts
-
-    @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        named = {**dict(zip(names, args, strict=False)), **kwargs}
-        return function(
-            **{
-                name: value
-                for name, value in named.items()
-                if value is not None and (accepts is None or name in accepts)
-            }
-        )
-
-    return call
 
 
 def _wrap_mock(state: State, mock: T, messages_param: str, wire_format: str | None) -> T:
@@ -259,7 +237,7 @@ _CLIENTS = {
     ("litellm.router_rust.core", "RustCore"): "clients.litellm",
     ("litellm.router_rust.invoke.endpoints", "RustEndpoints"): "clients.litellm",
 }
-_BY_THE_CLIENT = ("tool_runner", "thread")
+_BY_THE_CLIENT = ("tool_runner",)
 
 
 def _client_of(kind: type) -> str | None:
