@@ -42,52 +42,48 @@ def said(text: str) -> str:
     return words
 
 
-def read(vendor: Vendor, raw: Any, reading: str) -> str:
-    if reading == "events":
-        return "".join(map(vendor.text_of, raw.parse()))
+async def read(vendor: Vendor, raw: Any, reading: str) -> str:
+    """Return the words of a raw response, sync or async."""
     response = raw.http_response
-    if reading == "lines":
-        return said("\n".join(response.iter_lines()))
-    return said(b"".join(response.iter_bytes()).decode())
-
-
-async def aread(vendor: Vendor, raw: Any, reading: str) -> str:
     if reading == "events":
         stream = raw.parse()
         stream = await stream if inspect.isawaitable(stream) else stream
-        return "".join([vendor.text_of(event) async for event in stream])
-    response = raw.http_response
+        return "".join(map(vendor.text_of, await all_of(stream)))
+    prefix = "a" if is_async(raw) else ""
     if reading == "lines":
-        return said("\n".join([line async for line in response.aiter_lines()]))
-    return said(b"".join([chunk async for chunk in response.aiter_bytes()]).decode())
+        return said("\n".join(await all_of(getattr(response, f"{prefix}iter_lines")())))
+    return said(b"".join(await all_of(getattr(response, f"{prefix}iter_bytes")())).decode())
 
 
+async def all_of(stream: Any) -> list[Any]:
+    return [item async for item in stream] if hasattr(stream, "__aiter__") else list(stream)
+
+
+def is_async(raw: Any) -> bool:
+    return "Async" in type(getattr(raw, "_client", raw)).__name__
+
+
+@pytest.mark.parametrize("asynchronous", [False, True], ids=["sync", "async"])
 @pytest.mark.parametrize("reading", READINGS)
 @pytest.mark.parametrize("way", WAYS)
-def test_a_refusal_as_first_event_is_compacted_and_nothing_of_the_answer_is_missing(
-    way: str, reading: str, vendor: Vendor, compacter: Recording
+async def test_a_refusal_as_first_event_is_compacted_and_nothing_of_the_answer_is_missing(
+    way: str, reading: str, asynchronous: bool, vendor: Vendor, compacter: Recording
 ) -> None:
-    with ExitStack() as stack:
-        client = stack.enter_context(vendor.client())
+    """The events, lines and bytes of a raw response are those of the answer."""
+    async with AsyncExitStack() as stack:
+        client = vendor.client(asynchronous=asynchronous)
         raw = vendor.method(compacter.wrap(client), f"{way}.create")(**vendor.options(stream=True))
-        raw = stack.enter_context(raw) if way == "with_streaming_response" else raw
+        if way == "with_streaming_response":
+            enter = stack.enter_async_context if asynchronous else stack.enter_context
+            raw = enter(raw)
+        raw = await raw if inspect.isawaitable(raw) else raw
         assert raw.headers["content-type"] == "text/event-stream"
-        assert read(vendor, raw, reading) == WORDS
+        assert await read(vendor, raw, reading) == WORDS
+        closed = client.close()
+        if asynchronous:
+            await closed
     assert [event.trigger for event in compacter.events] == ["token_limit"]
     assert len(vendor.server.bodies) == 2 + compacter.events[0].summarizer_calls
-
-
-@pytest.mark.parametrize("reading", READINGS)
-@pytest.mark.parametrize("way", WAYS)
-async def test_so_it_is_with_the_async_clients(
-    way: str, reading: str, vendor: Vendor, compacter: Recording
-) -> None:
-    async with AsyncExitStack() as stack:
-        client = await stack.enter_async_context(vendor.client(asynchronous=True))
-        raw = vendor.method(compacter.wrap(client), f"{way}.create")(**vendor.options(stream=True))
-        raw = await (stack.enter_async_context(raw) if way == "with_streaming_response" else raw)
-        assert await aread(vendor, raw, reading) == WORDS
-    assert [event.trigger for event in compacter.events] == ["token_limit"]
 
 
 @pytest.mark.parametrize("way", WAYS)
