@@ -221,10 +221,8 @@ def _keep_what_is_sent(kinds: list[Kind]) -> None:
     response has made itself (``context_management``) stand the model's items too, and the server
     drops all of them.
     """
-    if Kind.COMPACTED not in kinds:
-        return
-    newest = max(at for at, kind in enumerate(kinds) if kind is Kind.COMPACTED)
-    before = set(kinds[:newest])
+    newest = bytes(kinds).rfind(Kind.COMPACTED)
+    before = {*kinds[: max(newest, 0)]}
     if Kind.USER in before and before <= {Kind.USER, Kind.SYSTEM}:
         kinds[newest] = Kind.SYSTEM
 
