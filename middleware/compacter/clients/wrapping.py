@@ -19,16 +19,10 @@ from typing import Any, NoReturn, TypeVar
 from compacter.call.arguments import Binding, bind
 from compacter.call.state import State
 from compacter.call.wrap import WRAPPED_BY, wrap_function
-from compacter.errors import ConfigurationError
 from compacter.manual import page
 from compacter.objects import with_special_methods
 
 T = TypeVar("T")
-
-
-class ParsingMethodError(ConfigurationError):
-    """The wrapped method can only parse replies, and there is no option ``summarizer``."""
-
 
 CLIENTS_PAGE = page("clients")
 """Page of the manual with all that can be wrapped."""
@@ -142,12 +136,12 @@ def _find_summary_method(method: Any) -> Callable[..., Any] | None:
         return None
     ending = "_async" if name.endswith("_async") else ""
     for answering in _ANSWERING:
-        other = getattr(method.__self__, answering + ending, None)
+        other: Callable[..., Any] | None = getattr(method.__self__, answering + ending, None)
         if callable(other) and answering != name:
             return other
 
     def refuse(*_: object, **__: object) -> NoReturn:
-        raise ParsingMethodError(f"{name} parses its replies, so it makes no summary")
+        raise NotImplementedError(f"{name} parses its replies, so it makes no summary")
 
     return refuse if parses else None
 
