@@ -49,7 +49,7 @@ def test_without_verbose_there_are_no_rows(run: Run) -> None:
 
 def test_a_veto_that_decided_is_named(run: Run) -> None:
     """A text that is no token limit because of one row names that row, also without ``-v``."""
-    told = run("explain", "Your conversation no longer fits in the memory of Zeta-2.")
+    told = run("explain", "CUDA out of memory while the prompt is too long.")
     assert (told.code, "other thing: memory" in told.out) == (1, True)
 
 

@@ -53,7 +53,7 @@ def running(
 ) -> Generator[Serving]:
     """A pass-through to the upstream, while the context lasts."""
     lines: list[str] = []
-    board = Board(say=lines.append, texts=texts)
+    board = Board(print_line=lines.append, texts=texts)
     app = create_app(upstream, board=board, **options)  # type: ignore[arg-type]
     running = server(app, drain)
     with socket.create_server(("127.0.0.1", 0)) as listener:

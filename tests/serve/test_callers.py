@@ -14,7 +14,7 @@ from compacter.serve import create_app
 
 Serve = Callable[..., Any]
 Talk = Callable[..., Any]
-tell = Callers().tell
+tell = Callers().digest
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_of_a_signature_only_the_id_of_its_key_counts() -> None:
 
 def test_a_name_that_the_operator_gives_counts_too() -> None:
     named = Callers(frozenset({"x-seat"}))
-    assert named.tell([(b"X-Seat", b"1")]) != named.tell([(b"x-seat", b"2")])
+    assert named.digest([(b"X-Seat", b"1")]) != named.digest([(b"x-seat", b"2")])
 
 
 def test_without_a_key_nothing_is_shared_beyond_a_connection() -> None:
@@ -115,7 +115,7 @@ def test_where_connections_are_not_told_apart_nothing_is_shared_at_all() -> None
 
 
 def test_on_a_machine_with_one_user_all_may_be_shared() -> None:
-    shared = Callers(keyless="shared").tell
+    shared = Callers(keyless="shared").digest
     assert shared([], scope={"state": {CONNECTION: "a"}}) == shared([])
     assert shared([(b"authorization", b"Bearer one")]) != shared([])
 

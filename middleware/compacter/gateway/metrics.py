@@ -121,7 +121,7 @@ class Metrics:
         if name in self._figures:
             self._figures[name].labels(*self._labels()).observe(seconds)
 
-    def hear(self, event: Event) -> None:
+    def record(self, event: Event) -> None:
         """Count an event."""
         for name in _counters_of(event):
             self.add(name)

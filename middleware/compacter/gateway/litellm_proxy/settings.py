@@ -260,18 +260,12 @@ class RouterSummarizer:
         from litellm.proxy import proxy_server
 
         router: Any = proxy_server.llm_router
-        known = []
-        for deployment in (
-            router.get_model_list(model_name=self.group) if self.group else None
-        ) or ():
-            stated = (deployment.get("model_info") or {}).get("max_input_tokens")
-            found = (
-                stated
-                if isinstance(stated, int)
-                else window(deployment["litellm_params"].get("model"))
-            )
-            known.extend([found] if found else [])
-        return min(known, default=None)
+        listed = router.get_model_list(model_name=self.group) if self.group else None
+        windows = (
+            _window(deployment, deployment["litellm_params"].get("model"))
+            for deployment in listed or ()
+        )
+        return min(filter(None, windows), default=None)
 
     async def __call__(self, messages: Sequence[Mapping[str, str]], *, max_tokens: int) -> object:
         """Return the completion. Raises the router's exceptions, and the proxy's if the key may not
@@ -306,10 +300,15 @@ def learn_windows(state: State, group: str, kwargs: Mapping[str, Any]) -> None:
     calibration = state.calibration(group)
     summarizer = state.options.summarizer
     if calibration.window is None:
-        stated = (kwargs.get("model_info") or {}).get("max_input_tokens")
-        calibration.window = stated if isinstance(stated, int) else window(str(kwargs.get("model")))
+        calibration.window = _window(kwargs, kwargs.get("model"))
     if calibration.summarizer_window is None and isinstance(summarizer, RouterSummarizer):
         calibration.summarizer_window = summarizer.window
+
+
+def _window(given: Mapping[str, Any], model: object) -> int | None:
+    """Return the window that a deployment or a request states, else that of litellm's table."""
+    stated = (given.get("model_info") or {}).get("max_input_tokens")
+    return stated if isinstance(stated, int) else window(str(model))
 
 
 def _account(metadata: Mapping[str, Any]) -> dict[str, Any]:

@@ -44,6 +44,22 @@ class ServeOptions(CompacterOptions, total=False):
     body_timeout: float
 
 
+class RunOptions(ServeOptions, total=False):
+    """Options of ``run``: also where the server listens, and what it shows."""
+
+    host: str
+    """Address to listen on. Anyone who can reach it can use the upstreams, with a key of their
+    own."""
+    port: int
+    """Port to listen on; 0 for a free one, which is printed."""
+    show_text: bool
+    """Whether the page shows summaries, which quote messages, to anyone who can reach it."""
+    drain: float
+    """Seconds that requests in progress have at the end."""
+    log: str
+    """``text`` or ``json``, one object a line, on standard error."""
+
+
 class Settings(BaseModel):
     """The server's own settings."""
 
@@ -58,7 +74,7 @@ class Settings(BaseModel):
     caller_names: Annotated[
         frozenset[str], AfterValidator(lambda names: frozenset(map(str.lower, names)))
     ] = frozenset()
-    """Names of further headers or query parameters that tell callers apart."""
+    """Names of further headers or query parameters that identify callers."""
     keyless: Literal["connection", "shared"] = "connection"
     """What callers without a key share: ``connection`` for nothing beyond a connection, ``shared``
     for all summaries, on a machine with one user."""

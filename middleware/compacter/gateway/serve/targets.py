@@ -84,7 +84,7 @@ def make_setup(board: Board, memories: dict[object, Memory], given: Mapping[str,
     targets = [
         Target(
             upstream,
-            CountingState(checked, board.metrics, preparations, hear=board.hear),
+            CountingState(checked, board.metrics, preparations, on_event=board.record),
             model,
             settings.dry_run,
             signer,
@@ -121,7 +121,7 @@ def _open_memory(
         opened = memory_at(address, encryption=keys) if address else InProcessMemory()
         problem = problem_of(opened, address or "")
         if problem is not None:
-            board.say(problem)
+            board.print_line(problem)
         memories[place] = opened
     options["memory"] = memories[place]
 
