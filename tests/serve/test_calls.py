@@ -116,9 +116,7 @@ def test_a_compacted_request_does_not_bear_the_key_of_the_refused_one(
     serving = serve(f"{openai_server.url}/v1")
     with chat(serving.url) as client:
         client.chat.completions.create(
-            model="m",
-            messages=talk(),
-            extra_headers={"Idempotency-Key": "once"},
+            model="m", messages=talk(), extra_headers={"Idempotency-Key": "once"}
         )
     assert ["idempotency-key" in sent for sent in openai_server.headers].count(True) == 1
     assert "idempotency-key" in openai_server.headers[0]
@@ -140,26 +138,18 @@ def test_a_later_call_of_the_conversation_is_not_refused_again(
     assert len(openai_server.bodies) == before + 1
 
 
-def test_a_request_that_fits_is_sent_byte_for_byte(serve: Serve, upstream: Any, wire: Any) -> None:
+def test_a_request_that_fits_is_sent_byte_for_byte(serve: Serve, answering: Any) -> None:
     answered = (
         b'{"id": "x",  "choices": [{"message": {"role": "assistant", "content": '
         b'"Yes."}, "n": 1.10}]}'
     )
-    server = upstream(
-        lambda asked, write: write(
-            wire.plain(answered, more="X-Request-Id: 7\n".replace("\n", "\r\n"))
-        )
-    )
+    server = answering(answered, more="X-Request-Id: 7\n".replace("\n", "\r\n"))
     serving = serve(server.url)
     body = (
         b'{ "temperature": 1.0,"messages":[{"role":"user","content":"\\u00e9 '
         b'\xc3\xa9"}], "model":"m", "seed":1e3}'
     )
-    head = (
-        f"POST /v1/chat/completions HTTP/1.1\nHOST\nContent-Length: "
-        f"{len(body)}\nConnection: close\n\n"
-    )
-    got = serving.ask(head, body)
+    got = serving.post("/v1/chat/completions", body)
     assert server.asked[0].body == body
     assert got.startswith(b"HTTP/1.1 200 ")
     assert b"x-request-id: 7\r\n" in got.lower()
@@ -169,17 +159,12 @@ def test_a_request_that_fits_is_sent_byte_for_byte(serve: Serve, upstream: Any, 
 @pytest.mark.parametrize(
     "status", ["400 Bad Request", "401 Unauthorized", "429 Too Many Requests", "503 Busy"]
 )
-def test_another_error_comes_back_as_it_was(
-    serve: Serve, upstream: Any, wire: Any, status: str
-) -> None:
+def test_another_error_comes_back_as_it_was(serve: Serve, answering: Any, status: str) -> None:
     answered = b'{"error":  {"message": "No such key.", "code": "invalid_api_key"}}'
-    server = upstream(
-        lambda asked, write: write(wire.plain(answered, status, more="Retry-After: 9\r\n"))
-    )
+    server = answering(answered, status, more="Retry-After: 9\r\n")
     serving = serve(server.url)
     body = b'{"messages": [{"role": "user", "content": "Hello"}]}'
-    head = f"POST /v1/messages HTTP/1.1\nHOST\nContent-Length: {len(body)}\nConnection: close\n\n"
-    got = serving.ask(head, body)
+    got = serving.post("/v1/messages", body)
     assert got.startswith(f"HTTP/1.1 {status[:3]}".encode())
     assert b"retry-after: 9" in got.lower()
     assert got.endswith(answered)
@@ -187,19 +172,15 @@ def test_another_error_comes_back_as_it_was(
 
 
 def test_where_nothing_helps_the_upstreams_own_refusal_comes_back(
-    serve: Serve, upstream: Any, wire: Any
+    serve: Serve, answering: Any
 ) -> None:
     answered = json.dumps(REFUSAL, indent=3).encode()
-    server = upstream(lambda asked, write: write(wire.plain(answered, "400 Bad Request")))
+    server = answering(answered, "400 Bad Request")
     serving = serve(server.url)
     body = json.dumps(
         {"model": "m", "messages": [{"role": "user", "content": "long " * 4000}]}
     ).encode()
-    head = (
-        f"POST /v1/chat/completions HTTP/1.1\nHOST\nContent-Length: "
-        f"{len(body)}\nConnection: close\n\n"
-    )
-    assert serving.ask(head, body).endswith(answered)
+    assert serving.post("/v1/chat/completions", body).endswith(answered)
     assert serving.board.numbers()["given_up"] == 1
 
 
@@ -212,8 +193,7 @@ def test_a_refusal_inside_a_stream_comes_back_as_it_was_where_nothing_helps(
     body = json.dumps(
         {"messages": [{"role": "user", "content": "long " * 4000}], "stream": True}
     ).encode()
-    head = f"POST /v1/messages HTTP/1.1\nHOST\nContent-Length: {len(body)}\nConnection: close\n\n"
-    assert event in serving.ask(head, body)
+    assert event in serving.post("/v1/messages", body)
     assert serving.board.numbers()["given_up"] == 1
 
 
@@ -287,11 +267,11 @@ def test_a_refusal_that_is_packed_or_ends_without_an_empty_line_is_understood(
         lambda asked, write: write(refusal if len(server.asked) == 1 else wire.plain(b"{}"))
     )
     body = json.dumps({"model": "m", "messages": talk(), "stream": stream}).encode()
-    head = (
-        f"POST /v1/chat/completions HTTP/1.1\nHOST\nContent-Length: "
-        f"{len(body)}\nConnection: close\n\n"
+    assert (
+        serve(server.url, summarizer="extractive")
+        .post("/v1/chat/completions", body)
+        .endswith(b"{}")
     )
-    assert serve(server.url, summarizer="extractive").ask(head, body).endswith(b"{}")
     assert len(server.asked[1].body) < len(body)
 
 
@@ -303,11 +283,7 @@ def test_a_summary_that_cannot_be_had_is_a_500_where_nothing_else_may_be_done(
         lambda asked, write: write(refusal if len(server.asked) == 1 else wire.plain(b"{}"))
     )
     body = json.dumps({"model": "m", "messages": talk()}).encode()
-    head = (
-        f"POST /v1/chat/completions HTTP/1.1\nHOST\nContent-Length: "
-        f"{len(body)}\nConnection: close\n\n"
-    )
-    got = serve(server.url, fallback=None).ask(head, body)
+    got = serve(server.url, fallback=None).post("/v1/chat/completions", body)
     assert got.startswith(b"HTTP/1.1 500 ")
     assert json.loads(got.partition(b"\r\n\r\n")[2])["error"]["code"] == "compaction_failed"
 
@@ -315,15 +291,11 @@ def test_a_summary_that_cannot_be_had_is_a_500_where_nothing_else_may_be_done(
 @pytest.mark.parametrize(
     "name", ["self", "function", "args", "kwargs", "messages_param", "io", "compacter_options"]
 )
-def test_members_of_any_name_go_through(serve: Serve, upstream: Any, wire: Any, name: str) -> None:
-    server = upstream(lambda asked, write: write(wire.plain(b"{}")))
+def test_members_of_any_name_go_through(serve: Serve, answering: Any, name: str) -> None:
+    server = answering()
     serving = serve(server.url)
     body = json.dumps({"messages": [{"role": "user", "content": "Hello"}], name: "x"}).encode()
-    head = (
-        f"POST /v1/chat/completions HTTP/1.1\nHOST\nContent-Length: "
-        f"{len(body)}\nConnection: close\n\n"
-    )
-    assert serving.ask(head, body).endswith(b"{}")
+    assert serving.post("/v1/chat/completions", body).endswith(b"{}")
     assert server.asked[0].body == body
 
 
@@ -361,10 +333,10 @@ def test_a_caller_does_not_set_options_of_the_server(
     ],
 )
 def test_a_body_that_is_no_conversation_goes_through(
-    serve: Serve, upstream: Any, wire: Any, body: bytes
+    serve: Serve, answering: Any, body: bytes
 ) -> None:
     refusal = json.dumps(REFUSAL).encode()
-    server = upstream(lambda asked, write: write(wire.plain(refusal, "400 Bad Request")))
+    server = answering(refusal, "400 Bad Request")
     serving = serve(server.url)
     for path in ("chat/completions", "responses", "messages"):
         head = f"POST /v1/{path} HTTP/1.1\nHOST\nContent-Length: {len(body)}\nConnection: close\n\n"

@@ -34,9 +34,9 @@ def ask(serving: Any, *lines: str, path: str = "/v1/chat/completions") -> bytes:
 )
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/files"])
 def test_a_form_of_another_site_does_not_reach_the_upstream(
-    serve: Serve, upstream: Any, wire: Any, lines: tuple[str, ...], path: str
+    serve: Serve, answering: Any, lines: tuple[str, ...], path: str
 ) -> None:
-    server = upstream(lambda asked, write: write(wire.plain(b"{}")))
+    server = answering()
     got = ask(serve(server.url), *lines, path=path)
     assert got.startswith(b"HTTP/1.1 403 ")
     assert b"cross_site" in got
@@ -56,9 +56,9 @@ def test_a_form_of_another_site_does_not_reach_the_upstream(
     ],
 )
 def test_programs_and_pages_of_this_machine_do(
-    serve: Serve, upstream: Any, wire: Any, lines: tuple[str, ...]
+    serve: Serve, answering: Any, lines: tuple[str, ...]
 ) -> None:
-    server = upstream(lambda asked, write: write(wire.plain(b"{}")))
+    server = answering()
     assert ask(serve(server.url), *lines).endswith(b"{}")
 
 
@@ -84,17 +84,15 @@ def test_a_link_anywhere_may_lead_to_the_report(serve: Serve) -> None:
     assert serving.ask(f"GET /v1/models{head}").startswith(b"HTTP/1.1 403 ")
 
 
-def test_another_site_may_where_the_operator_says_so(
-    serve: Serve, upstream: Any, wire: Any
-) -> None:
-    server = upstream(lambda asked, write: write(wire.plain(b"{}")))
+def test_another_site_may_where_the_operator_says_so(serve: Serve, answering: Any) -> None:
+    server = answering()
     serving = serve(server.url, origins=["https://Chat.example.com/"])
     assert ask(serving, "Origin: https://chat.example.com").endswith(b"{}")
     assert b"cross_site" in ask(serving, "Origin: https://chat.example.org")
 
 
-def test_a_page_may_where_it_came_from_this_server(serve: Serve, upstream: Any, wire: Any) -> None:
-    server = upstream(lambda asked, write: write(wire.plain(b"{}")))
+def test_a_page_may_where_it_came_from_this_server(serve: Serve, answering: Any) -> None:
+    server = answering()
     serving = serve(server.url, hosts=lambda host: host == "llm.example.com")
     head = f"Host: llm.example.com\nContent-Length: {len(BODY)}\nConnection: close\n"
     head = f"POST /v1/messages HTTP/1.1\n{head}Origin: https://llm.example.com\n\n"
@@ -102,10 +100,8 @@ def test_a_page_may_where_it_came_from_this_server(serve: Serve, upstream: Any, 
 
 
 @pytest.mark.parametrize("target", ["example.com:443", "/v1/chat/completions"])
-def test_connect_is_refused_whatever_it_names(
-    serve: Serve, upstream: Any, wire: Any, target: str
-) -> None:
-    server = upstream(lambda asked, write: write(wire.plain(b"{}")))
+def test_connect_is_refused_whatever_it_names(serve: Serve, answering: Any, target: str) -> None:
+    server = answering()
     got = serve(server.url).ask(f"CONNECT {target} HTTP/1.1\nHOST\nConnection: close\n\n")
     assert got.startswith(b"HTTP/1.1 400 ")
     assert b"not_a_proxy" in got
@@ -115,12 +111,7 @@ def test_connect_is_refused_whatever_it_names(
 @pytest.mark.parametrize("path", ["/v1/models", "/v1/chat/completions"])
 @pytest.mark.parametrize("length", [1, 2, 900])
 def test_an_answer_with_both_lengths_is_read_by_its_chunks(
-    serve: Serve,
-    upstream: Any,
-    wire: Any,
-    path: str,
-    length: int,
-    caplog: pytest.LogCaptureFixture,
+    serve: Serve, upstream: Any, wire: Any, path: str, length: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     head = wire.STREAM.replace(b"text/event-stream", b"application/json")
     head = head.replace(b"\r\n\r\n", b"\r\nContent-Length: %d\r\n\r\n" % length)

@@ -388,9 +388,9 @@ def test_without_any_credentials_the_remedy_is_told(
     ],
 )
 def test_a_body_of_another_vendor_is_passed_on(
-    serve: Serve, upstream: Any, wire: Any, body: dict[str, Any]
+    serve: Serve, answering: Any, body: dict[str, Any]
 ) -> None:
-    server = upstream(lambda asked, write: write(wire.plain(b"{}")))
+    server = answering()
     serving = serve(server.url)
     raw = json.dumps(body).encode()
     httpx.post(f"{serving.url}/model/amazon.titan/invoke", content=raw, timeout=300)

@@ -33,11 +33,9 @@ def event(text: str) -> bytes:
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "DELETE", "OPTIONS", "POST"])
 def test_any_method_goes_through_with_its_path_query_and_body(
-    serve: Serve, upstream: Any, wire: Any, method: str
+    serve: Serve, answering: Any, method: str
 ) -> None:
-    server = upstream(
-        lambda asked, write: write(wire.plain(b"\0\xff", "207 Odd", "application/x-odd"))
-    )
+    server = answering(b"\0\xff", "207 Odd", "application/x-odd")
     body = b"" if method == "GET" else b"\0 bytes \xff"
     target = "/v1/files/a%2Fb%20c;v=1?key=%20x&key=y&z"
     length = f"Content-Length: {len(body)}\n" * bool(body)
@@ -75,15 +73,11 @@ def test_headers_of_one_connection_stay_there(serve: Serve, upstream: Any, wire:
     )
 
 
-def test_a_cookie_of_one_caller_is_not_sent_for_another(
-    serve: Serve, upstream: Any, wire: Any
-) -> None:
-    server = upstream(
-        lambda asked, write: write(wire.plain(b"{}", more=("Set-Cookie: session=1; Path=/\r\n")))
-    )
+def test_a_cookie_of_one_caller_is_not_sent_for_another(serve: Serve, answering: Any) -> None:
+    server = answering(b"{}", more=("Set-Cookie: session=1; Path=/\r\n"))
     serving = serve(server.url)
     for _ in range(2):
-        serving.ask("GET /v1/models HTTP/1.1\nHOST\nConnection: close\n\n")
+        serving.get("/v1/models")
     assert [asked.header("cookie") for asked in server.asked] == [[], []]
 
 
@@ -96,8 +90,8 @@ def test_a_head_request_has_no_body(serve: Serve, upstream: Any, wire: Any) -> N
     assert got.endswith(b"\r\n\r\n")
 
 
-def test_an_upload_of_unknown_length_goes_through(serve: Serve, upstream: Any, wire: Any) -> None:
-    server = upstream(lambda asked, write: write(wire.plain(b"{}")))
+def test_an_upload_of_unknown_length_goes_through(serve: Serve, answering: Any, wire: Any) -> None:
+    server = answering()
     body = wire.chunk(b"first ") + wire.chunk(b"second") + wire.chunk(b"")
     serve(server.url).ask(
         ("POST /v1/files HTTP/1.1\nHOST\nTransfer-Encoding: chunked\nConnection: close\n\n"), body
@@ -105,8 +99,8 @@ def test_an_upload_of_unknown_length_goes_through(serve: Serve, upstream: Any, w
     assert server.asked[0].body == b"first second"
 
 
-def test_a_length_beside_chunks_smuggles_nothing(serve: Serve, upstream: Any, wire: Any) -> None:
-    server = upstream(lambda asked, write: write(wire.plain(b"{}")))
+def test_a_length_beside_chunks_smuggles_nothing(serve: Serve, answering: Any, wire: Any) -> None:
+    server = answering()
     serving = serve(server.url)
     body = wire.chunk(b"abc GET /admin HTTP/1.1\r\n\r\n") + wire.chunk(b"")
     head = (
@@ -117,16 +111,11 @@ def test_a_length_beside_chunks_smuggles_nothing(serve: Serve, upstream: Any, wi
     assert got.startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 200 "))
     assert [
         (asked.target, asked.body, asked.header("content-length")) for asked in server.asked
-    ] in (
-        [],
-        [("/v1/files", b"abc GET /admin HTTP/1.1\r\n\r\n", [])],
-    )
+    ] in ([], [("/v1/files", b"abc GET /admin HTTP/1.1\r\n\r\n", [])])
 
 
-def test_a_packed_answer_stays_packed(serve: Serve, upstream: Any, wire: Any) -> None:
-    server = upstream(
-        lambda asked, write: write(wire.plain(b"\x1f\x8b odd", more="Content-Encoding: br\r\n"))
-    )
+def test_a_packed_answer_stays_packed(serve: Serve, answering: Any) -> None:
+    server = answering(b"\x1f\x8b odd", more="Content-Encoding: br\r\n")
     serving = serve(server.url)
     for path in ("/v1/models", "/v1/chat/completions"):
         got = serving.ask(*post(path, json.dumps(CHAT).encode(), "Accept-Encoding: br\n"))
@@ -135,10 +124,10 @@ def test_a_packed_answer_stays_packed(serve: Serve, upstream: Any, wire: Any) ->
 
 
 def test_a_body_that_is_too_large_to_look_into_goes_through(
-    serve: Serve, upstream: Any, wire: Any, monkeypatch: pytest.MonkeyPatch
+    serve: Serve, answering: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("compacter.gateway.serve.gateway._LARGEST_BODY", 100_000)
-    server = upstream(lambda asked, write: write(wire.plain(b"{}")))
+    server = answering()
     body = json.dumps({**CHAT, "user": "x" * 300_000}).encode()
     serving = serve(server.url)
     serving.ask(*post("/v1/chat/completions", body))
@@ -300,11 +289,9 @@ def test_a_document_that_breaks_off_is_passed_on_as_far_as_it_came(
     ],
 )
 def test_what_cannot_be_read_goes_through(
-    serve: Serve, upstream: Any, wire: Any, kind: str, more: str
+    serve: Serve, answering: Any, kind: str, more: str
 ) -> None:
-    server = upstream(
-        lambda asked, write: write(wire.plain(b"context_length_exceeded", kind=kind, more=more))
-    )
+    server = answering(b"context_length_exceeded", kind=kind, more=more)
     for body in (CHAT, {**CHAT, "messages": {"role": "user"}}):
         got = serve(server.url).ask(*post("/v1/chat/completions", json.dumps(body).encode()))
         assert got.endswith(b"\r\n\r\ncontext_length_exceeded")
@@ -312,9 +299,9 @@ def test_what_cannot_be_read_goes_through(
 
 
 def test_a_caller_that_goes_away_before_the_end_of_its_request_is_left_alone(
-    serve: Serve, upstream: Any, wire: Any
+    serve: Serve, answering: Any
 ) -> None:
-    server = upstream(lambda asked, write: write(wire.plain(b"{}")))
+    server = answering()
     serving = serve(server.url)
     for path in ("/v1/chat/completions", "/v1/files"):
         head, body = post(path, b"x" * 1_000)
@@ -351,8 +338,8 @@ async def test_another_server_that_runs_it_may_send_what_uvicorn_does_not() -> N
     assert begun["status"] == 400
 
 
-async def test_it_can_be_a_part_of_another_application(upstream: Any, wire: Any) -> None:
-    server = upstream(lambda asked, write: write(wire.plain(b"{}")))
+async def test_it_can_be_a_part_of_another_application(answering: Any) -> None:
+    server = answering()
     part = create_app(server.url, hosts=lambda _: True)
     whole = Starlette(routes=[Mount("/llm", app=part)])  # It does not run the lifespan of a part.
     transport = httpx.ASGITransport(app=whole)
@@ -384,8 +371,8 @@ def test_an_upstream_that_cannot_be_reached_is_a_502_that_says_so(serve: Serve) 
             assert address in serving.lines[-1]
 
 
-def test_an_upgrade_is_passed_on_as_a_plain_request(serve: Serve, upstream: Any, wire: Any) -> None:
-    server = upstream(lambda asked, write: write(wire.plain(b"{}", "426 Upgrade Required")))
+def test_an_upgrade_is_passed_on_as_a_plain_request(serve: Serve, answering: Any) -> None:
+    server = answering(b"{}", "426 Upgrade Required")
     mine = (
         f"Connection: Upgrade\nUpgrade: websocket\nSec-WebSocket-Version: "
         f"13\nSec-WebSocket-Key: {'A' * 22}==\n"
