@@ -32,7 +32,6 @@ from compacter import (
 from compacter.by_hand import ByHand
 from compacter.compaction import task
 from compacter.options import Options
-from compacter.pinned_list import PinnedList
 from compacter.recall import passages
 
 FOLDER = Path(__file__).parent / "reference"
@@ -109,7 +108,7 @@ def methods(kind: type) -> Iterator[tuple[str, Any]]:
     """Public methods and properties that a class itself defines, in the order of the source; after
     those of the list that ``History`` is, and before those of ``Compacter`` on a list by hand.
     """
-    own = {**vars(PinnedList), **vars(kind)} if issubclass(kind, PinnedList) else dict(vars(kind))
+    own = dict(vars(kind))
     if issubclass(kind, ByHand):
         own.update(vars(ByHand))
     for name, member in own.items():

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Never
+from typing import TYPE_CHECKING, Any, Never
 
 from compacter import models
 from compacter.call.state import State
@@ -22,8 +22,21 @@ from compacter.io import ASYNC, IO, SYNC, is_large, run
 from compacter.memory.record import conversation_digest
 from compacter.messages.format import Message, MessageFormat, get_format
 from compacter.messages.recognise import recognise
-from compacter.pinned_list import check_messages
 from compacter.recall.passages import Passage
+
+_NOT_MESSAGES = (
+    type(None),
+    int,
+    float,
+    complex,
+    bytes,
+    bytearray,
+    list,
+    tuple,
+    set,
+    frozenset,
+    type,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,3 +319,21 @@ def format_of(messages: Sequence[Message], wire_format: str | None) -> MessageFo
     if there is none.
     """
     return get_format(recognise(messages) if wire_format is None else wire_format)
+
+
+def check_messages(messages: Any, of: type[Any] = Sequence) -> list[Message]:  # noqa: ANN401 - checked here
+    """Return a list of the messages. Raises ``ConfigurationError`` if it is none, or one certainly
+    is not a message.
+    """
+    if isinstance(messages, (str, bytes, bytearray, Mapping)) or not isinstance(messages, of):
+        raise ConfigurationError(
+            f"messages takes a list of messages, not {type(messages).__name__}"
+        )
+    held: list[Message] = list(messages)
+    for index, message in enumerate(held):
+        if isinstance(message, _NOT_MESSAGES):
+            raise ConfigurationError(
+                f"messages[{index}] is not a message but {message!r}. A message is a dict such "
+                'as {"role": "user", "content": "..."}, or an object of a provider\'s SDK'
+            )
+    return held

@@ -117,7 +117,7 @@ class Performer:
     an earlier call."""
     history: History | None = None
     """The ``History`` that was passed in place of a list."""
-    version: int = 0
+    version: object = None
     """Its version at the time of the call."""
     is_ahead: bool = False
     """Whether it makes or reads a compaction that is not in force yet."""

@@ -88,7 +88,7 @@ def read_call(world: Performer, *, learns: bool) -> str:
     )
     world.place = facts.place
     world.history = history
-    world.version = getattr(history, "version", 0)
+    world.version = getattr(history, "version", None)
     world.conversation = state.conversation(f"{facts.endpoint}\0{begun}")
     world.call = Call(
         options,

@@ -21,8 +21,8 @@ from compacter.gateway.serve.board import Board
 from compacter.gateway.serve.callers import Callers
 from compacter.gateway.serve.config import Settings, read_settings
 from compacter.gateway.serve.upstream import Upstream, is_loopback
-from compacter.memory import InProcessMemory, Memory
-from compacter.memory.address import keys_from, memory_at
+from compacter.memory import Memory
+from compacter.memory.address import IN_PROCESS, keys_from, memory_of
 from compacter.options import validated
 
 # Timeout for connecting to an upstream, in seconds: that of other proxies. A process that gets too
@@ -118,7 +118,7 @@ def _open_memory(
     keys = None if source is None else tuple(keys_from(source, "memory_encryption"))
     place = address, keys
     if place not in memories:
-        opened = memory_at(address, encryption=keys) if address else InProcessMemory()
+        opened: Any = memory_of(address or IN_PROCESS, encryption=keys)
         problem = problem_of(opened, address or "")
         if problem is not None:
             board.print_line(problem)

@@ -17,7 +17,7 @@ from rich.text import Text
 
 from compacter import models
 from compacter.errors import ConfigurationError
-from compacter.memory.address import memory_at, sqlite_path
+from compacter.memory.address import memory_of, sqlite_path
 from compacter.tools.cli.terminal import print_json, print_table, results
 
 
@@ -89,7 +89,7 @@ def _memory(address: str) -> Finding:
             return Finding(name, "ok", "will be created at its first use")
         return Finding(name, "bad", f"the folder {Path(file).parent} cannot be written")
     try:
-        memory: Any = memory_at(address)
+        memory: Any = memory_of(address)
         memory.find([uuid.uuid4().hex])
         # Written and deleted again: nothing is left behind.
         memory.claim(uuid.uuid4().hex, 2.0).release()

@@ -165,30 +165,34 @@ def _as_data(verdict: Verdict) -> dict[str, object]:
         "rows": list(verdict.rows),
         "limit": limit.limit,
         "requested": limit.requested,
+        "is_bound": limit.is_bound,
         "counts": limit.kind if verdict.limit else None,
         "then": _then(verdict),
         "manual": MANUAL,
     }
 
 
+def _reason(verdict: Verdict) -> str:
+    """Return the rows of the table that decided, else the name of the rule."""
+    return ", ".join(verdict.rows) or verdict.rule
+
+
 def _then(verdict: Verdict) -> str:
     """Return what a wrapped call would do about the error, in words."""
     if verdict.kind == "other error":
         return (
-            "Nothing: the error is about something else and is raised as it is. Compacting "
-            "the history would not help."
+            f"Nothing: the error is about something else ({_reason(verdict)}) and is raised as it "
+            "is. Compacting the history would not help."
         )
     limit = verdict.limit
     if verdict.kind == "nothing" or limit is None:
-        reason = "no rule matches this text"
-        if verdict.rule:
-            reason = f"the text is about something else ({', '.join(verdict.rows)})"
+        reason = f"a veto ({_reason(verdict)})" if verdict.rule else "no rule"
         return (
-            f"Nothing: {reason}, so the error is raised as it is. If it means that the request is "
-            "too long, pass detect= to Compacter: a function that gets the exception and returns "
-            "True."
+            f"Nothing: {reason} matches this text, so the error is raised as it is. If it "
+            "means that the request is too "
+            "long, pass detect= to Compacter: a function that gets the exception and returns True."
         )
-    if limit.limit is None or limit.requested is None:
+    if limit.limit is None or limit.requested is None or limit.is_bound:
         return (
             "Compact the oldest share of the history (compact_ratio, 0.7 by default) into a "
             "summary, and call again."
@@ -215,10 +219,13 @@ def _sentence(verdict: Verdict) -> str:
         return "This is not a token limit: it is about something else."
     limit = verdict.limit
     if verdict.kind == "nothing" or limit is None:
+        if verdict.rule:
+            return "This is not taken for a token limit, as a veto speaks against it."
         return "Nothing here says that a request is too long."
     counted = "messages and answer" if limit.kind == "input_plus_output" else "the request"
+    about = ", as far as the server counted," if limit.is_bound else ""
     numbers = [
-        f"{counted} had {limit.requested:,} tokens" if limit.requested else "",
+        f"{counted}{about} had {limit.requested:,} tokens" if limit.requested else "",
         f"{limit.limit:,} are allowed" if limit.limit else "",
     ]
     stated = ", and ".join(filter(None, numbers)) or "the error states no numbers"
