@@ -54,14 +54,14 @@ class CountingState(State):
         super().record(event)
 
     def count(self, what: str, model: str) -> None:
-        """Count something that is no event."""
+        """Count something beside events."""
         origin = ORIGIN.get()
         self.metrics.add(what, origin=replace(origin, model=model or origin.model))
 
 
 class _CountingTotals(RunningTotals):
-    """Totals that also count what each request for a summary costs: events tell it once more where
-    a fallback follows a failure.
+    """Totals that also count what each request for a summary costs: events repeat it if a fallback
+    follows a failure.
     """
 
     def __init__(self, metrics: Metrics) -> None:

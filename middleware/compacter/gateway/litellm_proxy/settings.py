@@ -63,10 +63,6 @@ class MemorySettings(BaseModel):
 
     address: str = IN_PROCESS
     """An address, as the option ``memory`` of a client takes it."""
-    redis: str | None = None
-    """``redis://host:port/db``, ``rediss://...`` or ``unix:///path``."""
-    sqlite: str | None = None
-    """Path of a file that is shared by the workers of one machine."""
     ttl: float = Field(default=WEEK, gt=0)
     """Seconds after which an unused record is deleted."""
     namespace: str = Field(default="compacter", min_length=1)
@@ -79,25 +75,18 @@ class MemorySettings(BaseModel):
     share: Literal["key", "team"] = "key"
     """Calls that share records: those of one key, or of one team."""
 
-    @property
-    def place(self) -> str:
-        """The address, however it is written."""
-        return self.redis or (f"sqlite:{self.sqlite}" if self.sqlite else self.address)
-
     def open(self, path: str) -> Memory | None:
-        """Return the memory. Raises ``ConfigurationError`` for an address or keys that are none."""
-        if self.redis is not None and self.sqlite is not None:
-            raise ConfigurationError(f"{path} takes redis or sqlite, not both")
+        """Return the memory. Raises ``ConfigurationError`` for an invalid address or key."""
         name = f"{path}.encryption"
         sources = [self.encryption] if isinstance(self.encryption, str) else self.encryption
         keys = [key for source in sources for key in keys_from(source, name)] or None
-        if keys and self.place == IN_PROCESS:
-            raise ConfigurationError(f"{name} needs redis or sqlite: nothing else is stored")
+        if keys and self.address == IN_PROCESS:
+            raise ConfigurationError(f"{name} needs an address to store at")
         more: dict[str, Any] = {"encryption": keys}
-        if self.place.startswith(REDIS):
+        if self.address.startswith(REDIS):
             more |= {"ttl": self.ttl, "namespace": self.namespace, "deadline": self.deadline}
         try:
-            return memory_of(self.place, **more)
+            return memory_of(self.address, **more)
         except (ConfigurationError, ImportError) as error:
             raise ConfigurationError(f"{path}: {error}") from error
 
@@ -312,7 +301,7 @@ def _window(given: Mapping[str, Any], model: object) -> int | None:
 
 
 def _account(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the metadata that says who pays, without the call's budget reservation.
+    """Return the metadata of who pays, without the call's budget reservation.
 
     The proxy reserves a call's largest cost before it, and gives the rest back once, after it. With
     the same reservation at a summary it would be given back twice, and a spent key never refused.

@@ -54,7 +54,7 @@ class Board:
     """Number of events since the start."""
     records: deque[Record] = field(default_factory=lambda: deque(maxlen=_EVENTS))
     registry: CollectorRegistry = field(default_factory=CollectorRegistry)
-    """What the page ``/metrics`` shows."""
+    """Figures of the page ``/metrics``."""
     metrics: Metrics = field(init=False)
     _printed: set[str] = field(default_factory=set)
     _away: set[str] = field(default_factory=set)
@@ -129,8 +129,8 @@ class Board:
             ("Would compact", f"{numbers['dry_runs']:,}", "with a dry run"),
             ("Upstream", f"{numbers['unreachable']:,}", "times unreachable, or broken off"),
         ]
-        told = [f"{name} {value}" for name, value in settings.items() if value not in (None, "")]
-        notes = [f"compacter {compacter.__version__}. {'; '.join(told)}".strip()]
+        shown = [f"{name} {value}" for name, value in settings.items() if value not in (None, "")]
+        notes = [f"compacter {compacter.__version__}. {'; '.join(shown)}".strip()]
         if self.heard > _EVENTS:
             notes.append(f"The page shows the last {_EVENTS:,} events of {self.heard:,}.")
         return page(

@@ -49,7 +49,7 @@ _FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip")
 # A signature differs for each request; the id of its key does not.
 _SIGNED = re.compile(rb"AWS4-[A-Z0-9-]+ .*?Credential=([^/,\s]{1,256})")
 CONNECTION = "compacter.connection"
-"""Name in an ASGI scope's ``state`` of what tells one connection from all others."""
+"""Key in an ASGI scope's ``state`` of the name of a connection."""
 
 Keyless = Literal["connection", "shared"]
 
@@ -111,7 +111,7 @@ def _users(body: Mapping[str, Any]) -> Iterable[str]:
 
 
 def _connection(scope: Mapping[str, Any]) -> bytes:
-    """Return what tells a connection; a random value where the server does not, so that nothing is
+    """Return the name of a connection; a random value if the server gives none, so that nothing is
     shared.
     """
     known = (scope.get("state") or {}).get(CONNECTION)

@@ -1,4 +1,4 @@
-"""The HTTP server below the application: connections that are told apart, and an end that loses no
+"""The HTTP server below the application: connections with names, and an end that loses no
 answer.
 """
 

@@ -277,7 +277,7 @@ def _row(compaction: Compaction, number: int) -> str:
 
 
 def _cells(compaction: Compaction, number: int) -> dict[str, str]:
-    """Return what is told of a compaction by the headings of the columns."""
+    """Return the cells of a compaction by the headings of the columns."""
     record = compaction.record
     trigger = record.text("trigger")
     way = record.text("strategy")
