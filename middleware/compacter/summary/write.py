@@ -124,8 +124,8 @@ class Writer:
     _story: str = ""
     _cause: Exception | None = None
     _limit: TokenLimit | None = None
-    _spends: int = 0
-    """Tokens that an answer may take, reasoning included."""
+    _times: int = 1
+    """Times the tokens of the text that an answer may take, reasoning included."""
     _most_story: float = inf
     """Characters of the summary so far, where the head goes to the model in pieces."""
     _is_in_pieces: bool = False
@@ -140,7 +140,6 @@ class Writer:
         the first one. After two such pieces in a row, so are all others.
         """
         self._story = self.head.prior.story
-        self._spends = self.tokens
         sample = "".join([part.text for part in self.head.parts][:_SAMPLE])[:_SAMPLE]
         self._bytes_of_one = len(_encoded(sample)) / max(1, len(sample)) or 1.0
         pending = self._split(prompt.lines(self.head.parts))
@@ -243,8 +242,13 @@ class Writer:
         self._is_in_pieces = True
         self.window = window
         self.tokens = min(self.tokens, part)
-        self._spends = min(self._spends, max(part, window // 2))
         self._most_story = part * self.chars_per_token
+
+    @property
+    def _spends(self) -> int:
+        """Tokens that an answer may take, reasoning included."""
+        most = self.tokens * self._times
+        return most if self.window is None else min(most, max(self.tokens, self.window // 2))
 
     def _piece(self, window: int) -> int:
         """Return the characters of transcript in a request beside the summary so far and the
@@ -274,12 +278,11 @@ class Writer:
         """Let the next answer spend several times the tokens; return the pieces, smaller if the
         window has no room for it beside the first one.
         """
-        wanted = _MORE_ROOM * self.tokens
-        self._spends = wanted
+        self._times = _MORE_ROOM
         if self.window is None:
             return pending
         left = self._left(sum(len(line) + 1 for line in pending[0]) + prompt.FENCE_SIZE)
-        if left >= min(wanted, 2 * self.tokens):
+        if left >= 2 * self.tokens:
             return pending
         self._work_in_pieces(self.window)
         return self._fitting(pending)
