@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from compacter.messages.fields import flat
 from compacter.summary.head import ELLIPSIS, SINCE, Head, Said
 from compacter.summary.message import NAMES, WORK
 from compacter.summary.sources import KINDS, STORY
@@ -70,9 +69,9 @@ def _age(said: Said) -> tuple[int, int]:
 def _join(pieces: dict[int, str], speaker: str) -> str:
     """Return pieces of one text by their numbers, with marks of what is left out between them."""
     if speaker == NAMES:
-        return flat(", ".join(pieces.values()))
+        return ", ".join(pieces.values())
     text = ""
     for at, piece in sorted(pieces.items()):
         text += f" {piece}" if at - 1 in pieces else f" {ELLIPSIS} {piece}"
     # No other kind of line break may begin a line that looks like a speaker's.
-    return flat(text.removeprefix(f" {ELLIPSIS} "))
+    return " ".join(text.removeprefix(f" {ELLIPSIS} ").splitlines())
