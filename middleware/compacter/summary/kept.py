@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from compacter.summary.head import ELLIPSIS, SINCE, Head, Said
 from compacter.summary.message import NAMES, WORK
-from compacter.summary.sources import KINDS, STORY
+from compacter.summary.sources import KINDS, story
 
 # Shorter lines are kept even if they also stand in messages that stay: "Yes." is everywhere.
 _SHORTEST = 16
@@ -31,7 +31,9 @@ def keep(head: Head, budget: int, *, with_story: bool = False) -> str:
     left = budget
     told = set[str]()
     chosen: dict[Said, dict[int, str]] = {}
-    for source, share in (*KINDS, STORY) if with_story else KINDS:
+    for source, share in KINDS:
+        if source is story and not with_story:
+            continue
         most = int(share * budget)
         lines = sorted(source(head), key=lambda line: (-line.weight, _age(line.said)))
         for line in lines:

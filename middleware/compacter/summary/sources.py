@@ -1,7 +1,6 @@
 """Sources of kept lines: each a function from the head to lines of one kind with weights.
 
-``KINDS`` lists those of every summary, the most important first; ``STORY`` takes the rest of a
-summary without a model.
+``KINDS`` lists them, the most important first.
 """
 
 from __future__ import annotations
@@ -291,8 +290,11 @@ KINDS: tuple[tuple[Source, float], ...] = (
     (first, 0.5),
     (orders, 1),
     (names, 0.25),
-    (messages, 1),
+    (messages, 0.5),
+    (story, 1),
     (names, 1),
+    (messages, 1),
 )
-"""The kinds of lines, in their order, each with the share of the room that it may take."""
-STORY: tuple[Source, float] = (story, 1)
+"""The kinds of lines, in their order, each with the share of the room that it may take; the story
+is for a summary without a model. In long talks half of the room is enough for the user's newest
+messages: LoCoMo's facts in a fifth of the size fell from .42 to .25 when they had all of it."""
