@@ -133,7 +133,7 @@ def test_no_other_kind_outranks_what_the_user_said() -> None:
     mine = [said(f"Ich habe {number} Lampen an Mole {number * 3} gezählt.") for number in range(9)]
     text = keep(
         Head([part for pair in zip(mine, ships, strict=True) for part in pair]),
-        480,
+        900,
         with_story=True,
     )
     assert all(part.text in text for part in mine)

@@ -145,7 +145,8 @@ def extract(task: CompactionTask, head: Head, most: int) -> Summary:
 
     characters = room(task, most)
     if not task.plan.has_budget:
-        characters = min(characters, max(task.plan.head_size // _HEAD_SHARE, _LEAST_ROOM))
+        share = max(task.plan.head_size // _HEAD_SHARE, _LEAST_ROOM)
+        characters = min(characters, share, int(most * task.chars_per_token))
     elif not head.prior.story:
         characters += STORY_FRAME
     return quote(head, characters - rules_size(task.conversation))

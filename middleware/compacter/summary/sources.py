@@ -200,7 +200,10 @@ def orders(head: Head) -> Iterator[Line]:
         earlier = Counter(newest[stem] for stem in own & newest.keys() if counts[stem] <= _RARE)
         for (is_order, place), shared in earlier.items():
             before, where, old = spoken[place]
-            restates = shared > 1 and 2 * shared >= min(len(own), len(topics[place]))
+            is_same = shared > 1 and 2 * shared >= min(len(own), len(topics[place]))
+            # Another value, or plainly a correction.
+            differs = any(map(_DIGITS.search, own ^ topics[place])) or strength > 1
+            restates = is_same and differs
             if is_order or restates:
                 strength = max(strength, 2)
             if restates and not is_order:
@@ -288,7 +291,7 @@ def story(head: Head) -> Iterator[Line]:
 KINDS: tuple[tuple[Source, float], ...] = (
     (work, 1),
     (first, 0.5),
-    (orders, 1),
+    (orders, 0.6),
     (names, 0.25),
     (messages, 0.5),
     (story, 1),
