@@ -87,6 +87,9 @@ class State:
         """
         self._conversations: LRUCache[str, ConversationState] = LRUCache(_MOST_CONVERSATIONS)
         self._learnt: LRUCache[str, Calibration] = LRUCache(_MOST_MODELS)
+        self.output_limits: dict[str, tuple[str, int | None]] = {}
+        """Name of the output limit that a server takes in a request for a summary, and the most
+        that it takes, where it has refused another; by model and place."""
         # Ids of the records that calls have made, or whose use was counted.
         self._records: LRUCache[str, bool] = LRUCache(_MOST_CONVERSATIONS)
         self._lock = Lock()
