@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from tests.overflow.phrases import detect_text
 
-from compacter.overflow import TokenLimit, detect_text, explain
+from compacter.overflow import TokenLimit, explain
 
 
 @pytest.mark.parametrize(

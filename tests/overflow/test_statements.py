@@ -5,8 +5,9 @@ lists of reasons.
 from __future__ import annotations
 
 import pytest
+from tests.overflow.phrases import detect_text
 
-from compacter.overflow import detect_text, detect_token_limit, explain
+from compacter.overflow import detect_token_limit, explain
 
 CLEAR = "The prompt exceeds the context window"
 LIKELY = "The prompt is too long"

@@ -240,13 +240,13 @@ def _token_limit(
     chosen: dict[Role, int], distant: set[int], *, counted: bool, is_bound: bool, source: str
 ) -> TokenLimit:
     """Return the numbers of these roles as a token limit."""
-    limit, total, sent, output = (chosen.get(role) for role in ("limit", "sent", "input", "output"))
+    limit, total, output, sent = map(chosen.get, _ROLES)
     if output and total and output < total:
         # What is not output is input: of text, of tools, of pictures.
         has_more_parts = counted if sent is None else sent + output < total
         sent = total - output if has_more_parts else sent
-    if total is None or (total == sent and output is not None and total < (limit or 0)):
-        total = None if sent is None else sent + (output or 0)
+    if sent is not None and (total is None or (total == sent and total < (limit or 0))):
+        total = sent + (output or 0)
     # The limit is for both if an output is stated, or the text counts the completion.
     both = bool(output) or (counted and output is None)
     if output is None and (not both or sent == total):
