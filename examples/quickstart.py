@@ -73,7 +73,7 @@ def main() -> None:
         )
         for message in sent.messages[:2]:
             print(
-                f"  {message['role']}: {message['content'].partition('Quoted from it')[0].strip()}"
+                f"  {message['role']}: {message['content'].partition('Lines of it')[0].strip()}"
             )
         print(f"{compacter.totals.rounds} compactions cost {compacter.totals.input_tokens} tokens")
 

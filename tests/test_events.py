@@ -376,7 +376,7 @@ class TestTotals:
             event.original_data_size - event.compacted_data_size for event in told
         )
 
-    @pytest.mark.parametrize("failure", ["refusal", "too_large", "length", "raises"])
+    @pytest.mark.parametrize("failure", ["filtered", "too_large", "length", "raises"])
     @pytest.mark.parametrize("fallback", ["truncate", None])
     def test_tokens_count_also_when_their_summary_is_refused(
         self, failure: Any, fallback: Any

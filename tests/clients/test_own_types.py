@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
-from compacter import Compacter, Quotes, Shorten
+from compacter import Shorten
 from compacter.call.state import State
 from compacter.call.wrap import wrap_function
 from compacter.frameworks.own_types import (
@@ -17,7 +16,6 @@ from compacter.frameworks.own_types import (
     back,
     each,
     mixed,
-    options_to_save,
     separate_media,
 )
 from compacter.memory import Record
@@ -120,60 +118,3 @@ def test_no_conversation_gets_a_picture_of_another_one(kind: type[Any]) -> None:
     assert [vars(messages[0].content[1]) for messages in model.sent] == [
         vars(picture) for picture in pictures
     ]
-
-
-@pytest.mark.parametrize("option", ["on_compaction", "on_event"])
-@pytest.mark.parametrize("later", [False, True])
-def test_options_that_cannot_be_saved_are_named_hooks_among_them(
-    option: str, *, later: bool
-) -> None:
-    given: dict[str, Any] = {} if later else {option: [print]}
-    compacter = Compacter(**given)
-    if later:
-        getattr(compacter, option)(print)
-
-    with pytest.raises(TypeError, match=option):
-        options_to_save(compacter._state)
-
-
-def test_options_that_are_data_are_saved() -> None:
-    compacter = Compacter(compact_ratio=0.5, rules=["Be brief."])
-
-    assert options_to_save(compacter._state) == {"compact_ratio": 0.5, "rules": ["Be brief."]}
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"recall": 0.2},
-        {"recall": 500},
-        {"recall": None},
-        {"recall": Quotes(share=0.2, steps=False, reword=True)},
-        {"recall": Quotes(embed="text-embedding-3-small")},
-        {"trigger_tokens": 0.8},
-        {"rules": ("Be brief.",)},
-    ],
-)
-def test_options_that_can_be_written_as_data_come_back(options: dict[str, Any]) -> None:
-    saved = json.loads(json.dumps(options_to_save(Compacter(**options)._state)))
-    (name,) = options
-    given, loaded = (getattr(Compacter(**one).options, name) for one in (options, saved))
-    assert loaded == given
-
-
-@pytest.mark.parametrize("option", ["rank", "embed"])
-def test_quotes_with_a_function_cannot_be_saved(option: str) -> None:
-    def of(texts: Any, _: Any = None) -> Any:
-        return texts
-
-    quotes = Quotes(**{option: of})  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="objects: recall"):
-        options_to_save(Compacter(recall=quotes)._state)
-
-
-def test_a_preset_can_be_saved_and_hooks_that_cannot_are_named_at_once() -> None:
-    saved = options_to_save(Compacter.for_chat()._state)
-    assert Compacter(**saved).options.recall == Compacter.for_chat().options.recall
-    hooked = Compacter(on_event=print, pin=bool)
-    with pytest.raises(TypeError, match="objects: on_event, pin"):
-        options_to_save(hooked._state)

@@ -3,278 +3,142 @@
 from __future__ import annotations
 
 import base64
+from typing import Any
 
 import pytest
 from tests.dialects import parts_of
 
 from compacter.messages import parts
 from compacter.messages.format import get_format
-from compacter.messages.parts import Kind
+from compacter.messages.parts import Kind, media_weight
 
-_PDF = base64.b64encode(bytes(150_000)).decode()
+DATA = base64.b64encode(bytes(150_000)).decode()
+PDF = f"data:application/pdf;base64,{DATA}"
+PNG = "data:image/png;base64,QUJD"
+LINK = "https://x.invalid/a.png"
+
+
+def holding(name: str, block: Any) -> dict[str, Any]:
+    """Return a user's message with this block."""
+    return {"role": "user", get_format(name).body: [block]}
+
+
+def source(**members: Any) -> dict[str, Any]:
+    return {"source": members}
+
+
+OPENAI: list[tuple[Any, str, int | None]] = [
+    ({"type": "image_url", "image_url": {"url": LINK}}, "image/*", None),
+    ({"type": "image_url", "image_url": f"data:image/jpeg;base64,{DATA}"}, "image/jpeg", 150_000),
+    ({"type": "input_image", "input_image": LINK}, "image/*", None),
+    ({"type": "image", "image": {"url": LINK}}, "image/*", None),
+    ({"type": "video_url", "video_url": {"url": LINK}}, "video/mp4", None),
+    ({"type": "audio_url", "audio_url": {"url": LINK}}, "audio/mpeg", None),
+    ({"type": "input_audio", "input_audio": {"data": DATA}}, "audio/wav", 150_000),
+    ({"type": "input_audio", "input_audio": {"format": "mp3", "data": DATA}}, "audio/mp3", 150_000),
+    ({"type": "document", "source": {"data": DATA}}, "application/pdf", 150_000),
+    ({"type": "file", "file": {"file_data": PDF}}, "application/pdf", 150_000),
+    ({"type": "file", "file": {"file_id": "f", "format": "text/csv"}}, "text/csv", None),
+]
+ANTHROPIC: list[tuple[Any, str, int | None]] = [
+    ({"type": "image", **source(type="url", url=LINK)}, "image/*", None),
+    ({"type": "document", **source(type="file", file_id="file_1")}, "application/pdf", None),
+    (
+        {"type": "document", **source(type="base64", media_type="application/pdf", data=DATA)},
+        "application/pdf",
+        150_000,
+    ),
+    (
+        {"type": "document", **source(type="text", media_type="text/plain", data="x" * 900)},
+        "text/plain",
+        900,
+    ),
+    (
+        {
+            "type": "document",
+            **source(type="content", content=[{"type": "text", "text": "x" * 70}]),
+        },
+        "text/plain",
+        70,
+    ),
+    ({"type": "container_upload", "file_id": "file_1"}, "application/octet-stream", None),
+]
+RESPONSES: list[tuple[Any, str, int | None]] = [
+    ({"type": "input_file", "file_data": PDF}, "application/pdf", 150_000),
+    ({"type": "input_file", "file_data": DATA}, "application/pdf", 150_000),
+    ({"type": "input_file", "file_id": "f"}, "application/pdf", None),
+    ({"type": "input_audio", "input_audio": {"format": "mp3", "data": DATA}}, "audio/mp3", 150_000),
+    ({"type": "input_audio", "input_audio": {"data": "QUJD"}}, "audio/wav", 3),
+    ({"type": "image", "image_url": PNG}, "image/png", 3),
+    ({"type": "image", "url": PNG}, "image/png", 3),
+    (
+        {"type": "computer_screenshot", "image_url": "data:;base64,QUJD"},
+        "application/octet-stream",
+        3,
+    ),
+]
+GEMINI: list[tuple[Any, str, int | None]] = [
+    ({"file_data": {"file_uri": "gs://b/a.mp4", "mime_type": "video/mp4"}}, "video/mp4", None),
+    ({"inlineData": {"data": "QUJD"}}, "application/octet-stream", 3),
+    ({"uri": "https://x.invalid/files/a"}, "application/octet-stream", None),
+    ({"mimeType": "image/png", "data": "QUJD"}, "image/png", 3),
+    ({"inlineData": {"mimeType": "image/png", "data": {"of": "another"}}}, "image/png", None),
+    ({"inlineData": {"mimeType": "image/png", "data": "gs://bucket/a.png"}}, "image/png", None),
+]
+BEDROCK: list[tuple[Any, str, int | None]] = [
+    ({"document": {"format": "pdf", **source(bytes=bytes(90_000))}}, "application/pdf", 90_000),
+    ({"document": {"name": "d", **source(bytes=b"abc")}}, "application/pdf", 3),
+    ({"document": {"format": "docx", **source(bytes=b"abc")}}, "application/docx", 3),
+    ({"document": {"format": "csv", **source(bytes=b"abc")}}, "text/csv", 3),
+    ({"document": {"format": "txt", **source(text="x" * 50)}}, "text/plain", 50),
+    (
+        {"document": {"format": "md", **source(content=[{"text": "x" * 30}, {"text": "y"}])}},
+        "text/markdown",
+        31,
+    ),
+    ({"video": {"format": "mp4", **source(s3Location={"uri": "s3://b/k"})}}, "video/mp4", None),
+    ({"image": source(bytes=b"abc")}, "image/*", 3),
+    ({"guardContent": {"image": {"format": "png", **source(bytes=b"abc")}}}, "image/png", 3),
+]
+EACH = {
+    "openai": OPENAI,
+    "anthropic": ANTHROPIC,
+    "responses": RESPONSES,
+    "gemini": GEMINI,
+    "bedrock": BEDROCK,
+}
 
 
 @pytest.mark.parametrize(
-    ("name", "message", "weight", "shown"),
-    [
-        pytest.param(
-            "openai",
-            {
-                "role": "user",
-                "content": [
-                    {
-                        "type": "image_url",
-                        "image_url": {"url": "https://x.invalid/a.png", "detail": "low"},
-                    }
-                ],
-            },
-            parts.IMAGE_LOW_DETAIL,
-            "[image/*]",
-            id="openai-low-detail",
-        ),
-        pytest.param(
-            "openai",
-            {
-                "role": "user",
-                "content": [
-                    {"type": "input_audio", "input_audio": {"format": "mp3", "data": _PDF}}
-                ],
-            },
-            parts.media_weight("audio/mp3", 150_000),
-            "[audio/mp3, 150,000 bytes]",
-            id="openai-audio",
-        ),
-        pytest.param(
-            "openai",
-            {
-                "role": "user",
-                "content": [
-                    {"type": "file", "file": {"file_data": f"data:application/pdf;base64,{_PDF}"}}
-                ],
-            },
-            parts.media_weight("application/pdf", 150_000),
-            "[application/pdf, 150,000 bytes]",
-            id="openai-file",
-        ),
-        pytest.param(
-            "anthropic",
-            {
-                "role": "user",
-                "content": [
-                    {"type": "image", "source": {"type": "url", "url": "https://x.invalid/a"}}
-                ],
-            },
-            parts.IMAGE,
-            "[image/*]",
-            id="anthropic-url",
-        ),
-        pytest.param(
-            "anthropic",
-            {
-                "role": "user",
-                "content": [{"type": "document", "source": {"type": "file", "file_id": "file_1"}}],
-            },
-            parts.media_weight("application/pdf"),
-            "[application/pdf]",
-            id="anthropic-file",
-        ),
-        pytest.param(
-            "anthropic",
-            {
-                "role": "user",
-                "content": [
-                    {
-                        "type": "document",
-                        "source": {"type": "base64", "media_type": "application/pdf", "data": _PDF},
-                    }
-                ],
-            },
-            parts.media_weight("application/pdf", 150_000),
-            "[application/pdf, 150,000 bytes]",
-            id="anthropic-pdf",
-        ),
-        pytest.param(
-            "anthropic",
-            {
-                "role": "user",
-                "content": [
-                    {
-                        "type": "document",
-                        "source": {"type": "text", "media_type": "text/plain", "data": "x" * 900},
-                    }
-                ],
-            },
-            900,
-            "[text/plain, 900 bytes]",
-            id="anthropic-text-document",
-        ),
-        pytest.param(
-            "anthropic",
-            {
-                "role": "user",
-                "content": [
-                    {
-                        "type": "document",
-                        "source": {
-                            "type": "content",
-                            "content": [{"type": "text", "text": "x" * 70}],
-                        },
-                    }
-                ],
-            },
-            70,
-            "[text/plain, 70 bytes]",
-            id="anthropic-content-document",
-        ),
-        pytest.param(
-            "responses",
-            {
-                "role": "user",
-                "content": [
-                    {"type": "input_file", "file_data": f"data:application/pdf;base64,{_PDF}"}
-                ],
-            },
-            parts.media_weight("application/pdf", 150_000),
-            "[application/pdf, 150,000 bytes]",
-            id="responses-file",
-        ),
-        pytest.param(
-            "responses",
-            {
-                "role": "user",
-                "content": [{"type": "input_image", "file_id": "file_1", "detail": "low"}],
-            },
-            parts.IMAGE_LOW_DETAIL,
-            "[image/*]",
-            id="responses-image",
-        ),
-        pytest.param(
-            "responses",
-            {
-                "role": "user",
-                "content": [
-                    {"type": "input_audio", "input_audio": {"format": "mp3", "data": _PDF}}
-                ],
-            },
-            parts.media_weight("audio/mp3", 150_000),
-            "[audio/mp3, 150,000 bytes]",
-            id="responses-audio",
-        ),
-        pytest.param(
-            "responses",
-            {"role": "user", "content": [{"type": "input_file", "file_data": _PDF}]},
-            parts.media_weight("application/pdf", 150_000),
-            "[application/pdf, 150,000 bytes]",
-            id="responses-bare-data",
-        ),
-        pytest.param(
-            "anthropic",
-            {"role": "user", "content": [{"type": "container_upload", "file_id": "file_1"}]},
-            parts.media_weight("application/octet-stream"),
-            "[application/octet-stream]",
-            id="anthropic-upload",
-        ),
-        pytest.param(
-            "bedrock",
-            {
-                "role": "user",
-                "content": [
-                    {
-                        "document": {
-                            "format": "md",
-                            "source": {"content": [{"text": "x" * 30}, {"text": "y"}]},
-                        }
-                    }
-                ],
-            },
-            31,
-            "[text/markdown, 31 bytes]",
-            id="bedrock-content-document",
-        ),
-        pytest.param(
-            "gemini",
-            {
-                "role": "user",
-                "parts": [
-                    {"file_data": {"file_uri": "gs://b/secret.mp4", "mime_type": "video/mp4"}}
-                ],
-            },
-            parts.media_weight("video/mp4"),
-            "[video/mp4]",
-            id="gemini-file",
-        ),
-        pytest.param(
-            "bedrock",
-            {
-                "role": "user",
-                "content": [
-                    {"document": {"format": "pdf", "name": "d", "source": {"bytes": bytes(90_000)}}}
-                ],
-            },
-            parts.media_weight("application/pdf", 90_000),
-            "[application/pdf, 90,000 bytes]",
-            id="bedrock-pdf",
-        ),
-        pytest.param(
-            "bedrock",
-            {
-                "role": "user",
-                "content": [
-                    {"document": {"format": "txt", "name": "d", "source": {"text": "x" * 50}}}
-                ],
-            },
-            50,
-            "[text/plain, 50 bytes]",
-            id="bedrock-text-document",
-        ),
-        pytest.param(
-            "bedrock",
-            {
-                "role": "user",
-                "content": [
-                    {"video": {"format": "mp4", "source": {"s3Location": {"uri": "s3://b/k"}}}}
-                ],
-            },
-            parts.media_weight("video/mp4"),
-            "[video/mp4]",
-            id="bedrock-video",
-        ),
-    ],
+    ("name", "block", "mime", "size"), [(name, *row) for name in EACH for row in EACH[name]]
 )
 def test_media_weigh_by_type_and_show_no_path(
-    name: str, message: object, weight: int, shown: str
+    name: str, block: Any, mime: str, size: int | None
 ) -> None:
+    """A medium is shown by its type and bytes alone, and weighs what they say."""
+    message = holding(name, block)
     (entry,) = parts_of(get_format(name), message)
 
-    assert get_format(name).size(message) == weight
-    assert (entry.kind, entry.text) == ("media", shown)
+    assert (entry.kind, entry.text) == (
+        "media",
+        f"[{mime}, {size:,} bytes]" if size else f"[{mime}]",
+    )
+    assert get_format(name).size(message) == media_weight(mime, size)
 
 
 @pytest.mark.parametrize(
-    ("part", "mime", "size"),
+    ("name", "block"),
     [
-        ({"type": "input_image", "input_image": "https://x.invalid/a"}, "image/*", None),
-        ({"type": "image", "image": {"url": "https://x.invalid/a"}}, "image/*", None),
-        (
-            {"type": "image_url", "image_url": f"data:image/jpeg;base64,{_PDF}"},
-            "image/jpeg",
-            150_000,
-        ),
-        ({"type": "video_url", "video_url": {"url": "https://x.invalid/a"}}, "video/mp4", None),
-        ({"type": "audio_url", "audio_url": {"url": "https://x.invalid/a"}}, "audio/mpeg", None),
-        ({"type": "input_audio", "input_audio": {"data": _PDF}}, "audio/wav", 150_000),
-        ({"type": "document", "source": {"data": _PDF}}, "application/pdf", 150_000),
-        ({"type": "file", "file": {"file_id": "f", "format": "text/csv"}}, "text/csv", None),
+        ("openai", {"type": "image_url", "image_url": {"url": LINK, "detail": "low"}}),
+        ("responses", {"type": "input_image", "file_id": "file_1", "detail": "low"}),
     ],
 )
-def test_each_sort_of_part_of_a_chat_is_its_own_medium(
-    part: object, mime: str, size: int | None
-) -> None:
-    message = {"role": "user", "content": [part]}
-    (entry,) = parts_of(get_format("openai"), message)
+def test_a_picture_of_low_detail_weighs_less(name: str, block: Any) -> None:
+    """The option ``detail`` of OpenAI's pictures sets what they cost."""
+    assert get_format(name).size(holding(name, block)) == parts.IMAGE_LOW_DETAIL
 
-    assert entry.text == (f"[{mime}, {size:,} bytes]" if size else f"[{mime}]")
-    assert get_format("openai").size(message) == parts.media_weight(mime, size)
+
+PICTURE = {"type": "image", **source(type="base64", media_type="image/png", data=DATA)}
 
 
 @pytest.mark.parametrize(
@@ -282,26 +146,14 @@ def test_each_sort_of_part_of_a_chat_is_its_own_medium(
     [
         (
             "anthropic",
-            {
-                "role": "user",
-                "content": [
-                    {
-                        "type": "tool_result",
-                        "tool_use_id": "c1",
-                        "content": [
-                            {"type": "text", "text": "seen"},
-                            {
-                                "type": "image",
-                                "source": {
-                                    "type": "base64",
-                                    "media_type": "image/png",
-                                    "data": _PDF,
-                                },
-                            },
-                        ],
-                    }
-                ],
-            },
+            holding(
+                "anthropic",
+                {
+                    "type": "tool_result",
+                    "tool_use_id": "c1",
+                    "content": [{"type": "text", "text": "seen"}, PICTURE],
+                },
+            ),
         ),
         (
             "responses",
@@ -310,62 +162,54 @@ def test_each_sort_of_part_of_a_chat_is_its_own_medium(
                 "call_id": "c1",
                 "output": [
                     {"type": "input_text", "text": "seen"},
-                    {"type": "input_image", "image_url": f"data:image/png;base64,{_PDF}"},
+                    {"type": "input_image", "image_url": f"data:image/png;base64,{DATA}"},
                 ],
             },
         ),
         (
             "gemini",
-            {
-                "role": "user",
-                "parts": [
-                    {
-                        "functionResponse": {
-                            "name": "f",
-                            "response": {"output": "seen"},
-                            "parts": [{"inlineData": {"mimeType": "image/png", "data": _PDF}}],
-                        }
+            holding(
+                "gemini",
+                {
+                    "functionResponse": {
+                        "name": "f",
+                        "response": {"output": "seen"},
+                        "parts": [{"inlineData": {"mimeType": "image/png", "data": DATA}}],
                     }
-                ],
-            },
+                },
+            ),
         ),
         (
             "bedrock",
-            {
-                "role": "user",
-                "content": [
-                    {
-                        "toolResult": {
-                            "toolUseId": "c1",
-                            "content": [
-                                {"text": "seen"},
-                                {"image": {"format": "png", "source": {"bytes": bytes(90_000)}}},
-                            ],
-                        }
+            holding(
+                "bedrock",
+                {
+                    "toolResult": {
+                        "toolUseId": "c1",
+                        "content": [{"text": "seen"}, {"image": source(bytes=bytes(90_000))}],
                     }
-                ],
-            },
+                },
+            ),
         ),
     ],
 )
 def test_a_picture_in_a_result_is_the_tools_and_goes_when_the_result_is_edited(
     name: str, message: object
 ) -> None:
+    """Only the text of a result is edited; its picture goes with the old text."""
     reader = get_format(name)
-    edited = reader.rewrite(message, lambda kind, text, _name: "gone" if kind == "result" else text)
-
     edits: list[tuple[str, str]] = []
 
     def edit(kind: str, text: str, _name: str) -> str:
         edits.append((kind, text))
         return text
 
+    edited = reader.rewrite(message, lambda kind, text, _name: "gone" if kind == "result" else text)
+    shown = [(entry.role, entry.kind) for entry in parts_of(reader, message)]
+
     assert reader.rewrite(message, edit) is message
     assert edits == [("result", "seen")]
-    assert [(entry.role, entry.kind) for entry in parts_of(reader, message)] == [
-        ("tool", "result"),
-        ("tool", "media"),
-    ]
+    assert shown == [("tool", "result"), ("tool", "media")]
     assert parts.IMAGE < reader.size(message) < parts.IMAGE + 60
     assert reader.outline([message]).kinds == [Kind.RESULT]
     assert reader.size(edited) < 30
@@ -393,90 +237,33 @@ def test_a_picture_in_a_result_is_the_tools_and_goes_when_the_result_is_edited(
     ],
 )
 def test_a_medium_weighs_by_its_kind(mime: str, size: int | None, weight: int) -> None:
-    assert parts.media_weight(mime, size) == weight
+    """The units are a second of audio, a page of a document and a whole image."""
+    assert media_weight(mime, size) == weight
 
 
 @pytest.mark.parametrize(
     ("detail", "tokens"), [("low", 85), ("high", 1_000), ("auto", 1_000), (None, 1_000)]
 )
 def test_an_image_of_low_detail_weighs_as_openai_prices_it(detail: str | None, tokens: int) -> None:
-    assert parts.media_weight("image/png", detail=detail) == 4 * tokens
+    """OpenAI's documented price of a picture of low detail is 85 tokens."""
+    assert media_weight("image/png", detail=detail) == 4 * tokens
 
 
 @pytest.mark.parametrize(
-    ("part", "shown"),
+    ("item", "shown"),
     [
-        ({"inlineData": {"data": "QUJD"}}, "[application/octet-stream, 3 bytes]"),
-        ({"uri": "https://x.invalid/files/a"}, "[application/octet-stream]"),
-        ({"mimeType": "image/png", "data": "QUJD"}, "[image/png, 3 bytes]"),
-        ({"inlineData": {"mimeType": "image/png", "data": {"of": "another class"}}}, "[image/png]"),
-        ({"inlineData": {"mimeType": "image/png", "data": "gs://bucket/a.png"}}, "[image/png]"),
+        ({"type": "image_generation_call"}, ("media", "[image/png, 3 bytes]")),
+        (
+            {"type": "image_generation_call", "output_format": "webp"},
+            ("media", "[image/webp, 3 bytes]"),
+        ),
+        ({"type": "audio_call"}, ("call", "")),
+        ({"type": "web_search_call"}, ("call", "")),
     ],
 )
-def test_a_blob_of_gemini_is_a_medium_of_its_type_or_of_an_unknown_one(
-    part: object, shown: str
+def test_a_picture_that_openai_made_is_of_the_type_it_states(
+    item: dict[str, str], shown: tuple[str, str]
 ) -> None:
-    assert [
-        entry.text for entry in parts_of(get_format("gemini"), {"role": "user", "parts": [part]})
-    ] == [shown]
-
-
-@pytest.mark.parametrize(
-    ("told", "mime"), [({}, "image/png"), ({"output_format": "webp"}, "image/webp")]
-)
-def test_a_picture_that_openai_made_is_of_the_type_it_tells(
-    told: dict[str, str], mime: str
-) -> None:
-    item = {"type": "image_generation_call", "id": "ig_1", "result": "QUJD", **told}
-
-    assert [entry.text for entry in parts_of(get_format("responses"), item)] == [
-        f"[{mime}, 3 bytes]"
-    ]
-
-
-@pytest.mark.parametrize(
-    ("part", "shown"),
-    [
-        ({"type": "image", "image_url": "data:image/png;base64,QUJD"}, "[image/png, 3 bytes]"),
-        ({"type": "image", "url": "data:image/png;base64,QUJD"}, "[image/png, 3 bytes]"),
-        (
-            {"type": "computer_screenshot", "image_url": "data:;base64,QUJD"},
-            ("[application/octet-stream, 3 bytes]"),
-        ),
-        ({"type": "input_audio", "input_audio": {"data": "QUJD"}}, "[audio/wav, 3 bytes]"),
-        ({"type": "input_file", "file_id": "f"}, "[application/pdf]"),
-    ],
-)
-def test_each_sort_of_part_of_an_item_is_its_own_medium(part: object, shown: str) -> None:
-    message = {"role": "user", "content": [part]}
-
-    assert [entry.text for entry in parts_of(get_format("responses"), message)] == [shown]
-
-
-@pytest.mark.parametrize(
-    ("block", "shown"),
-    [
-        ({"document": {"name": "d", "source": {"bytes": b"abc"}}}, "[application/pdf, 3 bytes]"),
-        (
-            {"document": {"format": "docx", "source": {"bytes": b"abc"}}},
-            "[application/docx, 3 bytes]",
-        ),
-        ({"document": {"format": "csv", "source": {"bytes": b"abc"}}}, "[text/csv, 3 bytes]"),
-        ({"image": {"source": {"bytes": b"abc"}}}, "[image/*, 3 bytes]"),
-        (
-            {"guardContent": {"image": {"format": "png", "source": {"bytes": b"abc"}}}},
-            "[image/png, 3 bytes]",
-        ),
-    ],
-)
-def test_each_sort_of_block_of_bedrock_is_its_own_medium(block: object, shown: str) -> None:
-    message = {"role": "user", "content": [block]}
-
-    assert [entry.text for entry in parts_of(get_format("bedrock"), message)] == [shown]
-
-
-@pytest.mark.parametrize("kind", ["audio_call", "web_search_call"])
-def test_only_a_picture_that_openai_made_is_one(kind: str) -> None:
-    item = {"type": kind, "id": "x_1", "result": "QUJD"}
-
-    assert [entry.kind for entry in parts_of(get_format("responses"), item)] == ["call"]
+    """Only an ``image_generation_call`` has a picture as its result."""
+    read = parts_of(get_format("responses"), {"id": "ig_1", "result": "QUJD", **item})
+    assert [(entry.kind, entry.text) for entry in read] == [shown]

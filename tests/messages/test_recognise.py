@@ -26,6 +26,7 @@ CALLS = [
 OUTPUTS = [{"type": "function_call_output", "call_id": name, "output": "blue"} for name in "ab"]
 TOOL_CALL = {"id": "a", "type": "function", "function": {"name": "look", "arguments": "{}"}}
 CHAT_CALL = {"role": "assistant", "content": None, "tool_calls": [TOOL_CALL]}
+MISTRALS = {"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]}
 PLAIN = [{"role": role, "content": "words"} for _ in range(60) for role in ("user", "assistant")]
 
 
@@ -72,6 +73,16 @@ class Word(str):
             "anthropic",
         ),
         ([{"type": "compaction", "encrypted_content": "x"}, ASK], "responses"),
+        # Mistral's thinking, in OpenAI's messages, and Anthropic's.
+        ([ASK, {"role": "assistant", "content": [MISTRALS, {"type": "text"}]}], "openai"),
+        (
+            [ASK, {"role": "assistant", "content": [{"type": "thinking", "thinking": "Hm."}]}],
+            "anthropic",
+        ),
+        (
+            [{"role": "user", "content": [{"type": "document", "source": {"type": "text"}}]}],
+            "anthropic",
+        ),
         ([{"role": "user", "content": [{"type": "input_text", "text": "hello"}]}], "responses"),
         ([{"type": "message", "role": "user", "content": "hello"}], "responses"),
         ([{"role": Role.USER, "content": [{"type": "text", "text": "hello"}]}], "openai"),

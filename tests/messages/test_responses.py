@@ -7,6 +7,8 @@ import base64
 import pytest
 from tests.dialects import parts_of
 
+from compacter import Compacter
+from compacter.compaction.conversation import Conversation
 from compacter.messages import parts
 from compacter.messages.format import get_format
 
@@ -174,3 +176,34 @@ def test_an_edited_answer_loses_annotations_that_point_into_the_old_text() -> No
         **message,
         "content": [{"type": "output_text", "text": "s", "annotations": []}],
     }
+
+
+def test_what_a_tool_search_has_found_has_a_size() -> None:
+    """The definitions in a ``tool_search_output`` are read by the model, so they count."""
+    form = get_format("responses")
+    tools = [{"type": "function", "name": "look", "description": "Look at the sky. " * 9}]
+    item = {"type": "tool_search_output", "call_id": "x", "tools": tools}
+    assert form.size(item) > 150
+    assert form.outline([{**_call("x"), "type": "tool_search_call"}, item]).broken == ()
+
+
+def test_what_stands_before_a_compaction_of_codex_is_sent_and_counts() -> None:
+    """``/responses/compact`` returns the user's messages before its item, and all of them are sent:
+    they can be compacted, and the item stays.
+    """
+    kept = [{"role": "user", "content": f"Request {number}. " * 40} for number in range(8)]
+    item = {"type": "compaction", "encrypted_content": "QUJD" * 300}
+    items = [*kept, item, _say("Barn 7 is dry now."), _ASK]
+    made = Compacter(summarizer="extractive").compact(items, wire_format="responses", budget=4_000)
+    assert sum(Conversation.of(items, get_format("responses")).sizes) > 8 * 400
+    assert made.changed
+    assert item in made.messages
+    assert len(made.messages) < len(items)
+
+
+def test_what_stands_before_a_responses_own_compaction_is_not_read() -> None:
+    """Where the model's items stand before it too, the server drops what is before the item."""
+    item = {"type": "compaction", "encrypted_content": "QUJD" * 300}
+    items = [_ASK, _say("b " * 900), item, _ASK]
+    outline = get_format("responses").outline(items)
+    assert outline.kinds[2] is parts.Kind.COMPACTED

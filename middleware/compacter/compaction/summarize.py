@@ -17,7 +17,7 @@ from compacter.effects import AskSummarizer, Effect
 from compacter.errors import CompactionError
 from compacter.messages.format import Message
 from compacter.messages.replies import Reply
-from compacter.summary.message import FRAME, NoSummaryError, Summary, rule_lines
+from compacter.summary.message import FRAME, STORY_FRAME, NoSummaryError, Summary, rule_lines
 
 if TYPE_CHECKING:
     from compacter.compaction.conversation import Conversation
@@ -146,6 +146,8 @@ def extract(task: CompactionTask, head: Head, most: int) -> Summary:
     characters = room(task, most)
     if not task.plan.has_budget:
         characters = min(characters, max(task.plan.head_size // _HEAD_SHARE, _LEAST_ROOM))
+    elif not head.prior.story:
+        characters += STORY_FRAME
     return quote(head, characters - rules_size(task.conversation))
 
 

@@ -52,7 +52,7 @@ class AnthropicFormat(MessageFormat):
     }
     telling = (
         *("tool_use", "tool_result", "thinking", "redacted_thinking", "server_tool_use"),
-        *("document", "compaction", "search_result", "container_upload"),
+        *("compaction", "search_result", "container_upload"),
     )
 
 

@@ -118,8 +118,10 @@ def _telling(message: Message) -> FormatName | None:
 
 def _telling_part(part: Json) -> FormatName | None:
     kind = word(part, "type")
-    if kind == "image" and field(part, "source") is not None:
-        return "anthropic"
+    if kind in ("image", "document"):
+        return "anthropic" if field(part, "source") is not None else None
+    if kind == "thinking" and not isinstance(field(part, "thinking"), str):
+        return None  # Mistral's is a list, in OpenAI's messages.
     if kind:
         return _telling_types().get(kind)
     members = set(part if isinstance(part, dict) else ())

@@ -72,8 +72,11 @@ class ResponsesFormat(MessageFormat):
         "image_generation_call": MEDIUM,
     }
     endings = {  # noqa: RUF012
-        # The output of a local shell has the id of its call in ``id``.
-        "_output": Row("result", ("output",), ("name",), ("call_id", "id"), edits=("output",)),
+        # The output of a local shell has the id of its call in ``id``, that of a search for tools
+        # what it has found in ``tools``.
+        "_output": Row(
+            "result", ("output", "tools"), ("name",), ("call_id", "id"), edits=("output",)
+        ),
         # Calls run by OpenAI itself have their result with them, or a list of results.
         "_call": _CALL,
     }
@@ -106,6 +109,7 @@ class ResponsesFormat(MessageFormat):
         """
         outlines = [self.read(item) for item in messages]
         kinds = [read[0] for read in outlines]
+        _keep_what_is_sent(kinds)
         types = [_type(item) for item in messages]
         count = len(kinds)
         # Index of the last item that must stay together with this one.
@@ -194,6 +198,23 @@ class ResponsesFormat(MessageFormat):
                 if text := text_of(first(block, ("content", "summary", "text"))):
                     return text
         return ""
+
+
+def _keep_what_is_sent(kinds: list[Kind]) -> None:
+    """Make the newest compaction an item that stays in place, if nothing but the user's messages
+    stand before it.
+
+    ``/responses/compact`` returns such lists, and the server reads them whole
+    (https://platform.openai.com/docs/api-reference/responses/compact). Before a compaction that a
+    response has made itself (``context_management``) stand the model's items too, and the server
+    drops all of them.
+    """
+    if Kind.COMPACTED not in kinds:
+        return
+    newest = max(at for at, kind in enumerate(kinds) if kind is Kind.COMPACTED)
+    before = set(kinds[:newest])
+    if Kind.USER in before and before <= {Kind.USER, Kind.SYSTEM}:
+        kinds[newest] = Kind.SYSTEM
 
 
 def _type(item: Message) -> str:

@@ -172,7 +172,9 @@ def parse(text: str) -> Summary | None:
         return None
     rest, _, quoted = text[first.end() :].partition(_QUOTED_HEAD)
     head, _, story = rest.partition(_STORY_HEAD)
-    lines = head.split("\n")
+    frame, *lines = head.split("\n")
+    if frame not in (_FRAME, _FRAME_WITH_RULES):
+        return None
     return Summary(
         story,
         tuple(line for line in lines if line.startswith(RULE)),

@@ -17,7 +17,7 @@ from compacter.overflow import TokenLimit
 from compacter.summary import checks, prompt
 from compacter.summary.head import Head
 from compacter.summary.kept import keep
-from compacter.summary.message import FRAME, STORY_FRAME, NoSummaryError, Summary
+from compacter.summary.message import FRAME, NoSummaryError, Summary
 from compacter.text.sentences import SENTENCE_END
 from compacter.text.words import clip, identifiers
 
@@ -61,7 +61,6 @@ def quote(head: Head, room: int) -> Summary:
     where there is no room for one.
     """
     text = shortened(head.prior.story, room - room // _LEAST_LINES)
-    room += 0 if text else STORY_FRAME
     summary = Summary(text, quoted=keep(head, room - len(text), with_story=True))
     if not summary.prose:
         raise NoSummaryError(

@@ -135,7 +135,6 @@ class Board:
             notes.append(f"The page shows the last {_EVENTS:,} events of {self.heard:,}.")
         return page(
             stories(list(self.records)),
-            title="compacter",
             with_text=self.texts,
             live=True,
             counts=counts,

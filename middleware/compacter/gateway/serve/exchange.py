@@ -20,10 +20,16 @@ import httpx
 from compacter.call.wrap import wrap_function
 from compacter.clients.openai import Responses, compacting, output_param
 from compacter.compaction.plan import DEFAULT
-from compacter.gateway.serve.answers import Answer, Refused, Watches, look_into, watch_events
+from compacter.gateway.serve.answers import (
+    Answer,
+    Refused,
+    Watches,
+    look_into,
+    watch_events,
+    write,
+)
 from compacter.gateway.serve.aws import is_signed
 from compacter.gateway.serve.board import Board
-from compacter.gateway.serve.bodies import write
 from compacter.gateway.serve.protocols import Protocol
 from compacter.gateway.serve.targets import Target
 from compacter.gateway.serve.upstream import Headers, end_to_end

@@ -23,7 +23,7 @@ from compacter.compacter import Compacter, CompactionResult
 from compacter.compaction.conversation import Conversation
 from compacter.compaction.plan import Calibration, CompactionPlan
 from compacter.errors import CompactionError, ConfigurationError
-from compacter.events import CompactionFailed, Event
+from compacter.events import CompactionEvent, CompactionFailed, Event
 from compacter.messages.format import Message, MessageFormat
 from compacter.messages.parts import Kind
 from compacter.recall.weight import tokens as script_tokens
@@ -185,21 +185,19 @@ def _show(console: Console, made: CompactionPlan, data: Mapping[str, Any]) -> No
         words = "fits" if data["fits"] else "does not fit"
         console.print(f"A window of {data['window']:,} tokens: the conversation {words}.")
     if not made.compacted:
-        console.print(
-            "Nothing is compacted."
-            if data["fits"]
-            else "Nothing can be compacted: the system prompt, pins and the last user message "
-            "always stay."
-        )
+        stays = ": the system prompt, pins and the last user message always stay"
+        console.print(f"Nothing is compacted{'' if data['fits'] else stays}.")
         return
     roles = data["roles"]
     rows = [[name, *(f"{size:,}" for size in sizes.values())] for name, sizes in roles.items()]
     print_table(console, rows, ("role", *next(iter(roles.values()))))
     width = max(10, min(60, console.width - 19))
     kept = round(width * made.tail_size / max(1, data["characters"]))
-    console.print(f"before  [magenta]{'▒' * (width - kept)}[/][green]{'█' * kept}[/]")
-    console.print(f"after   [green]{'█' * kept}[/]  + summary")
-    console.print("        [magenta]▒[/] compacted  [green]█[/] kept")
+    console.print(
+        f"before  [magenta]{'▒' * (width - kept)}[/][green]{'█' * kept}[/]\n"
+        f"after   [green]{'█' * kept}[/]  + summary\n"
+        "        [magenta]▒[/] compacted  [green]█[/] kept"
+    )
     last = max(made.compacted)
     console.print(
         f"Compacted: {plural(len(made.compacted), 'message')} up to number {last + 1} (index "
@@ -270,7 +268,7 @@ def write_compacted(
     if as_json:
         print_json(outcome)
     else:
-        _print_outcome(console, read, result, outcome, budget)
+        _print_outcome(console, result.event, outcome, budget)
     return 0 if outcome["fits"] else 1
 
 
@@ -281,16 +279,6 @@ def _compact_file(
     budget: int | None,
     options: dict[str, Any],
 ) -> CompactionResult:
-    status = Status("reading the conversation", console=console)
-    asked = 0
-
-    def summarizer(messages: list[dict[str, str]], **wanted: Any) -> object:
-        nonlocal asked
-        asked += 1
-        size = sum(len(message["content"]) for message in messages)
-        status.update(f"request {asked} for a summary: {model} reads {size:,} characters")
-        return models.completion(**{**wanted, "model": model, "messages": messages})
-
     failed: list[CompactionFailed] = []
 
     def note(event: Event) -> None:
@@ -299,12 +287,12 @@ def _compact_file(
 
     # A model's summary is not silently replaced by a fallback. Failures are printed below, so they
     # are not logged.
-    own: dict[str, Any] = {"summarizer": summarizer, "fallback": None} if model else {}
+    own: dict[str, Any] = {"fallback": None} if model else {}
     silent = logging.getLogger(__name__)
     silent.disabled = True
     compacter = _compacter(model, options, on_event=note, logger=silent, **own)
     try:
-        with status:
+        with Status(f"compacting by {model or 'quoted sentences'}", console=console):
             result = compacter.compact(
                 file.messages, model=model, wire_format=file.format.name, budget=budget
             )
@@ -318,14 +306,12 @@ def _compact_file(
 
 def _print_outcome(
     console: Console,
-    file: Transcript,
-    result: CompactionResult,
+    event: CompactionEvent | None,
     outcome: dict[str, Any],
     budget: int | None,
 ) -> None:
-    event = result.event
     if event is None:
-        words = f"{file.name}: nothing was compacted; the conversation was written unchanged"
+        words = "nothing was compacted; the conversation was written unchanged"
     else:
         words = (
             f"about {outcome['tokens_before']:,} to {outcome['tokens']:,} tokens "
@@ -380,17 +366,10 @@ def show_passages(
     console = results()
     for passage in found:
         speaker = one_line(f"{passage.role} {passage.name}".rstrip())
+        place = f"message {passage.index + 1} (index {passage.index}), {speaker}"
         console.print(
-            Text(
-                (
-                    f"message {passage.index + 1} (index {passage.index}), {speaker}  "
-                    f"({passage.score:.2f})"
-                ),
-                "dim",
-            )
+            Text(f"{place}  ({passage.score:.2f})", "dim"), Text(f"{passage.text}\n"), sep="\n"
         )
-        console.print(Text(passage.text))
-        console.print()
     if not found:
         console.print("No passage matches.")
     return 0 if found else 1

@@ -21,12 +21,12 @@ _PAGE = Template("""<!doctype html>
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src '$style_hash'; \
 script-src '$script_hash'; connect-src $connect; base-uri 'none'; form-action 'none'">
 <meta name="generator" content="compacter">
-<title>$title</title>
+<title>Context report</title>
 <style>$style</style>
 </head>
 <body>
 <header>
-<h1>$title</h1>
+<h1>Context report</h1>
 <p class="soft">$span</p>
 <dl class="cards">$cards</dl>
 </header>
@@ -54,7 +54,6 @@ _SHOWN = 100
 def page(
     stories: Sequence[Story],
     *,
-    title: str = "Context report",
     with_text: bool = True,
     unread: int = 0,
     live: bool = False,
@@ -65,7 +64,6 @@ def page(
 
     Args:
         stories: The conversations, in the order of the page.
-        title: Title of the page.
         with_text: Whether to include the text of summaries.
         unread: Number of lines that could not be read, which the page mentions.
         live: Whether the page fetches itself again from its server every few seconds.
@@ -86,7 +84,6 @@ def page(
     if unread:
         foot.append(f"{plural(unread, 'line')} could not be read, and left out.")
     return _PAGE.substitute(
-        title=escape(title),
         style=style,
         script=script,
         style_hash=_hash(style),
@@ -218,7 +215,7 @@ def _overview(stories: Sequence[Story]) -> str:
     return f"<h2>Conversations</h2>\n{search}{table}"
 
 
-_SUMS = ("Compactions", "Largest", "Window", "Saved", "Summarizer", "Spent", "Failures", "Last")
+_SUMS = ("Compactions", "Largest", "Window", "Saved", "Spent", "Failures", "Last")
 
 
 def _sums(story: Story) -> list[tuple[str, float]]:
@@ -229,7 +226,6 @@ def _sums(story: Story) -> list[tuple[str, float]]:
         (f"{story.largest:,}", story.largest),
         (f"{story.window:,}" if story.window else "–", story.window or 0),
         (f"{story.saved:,}", story.saved),
-        (f"{story.summarizer_tokens:,}", story.summarizer_tokens),
         (_usd(story.cost), -1 if story.cost is None else story.cost),
         (failures, story.failures),
         (_when(story.end) or "–", story.end or 0),
@@ -258,18 +254,14 @@ def _story(story: Story, index: int, *, with_text: bool, is_open: bool) -> str:
 def _compactions(story: Story, name: str) -> str:
     if not story.compactions:
         return ""
-    names = [(column, column not in _WORDED) for column in _cells(story.compactions[0], 1)]
+    names = [(column, column != "By") for column in _cells(story.compactions[0], 1)]
     head = _head(names, sortable=False)
     rows = [_row(compaction, number) for number, compaction in enumerate(story.compactions, 1)]
     table = _table(f"Compactions of {name}", head, rows[-_SHOWN:])
     older = rows[:-_SHOWN]
     if older:
-        table = (
-            _earlier(
-                "compactions", len(older), _table(f"Earlier compactions of {name}", head, older)
-            )
-            + table
-        )
+        earlier = _table(f"Earlier compactions of {name}", head, older)
+        table = _earlier("compactions", len(older), earlier) + table
     return f"<h3>Compactions</h3>{table}"
 
 
@@ -279,16 +271,9 @@ def _earlier(what: str, count: int, html: str) -> str:
 
 
 def _row(compaction: Compaction, number: int) -> str:
-    first, *cells = _cells(compaction, number).items()
-    shown = "".join(
-        f'<td class="l">{cell}</td>' if name in _WORDED else f"<td>{cell}</td>"
-        for name, cell in cells
-    )
-    return f'<tr><th scope="row">{first[1]}</th>{shown}</tr>\n'
-
-
-_WORDED = ("By",)
-"""Columns of words; the others have numbers."""
+    first, by, *numbers = _cells(compaction, number).values()
+    cells = "".join(f"<td>{cell}</td>" for cell in numbers)
+    return f'<tr><th scope="row">{first}</th><td class="l">{by}</td>{cells}</tr>\n'
 
 
 def _way(record: Record) -> str:
@@ -311,7 +296,6 @@ def _cells(compaction: Compaction, number: int) -> dict[str, str]:
         "By": by,
         "Before": f"{compaction.before:,}",
         "After": f"{compaction.after:,}",
-        "Summary": "–" if compaction.summary is None else f"{compaction.summary:,}",
         "Messages": f"{record.count('messages_before'):,} to {record.count('messages_after'):,}",
         "Summarizer": f"{record.count('input_tokens') + record.count('output_tokens'):,}",
         "Spent": _usd(compaction.cost),
