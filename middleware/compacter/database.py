@@ -1,4 +1,4 @@
-"""SQLite databases that a fork does not catch at work.
+"""SQLite connections that are safe across ``os.fork``.
 
 SQLite has locks for the whole process. A child that is forked while another thread of its parent
 holds one of them would wait for it for ever, even with a database of its own. So each use of SQLite
@@ -18,7 +18,7 @@ from compacter.locks import Lock, was_forked_busy
 # Connections of a parent process. A child must not even close them:
 # https://www.sqlite.org/howtocorrupt.html, 2.6.
 _INHERITED: list[sqlite3.Connection] = []
-# For databases that are garbage-collected: their owners hold no lock.
+# For databases that are garbage-collected, whose owners have not acquired a lock.
 _COLLECTING = Lock()
 
 

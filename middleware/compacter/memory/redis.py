@@ -225,7 +225,7 @@ def _check_client(client: object) -> object:
 
 
 def _address(client: Any) -> str:  # noqa: ANN401 - as above
-    """Return where a client's server is, without credentials; empty if the client does not tell."""
+    """Return where a client's server is, without credentials; empty if it is unknown."""
     options = getattr(getattr(client, "connection_pool", None), "connection_kwargs", {})
     if "path" in options:
         return f"unix://{options['path']}"

@@ -140,7 +140,7 @@ class File(ForkAware):
             self._open = None
 
     def _replace(self) -> bool:
-        """Remove the file; return whether it was one of this class, as its header tells."""
+        """Remove the file if its header is that of this class; return whether it was removed."""
         with Path(self._path).open("rb") as file:
             if file.read(72)[68:] != b"cmpt":
                 return False
