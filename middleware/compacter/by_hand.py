@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Never
 
-from compacter import models
 from compacter.call.state import State
 from compacter.compaction.conversation import Conversation, find_pinned
 from compacter.compaction.cut import plan
@@ -18,11 +17,12 @@ from compacter.compaction.plan import CompactionPlan
 from compacter.compaction.summarize import summarizes
 from compacter.errors import ConfigurationError, InvalidHistoryError, check_text, whole_number
 from compacter.events import CompactionEvent
-from compacter.io import ASYNC, IO, SYNC, is_large, run
 from compacter.memory.record import conversation_digest
 from compacter.messages.format import Message, MessageFormat, get_format
 from compacter.messages.recognise import recognise
 from compacter.recall.passages import Passage
+from compacter.runtime import models
+from compacter.runtime.io import ASYNC, IO, SYNC, is_large, run
 
 _NOT_MESSAGES = (
     type(None),

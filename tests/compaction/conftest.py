@@ -14,9 +14,9 @@ from tests.dialects import DIALECTS, parts_of
 from compacter.compaction.cut import plan
 from compacter.compaction.run import compact
 from compacter.effects import AskSummarizer
-from compacter.io import run
 from compacter.messages.format import FORMATS, FormatName, MessageFormat, get_format
 from compacter.messages.replies import Reply
+from compacter.runtime.io import run
 
 if TYPE_CHECKING:
     from compacter import CompactionPlan

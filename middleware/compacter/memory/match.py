@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 
 from compacter.compaction.conversation import origins_of
-from compacter.io import IO, SYNC
 from compacter.memory.protocol import Memory, base_memory
 from compacter.memory.record import (
     LONGEST_OPENING,
@@ -28,6 +27,7 @@ from compacter.memory.record import (
 from compacter.messages.fields import Json, Unencodable
 from compacter.messages.format import Message, MessageFormat
 from compacter.messages.parts import Kind
+from compacter.runtime.io import IO, SYNC
 
 T = TypeVar("T")
 # Records whose last match is known; others are compared by their digests.

@@ -14,12 +14,12 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from compacter.locks import ForkAware
+from compacter.runtime.locks import ForkAware
 
 if TYPE_CHECKING:
     import asyncio
 
-    from compacter.io import IO
+    from compacter.runtime.io import IO
 
 LONGEST_WAIT = 120.0
 """Seconds after which a waiting call makes its own summary."""

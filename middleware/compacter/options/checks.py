@@ -16,10 +16,10 @@ from typing import Any, Final
 from compacter.compaction.task import as_strategies, is_async
 from compacter.errors import ConfigurationError, UserFunction, check_size
 from compacter.memory.address import memory_of
-from compacter.models import check_installed
 from compacter.overflow import TokenLimit, detect_token_limit
 from compacter.recall.passages import Quotes
 from compacter.redaction import Redaction, redact_secrets
+from compacter.runtime.models import check_installed
 
 _LIMIT = "a TokenLimit with whole numbers or None, True, False or None"
 _TEXT = "a text that is not empty"

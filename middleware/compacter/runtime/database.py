@@ -13,7 +13,7 @@ import weakref
 from collections.abc import Sequence
 from typing import Any
 
-from compacter.locks import Lock, was_forked_busy
+from compacter.runtime.locks import Lock, was_forked_busy
 
 # Connections of a parent process. A child must not even close them:
 # https://www.sqlite.org/howtocorrupt.html, 2.6.

@@ -27,10 +27,10 @@ from compacter.compaction.summarize import Summarize
 from compacter.compaction.task import CompactionStrategy, StrategyLike
 from compacter.errors import ConfigurationError
 from compacter.events import CompactionEvent
-from compacter.identity import identify
 from compacter.memory import InProcessMemory, Memory
 from compacter.messages.format import Message
-from compacter.option_checks import CHECKS, TAKES
+from compacter.options.checks import CHECKS, TAKES
+from compacter.options.identity import identify
 from compacter.overflow import TokenLimit
 from compacter.recall.passages import Quotes
 
