@@ -157,8 +157,7 @@ class History(UserList[Message]):
         return longer
 
     def pin(self, index: int, *, pinned: bool = True) -> None:
-        """Pin the message at ``index``: every compaction keeps it verbatim. Raises
-        ``IndexError``.
+        """Pin a message: every compaction keeps it verbatim. Raises ``IndexError``.
 
         Args:
             index: Position of the message.
@@ -312,9 +311,7 @@ class History(UserList[Message]):
     async def acompact(
         self, *, budget: int | None = None, summary: str | None = None
     ) -> CompactionResult:
-        """As ``compact``, without blocking the event loop; ``budget`` and ``summary`` are
-        the same.
-        """
+        """As ``compact``, with the same arguments, without blocking the event loop."""
         return await self._compact(ASYNC, budget, summary, forced=True)
 
     @property
@@ -323,8 +320,7 @@ class History(UserList[Message]):
         return self._archive if self._keeps else None
 
     def search(self, query: str, limit: int = 5) -> list[Passage]:
-        """Return the passages of all messages, compacted ones included, that are most relevant to a
-        query, best first.
+        """Return the passages most relevant to a query, also of compacted messages, best first.
 
         Args:
             query: A question or search words.
