@@ -31,8 +31,8 @@ class LibraryUnusableError(RuntimeError):
 class Database:
     """A connection to a database. Its methods raise ``sqlite3.Error``.
 
-    Not thread-safe: its owner holds a ``locks.Lock`` around each use. Closed at the latest when it
-    is garbage-collected; not used in a forked child.
+    Not thread-safe: its owner holds a ``runtime.locks.Lock`` around each use. Closed at the latest
+    when it is garbage-collected; not used in a forked child.
 
     Args:
         path: File name, or ``":memory:"``.
