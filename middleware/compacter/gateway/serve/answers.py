@@ -121,7 +121,9 @@ def watch_events(kind: str, packed: str) -> Opening | None:
 
 
 async def look_into(
-    answer: Answer, watches: Watches = watch_events, hold: Callable[[Answer], object] | None = None
+    answer: Answer,
+    watches: Watches = watch_events,
+    hold: Callable[[Answer], object] = lambda _: None,
 ) -> None:
     """Read a JSON response completely, a stream up to its first content. Raises ``Refused`` for an
     error status.
@@ -140,7 +142,7 @@ async def look_into(
     if not failed and packed in ("", *_PACKED):
         watch = watches(kind, packed)
     if watch is not None:
-        if hold is not None and not packed:
+        if not packed:
             hold(answer)
         if await answer.hold(watch.read, _LONGEST_REFUSAL):
             watch.end()

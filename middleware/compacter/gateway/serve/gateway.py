@@ -13,6 +13,7 @@ import contextlib
 import json
 from collections.abc import AsyncGenerator
 from dataclasses import replace
+from functools import partial
 
 import httpx
 from starlette.datastructures import Headers
@@ -140,7 +141,7 @@ class _Handler:
         """
 
         async def work() -> None:
-            if not self._lifeline.has_begun:
+            if not self._lifeline.begun:
                 headers = answer.headers
                 start = {"type": "http.response.start", "status": answer.status, "headers": headers}
                 await send(start)
@@ -197,7 +198,7 @@ class _Handler:
         caller = self._setup.callers.digest(self._headers, self._query, body, self._scope)
         model = protocol.model_of(tail) or str(body.get("model") or "")
         ORIGIN.set(replace(ORIGIN.get(), caller=caller, model=model))
-        hold = self._lifeline.begin
+        hold = partial(self._lifeline.begin, protocol)
         exchange = Exchange(target, protocol, url, self._headers, raw, body, model, hold)
         return await self._sender.waits_for(exchange.call(self._board, caller))
 
@@ -246,31 +247,27 @@ class Lifeline:
     """
 
     def __init__(self, send: Send) -> None:
-        self._protocol: Protocol | None = None
+        self.begun: Protocol | None = None
+        """Protocol of the response whose head was sent; ``None`` before."""
         self._send = send
         self._over = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
-    def begin(self, held: Answer, protocol: Protocol) -> None:
+    def begin(self, protocol: Protocol, held: Answer) -> None:
         """Send signs of life from now on, if the protocol has any.
 
         Args:
-            held: The beginning of a stream that the upstream has sent with a status of success.
             protocol: The protocol of the call.
+            held: The beginning of a stream that the upstream has sent with a status of success.
         """
         if self._task is None and protocol.beat:
             self._task = asyncio.create_task(self._keep_alive(held, protocol))
 
-    @property
-    def has_begun(self) -> bool:
-        """Whether the head of the response was sent."""
-        return self._protocol is not None
-
     def chunks(self, answer: Answer) -> AsyncGenerator[bytes]:
         """Return the body of an answer; a failure is an event if the stream has begun."""
-        if self._protocol is None or answer.status < 400:
+        if self.begun is None or answer.status < 400:
             return answer.chunks()
-        return _failure(answer, self._protocol.failure)
+        return _failure(answer, self.begun.failure)
 
     async def end(self) -> None:
         """Send no more signs of life."""
@@ -284,12 +281,12 @@ class Lifeline:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._over.wait(), SILENCE)
                 return
-            if self._protocol is None:
+            if self.begun is None:
                 # The length of the upstream's stream is that of another one.
                 headers = [pair for pair in held.headers if pair[0] != b"content-length"]
                 start = {"type": "http.response.start", "status": held.status, "headers": headers}
                 await self._send(start)
-                self._protocol = protocol
+                self.begun = protocol
             await self._send(
                 {"type": "http.response.body", "body": protocol.beat, "more_body": True}
             )
