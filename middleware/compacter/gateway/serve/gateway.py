@@ -11,9 +11,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncGenerator
-from dataclasses import replace
+from collections.abc import AsyncGenerator, Coroutine
+from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any, TypeVar
 
 import httpx
 from starlette.datastructures import Headers
@@ -28,10 +29,10 @@ from compacter.gateway.serve.board import Board
 from compacter.gateway.serve.exchange import Exchange
 from compacter.gateway.serve.guard import raw_path
 from compacter.gateway.serve.protocols import Protocol, protocol_of
-from compacter.gateway.serve.sender import Gone, Sender, Stalled, TooLarge
 from compacter.gateway.serve.targets import Setup, Target, make_client
 from compacter.gateway.serve.upstream import end_to_end
 
+T = TypeVar("T")
 # Largest request that is inspected, in bytes; a larger one is passed on. The largest window of
 # today, two million tokens, is a tenth of that.
 _LARGEST_BODY = 64 << 20
@@ -297,3 +298,73 @@ async def _failure(answer: Answer, form: bytes) -> AsyncGenerator[bytes]:
     body = b"".join([chunk async for chunk in answer.chunks()])
     error = await read(body) or {"error": {"message": body.decode("utf-8", "replace")}}
     yield form % json.dumps(error).encode()
+
+
+# -- the sender of a request -----------------------------------------------------------------------
+
+
+class Gone(Exception):  # noqa: N818 - a state
+    """The sender has disconnected."""
+
+
+class Stalled(Exception):  # noqa: N818 - a state
+    """The body did not come in time."""
+
+
+class TooLarge(Exception):  # noqa: N818 - a state
+    """The body is larger than allowed."""
+
+
+@dataclass
+class Sender:
+    """The sender of a request.
+
+    Args:
+        receive: ASGI function.
+        most: Largest body, in bytes; ``None`` for any.
+        seconds: Longest pause in the body.
+    """
+
+    receive: Receive
+    most: int | None
+    seconds: float
+    _size: int = 0
+    _sent: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def body(self) -> AsyncGenerator[bytes]:
+        """Yield the rest of the body. Raises ``Gone``, ``Stalled`` or ``TooLarge``."""
+        while not self._sent.is_set():
+            try:
+                message = await asyncio.wait_for(self.receive(), self.seconds)
+            except TimeoutError:
+                raise Stalled from None
+            if message["type"] != "http.request":
+                raise Gone
+            if not message.get("more_body", False):
+                self._sent.set()
+            chunk = message.get("body", b"")
+            self._size += len(chunk)
+            if self.most is not None and self._size > self.most:
+                raise TooLarge
+            yield chunk
+
+    async def waits_for(self, work: Coroutine[Any, Any, T]) -> T:
+        """Return the result of ``work``. If the sender disconnects, cancel it and raise
+        ``Gone``.
+        """
+        task = asyncio.ensure_future(work)
+        leaving = asyncio.ensure_future(self._leave())
+        try:
+            await asyncio.wait((task, leaving), return_when=asyncio.FIRST_COMPLETED)
+            if not task.done():
+                raise Gone
+            return task.result()
+        finally:
+            task.cancel()
+            leaving.cancel()
+            await asyncio.gather(task, leaving, return_exceptions=True)
+
+    async def _leave(self) -> None:
+        await self._sent.wait()
+        while (await self.receive())["type"] != "http.disconnect":
+            pass
