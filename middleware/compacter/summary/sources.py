@@ -294,13 +294,14 @@ def story(head: Head) -> Iterator[Line]:
 KINDS: tuple[tuple[Source, float], ...] = (
     (work, 1),
     (first, 0.5),
-    (orders, 0.75),
     (names, 0.25),
+    (orders, 1),
     (messages, 0.5),
-    (story, 1),
     (names, 1),
+    (story, 1),
     (messages, 1),
 )
 """The kinds of lines, in their order, each with the share of the room that it may take; the story
 is for a summary without a model. In long talks half of the room is enough for the user's newest
-messages: LoCoMo's facts in a fifth of the size fell from .42 to .25 when they had all of it."""
+messages: LoCoMo's facts in a fifth of the size fell from .37 to .25 when they had all of it. Of
+the names that real runs used next, .94 were known with all names before the story, .82 without."""
