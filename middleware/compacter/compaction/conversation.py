@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -88,41 +88,18 @@ class Conversation:
         """
         held = tuple(messages)
         outline = format.outline(held)
-        kinds = outline.kinds
         steps = (*outline.steps, len(held))
-        codes = bytes(kinds)  # Searched at the speed of C.
-        native = codes.rfind(Kind.COMPACTED)
+        native = bytes(outline.kinds).rfind(Kind.COMPACTED)
         start = max(native, 0)
         is_ahead = native >= 0 and not takes_native
         lead = _step(steps, native)[1] if is_ahead else 0
-        while lead < len(kinds) and kinds[lead] is Kind.SYSTEM:
+        while lead < len(held) and outline.kinds[lead] is Kind.SYSTEM:
             lead += 1
-        prior = start if takes_native else None
-        if not takes_native:
-            last = len(kinds) - 1  # Something of the conversation always follows a summary.
-            place = lead + (lead < last and held[lead] == format.filler("assistant"))
-            text = format.plain_text(held[place]) if place < last else None
-            if text and summary_message.parse(text):
-                prior = place
-        if Kind.INSERTED in codes:
-            # A filler that stands where compacter puts none is the user's. Fillers are never last,
-            # and stand first, or in a list with a summary.
-            is_compacted = prior is not None or native >= 0
-            places = range(len(held) - 1) if is_compacted else (lead,)
-            kinds = [
-                Kind.USER if kind is Kind.INSERTED and at not in places else kind
-                for at, kind in enumerate(kinds)
-            ]
-        if Kind.OTHER in codes and Kind.USER not in kinds[0 if prior is None else prior + 1 :]:
-            # No message has the role of a user: the meaning of the other unknown roles cannot be
-            # relied on either.
-            kinds = [
-                Kind.UNKNOWN
-                if kind is Kind.OTHER and field_of(message, "role") is not None
-                else kind
-                for kind, message in zip(kinds, held, strict=True)
-            ]
-        codes = bytes(kinds)
+        prior = start if takes_native else _find_prior(held, format, lead)
+        is_compacted = prior is not None or native >= 0
+        fillers = range(len(held) - 1) if is_compacted else (lead,)
+        kinds = _kinds(held, outline.kinds, fillers, 0 if prior is None else prior + 1)
+        codes = bytes(kinds)  # Searched at the speed of C.
         last = codes.rfind(Kind.USER)
         if last == prior:
             last = codes.rfind(Kind.USER, 0, prior)
@@ -140,7 +117,7 @@ class Conversation:
         return cls(
             format=format,
             messages=held,
-            kinds=tuple(kinds),
+            kinds=kinds,
             sizes=sizes,
             steps=steps,
             end=len(held) if outline.open is None else outline.open,
@@ -190,6 +167,43 @@ class Conversation:
         """
         reads = self.parts_of_each(self.messages[self.start :][-newest:])
         return [part.text for read in reads for part in read.readable if part.kind != "media"]
+
+
+def _find_prior(
+    messages: Sequence[Message],
+    format: MessageFormat,  # noqa: A002 - that is what it is
+    lead: int,
+) -> int | None:
+    """Return the index of the summary message behind what leads the conversation, if there is one;
+    something of the conversation always follows it.
+    """
+    last = len(messages) - 1
+    place = lead + (lead < last and messages[lead] == format.filler("assistant"))
+    text = format.plain_text(messages[place]) if place < last else None
+    return place if text and summary_message.parse(text) else None
+
+
+def _kinds(
+    messages: Sequence[Message], kinds: Sequence[Kind], fillers: Collection[int], begin: int
+) -> tuple[Kind, ...]:
+    """Return the kinds of messages as they are in this list: compacter puts fillers at these places
+    alone, and the conversation's own messages begin at ``begin``.
+    """
+    if Kind.INSERTED in kinds:
+        # A filler anywhere else is the user's. Fillers are never last, and stand first, or in a
+        # list with a summary.
+        kinds = [
+            Kind.USER if kind is Kind.INSERTED and at not in fillers else kind
+            for at, kind in enumerate(kinds)
+        ]
+    if Kind.OTHER in kinds and Kind.USER not in kinds[begin:]:
+        # No message has the role of a user: the meaning of the other unknown roles cannot be relied
+        # on either.
+        kinds = [
+            Kind.UNKNOWN if kind is Kind.OTHER and field_of(message, "role") is not None else kind
+            for kind, message in zip(kinds, messages, strict=True)
+        ]
+    return tuple(kinds)
 
 
 def _step(steps: Sequence[int], index: int) -> tuple[int, int]:
@@ -282,24 +296,7 @@ def check(
     kept = [origin for origin in origins if origin is not None]
     if kept != sorted(kept):
         faults.append("messages changed their order")
-    notes = [place for place, origin in enumerate(origins) if origin is None]
-    if len(notes) > 1:
-        faults.append(f"{len(notes)} messages are neither original nor the summary")
-    lead = sum(origin < before.lead for origin in kept)
-    for place in notes:
-        note = messages[place]
-        is_summary = summary_message.parse(form.plain_text(note) or "") is not None
-        if place < lead:
-            faults.append("a message stands before the system prompt")
-        elif is_summary and place > lead:
-            faults.append("the summary does not stand right after the system prompt")
-        if note is None or form.speaker(note) == "system":
-            faults.append("a new message speaks as the system, or is no message")
-        if place == len(kept) > lead:
-            faults.append("the newest message is not one of the conversation's")
-        prior = before.prior
-        if is_summary and prior in kept and not before.protected[prior or 0]:
-            faults.append("the prior summary stands beside the new one")
+    faults += _faults_of_new(before, messages, origins)
     if alternate:
         messages = with_fillers(before, messages, origins)
     wanted = {id(before.messages[index]) for index in before.pinned}
@@ -315,6 +312,32 @@ def check(
     if after.end < len(after.messages) and before.end == len(before.messages):
         faults.append("a call lost its results")
     return after, faults
+
+
+def _faults_of_new(
+    before: Conversation, messages: Sequence[Message], origins: Sequence[int | None]
+) -> Iterator[str]:
+    """Yield what is wrong with the new messages among those of a result."""
+    form = before.format
+    kept = [origin for origin in origins if origin is not None]
+    new = [place for place, origin in enumerate(origins) if origin is None]
+    if len(new) > 1:
+        yield f"{len(new)} messages are neither original nor the summary"
+    lead = sum(origin < before.lead for origin in kept)
+    prior = before.prior
+    for place in new:
+        message = messages[place]
+        is_summary = summary_message.parse(form.plain_text(message) or "") is not None
+        if place < lead:
+            yield "a message stands before the system prompt"
+        elif is_summary and place > lead:
+            yield "the summary does not stand right after the system prompt"
+        if message is None or form.speaker(message) == "system":
+            yield "a new message speaks as the system, or is no message"
+        if place == len(kept) > lead:
+            yield "the newest message is not one of the conversation's"
+        if is_summary and prior in kept and not before.protected[prior or 0]:
+            yield "the prior summary stands beside the new one"
 
 
 def with_fillers(
