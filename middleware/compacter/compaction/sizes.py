@@ -34,8 +34,8 @@ GROWN = 1.25
 """Growth after which a history that stayed above the threshold is compacted again, as a multiple of
 its size: each try costs a summary, and what must stay has not become smaller."""
 # Characters per token outside of which a sample is taken for an error in one of its two sizes.
-_LEAST_PER_TOKEN = 0.25
-_MOST_PER_TOKEN = 20.0
+_LEAST_CHARS_PER_TOKEN = 0.25
+_MOST_CHARS_PER_TOKEN = 20.0
 # Most characters per token that text may have; English has 4 to 5. Above it are pictures lighter
 # than estimated.
 _MOST_TEXT = 6.0
@@ -120,7 +120,10 @@ class Calibration:
         ``of_one`` is the estimated size of one of the characters in tokens, by their script; 0 if
         that is unknown.
         """
-        if tokens >= _FEWEST_LEARNT and _LEAST_PER_TOKEN <= characters / tokens <= _MOST_PER_TOKEN:
+        if (
+            tokens >= _FEWEST_LEARNT
+            and _LEAST_CHARS_PER_TOKEN <= characters / tokens <= _MOST_CHARS_PER_TOKEN
+        ):
             self.chars_per_token = characters / tokens
             self.learnt = True
             if of_one:
