@@ -67,7 +67,7 @@ _REMEDIES = (
         "RateLimit|ServiceUnavailable|InternalServer|Connection",
         "name another model, or try again later",
     ),
-    ("ParsingMethod", "the wrapped method parses: give a summarizer, Compacter(summarizer=...)"),
+    ("NotImplemented", "the wrapped method parses: give a summarizer, Compacter(summarizer=...)"),
     (".", "check the function that makes the summary, or pass another as summarizer"),
     (
         "",
