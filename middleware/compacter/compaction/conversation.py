@@ -86,19 +86,19 @@ class Conversation:
         With ``takes_native`` the provider's own compaction is the prior summary. Everything before
         it is compacted too, as it must not return to the model's context.
         """
-        held = tuple(messages)
-        outline = format.outline(held)
-        steps = (*outline.steps, len(held))
+        read = tuple(messages)
+        outline = format.outline(read)
+        steps = (*outline.steps, len(read))
         native = bytes(outline.kinds).rfind(Kind.COMPACTED)
         start = max(native, 0)
         is_ahead = native >= 0 and not takes_native
         lead = _step(steps, native)[1] if is_ahead else 0
-        while lead < len(held) and outline.kinds[lead] is Kind.SYSTEM:
+        while lead < len(read) and outline.kinds[lead] is Kind.SYSTEM:
             lead += 1
-        prior = start if takes_native else _find_prior(held, format, lead)
+        prior = start if takes_native else _find_prior(read, format, lead)
         is_compacted = prior is not None or native >= 0
-        fillers = range(len(held) - 1) if is_compacted else (lead,)
-        kinds = _kinds(held, outline.kinds, fillers, 0 if prior is None else prior + 1)
+        fillers = range(len(read) - 1) if is_compacted else (lead,)
+        kinds = _kinds(read, outline.kinds, fillers, 0 if prior is None else prior + 1)
         codes = bytes(kinds)  # Searched at the speed of C.
         last = codes.rfind(Kind.USER)
         if last == prior:
@@ -109,25 +109,25 @@ class Conversation:
                 staying.update(range(*_step(steps, index)))
         if is_ahead:
             # Summary messages before the provider's compaction are not read any more.
-            texts = enumerate(map(format.plain_text, held[:native]))
+            texts = enumerate(map(format.plain_text, read[:native]))
             staying.update(at for at, text in texts if summary_message.parse(text or "") is None)
         sizes = (*[0] * start, *outline.sizes[start:])
         free = (0 if index in staying else size for index, size in enumerate(sizes))
         heads = tuple(accumulate(free, initial=0))
         return cls(
             format=format,
-            messages=held,
+            messages=read,
             kinds=kinds,
             sizes=sizes,
             steps=steps,
-            end=len(held) if outline.open is None else outline.open,
+            end=len(read) if outline.open is None else outline.open,
             broken=outline.broken,
             pinned=tuple(pinned),
             rules=tuple(rules),
             start=start,
             size=sum(sizes),
             prior=prior,
-            protected=tuple(index in staying for index in range(len(held))),
+            protected=tuple(index in staying for index in range(len(read))),
             lead=lead,
             last_user=last if last >= 0 else None,
             heads=heads,
@@ -226,7 +226,7 @@ def find_pinned(
 ) -> tuple[int, ...]:
     """Return the indexes of pinned messages.
 
-    ``pin`` is asked about the conversation's own messages only: a pin that matched a summary would
+    ``pin`` is called with the conversation's own messages only: a pin that matched a summary would
     keep it for ever, and the next one beside it. ``by_history`` are the ``id`` of messages that are
     pinned in a ``History``. The last message is the conversation's own, whatever its text.
     """
