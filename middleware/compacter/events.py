@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
 
 Trigger = Literal["token_limit", "threshold", "quotes", "manual", "prepared"]
-TEXTS = frozenset({"summary", "ledger", "unverified", "reworded"})
+TEXTS = frozenset({"summary", "ledger", "unverified"})
 """Fields with text of messages: a file has them only if that is asked for."""
 UNTOLD = TEXTS | {"discarded", "cause"}
 """Fields that no log entry, span or metric has."""
@@ -271,9 +271,6 @@ class PassagesRecalled(Event):
     duration: float = 0.0
     """Seconds taken to find them; almost none if an earlier step of the turn had the same quotes.
     """
-    reworded: MessageText = ""
-    """Other words for the question that found them, which the summarizer gave: with
-    ``Quotes(reword=True)``."""
 
 
 class MaxTokensAdjusted(Event):

@@ -16,7 +16,6 @@ from typing import Any, Final
 from compacter.compaction.task import as_strategies, is_async
 from compacter.errors import ConfigurationError, UserFunction, check_size
 from compacter.memory.address import memory_of
-from compacter.models import check_installed
 from compacter.overflow import TokenLimit, detect_token_limit
 from compacter.recall.passages import Quotes
 from compacter.redaction import Redaction, redact_secrets
@@ -59,8 +58,7 @@ TAKES: Final[Mapping[str, str]] = {
     "summary_request": '"transcript" or "native"',
     "token_counter": "a function of a list of messages, or None",
     "hook": "the event and nothing else",
-    "rank": "a function of a question and a list of passages",
-    "embed": "the name of an embedding model or a function of a list of texts",
+    "search": "a function of a question and a list of passages",
 }
 """What each option takes, and each function inside one."""
 
@@ -150,8 +148,7 @@ _stopping = function("max_retries(retry_state)", _BOOLEAN, as_answer)
 _rewriting = function("retrieved(text, characters)", "a text", as_text)
 _deciding = function("trigger_tokens(facts)", _BOOLEAN, as_answer)
 _redacting = function("redact(text)", "a text", as_text, wrap=Redaction)
-_ranking = function("rank(question, passages)")
-_embedding = function("embed(texts)", awaited=True)
+_searching = function("search(question, passages)", awaited=True)
 _hearing = function("hook(event)", awaited=True)
 
 
@@ -208,10 +205,7 @@ def recall(value: object) -> object:
     if type(value) in (int, float):
         return {"share": value} if value else None
     if isinstance(value, Quotes):
-        _ranking(value.rank)
-        if isinstance(value.embed, str):
-            check_installed(f"embed={value.embed!r}", "pass a function as embed")
-        _embedding(value.embed)
+        _searching(value.search)
     return value
 
 

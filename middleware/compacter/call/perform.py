@@ -22,7 +22,6 @@ from compacter.call.nested import GiveUps, limit_since
 from compacter.call.one_summary import lead
 from compacter.call.request import ConversationState, holds_secrets
 from compacter.call.state import State
-from compacter.compaction.conversation import Conversation
 from compacter.compaction.plan import CompactionPlan
 from compacter.effects import AskSummarizer, Quote
 from compacter.events import (
@@ -40,7 +39,6 @@ from compacter.messages.format import Message
 from compacter.messages.replies import Reply, chunk_text, read_reply
 from compacter.option_checks import ASKED, taken
 from compacter.single_flight import LONGEST_WAIT
-from compacter.text.words import clip
 
 if TYPE_CHECKING:
     from compacter.call.call import Call
@@ -59,11 +57,6 @@ _CACHED = (
     "usage.input_tokens_details.cached_tokens",
     "usage.cache_read_input_tokens",
 )
-# Limits of a request for other words, in tokens of output and in seconds, and of the words that are
-# used, in characters: some fifteen words in any language.
-_MOST_TOKENS = 200
-_MOST_SECONDS = 5.0
-_LONGEST_WORDS = 300
 
 
 class SummarizerPausedError(RuntimeError):
@@ -157,12 +150,8 @@ class Performer:
             self.conversation.vain += 1
             raise SummarizerPausedError(f"it has failed {vain} times in this conversation")
         self._asked = True
-        return await self.request_reply(question)
-
-    async def request_reply(self, question: AskSummarizer, most: float = math.inf) -> Reply:
-        """Send a prompt to the summarizer for ``most`` seconds, and count what it costs."""
         totals = self.state.totals
-        left = min(most, self.time_left())
+        left = self.time_left()
         seconds = None if left == math.inf else left
         request, blocks = self._request_of(question)
         totals.add(summarizer_calls=1)
@@ -326,10 +315,6 @@ class Performer:
         if record and not self.is_ahead:
             self._views.append((after, record))
             self.state.note_record(record)
-            if options.recall is not None and options.recall.embed is not None:
-                view = Conversation.of(after, request.format)
-                asked = Quote(request.original, view, 0, request.archive, request.digest)
-                await self.io.thread(partial(self._use_recall, "add", asked))
 
     async def _use_memory(self, method: str, *given: object) -> Any:
         """Return the result of a method of `Matcher` for the caller's messages; ``None`` if it
@@ -364,27 +349,13 @@ class Performer:
         return await replace(self, is_ahead=True).view()
 
     async def quote(self, question: Quote) -> str:
-        """Return quotes of compacted messages for the newest user message, or an empty string.
-
-        For a question that finds nothing the summarizer is asked for other words if the option says
-        so. A failure of that is logged, and changes nothing else.
-        """
+        """Return quotes of compacted messages for the newest user message, or an empty string."""
         started = time.monotonic()
         recall = self.state.options.recall
-        # An archive may be large, and not indexed yet; the user's functions may be slow.
-        slow = question.archive or (recall and (recall.rank or recall.embed))
-        find = partial(self._use_recall, "quotes")
-        quotation: Quotation | None = await self.compute(partial(find, question), slow=slow)
-        if quotation is not None and quotation.prompt:
-            words = ""
-            with self.state.safely("reword"):
-                prompt = AskSummarizer(
-                    [{"role": "user", "content": quotation.prompt}], _MOST_TOKENS
-                )
-                reply = await self.request_reply(prompt, _MOST_SECONDS)
-                words = clip(reply.text, _LONGEST_WORDS)
-            find = partial(find, replace(question, words=words))
-            quotation = await self.compute(find, slow=slow)
+        # An archive may be large, and not indexed yet; the user's function may be slow.
+        slow = question.archive or (recall and recall.search)
+        find = partial(self._find_quotes, question)
+        quotation: Quotation | None = await self.compute(find, slow=slow)
         if quotation is None:
             return ""
         text = quotation.text
@@ -396,17 +367,16 @@ class Performer:
                 characters=len(text),
                 tokens=self.call.calibration.tokens(len(text)),
                 duration=time.monotonic() - started,
-                reworded=quotation.reworded,
             )
             await self.emit(event)
         return text
 
-    def _use_recall(self, method: str, question: Quote) -> Any:
-        """Return the result of a method of `Recall`. An exception is logged once, not raised: the
-        user's ranker or redaction may raise, and SQLite.
+    def _find_quotes(self, question: Quote) -> Quotation | None:
+        """Return quotes. An exception is logged once, not raised: the user's redaction may raise,
+        and SQLite.
         """
         with self.state.safely("recall"):
-            return getattr(self.state.recall(), method)(question, tuple(self._views))
+            return self.state.recall().quotes(question, tuple(self._views))
         return None
 
     # -- one summary for all that need it ----------------------------------------------------------
