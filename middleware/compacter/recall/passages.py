@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from compacter.errors import check_size
 from compacter.messages.parts import Speaker
@@ -82,6 +82,13 @@ class Quotes(BaseModel):
     """Function for other words than the passages': called with a message that asks, and all
     compacted passages, it returns one number for each, 0 for those that do not answer it. Passages
     found by the question's own words are quoted beside the best of these."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check_names(cls, given: dict[str, object]) -> dict[str, object]:
+        for name in given.keys() - cls.model_fields.keys():
+            raise ValueError(f"Quotes has no {name!r}; it takes {', '.join(cls.model_fields)}")
+        return given
 
     def room_in_tokens(self, window: int | None) -> float:
         """Return the room for quotes in tokens; 0 for a share of an unknown window.
