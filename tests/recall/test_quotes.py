@@ -324,4 +324,4 @@ def test_words_of_the_messages_in_view_do_not_bring_the_last_compacted_passage()
 def test_an_option_that_is_none_is_refused(name: str) -> None:
     """The error names it, and what exists."""
     with pytest.raises(ValueError, match=f"no '{name}'; it takes share, steps, search"):
-        Quotes(**{name: 5})
+        Quotes(**{name: 5})  # type: ignore[arg-type]
