@@ -41,11 +41,11 @@ _FAILED = {
     "detect": "{error}; this counts as None",
     "pin": "{error}; its messages are kept",
     "memory": "the memory failed ({error}); the call goes on without it",
-    "embed": "passages could not be compared by meaning ({error}); they are found by words alone",
+    "search": "{error}; passages are found by their words alone",
     "recall": "quotes could not be found ({error}); requests go on without them",
 }
 # Failures that are logged once, as they may occur for every message.
-_ONCE = ("pin", "recall", "embed")
+_ONCE = ("pin", "recall", "search")
 _KEY = "give it a valid API key, such as OPENAI_API_KEY for openai/..."
 # Texts of the SDKs' various exceptions for a missing key.
 _NO_KEY = re.compile(r"api[_ -]?key|missing credentials", re.IGNORECASE)
