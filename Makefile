@@ -16,9 +16,9 @@
 #   make release-check  install the wheel on each Python that is present, with each extra, and try it (some minutes)
 #   make clean       remove what the above made
 #   make newest      the tests of the clients with what `pip install` brings: the newest litellm and SDKs
-#   make node        install what a test of the pass-through wants: OpenAI's SDK for Node
-#   make agents      eight agent programs in a window that is too small, with the pass-through and without (2 GB, Node 22; AGENTS="codex pi")
-#   make gateway     the plug-in of the LiteLLM proxy, with a real proxy     make fleet    see it at work
+#   make node        install what a test of `compacter serve` needs: OpenAI's SDK for Node
+#   make agents      eight agent programs in a window that is too small, with `compacter serve` and without (2 GB, Node 22; AGENTS="codex pi")
+#   make gateway     the tests of the gateway, with a real LiteLLM proxy     make fleet    see it at work
 #   make fleet-bench two workers, one Redis, 200 conversations, and what fails (some minutes)
 #   make bench-model a real model of 1.5B parameters as the agent, in a window that is too small (1.1 GB, an hour; BENCH_ARGS="--seeds 1")
 #   make embedder    questions in other words with a real embedding model, and their figures (1.2 GB, some minutes)
@@ -316,7 +316,7 @@ $(VENV)-agents/.done: requirements/agents.txt benchmarks/agents/package-lock.jso
 	@cd $(VENV)-agents && npm install --no-audit --no-fund
 	@touch $@
 
-# The tests of the pass-through that want these skip with a reason where they are not installed.
+# The tests of `compacter serve` that need these skip with a reason where they are not installed.
 node:
 	@cd tests/serve/$@ && npm ci --no-audit --no-fund
 

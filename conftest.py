@@ -8,7 +8,9 @@ import os
 from typing import Any
 from unittest import mock
 
+import pytest
 from sybil import Sybil
+from sybil.integration.pytest import SybilItem
 from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser
 from sybil.sybil import SybilCollection
 
@@ -42,6 +44,17 @@ def end_provider(namespace: dict[str, Any]) -> None:
     """End what the page began with."""
     namespace["environment"].stop()
     namespace["provider"].close()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run the blocks of a page one after the other, in its order, as its reader does."""
+    blocks = [item for item in items if isinstance(item, SybilItem)]
+    positions = [place for place, item in enumerate(items) if isinstance(item, SybilItem)]
+    pages = list(dict.fromkeys(block.path for block in blocks))
+    blocks.sort(key=lambda block: (pages.index(block.path), block.example.line))
+    for place, block in zip(positions, blocks, strict=True):
+        items[place] = block
 
 
 pytest_collect_file = SybilCollection(

@@ -42,7 +42,10 @@ SENTENCES = (
         "\n{hook} microseconds at 100 messages of a chat, and {hook_agent} of an agent's.",
     ),
     ("docs/index.md", "the same work for compacter and {others} others |"),
-    ("docs/events.md", "of a chat that takes {hook} microseconds, of an agent {hook_agent}. "),
+    (
+        "docs/events.md",
+        "\n{hook} microseconds for 100 messages of a chat, {hook_agent} for an agent's.",
+    ),
     (
         "docs/detector.md",
         "Of the {limits} token limits among them it finds {found}, with",

@@ -17,13 +17,13 @@ ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "examples.md"
 NOT_SHOWN = ("embedded_model",)
 """A model's words depend on the machine."""
-MOST_LINES = 10
+MOST_LINES = 8
 """A longer output is shown without its middle."""
 _HEAD = """\
 # Examples
 
-Each is a small program that runs offline in seconds, on a scripted model with a small window. Below
-stands what it prints.
+Each is a small program that runs offline in seconds, on a scripted model with a small window. Its
+output is below it.
 """
 
 
@@ -67,7 +67,7 @@ def section(name: str, output: str) -> str:
     )
     link = f"[`examples/{name}.py`](../examples/{name}.py)"
     title = name.replace("_", " ").capitalize().replace("Openai", "OpenAI")
-    return f"## {title}\n\n{about} {link} prints:\n\n```text\n{shortened(output)}\n```\n"
+    return f"## {title}\n\n{about} {link}:\n\n```text\n{shortened(output)}\n```\n"
 
 
 def shortened(output: str) -> str:

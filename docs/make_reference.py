@@ -18,11 +18,20 @@ from types import ModuleType
 from typing import Any
 
 import compacter
-from compacter import events, memory, overflow, redaction, serve, testing
+from compacter import (
+    errors,
+    events,
+    memory,
+    options,
+    overflow,
+    redaction,
+    search_tool,
+    serve,
+    testing,
+)
 from compacter.by_hand import ByHand
-from compacter.compaction import task
 from compacter.options import Options
-from compacter.pinned_list import PinnedList
+from compacter.recall import passages
 
 FOLDER = Path(__file__).parent / "reference"
 HEAD = """\
@@ -41,7 +50,7 @@ TITLES = {
     "errors": "Errors",
     "detector": "The detector",
     "redaction": "Redaction",
-    "serve": "The pass-through",
+    "serve": "Serve",
     "testing": "Testing",
 }
 _PLACES = {
@@ -98,7 +107,7 @@ def methods(kind: type) -> Iterator[tuple[str, Any]]:
     """Public methods and properties that a class itself defines, in the order of the source; after
     those of the list that ``History`` is, and before those of ``Compacter`` on a list by hand.
     """
-    own = {**vars(PinnedList), **vars(kind)} if issubclass(kind, PinnedList) else dict(vars(kind))
+    own = dict(vars(kind))
     if issubclass(kind, ByHand):
         own.update(vars(ByHand))
     for name, member in own.items():
@@ -146,10 +155,14 @@ def public() -> dict[str, dict[str, Any]]:
     names = {name: getattr(compacter, name) for name in compacter.__all__ if name != "__version__"}
     modules = {
         "compacter": names,
-        "compacter.events": _classes(events),
-        "compacter.compaction.task": {
-            "CompactionTask": task.CompactionTask,
+        "compacter.errors": {
+            "ConfigurationError": errors.ConfigurationError,
+            "FunctionError": errors.FunctionError,
         },
+        "compacter.events": _classes(events),
+        "compacter.options": {"TriggerFacts": options.TriggerFacts},
+        "compacter.recall.passages": {"Passage": passages.Passage},
+        "compacter.search_tool": {"RecallTool": search_tool.RecallTool},
         "compacter.memory": {name: getattr(memory, name) for name in memory.__all__},
         "compacter.overflow": {"detect_text": overflow.detect_text, "explain": overflow.explain},
         "compacter.redaction": {

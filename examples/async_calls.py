@@ -1,4 +1,4 @@
-"""Many conversations at once, one Compacter; and two calls that need the same compaction make it
+"""Many conversations at once with one Compacter. Two calls that need the same compaction make it
 once.
 """
 

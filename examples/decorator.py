@@ -1,4 +1,4 @@
-"""A function of your own, made safe by one line above it."""
+"""Your own function, wrapped by a decorator."""
 
 from __future__ import annotations
 

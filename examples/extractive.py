@@ -1,6 +1,4 @@
-"""No model for the summaries: what is worth keeping is chosen by rules, in milliseconds, at no
-price.
-"""
+"""Summaries without a model: rules choose lines of the conversation, in milliseconds, for free."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happened, as it happens: hooks for one event or all, a veto, totals, and the log."""
+"""Hooks for one event or all of them, a veto, totals, and the log."""
 
 from __future__ import annotations
 

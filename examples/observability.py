@@ -1,4 +1,4 @@
-"""Where events can go: a line on the screen, a file of JSON lines, the program's own log."""
+"""Events on the screen, in a file of JSON lines, and in the program's own log."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Wrap a whole client: the copy has the same type and methods, and the original is left as
-it was.
-"""
+"""Wrap a whole client: the copy has the same type and methods, and the original is unchanged."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""``History``: a list of messages with pins; calls keep it compacted, and it can be saved and
-restored.
-"""
+"""``History``: a list of messages with pins that calls keep compacted, saved and restored."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Compact before the window is full: no request is refused, and the model never works at
-its limit.
-"""
+"""Compact before the window is full, so that no request is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Wrap ``litellm.completion``, and talk on for longer than the model's context window allows."""
+"""Wrap ``litellm.completion``, and talk for longer than the model's context window allows."""
 
 from __future__ import annotations
 
@@ -72,9 +72,7 @@ def main() -> None:
             f"{provider.window} tokens:"
         )
         for message in sent.messages[:2]:
-            print(
-                f"  {message['role']}: {message['content'].partition('Quoted from it')[0].strip()}"
-            )
+            print(f"  {message['role']}: {message['content'].partition('Lines of it')[0].strip()}")
         print(f"{compacter.totals.rounds} compactions cost {compacter.totals.input_tokens} tokens")
 
 

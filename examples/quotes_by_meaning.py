@@ -1,4 +1,4 @@
-"""A question in other words than the passage's finds it by its meaning: recall with an embedder."""
+"""Recall with an embedder: a question finds a passage that has the same meaning in other words."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""What left the request is not lost: SQLite's full-text search keeps it, and the model can look it
-up.
-"""
+"""Store discarded messages in SQLite's full-text search, where the model can look them up."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""A model gets a tool that searches the whole conversation, compacted or not: OpenAI's and
-Anthropic's tool loops.
-"""
+"""A tool by which the model searches the whole conversation, in OpenAI's and Anthropic's loops."""
 
 from __future__ import annotations
 

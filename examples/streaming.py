@@ -1,4 +1,4 @@
-"""Streams, sync and async: the refusal comes before the first word, so nobody sees it."""
+"""Streams, sync and async: a refusal is handled before you receive the first token."""
 
 from __future__ import annotations
 

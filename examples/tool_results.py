@@ -1,5 +1,5 @@
-"""An agent's one long turn: clear old tool results first, and summarise only if that is
-not enough.
+"""An agent's one long turn: clear old tool results first, and summarize only if that is not
+enough.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A web service that keeps nothing: the browser sends the whole conversation with each request.
+"""A web service without state: the browser sends the whole conversation with each request.
 
-The service's own code knows nothing of compaction. Its Compacter remembers what it has compacted,
-so that a conversation pays for each compaction once; without the memory it pays again and again.
+With the Compacter's memory a conversation pays for each compaction once; without it, again and
+again.
 """
 
 from __future__ import annotations

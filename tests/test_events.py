@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import structlog
-from pydantic import ValidationError
 from tests.conversations import Chat, talk
 
-from compacter import Compacter, CompactionError, CompactionEvent, CompactionPlan, History, Truncate
+from compacter import Compacter, CompactionError, CompactionEvent, CompactionPlan, History
 from compacter.events import (
     UNTOLD,
     CompactionFailed,
@@ -96,11 +95,6 @@ class TestTheCompactionEvent:
 
     def test_its_repr_holds_no_discarded_text(self, event: CompactionEvent) -> None:
         assert "Question 1?" not in repr(event.model_copy(update={"ledger": ""}))
-
-    def test_it_is_frozen(self, event: CompactionEvent) -> None:
-        name = "attempt"
-        with pytest.raises(ValidationError):
-            setattr(event, name, 2)
 
     def test_the_discarded_messages_are_the_callers_own_objects(self) -> None:
         history = talk()
@@ -318,35 +312,6 @@ class TestHooks:
 
         assert len(told) == 1
 
-    async def test_and_where_a_loop_is_running_already(self) -> None:
-        told: list[CompactionEvent] = []
-
-        async def hook(event: CompactionEvent) -> None:
-            told.append(event)
-
-        Compacter(summarizer=summarizer(), on_compaction=hook).compact(talk())
-
-        assert len(told) == 1
-
-    def test_they_can_be_registered_later_and_stay_functions(self) -> None:
-        compacter = Compacter(summarizer=summarizer())
-        told = list[str]()
-
-        @compacter.on_compaction
-        def first(event: CompactionEvent) -> str:
-            told.append("compaction")
-            return "first"
-
-        @compacter.on_event
-        def second(event: Event) -> None:
-            told.append(type(event).__name__)
-
-        result = compacter.compact(talk())
-
-        assert result.event is not None
-        assert first(result.event) == "first"
-        assert told == ["CompactionStarted", "compaction", "CompactionEvent", "compaction"]
-
 
 class TestBeforeCompaction:
     def test_it_sees_the_plan_and_may_move_the_cut(self) -> None:
@@ -387,10 +352,6 @@ class TestBeforeCompaction:
 
 
 class TestTotals:
-    def test_a_new_compacter_has_done_nothing(self) -> None:
-        totals = Compacter().totals
-        assert (totals.calls, totals.rounds, totals.summarizer_calls, totals.cost) == (0, 0, 0, 0.0)
-
     def test_calls_rounds_and_tokens_add_up(self) -> None:
         asked = summarizer()
         told = list[CompactionEvent]()
@@ -415,7 +376,7 @@ class TestTotals:
             event.original_data_size - event.compacted_data_size for event in told
         )
 
-    @pytest.mark.parametrize("failure", ["refusal", "too_large", "length", "raises"])
+    @pytest.mark.parametrize("failure", ["filtered", "too_large", "length", "raises"])
     @pytest.mark.parametrize("fallback", ["truncate", None])
     def test_tokens_count_also_when_their_summary_is_refused(
         self, failure: Any, fallback: Any
@@ -447,11 +408,6 @@ class TestTotals:
         assert compacter.totals.cost == pytest.approx(told[0].cost)
         assert told[1].cost is None
 
-    def test_no_summary_costs_nothing(self) -> None:
-        result = Compacter(strategy=Truncate()).compact(talk())
-        assert result.event is not None
-        assert (result.event.cost, result.event.summarizer_calls) == (0.0, 0)
-
 
 class TestLogs:
     def test_events_reach_the_standard_logger_as_numbers(
@@ -479,10 +435,6 @@ class TestLogs:
             "compacter.compaction_event",
         ]
         assert summary_message.TAG not in str(logs.entries)
-
-    def test_nothing_is_printed(self, capsys: pytest.CaptureFixture[str]) -> None:
-        Compacter(summarizer=summarizer()).compact(talk())
-        assert capsys.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize(

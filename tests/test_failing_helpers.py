@@ -11,15 +11,8 @@ from typing import TYPE_CHECKING, Any, get_args
 import pytest
 from tests.conversations import Chat, talk
 
-from compacter import (
-    Compacter,
-    CompactionError,
-    CompactionEvent,
-    ConfigurationError,
-    History,
-    Quotes,
-    TokenLimit,
-)
+from compacter import Compacter, CompactionError, CompactionEvent, History, Quotes, TokenLimit
+from compacter.errors import ConfigurationError
 from compacter.memory import InProcessMemory
 from compacter.summary import message as summary_message
 from compacter.testing import (
@@ -117,7 +110,7 @@ class TestSummarizersThatFail:
             result = Compacter(summarizer=lambda messages, answer=answer: answer).compact(talk())
             assert result.event is not None
             assert result.event.fallback
-            assert "as summarizer must return a text or a completion" in caplog.text
+            assert "as summarizer must return a summary" in caplog.text
 
     def test_a_hanging_summarizer_is_left_behind(self) -> None:
         release = threading.Event()

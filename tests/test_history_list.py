@@ -10,10 +10,6 @@ import operator
 from typing import Any
 
 import pytest
-from hypothesis import settings
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
-from tests.effort import times
 
 from compacter import Compacter, CompactionError, History, InvalidHistoryError
 from compacter.errors import ConfigurationError
@@ -87,12 +83,6 @@ class TestAList:
             clone.append(chat(3), pinned=True)
             assert (len(history), len(clone), sum(clone.pins)) == (3, 4, 1)
 
-    def test_a_deep_copy_has_messages_of_its_own(self) -> None:
-        history = History(talk(3), compacter=Compacter())
-        clone = copy.deepcopy(history)
-        clone[0]["content"] = "changed"
-        assert history == History(talk(3))
-
     def test_a_place_that_is_not_there_is_an_index_error(self) -> None:
         history = History(talk(2))
         for use in (history.pin, history.unpin):
@@ -109,29 +99,6 @@ class TestAList:
 
 
 class TestCompacting:
-    def test_pinned_messages_survive_verbatim_in_order_and_pinned(self) -> None:
-        history = History(talk(), compacter=own())
-        for index in (1, 4, 5):
-            history.pin(index)
-        pinned = [history[index] for index in (1, 4, 5)]
-        for _ in range(3):
-            history.compact()
-            assert [m for m, pin in zip(history, history.pins, strict=True) if pin] == pinned
-            history.extend(talk(30)[20:])
-
-    def test_a_pin_on_half_a_pair_keeps_the_other_half(self) -> None:
-        call = {"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}
-        pair = [
-            {"role": "assistant", "content": None, "tool_calls": [call]},
-            {"role": "tool", "tool_call_id": "c", "content": "seen"},
-        ]
-        for half in pair:
-            history = History(compacter=own())
-            for message in (chat(0), *pair, *talk()[1:]):
-                history.append(message, pinned=message is half)
-            history.compact()
-            assert [message for message in history if message in pair] == pair
-
     def test_a_head_that_is_all_pinned_asks_no_model(self) -> None:
         asked = ScriptedSummarizer()
         history = History(compacter=Compacter(summarizer=asked))
@@ -350,112 +317,3 @@ class TestSnapshots:
         with pytest.raises(InvalidHistoryError):
             history.restore(text)
         assert history == [chat(5)]
-
-
-class Machine(RuleBasedStateMachine):
-    """A History beside what it must be: all that was ever said, in order, and what is pinned."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.fails = False
-        self.history = History(
-            compacter=Compacter(summarizer=self.summarizer, memory=None, fallback=None)
-        )
-        self.said: list[Chat] = []
-        self.pinned: list[Chat] = []
-        self.number = 0
-        self.saved: tuple[str, list[Chat], list[Chat]] | None = None
-
-    def summarizer(self, messages: Any) -> str:
-        if self.fails:
-            raise RuntimeError("no summary today")
-        return "They talked."
-
-    @rule(size=st.sampled_from([5, 300, 2_000]), pinned=st.booleans())
-    def append(self, size: int, pinned: bool) -> None:
-        message = chat(self.number, size)
-        self.number += 1
-        self.said.append(message)
-        self.pinned += [message] if pinned else []
-        self.history.append(message, pinned=pinned)
-
-    @precondition(lambda self: bool(len(self.history)))
-    @rule(data=st.data())
-    def pin_or_unpin(self, data: st.DataObject) -> None:
-        index = data.draw(st.integers(0, len(self.history) - 1))
-        message = self.history[index]
-        if message not in self.said:
-            return
-        if message in self.pinned:
-            self.history.unpin(index)
-            self.pinned.remove(message)
-        else:
-            self.history.pin(index)
-            self.pinned.append(message)
-
-    @rule(fails=st.booleans(), budget=st.none() | st.integers(100, 4_000))
-    def compact(self, fails: bool, budget: int | None) -> None:
-        before = list(self.history)
-        self.fails = fails
-        try:
-            result = self.history.compact(budget=budget)
-        except CompactionError:
-            assert list(self.history) == before
-        else:
-            assert list(self.history) == result.messages
-
-    @rule(window=st.integers(50, 2_000), broken=st.booleans())
-    def call(self, window: int, broken: bool) -> None:
-        before = list(self.history)
-        self.fails = False
-        model = ScriptedModel(
-            window=window, replies=RuntimeError("gone") if broken else "ok", strict=False
-        )
-        completion = self.history._compacter.wrap(model.completion)
-        try:
-            completion("m", self.history)
-        except (RuntimeError, TokenLimitError, CompactionError):
-            assert list(self.history) == before
-        else:
-            assert list(self.history) == list(model.requests[-1].messages)
-
-    @rule()
-    def snapshot(self) -> None:
-        self.saved = self.history.snapshot(), list(self.said), list(self.pinned)
-
-    @precondition(lambda self: self.saved is not None)
-    @rule()
-    def restore(self) -> None:
-        assert self.saved is not None
-        text, said, pinned = self.saved
-        self.history.restore(text)
-        self.said, self.pinned = list(said), list(pinned)
-
-    @rule()
-    def restore_nonsense(self) -> None:
-        before = list(self.history), self.history.pins
-        with pytest.raises(InvalidHistoryError):
-            self.history.restore('{"version": 1, "messages": [], "pins": [true]}')
-        assert (list(self.history), self.history.pins) == before
-
-    @invariant()
-    def agrees_with_the_model(self) -> None:
-        messages = list(self.history)
-        pins = self.history.pins
-        assert len(messages) == len(pins)
-        assert [m for m, pin in zip(messages, pins, strict=True) if pin] == sorted(
-            self.pinned, key=self.said.index
-        )
-        own = [message for message in messages if message in self.said]
-        if not any("left out…" in message["content"] for message in messages):
-            assert len(messages) - len(own) <= 1
-        assert own == sorted(own, key=self.said.index)
-        if self.said:
-            users = [message for message in self.said if message["role"] == "user"]
-            assert not users or users[-1] in messages
-
-
-Machine.TestCase.settings = settings(
-    max_examples=times(20, long=80), stateful_step_count=25, deadline=None
-)
-TestHistoryAsAMachine = Machine.TestCase

@@ -460,7 +460,10 @@ class TestTheRemedy:
 
     @pytest.mark.parametrize(
         ("summarizer", "helps"),
-        [(without_key, "must return a text or a completion"), ("gpt-4o", "a more capable model")],
+        [
+            (without_key, "must return a summary"),
+            ("gpt-4o", "a more capable model"),
+        ],
     )
     def test_of_an_empty_summary_goes_by_who_made_it(self, summarizer: Any, helps: str) -> None:
         logger = Entries()

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import pytest
+from tests.conversations import talk
 
-from compacter import Compacter, ConfigurationError, History, Quotes
+import compacter
+from compacter import Compacter, History, Quotes, compacted
+from compacter.errors import ConfigurationError
+from compacter.events import CompactionStarted
 from compacter.options import Options
+from compacter.testing import ScriptedModel
 
 HELLO = {"role": "user", "content": "hello"}
 
@@ -62,11 +68,65 @@ def test_an_option_of_another_library(name: str, meant: str) -> None:
 
 
 def test_a_decorator_with_parentheses_that_has_none() -> None:
-    compacter = Compacter()
-    registers: tuple[Any, ...] = (compacter.on_compaction, compacter.on_event)
+    one = Compacter()
+    registers: tuple[Any, ...] = (one.on_compaction, one.on_event)
     for register in registers:
         with pytest.raises(ConfigurationError, match=r"@compacter\.on_compaction .*no parenth"):
             register()
+
+
+@pytest.mark.parametrize("given", [0.5, "gpt-4o"])
+def test_an_option_of_the_decorator_without_its_name(given: Any) -> None:
+    """``@compacted(0.5)`` is told that options have names."""
+    decorate: Any = compacted
+    with pytest.raises(TypeError, match=r"@compacted\(compact_ratio=0\.5\), not"):
+        decorate(given)
+
+
+@pytest.mark.parametrize("name", ["wrap", "compact", "on_event"])
+def test_a_method_that_is_called_on_the_module(name: str) -> None:
+    """``compacter.wrap(f)`` is told that a ``Compacter`` has that method."""
+    assert hasattr(Compacter, name)
+    with pytest.raises(AttributeError, match=rf"Compacter\(\.\.\.\)\.{name}\("):
+        getattr(compacter, name)
+
+
+async def test_a_result_that_is_awaited() -> None:
+    """``await compacter.compact(...)`` is told to await ``acompact``."""
+    result: Any = Compacter(summarizer="extractive").compact(talk())
+    with pytest.raises(TypeError, match="await acompact"):
+        await result
+
+
+def test_a_field_that_an_event_lacks(caplog: pytest.LogCaptureFixture) -> None:
+    """A hook that reads a field which does not exist is told the fields, and the call goes on."""
+
+    def hook(event: Any) -> None:
+        assert event.tokens_saved
+
+    completion = Compacter(summarizer="extractive", on_compaction=hook).wrap(
+        ScriptedModel(window=900).completion
+    )
+    completion("m", talk())
+    assert "CompactionEvent has no 'tokens_saved'; it has sentence, model" in caplog.text
+    event = CompactionStarted(trigger="manual", original_data_size=2, head_size=1)
+    assert not hasattr(event, "tokens_saved")
+    assert copy.deepcopy(event) == event
+
+
+@pytest.mark.parametrize("answer", [["a", "list"], 5, None, lambda prompt: prompt[0]["content"]])
+def test_what_a_function_returns_in_place_of_a_summary(
+    answer: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A function whose answer is no summary is told what to return, not to name another model."""
+
+    def summarize(messages: list[Any]) -> Any:
+        return answer(messages) if callable(answer) else answer
+
+    completion = Compacter(summarizer=summarize).wrap(ScriptedModel(window=900).completion)
+    completion("m", talk())
+    assert "summarizer must return a summary of the messages in its prompt" in caplog.text
+    assert "capable model" not in caplog.text
 
 
 def test_an_embedder_that_is_none() -> None:
@@ -77,16 +137,27 @@ def test_an_embedder_that_is_none() -> None:
 
 async def test_a_limit_in_tokens_where_characters_are_meant() -> None:
     limit: Any = {"max_tokens": 100}
-    compacter = Compacter()
+    one = Compacter()
     with pytest.raises(TypeError, match=r"'max_tokens': budget=.*History\(messages, max_tokens="):
-        compacter.compact([HELLO], **limit)
+        one.compact([HELLO], **limit)
     with pytest.raises(TypeError, match="budget="):
-        await compacter.acompact([HELLO], **limit)
+        await one.acompact([HELLO], **limit)
 
 
-def test_a_text_for_a_message() -> None:
+@pytest.mark.parametrize("message", ["hello", {"content": "hello"}, {}])
+def test_what_is_appended_in_place_of_a_message(message: Any) -> None:
+    """A text, or a dict without a role, is told what a message is."""
     with pytest.raises(ConfigurationError, match=r'\{"role": "user", "content": '):
-        append("hello")
+        append(message)
+
+
+@pytest.mark.parametrize(
+    ("message", "wire_format"),
+    [({"type": "reasoning", "summary": []}, "responses"), ({"parts": [{"text": "a"}]}, "gemini")],
+)
+def test_messages_of_formats_without_a_role_are_appended(message: Any, wire_format: str) -> None:
+    """Items of the Responses API, and Gemini's contents, need no role."""
+    History(wire_format=wire_format).append(message)
 
 
 @pytest.mark.parametrize("index", [99, 1, -2])

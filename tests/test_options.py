@@ -83,21 +83,8 @@ class TestOneList:
         if function is max:
             assert Options(summarizer=function).summarizer is function
 
-    def test_no_hook_is_none(self) -> None:
-        none: Any = None
-        assert Options(on_compaction=none, on_event=none).on_compaction == ()
-
     def test_a_whole_number_of_tokens_may_be_a_float(self) -> None:
         assert Options(trigger_tokens=8_000.0).trigger_tokens == 8_000
-
-    def test_it_shows_what_is_not_as_usual(self) -> None:
-        assert repr(Options(compact_ratio=0.5, max_retries=1)) == (
-            "Options(compact_ratio=0.5, max_retries=1)"
-        )
-
-    def test_options_cannot_be_changed(self) -> None:
-        with pytest.raises(ValueError, match="frozen"):
-            Options().compact_ratio = 0.5
 
 
 class TestNewOptions:
@@ -117,10 +104,6 @@ class TestNewOptions:
     def test_another_recall_is_refused_with_the_remedy(self, recall: Any) -> None:
         with pytest.raises(ConfigurationError, match=r"recall: takes a share of the window"):
             Compacter(recall=recall)
-
-    def test_rules_are_kept_in_order(self) -> None:
-        rules: Any = ["Be brief.", "Answer in French."]
-        assert Options(rules=rules).rules == ("Be brief.", "Answer in French.")
 
     @pytest.mark.parametrize("rules", ["Be brief.", [""], ["  "], [3], 3, None])
     def test_other_rules_are_refused_with_the_remedy(self, rules: Any) -> None:
@@ -277,7 +260,6 @@ def test_every_option_that_takes_a_share_or_tokens_is_named_here() -> None:
         ("alternate_roles", "maybe", "takes True or False"),
         ("conversation", "", "takes a text that is not empty"),
         ("conversation", 3, "takes a text"),
-        ("summary_request", "x", 'takes "transcript" or "native"'),
         ("memory", "x", "takes sqlite:PATH"),
     ],
 )

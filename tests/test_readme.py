@@ -162,6 +162,5 @@ def test_the_manual_says_of_each_option_that_it_is_of_the_first_five_or_who_need
     others = set(re.findall(r"`([a-z_]+)(?:=None|=0)?`", rest))
     table = read("README.md").partition("## Five options")[2]
     assert five == set(re.findall(r"^\| `([a-z_]+)` \|", table, re.MULTILINE))
-    older = {"summary_prompt", "max_summary_tokens", "summary_request"}  # of Summarize
-    assert five | others == set(Options.model_fields) - older
+    assert five | others == set(Options.model_fields)
     assert not five & others

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from compacter import Compacter, ConfigurationError, History, recall_tool
+from compacter import Compacter, History, recall_tool
+from compacter.errors import ConfigurationError
 from compacter.messages.format import FORMATS, FormatName, get_format
 
 FACT = "The spare valve is in cabinet K-7, behind the compressor."
@@ -82,12 +83,6 @@ def test_definitions_stand_where_each_provider_reads_them() -> None:
     assert definitions["bedrock"]["toolSpec"]["inputSchema"]["json"]["type"] == "object"
 
 
-def test_definition_and_answer_unpack() -> None:
-    definition, answer = recall_tool(conversation("openai"))
-    assert definition["type"] == "function"
-    assert FACT in answer("spare valve")
-
-
 def test_an_sdk_object_is_a_call() -> None:
     function = SimpleNamespace(name="recall", arguments=ENCODED)
     answer = recall_tool(conversation("openai")).answer(SimpleNamespace(id="c9", function=function))
@@ -134,10 +129,6 @@ def test_a_call_without_a_query_is_told_so(arguments: str | None) -> None:
     answer = recall_tool(conversation("openai")).answer(call)
     assert answer["tool_call_id"] == "c1"
     assert answer["content"].startswith("No query.")
-
-
-def test_where_nothing_bears_on_a_query_the_answer_says_so() -> None:
-    assert recall_tool([]).answer("spare valve").startswith("Nothing said earlier")
 
 
 def test_mistakes_name_the_argument() -> None:

@@ -188,9 +188,9 @@ def _charts(results: Results, pictures: Path) -> str:
 _CHARTS = """\
 # Charts
 
-From the same run as [the tables](benchmarks.md). *twenty lines* and *gollem (port)* wait for a refusal and add a `try` to a
-call; compacter binds arguments, looks for earlier compactions and learns from the reply's usage; who counts before each
-call pays for each message. A compaction here has a summarizer that answers at once: a real one takes seconds.
+From the same run as [the tables](benchmarks.md). *twenty lines* and *gollem (port)* wait for a refusal and add a `try` to a call. compacter
+binds arguments, looks for earlier compactions and learns from the reply's usage. A library that counts before each call
+pays for each message. The summarizer here answers at once; a real one takes seconds.
 """
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from compacter import Compacter, CompactionEvent, Summarize
+from compacter import Compacter, CompactionEvent
 from compacter.events import CompactionFailed, CompactionStarted
 from embedded_model import WINDOW, EmbeddedModel, embedded_model, why_unavailable
 
@@ -47,7 +47,8 @@ class Demo:
         # of this size writes a poor one: half of the room goes to the rules and facts that are kept
         # word for word.
         self.compacter = Compacter(
-            strategy=Summarize(prompt=PROMPT, max_tokens=300),
+            summary_prompt=PROMPT,
+            max_summary_tokens=300,
             fallback="extractive",
             on_event=self.saw,
         )

@@ -101,7 +101,7 @@ class Picture:
                 "bold red",
             )
         )
-        self.doing("the model summarises the oldest part")
+        self.doing("the model summarizes the oldest part")
 
     def failed(self, reason: str) -> None:
         """The model's summary was not good enough."""

@@ -14,27 +14,22 @@ if TYPE_CHECKING:
     from compacter.by_hand import CompactionResult
     from compacter.compacter import Compacter, compacted
     from compacter.compaction.plan import CompactionPlan
+    from compacter.compaction.protocol import CompactionStrategy
     from compacter.compaction.strategies import Chain, ClearToolResults, Shorten, Truncate
     from compacter.compaction.summarize import Summarize
-    from compacter.compaction.task import CompactionStrategy
     from compacter.errors import (
         CompacterError,
         CompactionError,
-        ConfigurationError,
-        FunctionError,
         InvalidHistoryError,
     )
     from compacter.events import CompactionEvent
     from compacter.history import History
     from compacter.memory.inprocess import InProcessMemory
-    from compacter.memory.protocol import MemoryUnavailable
     from compacter.memory.redis import RedisMemory
     from compacter.memory.sqlite import SQLiteMemory
-    from compacter.messages.recognise import UnknownFormatError
-    from compacter.options import TriggerFacts
     from compacter.overflow import TokenLimit, detect_token_limit
-    from compacter.recall.passages import Passage, Quotes
-    from compacter.search_tool import RecallTool, recall_tool
+    from compacter.recall.passages import Quotes
+    from compacter.search_tool import recall_tool
 
     __version__: str
 
@@ -48,23 +43,16 @@ __all__ = [
     "CompactionPlan",
     "CompactionResult",
     "CompactionStrategy",
-    "ConfigurationError",
-    "FunctionError",
     "History",
     "InProcessMemory",
     "InvalidHistoryError",
-    "MemoryUnavailable",
-    "Passage",
     "Quotes",
-    "RecallTool",
     "RedisMemory",
     "SQLiteMemory",
     "Shorten",
     "Summarize",
     "TokenLimit",
-    "TriggerFacts",
     "Truncate",
-    "UnknownFormatError",
     "compacted",
     "detect_token_limit",
     "recall_tool",
@@ -73,25 +61,22 @@ __all__ = [
 _HOMES = {
     "compacter.compacter": "Compacter compacted",
     "compacter.history": "History",
-    "compacter.errors": "CompacterError CompactionError ConfigurationError FunctionError "
-    "InvalidHistoryError",
-    "compacter.memory.protocol": "MemoryUnavailable",
-    "compacter.messages.recognise": "UnknownFormatError",
+    "compacter.errors": "CompacterError CompactionError InvalidHistoryError",
     "compacter.events": "CompactionEvent",
     "compacter.compaction.plan": "CompactionPlan",
     "compacter.memory.inprocess": "InProcessMemory",
     "compacter.memory.sqlite": "SQLiteMemory",
     "compacter.memory.redis": "RedisMemory",
     "compacter.overflow": "TokenLimit detect_token_limit",
-    "compacter.recall.passages": "Passage Quotes",
-    "compacter.search_tool": "RecallTool recall_tool",
+    "compacter.recall.passages": "Quotes",
+    "compacter.search_tool": "recall_tool",
     "compacter.by_hand": "CompactionResult",
-    "compacter.options": "TriggerFacts",
-    "compacter.compaction.task": "CompactionStrategy",
+    "compacter.compaction.protocol": "CompactionStrategy",
     "compacter.compaction.summarize": "Summarize",
     "compacter.compaction.strategies": "Truncate ClearToolResults Shorten Chain",
 }
 """The modules of these names, which are imported when they are used."""
+_METHODS = frozenset({"acompact", "compact", "on_compaction", "on_event", "plan", "search", "wrap"})
 
 
 def __getattr__(name: str) -> Any:
@@ -101,7 +86,11 @@ def __getattr__(name: str) -> Any:
         return version("llm-compacter")
     home = next((home for home, names in _HOMES.items() if name in names.split()), None)
     if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        # Not by looking at the class: imports of the package's own modules come here first.
+        helps = f"use an object of a class: Compacter(...).{name}(...)" if name in _METHODS else ""
+        raise AttributeError(
+            f"module {__name__!r} has no attribute {name!r}; {helps or f'it has {__all__}'}"
+        )
     value = getattr(import_module(home), name)
     globals()[name] = value
     return value

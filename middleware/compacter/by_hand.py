@@ -8,22 +8,35 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Never
+from typing import TYPE_CHECKING, Any, Never
 
 from compacter import models
 from compacter.call.state import State
 from compacter.compaction.conversation import Conversation, find_pinned
-from compacter.compaction.cut import plan
+from compacter.compaction.cut import plan_compaction
 from compacter.compaction.plan import CompactionPlan
-from compacter.compaction.summarize import summarizes
+from compacter.compaction.sizes import Sizes
 from compacter.errors import ConfigurationError, InvalidHistoryError, check_text, whole_number
 from compacter.events import CompactionEvent
 from compacter.io import ASYNC, IO, SYNC, is_large, run
 from compacter.memory.record import conversation_digest
 from compacter.messages.format import Message, MessageFormat, get_format
 from compacter.messages.recognise import recognise
-from compacter.pinned_list import check_messages
 from compacter.recall.passages import Passage
+
+_NOT_MESSAGES = (
+    type(None),
+    int,
+    float,
+    complex,
+    bytes,
+    bytearray,
+    list,
+    tuple,
+    set,
+    frozenset,
+    type,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +56,13 @@ class CompactionResult:
     def changed(self) -> bool:
         """Whether anything was compacted."""
         return self.event is not None
+
+    if not TYPE_CHECKING:  # Type checkers know that it cannot be awaited.
+
+        def __await__(self) -> Never:
+            raise TypeError(
+                "compact() returns its result at once; in async code: await acompact(...)"
+            )
 
 
 class ByHand:
@@ -227,7 +247,7 @@ class ByHand:
             )
         model = planned.model
         asks = planned.summary is None and options.summarizer is None
-        if asks and planned.cut and summarizes(options):
+        if asks and planned.cut and options.summarizes:
             if model is None:
                 raise ConfigurationError(
                     'there is no summarizer: pass model="..." (a litellm model) or summary="...", '
@@ -235,14 +255,12 @@ class ByHand:
                 )
             models.check_installed(f"model={model!r}")
         performer = Performer(state=self._state, io=io, model=model, large=large)
-        made: Compaction | None = await performer.conduct(
-            compact(options, planned, performer.world)
-        )
+        made: Compaction | None = await performer.conduct(compact(planned, performer.world))
         if made is None:
-            fits = planned.is_met_by(planned.original_data_size)
+            fits = planned.fits_size(planned.original_data_size)
             return CompactionResult(list(messages), fits=fits)
         event = await performer.emit(made.event)
-        fits = planned.is_met_by(made.conversation.size)
+        fits = planned.fits_size(made.conversation.size)
         return CompactionResult(list(made.conversation.messages), event.discarded, event, fits)
 
     def _plan(
@@ -273,16 +291,17 @@ class ByHand:
                 rules=state.options.with_declared(getattr(messages, "rules", ())),
             ),
             trigger="manual",
-            calibration=state.calibration(model),
+            options=state.options,
+            sizes=Sizes(state.options, state.calibration(model)),
             model=model,
             digest=state.options.conversation
             or getattr(messages, "conversation", "")
             or conversation_digest(form, left),
             target=budget,
             summary=summary,
-            must=budget is not None,
+            is_required=budget is not None,
         )
-        return plan(state.options, asked)
+        return plan_compaction(asked)
 
 
 def _refuse(given: Mapping[str, object]) -> None:
@@ -299,3 +318,21 @@ def format_of(messages: Sequence[Message], wire_format: str | None) -> MessageFo
     if there is none.
     """
     return get_format(recognise(messages) if wire_format is None else wire_format)
+
+
+def check_messages(messages: Any, of: type[Any] = Sequence) -> list[Message]:  # noqa: ANN401 - checked here
+    """Return a list of the messages. Raises ``ConfigurationError`` if it is none, or one certainly
+    is not a message.
+    """
+    if isinstance(messages, (str, bytes, bytearray, Mapping)) or not isinstance(messages, of):
+        raise ConfigurationError(
+            f"messages takes a list of messages, not {type(messages).__name__}"
+        )
+    held: list[Message] = list(messages)
+    for index, message in enumerate(held):
+        if isinstance(message, _NOT_MESSAGES):
+            raise ConfigurationError(
+                f"messages[{index}] is not a message but {message!r}. A message is a dict such "
+                'as {"role": "user", "content": "..."}, or an object of a provider\'s SDK'
+            )
+    return held

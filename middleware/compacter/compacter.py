@@ -40,8 +40,9 @@ class Compacter(ByHand):
             stop.
         summarizer: Writer of summaries: ``None`` (the wrapped call), a model's name, a function, or
             ``"extractive"``.
-        summary_prompt: Older name of ``Summarize(prompt=...)``.
-        max_summary_tokens: Older name of ``Summarize(max_tokens=...)``.
+        summary_prompt: Instruction in place of the built-in one; ``{history}`` or ``%s`` marks
+            where the transcript goes.
+        max_summary_tokens: Largest size of a summary, in tokens.
         strategy: One strategy, or several to try in order.
         fallback: Replacement for a summary that fails: ``"extractive"``, ``"truncate"``, both;
             ``None`` raises.
@@ -71,7 +72,6 @@ class Compacter(ByHand):
             function.
         conversation: Name of the conversation in events.
         logger: A logger of the standard library or of structlog.
-        summary_request: Older name of ``Summarize(request=...)``.
         token_counter: Function that counts the tokens of messages.
 
     ``compacter.options.Options`` describes each in full, with units.
@@ -374,6 +374,11 @@ def compacted(
     Raises:
         ConfigurationError: An option is unknown or invalid.
     """
+    if isinstance(function, (int, float, str, Mapping)):
+        raise TypeError(
+            "compacted takes options by name, such as @compacted(compact_ratio=0.5), not "
+            f"{function!r}"
+        )
     decorate = partial(
         Compacter(**options).wrap, messages_param=messages_param, wire_format=wire_format
     )

@@ -42,8 +42,8 @@ class AskSummarizer(Effect[Reply]):
     """Prompt as OpenAI-style messages with ``role`` and ``content``."""
     max_tokens: int
     prefix: Sequence[Message] | None = None
-    """With ``Summarize(request="native")``: the conversation's own messages, to which the
-    instruction is appended."""
+    """Of a compaction that is made ahead: the conversation's own messages, to which the instruction
+    is appended."""
 
 
 World: TypeAlias = Any

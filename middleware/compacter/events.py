@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Never
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
+
+from compacter.errors import UnknownFieldError
 
 Trigger = Literal["token_limit", "threshold", "quotes", "manual", "prepared"]
 TEXTS = frozenset({"summary", "ledger", "unverified", "reworded"})
@@ -63,6 +65,15 @@ class Event(BaseModel):
     def __str__(self) -> str:
         return f"{type(self).__name__}: {self.sentence}"
 
+    if not TYPE_CHECKING:  # Type checkers know the fields.
+
+        def __getattr__(self, name: str) -> Never:
+            kind = type(self)
+            raise UnknownFieldError(
+                f"AttributeError: {kind.__name__} has no {name!r}; it has sentence, "
+                f"{', '.join(kind.model_fields)}"
+            )
+
 
 def _list(*parts: str | None) -> str:
     """Join the parts that are not empty, with commas."""
@@ -117,11 +128,8 @@ class CompactionEvent(Event):
     duration: float = 0.0
     """Seconds from the decision to compact until the compacted list was ready."""
     unverified: Annotated[tuple[Text, ...], Field(repr=False)] = ()
-    """Lines that were removed from the summarizer's reply because the conversation does not contain
-    their facts."""
-    unsupported_lines: int = 0
-    """Number of these lines: orders, wishes, rules, decisions, work done or open, that nobody said
-    in these words."""
+    """Identifiers, and numbers of three digits and more, in the model's text that the conversation
+    does not have: reported, never acted upon."""
     chunks: int = 0
     """Pieces in which the messages were given to the summarizer; 0 without a model."""
     chunks_without_model: int = 0

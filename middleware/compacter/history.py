@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections import UserList
+from collections.abc import Iterable, MutableSequence, Sequence
+from typing import Any, SupportsIndex
 
-from compacter.by_hand import CompactionResult, format_of
+from compacter.by_hand import CompactionResult, check_messages, format_of
 from compacter.compacter import Compacter
-from compacter.compaction.conversation import origins_of
-from compacter.compaction.plan import due, threshold
+from compacter.compaction.sizes import Calibration, Sizes
 from compacter.errors import CompactionError, ConfigurationError, check_text, whole_number
 from compacter.io import ASYNC, IO, SYNC, run
 from compacter.memory.record import conversation_digest
 from compacter.messages.format import Message, get_format
 from compacter.messages.recognise import UnknownFormatError
-from compacter.pinned_list import CHANGES, PinnedList, with_pins
 from compacter.recall.archive import Archive
 from compacter.recall.frame import folded
 from compacter.recall.index import Redact
@@ -25,7 +24,7 @@ from compacter.snapshot import read_snapshot, write_snapshot
 _WINDOW_SHARE = 0.8
 
 
-class History(PinnedList):
+class History(UserList[Message]):
     """A mutable sequence of messages, accepted wherever a message list is.
 
     A pinned message is kept verbatim by every compaction, in its order, with its tool call or
@@ -45,8 +44,8 @@ class History(PinnedList):
         reserve_tokens: Number of tokens to keep free below the threshold.
         archive: Whether to keep compacted messages, up to some megabytes, for quotes and
             ``search``.
-        conversation: Name in events; ``None`` for a digest of the first three messages. It stays
-            the same when they are compacted, copied or stored.
+        conversation: Name in events; ``None`` for a digest of the first three messages. The name
+            stays when they are compacted, copied or stored.
 
     Raises:
         ConfigurationError: An argument is invalid.
@@ -72,14 +71,17 @@ class History(PinnedList):
         if max_tokens is not None:
             whole_number("max_tokens", max_tokens, least=1, of="tokens")
         whole_number("reserve_tokens", reserve_tokens, least=0, of="tokens")
-        super().__init__(messages)
+        super().__init__(check_messages(messages, Iterable))
+        # The pinned messages by their ``id``, which is not given to another message meanwhile.
+        self._pinned: dict[int, Message] = dict(getattr(messages, "_pinned", {}))
         self._rules: tuple[str, ...] = getattr(messages, "rules", ())
         given = getattr(messages, "archive", None) if archive else None
         self._archive: Archive = (given or Archive()).copy()
         self._keeps = archive
         named: str = getattr(messages, "conversation", "")
         self._conversation = conversation or named
-        self._stuck = 0
+        # Size, in characters, at which a compaction did not come below the threshold.
+        self._size_above = 0
         self._compacter = compacter or Compacter()
         self._model = model
         self._wire_format = wire_format
@@ -87,6 +89,106 @@ class History(PinnedList):
         self._reserve_tokens = reserve_tokens
 
     # -- the list ----------------------------------------------------------------------------------
+
+    @property
+    def messages(self) -> list[Message]:
+        """The messages as a new list, for ``json.dumps`` for instance."""
+        return list(self.data)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, History):
+            return (self.data, self.pins) == (other.data, other.pins)
+        return super().__eq__(other)
+
+    __hash__ = None
+
+    def __getitem__(self, index: SupportsIndex | slice) -> Any:  # noqa: ANN401 - a message, or several
+        """Return a message, or a list of messages."""
+        return self.data[index]
+
+    def __setitem__(self, index: SupportsIndex | slice, value: Any) -> None:  # noqa: ANN401
+        """Replace messages. A single replacement keeps the pin; those of a slice are not pinned."""
+        several = check_messages(value if isinstance(index, slice) else [value], Iterable)
+        if isinstance(index, slice):
+            self.data[index] = several
+            return
+        if id(self.data[index]) in self._pinned:
+            self._pinned[id(value)] = value
+        self.data[index] = value
+
+    def insert(self, i: int, item: Message, *, pinned: bool = False) -> None:
+        """Insert a message.
+
+        Args:
+            i: Position of the message that it is inserted before, as for ``list.insert``.
+            item: The message.
+            pinned: Whether every compaction keeps it verbatim.
+        """
+        check_messages([item])
+        if pinned:
+            self._pinned[id(item)] = item
+        self.data.insert(i, item)
+
+    def extend(self, other: Iterable[Message]) -> None:
+        """Append messages; those of another ``History`` keep their pins."""
+        self[len(self) :] = other
+        self._pinned |= getattr(other, "_pinned", {})
+
+    __iadd__ = MutableSequence.__iadd__
+
+    def __add__(self, other: Iterable[Message]) -> History:
+        """Return a new ``History`` with these messages, then those of another one or of a list."""
+        return self._joined(other, len(self))
+
+    def __radd__(self, other: Iterable[Message]) -> History:
+        """Return a new ``History`` with the messages of a list, then these."""
+        return self._joined(other, 0)
+
+    def _joined(self, other: Iterable[Message], at: int) -> History:
+        if not isinstance(other, (History, list, tuple)):
+            return NotImplemented  # type: ignore[no-any-return]
+        longer = self.copy()
+        longer[at:at] = other
+        longer._pinned |= getattr(other, "_pinned", {})  # noqa: SLF001 - of this class
+        return longer
+
+    def pin(self, index: int, *, pinned: bool = True) -> None:
+        """Pin the message at ``index``: every compaction keeps it verbatim. Raises
+        ``IndexError``.
+
+        Args:
+            index: Position of the message.
+            pinned: Whether it is pinned from now on.
+        """
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"there is no message {index}: the history has {len(self)}")
+        message = self.data[index]
+        self._pinned.pop(id(message), None)
+        if pinned:
+            self._pinned[id(message)] = message
+
+    def unpin(self, index: int) -> None:
+        """Remove the pin of the message at ``index``. Raises ``IndexError``."""
+        self.pin(index, pinned=False)
+
+    @property
+    def pins(self) -> tuple[bool, ...]:
+        """For each message, whether it is pinned."""
+        return tuple(id(message) in self._pinned for message in self.data)
+
+    def pinned_ids(self) -> frozenset[int]:
+        """Return the ``id`` of each pinned message object."""
+        return frozenset(self._pinned)
+
+    @property
+    def version(self) -> object:
+        """The messages and pins now; a compaction is installed only if these have not changed."""
+        return self.messages, self.pinned_ids()
+
+    def _set(self, messages: list[Message], pins: Iterable[bool]) -> None:
+        pinned = zip(messages, pins, strict=True)
+        self._pinned = {id(message): message for message, is_pinned in pinned if is_pinned}
+        self.data = messages
 
     @property
     def conversation(self) -> str:
@@ -102,29 +204,14 @@ class History(PinnedList):
             return ""
         return conversation_digest(form, self.messages)
 
-    def __add__(self, other: Iterable[Message]) -> History:
-        """Return a new ``History`` with these messages, then those of another one or of a list."""
-        if not isinstance(other, (History, list, tuple)):
-            return NotImplemented
-        longer = self.copy()
-        longer._items += with_pins(other)
-        return longer
-
-    def __radd__(self, other: list[Message]) -> History:
-        """Return a new ``History`` with the messages of a list, then these."""
-        if not isinstance(other, (list, tuple)):
-            return NotImplemented
-        longer = self.copy()
-        longer._items[:0] = with_pins(other)
-        return longer
-
     def __repr__(self) -> str:
         return f"History({len(self)} messages, {sum(self.pins)} pinned)"
 
     def __copy__(self) -> History:
         clone = object.__new__(type(self))
         clone.__dict__.update(self.__dict__)
-        clone._items = list(self._items)
+        clone.data = list(self.data)
+        clone._pinned = dict(self._pinned)
         clone._archive = self._archive.copy()
         return clone
 
@@ -134,10 +221,11 @@ class History(PinnedList):
         """Return the state to pickle, or to copy deeply: of the Compacter its options, of the
         archive its contents.
         """
-        return {**self.__dict__, "_archive": self._archive.snapshot()}
+        return {**self.__dict__, "_pinned": self.pins, "_archive": self._archive.snapshot()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, _archive=Archive.restored(state["_archive"]))
+        self._set(self.data, state["_pinned"])
 
     def append(self, value: Message, *, pinned: bool = False, rule: bool = False) -> None:
         """Append a message.
@@ -150,9 +238,12 @@ class History(PinnedList):
         Raises:
             ConfigurationError: ``rule`` is set, and the message has no text.
         """
-        if isinstance(value, str) and self._wire_format != "gemini":
+        # Items of the Responses API have a type, and Gemini's messages parts.
+        is_message = not isinstance(value, dict) or value.keys() & {"role", "type", "parts"}
+        if not is_message or (isinstance(value, str) and self._wire_format != "gemini"):
             raise ConfigurationError(
-                'append takes a message such as {"role": "user", "content": "..."}, not a text'
+                'append takes a message such as {"role": "user", "content": "..."}, not '
+                f"{'one without a role' if isinstance(value, dict) else 'a text'}"
             )
         if rule:
             text = format_of([value], self._wire_format).plain_text(value)
@@ -183,7 +274,7 @@ class History(PinnedList):
         model's window; less ``reserve_tokens``.
         """
         threshold = self._threshold()
-        return bool(threshold and self._items and self.tokens() >= threshold)
+        return bool(threshold and self.data and self.tokens() >= threshold)
 
     def compact_if_needed(self) -> CompactionResult:
         """Compact to below the threshold if it is reached, and return the result (see ``changed``
@@ -238,7 +329,7 @@ class History(PinnedList):
         return self._compacter.search(self, query, limit, wire_format=self._wire_format)
 
     def install(
-        self, version: int, messages: Sequence[Message], redact: Redact | None = None
+        self, version: object, messages: Sequence[Message], redact: Redact | None = None
     ) -> bool:
         """Replace the messages by compacted ones, unless the history has changed since. Return
         whether they were.
@@ -248,19 +339,17 @@ class History(PinnedList):
             messages: The compacted messages.
             redact: Applied to the texts for the archive.
         """
-        with CHANGES:
-            if version != self._version:
-                return False
-            before = self.messages
-            pins = self.pins
-            origins = origins_of(before, messages)
-            if self._keeps:
-                form = format_of(before, self._wire_format)
-                removed = len(before) - len(messages)
-                self._archive.add(folded(before, messages, form), removed, redact)
-            self._conversation = self._conversation or self._digest()
-            self._set(messages, (origin is not None and pins[origin] for origin in origins))
-            return True
+        if version != self.version:
+            return False
+        before = self.messages
+        if self._keeps:
+            form = format_of(before, self._wire_format)
+            removed = len(before) - len(messages)
+            self._archive.add(folded(before, messages, form), removed, redact)
+        self._conversation = self._conversation or self._digest()
+        # In place, so that a message which another thread appends now is not lost.
+        self.data[: len(before)] = messages
+        return True
 
     async def _compact(
         self, io: IO, budget: int | None, summary: str | None = None, *, forced: bool = False
@@ -269,7 +358,7 @@ class History(PinnedList):
         could be compacted.
         """
         own = self._compacter
-        version = self._version
+        version = self.version
         compact: Any = own.acompact if io.asynchronous else own.compact
         result: CompactionResult = await io.call(
             compact,
@@ -296,7 +385,7 @@ class History(PinnedList):
             fits = not await io.thread(self.needs_compaction)
             return CompactionResult(self.messages, fits=fits)
         result = await self._compact(io, budget)
-        self._stuck = self._size() if await io.thread(self.needs_compaction) else 0
+        self._size_above = self._size() if await io.thread(self.needs_compaction) else 0
         return result
 
     def _size(self) -> int:
@@ -311,14 +400,18 @@ class History(PinnedList):
         size = self._size()
         if limit is None or not size:
             return None
-        return due(size=size, tokens=self.tokens(), limit=limit, stuck=self._stuck)
+        return self._sizes.below(limit, size, self.tokens(), self._size_above)
+
+    @property
+    def _sizes(self) -> Sizes:
+        own = self._compacter
+        return Sizes(own.options, Calibration(window=own.window(self._model)))
 
     def _threshold(self) -> int | None:
-        own = self._compacter
-        trigger = self._max_tokens or own.options.trigger_tokens
+        trigger = self._max_tokens or self._compacter.options.trigger_tokens
         if trigger is None or callable(trigger):  # It decides on calls.
             trigger = _WINDOW_SHARE
-        limit = threshold(trigger, own.window(self._model))
+        limit = self._sizes.threshold(trigger)
         return limit and max(1, limit - self._reserve_tokens)
 
     # -- persistence -------------------------------------------------------------------------------

@@ -34,15 +34,7 @@ def identify(value: Any) -> str:  # noqa: ANN401 - of any option
         return f"{{{', '.join(sorted(map(identify, value)))}}}"
     parameters = getattr(type(value), "__dataclass_params__", None)
     if parameters and parameters.frozen:
-        members = []
-        # By name, and only if set: an argument that a later version adds changes nothing for those
-        # who leave it out, and records from before it are found again.
-        for member in sorted(fields(value), key=lambda member: bool(member.kw_only)):
-            text = identify(getattr(value, member.name))
-            if not member.kw_only:
-                members.append(text)
-            elif text != identify(member.default):
-                members.append(f"{member.name}={text}")
+        members = [f"{one.name}={identify(getattr(value, one.name))}" for one in fields(value)]
         return f"{identify(type(value))}({', '.join(members)})"
     with contextlib.suppress(Exception):  # Of a value without an importable name.
         module = value.__module__

@@ -60,7 +60,7 @@ class SyncIO:
         return resolve(function, *args)
 
     async def ask(self, action: Callable[[], Any], seconds: float | None, *, blocks: bool) -> Any:  # noqa: ARG002
-        """Return the reply to a request for a summary; a stream as the list of its chunks.
+        """Return the reply to a request for a summary; a stream as a tuple of its chunks.
 
         Raises ``TimeoutError`` after ``seconds``; a sync call, which cannot be interrupted,
         continues in its thread.
@@ -197,17 +197,19 @@ def is_kind(question: Callable[[Any], bool], function: Any) -> bool:
 
 
 def _join_stream(reply: Any) -> Any:
-    """Return the list of a stream's chunks; any other reply unchanged."""
-    return list(reply) if hasattr(type(reply), "__next__") else reply
+    """Return a tuple of a stream's chunks; any other reply unchanged."""
+    return tuple(reply) if hasattr(type(reply), "__next__") else reply
 
 
 async def _await_reply(reply: Any) -> Any:
-    """Await the reply if it is awaitable, and return it; an async stream as the list of
-    its chunks.
+    """Await the reply if it is awaitable, and return it; an async stream as a tuple of its
+    chunks.
     """
     if inspect.isawaitable(reply):
         reply = await reply
-    return [chunk async for chunk in reply] if hasattr(type(reply), "__anext__") else reply
+    if hasattr(type(reply), "__anext__"):
+        return tuple([chunk async for chunk in reply])
+    return reply
 
 
 def _trio() -> Any:
@@ -233,8 +235,8 @@ async def _timeout(seconds: float | None) -> AsyncGenerator[None]:
 
 
 def resolve(function: Callable[..., Any], *args: Any) -> Any:
-    """Call a sync or async function from sync code, and return its result; an async stream as the
-    list of its chunks.
+    """Call a sync or async function from sync code, and return its result; an async stream as a
+    tuple of its chunks.
 
     A loop may be running in this thread.
     """

@@ -13,7 +13,7 @@ from numbers import Real
 from types import NoneType
 from typing import Any, Final
 
-from compacter.compaction.task import as_strategies, is_async
+from compacter.compaction.protocol import as_strategies, is_async
 from compacter.errors import ConfigurationError, UserFunction, check_size
 from compacter.memory.address import memory_of
 from compacter.models import check_installed
@@ -56,7 +56,6 @@ TAKES: Final[Mapping[str, str]] = {
     "characters), or None",
     "conversation": f"{_TEXT}, or None",
     "logger": 'a logger, such as logging.getLogger("app") or structlog.get_logger()',
-    "summary_request": '"transcript" or "native"',
     "token_counter": "a function of a list of messages, or None",
     "hook": "the event and nothing else",
     "rank": "a function of a question and a list of passages",

@@ -23,8 +23,8 @@ from tenacity import RetryCallState
 from tenacity.stop import stop_base
 
 from compacter.compaction.plan import CompactionPlan
+from compacter.compaction.protocol import CompactionStrategy, StrategyLike
 from compacter.compaction.summarize import Summarize
-from compacter.compaction.task import CompactionStrategy, StrategyLike
 from compacter.errors import ConfigurationError
 from compacter.events import CompactionEvent
 from compacter.identity import identify
@@ -97,7 +97,6 @@ class CompacterOptions(TypedDict, total=False):
     retrieved: Retrieved | None
     conversation: str | None
     logger: Any
-    summary_request: Literal["transcript", "native"]
     token_counter: Callable[[Sequence[Message]], int] | None
 
 
@@ -149,9 +148,11 @@ class Options(BaseModel):
     function ``(messages, **options)`` that returns text or a completion (sync or async), or
     ``"extractive"`` for no model."""
     summary_prompt: str | None = Field(default=None, min_length=1)
-    """Older name of ``Summarize(prompt=...)``."""
+    """Instruction in place of the built-in one; ``{history}`` or ``%s`` is replaced by the
+    transcript, which is otherwise appended."""
     max_summary_tokens: int = Field(default=4096, ge=16)
-    """Older name of ``Summarize(max_tokens=...)``."""
+    """Largest size of a summary in tokens. Capped to an eighth of a known window, and to the size
+    of the messages that it replaces."""
     strategy: tuple[CompactionStrategy, ...] = (Summarize(),)
     """One strategy, or several that are tried in order until the request fits."""
     fallback: tuple[Fallback, ...] = ("extractive", "truncate")
@@ -216,8 +217,6 @@ class Options(BaseModel):
     """Logger of the standard library or of structlog; gets sizes and counts, never a message's
     text. ``None`` for structlog if the program has configured it, else the standard library's
     logger ``compacter``."""
-    summary_request: Literal["transcript", "native"] = "transcript"
-    """Older name of ``Summarize(request=...)``."""
     token_counter: Callable[[Sequence[Message]], int] | None = None
     """Token count for the trigger and for ``History``: ``messages -> tokens``. ``None`` for the
     usage of replies, and estimates."""
@@ -265,6 +264,11 @@ class Options(BaseModel):
         return {
             name: value for name, value in self if name in self.model_fields_set or name == "memory"
         }
+
+    @property
+    def summarizes(self) -> bool:
+        """Whether one of the strategies writes a summary."""
+        return any(isinstance(strategy, Summarize) for strategy in self.strategy)
 
     def with_declared(self, rules: Iterable[str]) -> tuple[str, ...]:
         """Return the option ``rules`` and those of a ``History``, as they stand in summaries and

@@ -149,34 +149,23 @@ def _is_iban(match: re.Match[str]) -> bool:
 
 
 def _is_assigned(match: re.Match[str]) -> bool:
-    """Return whether the value behind a label is a secret, and not a name, a type or a count."""
-    quoted = match["quoted"]
-    word = (quoted or match["bare"]).rstrip(".!?:)")
-    label = match["keep"]
-    before = match.string[max(0, match.start() - 64) : match.start()]
-    # A test runner's "PASS: test_name"; a name for itself: {"access_token": "access_token"}.
-    has_digit = re.search(r"\d", word) is not None
-    is_password = bool(match["password"])
-    is_result = _RESULT.match(before[-1:] + label) and (not has_digit or "/" in word)
-    if is_result or _NO_SECRET.fullmatch(word) or word.lower() in label.lower():
+    """Return whether the value behind a label is a secret.
+
+    A placeholder, a type or a reference is not. Behind "is", or in a table, only a value with a
+    digit is a secret. Behind a sign, a bare word or number may begin a sentence or be a count: it
+    is a secret if its line or field ends there.
+    """
+    groups = match.groupdict("")
+    quoted = groups["quoted"]
+    value = quoted or groups["bare"].rstrip(".!?:)")
+    if _NO_SECRET.fullmatch(value):
         return False
-    # "The password is ..." may go on as a sentence.
-    if match["linked"] == "|" or match["linked"].isalpha():
-        return has_digit and not word.isdigit()
-    if quoted:
-        return not word.isalpha() or is_password or len(word) >= _SHORTEST
-    if _ATTRIBUTE.search(before):
-        return False
-    if word.isalpha():
-        # A variable of settings; a password that ends its line or field: "password: tr4 lala" does
-        # not, nor does code.
-        is_set = _CONFIGURED.fullmatch((before + label).rpartition("\n")[2]) is not None
-        goes_on = _OPERATOR if label.endswith("=") else _GOES_ON
-        ends = goes_on.match(match.string, match.end()) is None
-        humps = re.findall(r"[A-Z]+[a-z]*|[a-z]+", word)
-        is_random = len(word) >= _SHORTEST and 2.5 * len(humps) > len(word)
-        return is_set or is_random or (is_password and word.islower() and ends)
-    return is_password or (has_digit and not word.isdigit())
+    if groups.get("loose"):
+        return not value.isdigit() and any(map(str.isdigit, value))
+    if quoted or not (value.isalpha() or value.isdigit()):
+        return True
+    ends = groups["keep"].endswith("=") or _END.match(match.string, match.end())
+    return bool(ends) and (value.isalpha() or bool(groups["password"]))
 
 
 # Prefixes and lengths of the card networks (ISO/IEC 7812), as a valid check digit alone is no proof
@@ -195,28 +184,20 @@ _NO_SECRET: Final = re.compile(
     |.{0,64}(?i:secret|password|token|key|session|ident|credential|auth|redacted).*
     # A word about values, or the beginning of a rule of a form, as in "required|min:8".
     |(?i:string|number|integer|boolean|object|bytes|varchar|optional|required|hidden|text|undefined
-    |missing|include|omit|same-origin|enabled|disabled|input|field|true|false|null|none|str|int|bool
+    |missing|default|include|omit|same-origin|enabled|disabled|input|field|true|false|null|none|str|int|bool
     |float|any|expired|invalid|valid|wrong|correct|changed|reset|unknown|empty|yes/no|on/off|y/n|pass
     |passed|fail|failed|skip|skipped|done|open|closed)(?:\|.*)?
     # A reference: a call, an index, a name, a variable, a path, a tag.
     |[&*]?[A-Za-z_]\w{0,200}(?:(?:\.|->|::)[A-Za-z_]\w{0,200}){0,20}[\[(].*
     |[&*]?[A-Za-z_]\w{0,200}(?:(?:\.|->|::)[A-Za-z_]\w{0,200}){1,20}
     |[^\W\d_]*_[^\W\d]*
+    |[\w./-]{1,200}\.[a-z]{2,4}(?:::\w{1,200}){0,8}
     |\$(?:[A-Z_]+\b|[{(]).*|%[\w(].*|[<{\[/~].*|\.{2,}.*|![A-Za-z]{2,16}
     """,
     re.DOTALL | re.VERBOSE,
 )
-# A label that is the word of a test runner and no part of a name, with the character before it.
-_RESULT: Final = re.compile(r"[^_-]?PASS\b")
-# Before a label, by which a bare value is a name: `self.password = hashed`.
-_ATTRIBUTE: Final = re.compile(r"\b(?:self|this|cls)\.\Z")
-# A variable in a file of settings or a shell, which holds no name of another variable.
-_CONFIGURED: Final = re.compile(r"[^=]{0,64}[A-Z][A-Z0-9_]{2,63}[\"']?\s?=[\"']?")
-# What follows a value of letters that is none: an operator, a call; after a blank a sentence too.
-_OPERATOR: Final = re.compile(r"[.(\[]| (?:if|or|and|else|for|in|is|not)\b")
-_GOES_ON: Final = re.compile(r"[.(\[]|[ \t]{1,4}[\w=+|&?]")
-# Letters from which a quoted value is no name of a mode or a kind (`sameorigin`).
-_SHORTEST: Final = 12
+# The end of a line or of a field.
+_END: Final = re.compile(r"[.!?:)\"'`*]{0,4}[ \t]{0,8}(?:\Z|[\r\n,;}\]|&\\#])")
 _CHECKS: Final = {
     "assigned": _is_assigned,
     "card": _is_card,

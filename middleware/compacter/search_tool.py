@@ -9,11 +9,11 @@ from functools import partial
 from sys import maxsize
 from typing import Any, NamedTuple
 
+from compacter.by_hand import check_messages
 from compacter.errors import ConfigurationError, whole_number
 from compacter.history import History
 from compacter.messages.fields import Json, first
 from compacter.messages.format import FormatName, Message, get_format
-from compacter.pinned_list import check_messages
 from compacter.recall.frame import line_of
 
 _NAME = "recall"

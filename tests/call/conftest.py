@@ -55,6 +55,11 @@ class Remember:
 
 
 @dataclass
+class Forget:
+    """The views that this call has stored are no longer used."""
+
+
+@dataclass
 class Prepared:
     """The view that was made ahead is read."""
 
@@ -66,6 +71,7 @@ STEPS: dict[str, Any] = {
     "look_up": Remembered,
     "remember": Remember,
     "find_prepared": Prepared,
+    "forget": Forget,
     "ask": lambda question: question,
     "quote": lambda question: question,
     "prepare": lambda what: what,
@@ -145,7 +151,7 @@ class Dialogue:
                 if isinstance(effect.what, Event):
                     self.events.append(effect.what)
                 return effect.what
-            case Remembered() | Remember():
+            case Remembered() | Remember() | Forget():
                 return None
             case AskSummarizer() if self._summary is not None:
                 return self._summary

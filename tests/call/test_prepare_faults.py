@@ -280,7 +280,7 @@ class TestWhatNobodyUses:
         talk(compacter, model, calls=40, name="two")
         assert compacter.totals.prepared_used >= 1
 
-    @pytest.mark.parametrize("answer", ["", "I cannot summarize this conversation.", "raises"])
+    @pytest.mark.parametrize("answer", ["", "They talked of piers. " * 20, "raises"])
     def test_a_summarizer_whose_text_is_refused_is_not_asked_at_every_reply(
         self, answer: str
     ) -> None:

@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
-from compacter import Compacter, CompactionEvent, ConfigurationError, TriggerFacts
+from compacter import Compacter, CompactionEvent
+from compacter.errors import ConfigurationError
 from compacter.events import CompactionFailed, CompactionSkipped
 from compacter.memory import InProcessMemory
+from compacter.options import TriggerFacts
 from compacter.testing import ScriptedModel, ScriptedSummarizer, TokenLimitError
 
 Chat = dict[str, Any]

@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 from tests.dialects import DIALECTS, Dialect, parts_of
 
-from compacter import Compacter, ConfigurationError, History
+from compacter import Compacter, History
 from compacter.call.call import Call
 from compacter.call.request import Request
 from compacter.call.smaller import advice, shorten_last_message
-from compacter.compaction.plan import Calibration
+from compacter.compaction.sizes import Calibration
+from compacter.errors import ConfigurationError
 from compacter.events import CompactionEvent, Event, MessageShortened
 from compacter.io import run
 from compacter.messages.format import FORMATS, MessageFormat, get_format

@@ -47,6 +47,32 @@ def test_without_verbose_there_are_no_rows(run: Run) -> None:
     assert "too long in tokens" in run("explain", "-v", TOO_LONG).out
 
 
+@pytest.mark.parametrize(
+    ("text", "veto"),
+    [
+        ("The conversation no longer fits into the GPU memory.", "other thing: memory"),
+        (RATE_LIMIT, "other error: rate limit"),
+        ('{"message": "max_tokens exceeds the token limit"}', "output: max_tokens"),
+    ],
+)
+def test_the_veto_that_decided_is_named(run: Run, text: str, veto: str) -> None:
+    """Somebody whose error is not recognised sees which words speak against it, without -v."""
+    explained = run("explain", text)
+
+    assert explained.code == 1
+    assert veto in " ".join(explained.out.split())
+
+
+def test_a_size_that_is_only_a_bound_is_shown_as_one(run: Run) -> None:
+    """No excess is computed from it."""
+    text = "The prompt has at least 8193 tokens, the maximum context length is 8192 tokens."
+    explained = run("explain", text)
+
+    assert "as far as the server counted" in " ".join(explained.out.split())
+    assert "1 token" not in explained.out
+    assert run("explain", "--json", text).data["is_bound"] is True
+
+
 def test_a_text_that_no_rule_knows_names_the_way_out(run: Run) -> None:
     told = run("explain", "The reading frame is over.")
     assert told.code == 1

@@ -189,11 +189,15 @@ def test_invoke_model_with_response_stream(
 
 
 def test_its_summary_may_be_asked_for_natively(
-    client: Any, bedrock_server: Provider, events: list[CompactionEvent], blocks: list[Any]
+    client: Any,
+    bedrock_server: Provider,
+    events: list[CompactionEvent],
+    blocks: list[Any],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    native = Compacter(
-        max_summary_tokens=100, summary_request="native", on_compaction=events.append
-    )
+    """A compaction made ahead asks at the end of the call's own messages."""
+    monkeypatch.setattr("compacter.compaction.summarize.is_native", lambda task: True)
+    native = Compacter(max_summary_tokens=100, on_compaction=events.append)
     body = json.dumps({**BODY, "messages": blocks[-60:]})
     bedrock_server.too_long = lambda messages: 9 if len(messages) > 58 else None  # type: ignore[method-assign, arg-type]
     native.wrap(client).invoke_model(modelId=MODEL, body=body)["body"].read()

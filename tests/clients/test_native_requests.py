@@ -1,5 +1,5 @@
-"""``summary_request="native"``: a summary is asked for at the end of the call itself, as its cache
-holds it.
+"""The request for a summary that a compaction made ahead sends: the call's own messages, as the
+provider's cache holds them, and the instruction behind them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from google import genai
 from google.genai import types
 from pydantic import BaseModel
 from tests.clients.loopback import WORDS
-from tests.conversations import talk
 
 from compacter import Compacter, CompactionEvent
 from compacter.testing import ScriptedModel
@@ -44,11 +43,16 @@ class Colour(BaseModel):
     colour: str
 
 
+@pytest.fixture(autouse=True)
+def every_compaction_is_native(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refused calls ask for the summary as a compaction that is made ahead does."""
+    monkeypatch.setattr("compacter.compaction.summarize.is_native", lambda task: True)
+
+
 @pytest.fixture
 def native(events: list[CompactionEvent]) -> Compacter:
     # Without room for quotes, so that little has to be compacted, and fits into one request.
     return Compacter(
-        summary_request="native",
         max_summary_tokens=100,
         recall=None,
         on_compaction=events.append,
@@ -338,39 +342,12 @@ def test_where_that_gives_no_summary_the_transcript_is_sent(
             }
         return reply
 
-    compacter = Compacter(
-        summary_request="native", max_summary_tokens=60, on_compaction=events.append
-    )
+    compacter = Compacter(max_summary_tokens=60, on_compaction=events.append)
     compacter.wrap(completion)("m", history)
 
     assert asked == ["native", "transcript"]
     assert events[0].summary == "They counted the ships of every pier."
     assert not events[0].fallback
-
-
-@pytest.mark.parametrize("option", ["redact", "summarizer"])
-def test_with_a_redaction_or_a_summarizer_of_its_own_it_is_the_transcript(option: str) -> None:
-    secret = "hunter2-and-more"
-    history = [
-        {"role": "user", "content": f"Part {n}: the password is {secret}. " * 6} for n in range(60)
-    ]
-    requests: list[str] = []
-
-    def summarizer(messages: Any) -> str:
-        requests.append(str(messages))
-        return "They keep passwords."
-
-    options: dict[str, Any] = (
-        {"redact": "secrets"} if option == "redact" else {"summarizer": summarizer}
-    )
-    model = ScriptedModel(window=3500)
-    Compacter(summary_request="native", **options).wrap(model.completion)("m", history)
-
-    if option == "redact":
-        requests = [str(request.messages) for request in model.requests[1:-1]]
-        assert not any(secret in request for request in requests)
-    assert requests
-    assert not any(ASKED in request for request in requests)
 
 
 @pytest.mark.parametrize("cut", [10, 11])
@@ -385,7 +362,6 @@ def test_roles_alternate_where_they_must(cut: int) -> None:
 
     model = ScriptedModel(window=10_000, alternate_roles=True, user_first=True, replies=reply)
     native = Compacter(
-        summary_request="native",
         alternate_roles=True,
         trigger_tokens=200,
         before_compaction=lambda plan: replace(plan, cut=cut),
@@ -399,29 +375,3 @@ def test_roles_alternate_where_they_must(cut: int) -> None:
     assert list(asked[:cut]) == history[:cut]
     assert asked[-2]["role"] == "assistant"
     assert model.invalid == 0
-
-
-def test_by_hand_the_model_reads_the_messages_themselves_and_then_the_instruction(
-    monkeypatch: pytest.MonkeyPatch, native: Compacter
-) -> None:
-    asked: list[dict[str, Any]] = []
-
-    def completion(**options: Any) -> Any:
-        asked.append(options)
-        return {
-            "choices": [
-                {"message": {"content": "They talked of many things."}, "finish_reason": "stop"}
-            ]
-        }
-
-    monkeypatch.setattr("compacter.models.completion", completion)
-    messages = talk()
-    made = native.compact(messages, model="m")
-    (request,) = asked
-    prefix = [message for message in request["messages"] if message in messages]
-    assert prefix == messages[: len(prefix)]
-    assert prefix == request["messages"][:-1]
-    assert made.event is not None
-    assert set(map(repr, made.discarded)) <= set(map(repr, prefix))
-    assert ASKED in request["messages"][-1]["content"]
-    assert request["model"] == "m"

@@ -12,7 +12,8 @@ from anthropic import beta_tool
 from google import genai
 from tests.clients.conftest import Recording
 
-from compacter import Compacter, ConfigurationError
+from compacter import Compacter
+from compacter.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

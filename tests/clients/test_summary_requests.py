@@ -438,8 +438,12 @@ def test_arguments_that_no_vendor_has_are_the_functions_own() -> None:
     assert len(seen) > 2
 
 
-@pytest.mark.parametrize("summary_request", ["transcript", "native"])
-def test_options_are_known_by_position_as_by_name(summary_request: Any) -> None:
+@pytest.mark.parametrize("is_native", [False, True])
+def test_options_are_known_by_position_as_by_name(
+    is_native: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("compacter.compaction.summarize.is_native", lambda task: is_native)
+
     def requests(*args: Any, **kwargs: Any) -> list[Any]:
         model = ScriptedModel(window=4_000)
 
@@ -459,7 +463,7 @@ def test_options_are_known_by_position_as_by_name(summary_request: Any) -> None:
                 temperature=temperature,
             )
 
-        middle = Compacter(summary_request=summary_request)
+        middle = Compacter()
         middle.wrap(chat)(*args, **kwargs)
         assert middle.totals.failures == 0
         return [(request.messages, request.options) for request in model.requests]

@@ -371,7 +371,7 @@ class TestChain:
         items = form.errand([LONG] * 10)
         chain = Chain(ClearToolResults(keep_recent=1), Summarize())
         assert run(form, items, chain, compact_ratio=0.5).event.strategy == "clear_tool_results"
-        little = Chain(ClearToolResults(keep_recent=8), Summarize())
+        little = Chain(ClearToolResults(keep_recent=9), Summarize())
         assert (
             run(form, items, little, compact_ratio=0.9).event.strategy
             == "clear_tool_results+summarize"

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.compaction.conftest import carried_out
+from tests.compaction.conftest import carried_out, plan, refused
 
 from compacter import (
     Compacter,
@@ -19,10 +19,7 @@ from compacter import (
     Truncate,
 )
 from compacter.compaction.conversation import Conversation
-from compacter.compaction.cut import plan
-from compacter.compaction.plan import Calibration
-from compacter.compaction.summarize import planned_reserve, room
-from compacter.compaction.task import CompactionTask
+from compacter.compaction.sizes import Calibration
 from compacter.effects import AskSummarizer
 from compacter.messages.format import get_format
 from compacter.messages.replies import Reply
@@ -45,8 +42,8 @@ class ContextLengthError(Exception):
 
 def job(**facts: Any) -> CompactionPlan:
     rules = facts.pop("rules", ())
-    facts = {"trigger": "token_limit", "calibration": Calibration(), "must": True, **facts}
-    return CompactionPlan(conversation=Conversation.of(TALK, OPENAI, rules=rules), **facts)
+    facts = {"trigger": "token_limit", "calibration": Calibration(), "is_required": True, **facts}
+    return refused(conversation=Conversation.of(TALK, OPENAI, rules=rules), **facts)
 
 
 class TestTheTokensOfASummary:
@@ -58,14 +55,17 @@ class TestTheTokensOfASummary:
             ({}, 8_000, 40_000, 1_000),  # An eighth of the window,
             ({"summarizer": "extractive"}, 8_000, 40_000, 1_000),  # without a model too.
             ({"max_summary_tokens": 300}, 8_000, 40_000, 300),
-            ({}, 8_000, 100, 48),
+            ({}, 8_000, 100, 96),
         ],
     )
     def test_are_the_option_or_a_share_of_the_window_or_what_it_replaces(
         self, options: dict[str, Any], window: int | None, head: int, tokens: int
     ) -> None:
         work = job(calibration=Calibration(window=window))
-        assert planned_reserve(Options(**options), work, head) == tokens * 4 + FRAME
+        assert (
+            replace(work.sizes, options=Options(**options)).summary(head)
+            == tokens * 4 * 3 // 2 + FRAME
+        )
 
     def test_are_half_for_the_models_words_and_asked_for_in_words(self) -> None:
         options = Options(max_summary_tokens=500, compact_ratio=1.0)
@@ -76,7 +76,7 @@ class TestTheTokensOfASummary:
             if (found := re.search(r"at most (\d+) words", one.messages[0]["content"]))
         ]
         assert words == [500 * 3 // 5 // 2, 500 * 3 // 5 // 4]
-        assert [one.max_tokens for one in asked] == [500, 500]
+        assert [one.max_tokens for one in asked] == [500, 2_000]  # Reasoning counts against it.
 
 
 class TestAHeadThatIsTooLongForOnePrompt:
@@ -173,14 +173,15 @@ class TestAHeadThatIsTooLongForOnePrompt:
 
 
 class TestAnAnswerThatIsTooLong:
-    def test_is_cut_to_what_the_room_and_its_lines_leave(self) -> None:
+    def test_is_asked_for_in_fewer_words_and_then_cut_behind_a_sentence_with_a_mark(self) -> None:
         talk = [{"role": "user", "content": f"Part {n} tells of {n * 7} ships."} for n in range(90)]
         words = " ".join(f"The ships of part {n} are {n * 7}." for n in range(60))
         work = replace(job(), conversation=Conversation.of([*talk, TALK[-1]], OPENAI))
         options = Options(compact_ratio=1.0, max_summary_tokens=100)
         asked, made = carried_out(options, work, words)
-        assert len(asked) == 1
-        assert 100 * 2 - 60 < len(made.event.summary) <= 100 * 4
+        assert len(asked) == 2  # Once more, for fewer words.
+        assert 100 * 6 - 60 < len(made.event.summary) <= 100 * 6
+        assert made.event.summary.endswith("more characters of this text left out]")
 
     @pytest.mark.parametrize(
         "words",
@@ -201,20 +202,20 @@ class TestAnAnswerThatIsTooLong:
 
 
 class TestTheRoomOfASummary:
-    def of(self, work: CompactionPlan, **options: Any) -> tuple[int, CompactionTask]:
-        tasks: list[CompactionTask] = []
+    def of(self, work: CompactionPlan, **options: Any) -> tuple[int, CompactionPlan]:
+        tasks: list[CompactionPlan] = []
 
-        def watching(task: CompactionTask) -> Any:
+        def watching(task: CompactionPlan) -> Any:
             tasks.append(task)
             return task.messages
 
         options["strategy"] = watching
         carried_out(Options(**options), work)
-        return room(tasks[0]), tasks[0]
+        return tasks[0].sizes.longest_summary(tasks[0]), tasks[0]
 
     def test_is_less_than_what_it_replaces(self) -> None:
         size, task = self.of(job(), compact_ratio=0.5)
-        assert task.plan.head_size == 2_000
+        assert task.head_size == 2_000
         assert size == 2_000 - FRAME - 1
 
     @pytest.mark.parametrize(
@@ -225,13 +226,17 @@ class TestTheRoomOfASummary:
         self, target: int, reserved: int, left: int | None
     ) -> None:
         size, task = self.of(job(target=target, reserved=reserved), compact_ratio=1.0)
-        assert task.plan.tail_size == 100
+        assert task.tail_size == 100
         assert size == ((target - 100 - FRAME + 1) // 2 if left is None else left - FRAME)
 
     def test_by_hand_is_three_quarters_of_a_budget_that_cannot_be_kept(self) -> None:
-        size, _ = self.of(job(target=FRAME + 99, trigger="manual", must=False), compact_ratio=1.0)
+        size, _ = self.of(
+            job(target=FRAME + 99, trigger="manual", is_required=False), compact_ratio=1.0
+        )
         assert size == (FRAME + 99) * 3 // 4
-        exact, _ = self.of(job(target=FRAME + 100, trigger="manual", must=False), compact_ratio=1.0)
+        exact, _ = self.of(
+            job(target=FRAME + 100, trigger="manual", is_required=False), compact_ratio=1.0
+        )
         assert exact == 0
 
     @pytest.mark.parametrize(("longer", "asked_again"), [(0, False), (1, True)])
@@ -246,31 +251,6 @@ class TestTheRoomOfASummary:
         assert len(asked) == 1 + asked_again
         assert (made.event.summary == "They talked of many things.") is asked_again
         assert not made.event.fallback
-
-    @pytest.mark.parametrize("target", [3_000, 1_200])
-    def test_goes_to_rules_by_a_third_at_most_and_to_the_newest(self, target: int) -> None:
-        rules = [f"Pier {number} belongs to ship {number * 7}." for number in range(20, 80)]
-        asides = " What do you make of the weather, and of the tide?" * 3
-        talk = [
-            {"role": "user", "content": text}
-            for text in (*(rule + asides for rule in rules), "And now?")
-        ]
-        told = "\n- ".join(["Task:\n- Assign piers to ships.\n\nRules:", *rules])
-        conversation = Conversation.of(talk, OPENAI)
-        work = CompactionPlan(
-            conversation=conversation,
-            trigger="token_limit",
-            calibration=Calibration(),
-            target=target,
-            must=True,
-        )
-        asked, made = carried_out(Options(compact_ratio=1.0), work, told)
-        most = max(400, (target - len("And now?") - FRAME) // 3)
-        summary = parse(made.messages[0]["content"])
-        assert len(asked) == 1
-        assert summary is not None
-        assert summary.rules == tuple(f"Rule: {rule}" for rule in rules[-len(summary.rules) :])
-        assert most - 60 < sum(len(rule) + 1 for rule in summary.rules) <= most
 
     def test_that_declared_rules_exceed_with_the_window_is_an_error(self) -> None:
         rules = ("r" * 3_993,)  # A line of 4,000 characters, 1,000 tokens.
@@ -315,31 +295,39 @@ class TestTheCut:
         ("options", "facts", "folded"),
         [
             ({}, {}, 3_000),  # A summary may take half of what is left,
-            ({"max_summary_tokens": 100}, {}, 2_400 + FRAME),  # or what it may have.
+            ({"max_summary_tokens": 60}, {}, 2_360 + FRAME),  # or what it may have.
             ({}, {"reserved": 600}, 3_300),  # Quotes get their part first,
             ({}, {"reserved": 5_000}, 3_500),  # half of it at most.
             ({"summarizer": "extractive", "max_summary_tokens": 4_000}, {}, 3_000),
             # By hand nearly all of it is the summary's,
-            ({}, {"trigger": "manual", "must": False}, 3_840),
-            ({"max_summary_tokens": 100}, {"trigger": "manual", "must": False}, 2_400 + FRAME),
+            ({}, {"trigger": "manual", "is_required": False}, 3_840),
             (
-                {"max_summary_tokens": 100, "summarizer": "extractive"},
-                {"trigger": "manual", "must": False},
+                {"max_summary_tokens": 60},
+                {"trigger": "manual", "is_required": False},
+                2_360 + FRAME,
+            ),
+            (
+                {"max_summary_tokens": 60, "summarizer": "extractive"},
+                {"trigger": "manual", "is_required": False},
                 3_840,
             ),
             # where there is one.
-            ({"strategy": Truncate()}, {"trigger": "manual", "must": False}, 3_000),
-            ({"strategy": (Truncate(), Summarize())}, {"trigger": "manual", "must": False}, 3_840),
-            ({}, {"trigger": "manual", "must": False, "summary": "They talked."}, 3_000),
+            ({"strategy": Truncate()}, {"trigger": "manual", "is_required": False}, 3_000),
+            (
+                {"strategy": (Truncate(), Summarize())},
+                {"trigger": "manual", "is_required": False},
+                3_840,
+            ),
+            ({}, {"trigger": "manual", "is_required": False, "summary": "They talked."}, 3_000),
             ({}, {"rules": ("r" * 193,)}, 3_000),
             ({}, {"rules": ("r" * 1_193,)}, 3_200 + FRAME),
             (
-                {"max_summary_tokens": 100},
-                {"rules": ("r" * (194 - FRAME % 100),)},
+                {"max_summary_tokens": 60},
+                {"rules": ("r" * (234 - FRAME % 100),)},
                 2_601 + FRAME // 100 * 100,
             ),
             # With "Rule: " and a line's end.
-            ({"max_summary_tokens": 100}, {"rules": ("r" * 193,)}, 2_600 + FRAME),
+            ({"max_summary_tokens": 60}, {"rules": ("r" * 193,)}, 2_560 + FRAME),
         ],
     )
     def test_makes_room_for_the_summary(
@@ -364,11 +352,13 @@ class TestTheCut:
     def test_by_hand_is_none_where_the_budget_is_kept_already(self, size: int, cut: int) -> None:
         made = plan(
             Options(compact_ratio=0.01),
-            job(target=size, trigger="manual", must=False, summary=None),
+            job(target=size, trigger="manual", is_required=False, summary=None),
         )
         assert bool(made.cut) is bool(cut)
         assert bool(
-            plan(Options(), job(target=size, trigger="manual", must=False, summary="Given.")).cut
+            plan(
+                Options(), job(target=size, trigger="manual", is_required=False, summary="Given.")
+            ).cut
         )
 
 
@@ -379,14 +369,14 @@ class TestTheGoalOfAChain:
     def test_is_what_the_ratio_would_leave_with_a_summary_where_no_target_is_known(self) -> None:
         goals: list[int | None] = []
 
-        def watching(task: CompactionTask) -> Any:
+        def watching(task: CompactionPlan) -> Any:
             goals.append(task.target)
             return task.messages
 
-        carried_out(self.options([watching, watching]), job(must=False))
-        assert goals == [4_100 - 2_000 + 400 + FRAME] * 2
+        carried_out(self.options([watching, watching]), job(is_required=False))
+        assert goals == [4_100 - 2_000 + 600 + FRAME] * 2
         goals.clear()
-        carried_out(self.options(watching), job(must=False))
+        carried_out(self.options(watching), job(is_required=False))
         assert goals == [None]
 
 
@@ -443,12 +433,12 @@ class TestTheLastResort:
     """
 
     def shortened(self, talk: list[Any], target: int | None, *, must: bool = True) -> Any:
-        work = CompactionPlan(
+        work = refused(
             conversation=Conversation.of(talk, OPENAI),
             trigger="token_limit",
             calibration=Calibration(),
             target=target,
-            must=must,
+            is_required=must,
         )
         _, made = carried_out(Options(), work, "They talked of many things.")
         return made
@@ -505,20 +495,23 @@ class TestTheLinesThatFillASummary:
     @pytest.mark.parametrize(
         ("options", "calibration", "most"),
         [
-            # Without a model an eighth of the window, at most a third of what it replaces,
+            # Without a model three sixteenths of the window, at most a third of what it replaces,
             ({}, Calibration(window=100_000), 32_097 // 3),
             ({}, Calibration(), 32_097 // 3),
-            ({}, Calibration(window=8_192), 1_024 * 4),
-            ({}, Calibration(window=32_000, chars_per_token=2.0), 4_000 * 2),
-            ({"max_summary_tokens": 300}, Calibration(window=8_192), 300 * 4),  # or what is set.
+            ({}, Calibration(window=8_192), 1_536 * 4),
+            ({}, Calibration(window=20_000, chars_per_token=2.0), 3_750 * 2),
+            ({"max_summary_tokens": 300}, Calibration(window=8_192), 450 * 4),  # or what is set.
         ],
     )
     def test_take_a_share_of_the_head_and_of_the_window(
         self, options: dict[str, Any], calibration: Calibration, most: int
     ) -> None:
         conversation = Conversation.of(self.TALK, OPENAI)
-        work = CompactionPlan(
-            conversation=conversation, trigger="token_limit", calibration=calibration, must=True
+        work = refused(
+            conversation=conversation,
+            trigger="token_limit",
+            calibration=calibration,
+            is_required=True,
         )
         _, made = carried_out(Options(compact_ratio=1.0, summarizer="extractive", **options), work)
         summary = parse(made.messages[0]["content"])
@@ -530,7 +523,7 @@ class TestTheLinesThatFillASummary:
     def test_fill_what_a_budget_leaves_by_hand_only(self, summarizer: Any, most: int) -> None:
         sizes = []
         for trigger in ("token_limit", "manual"):
-            work = CompactionPlan(
+            work = refused(
                 conversation=Conversation.of(self.TALK, OPENAI),
                 trigger=trigger,
                 calibration=Calibration(),

@@ -9,18 +9,17 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.compaction.conftest import carried_out
+from tests.compaction.conftest import carried_out, refused
 
 from compacter import Compacter, CompactionError, CompactionPlan, Truncate
 from compacter.compaction.conversation import Conversation
-from compacter.compaction.plan import Calibration
+from compacter.compaction.sizes import Calibration
 from compacter.errors import ConfigurationError
 from compacter.events import CompactionFailed
 from compacter.messages.format import FILLERS, FormatName, get_format
 from compacter.messages.replies import Reply
 from compacter.options import Options
-from compacter.summary.message import FRAME, Summary, compose, parse
-from compacter.summary.sections import parse as parse_sections
+from compacter.summary.message import FRAME, STORY_FRAME, Summary, compose, parse
 
 TOLD = "They talked of many things."
 TALK: list[Any] = [
@@ -34,8 +33,8 @@ QUESTION: Any = {"role": "user", "content": "And now?"}
 def job(messages: list[Any], form: FormatName = "openai", **facts: Any) -> CompactionPlan:
     rules = facts.pop("rules", ())
     conversation = Conversation.of(messages, get_format(form), rules=rules)
-    facts = {"trigger": "token_limit", "calibration": Calibration(), "must": True, **facts}
-    return CompactionPlan(conversation=conversation, **facts)
+    facts = {"trigger": "token_limit", "calibration": Calibration(), "is_required": True, **facts}
+    return refused(conversation=conversation, **facts)
 
 
 def summary_of(made: Any) -> Summary:
@@ -94,24 +93,27 @@ class TestWhoIsAsked:
     @pytest.mark.parametrize(
         ("options", "facts", "form", "native"),
         [
-            ({}, {}, "openai", True),
-            ({}, {}, "anthropic", True),
-            ({}, {"trigger": "manual"}, "openai", True),
-            ({}, {"trigger": "manual"}, "anthropic", False),  # No call to take the beginning of.
-            ({"summary_request": "transcript"}, {}, "openai", False),
+            ({}, {"trigger": "prepared"}, "openai", True),
+            ({}, {"trigger": "prepared"}, "anthropic", True),
+            ({}, {}, "openai", False),
+            ({}, {"trigger": "manual"}, "openai", False),
             # The messages themselves are not redacted.
-            ({"redact": str.upper}, {}, "openai", False),
-            ({"summarizer": len}, {}, "openai", False),
+            ({"redact": str.upper}, {"trigger": "prepared"}, "openai", False),
+            ({"summarizer": len}, {"trigger": "prepared"}, "openai", False),
             # It is too long for one prompt.
-            ({}, {"calibration": Calibration(window=600)}, "openai", False),
+            (
+                {},
+                {"trigger": "prepared", "calibration": Calibration(window=600)},
+                "openai",
+                False,
+            ),
         ],
     )
-    def test_the_model_at_the_end_of_the_conversation_where_that_is_asked_for_and_can_be(
+    def test_the_model_at_the_end_of_the_conversation_where_it_is_made_ahead(
         self, options: dict[str, Any], facts: dict[str, Any], form: FormatName, native: bool
     ) -> None:
         messages = [get_format(form).say(message["role"], message["content"]) for message in TALK]
-        made_of = Options(**{"summary_request": "native", **options})
-        asked, made = carried_out(made_of, job(messages, form, **facts), TOLD)
+        asked, made = carried_out(Options(**options), job(messages, form, **facts), TOLD)
         assert (asked[0].prefix is not None) is native
         if native:
             assert (
@@ -126,8 +128,8 @@ class TestWhoIsAsked:
         self, alternate: bool
     ) -> None:
         messages = [{"role": "user", "content": "Ship. " * 40} for _ in range(6)]
-        options = Options(summary_request="native", alternate_roles=alternate)
-        asked, _ = carried_out(options, job(messages), TOLD)
+        options = Options(alternate_roles=alternate)
+        asked, _ = carried_out(options, job(messages, trigger="prepared"), TOLD)
         assert asked[0].prefix is not None
         assert (asked[0].prefix[-1]["content"] == FILLERS["assistant"]) is alternate
 
@@ -145,7 +147,7 @@ class TestAnAnswer:
         told, _ = self.after(Summary(quoted="User: Seven piers."), TOLD)
         assert "Seven piers." in told
 
-    @pytest.mark.parametrize(("longer", "asked_again"), [(-1, False), (0, True)])
+    @pytest.mark.parametrize(("longer", "asked_again"), [(-2, False), (-1, True)])
     def test_is_with_the_rules_smaller_than_what_it_replaces(
         self, longer: int, asked_again: bool
     ) -> None:
@@ -183,40 +185,23 @@ class TestAnAnswer:
         )
         assert "Pier 7 of Tane has seven lamps." in summary_of(made).quoted
 
-    @pytest.mark.parametrize("answer", ["Summarize the conversation.", "总结以上对话的要点。"])
-    def test_of_which_nothing_was_said_leaves_the_earlier_summary_and_is_told(
-        self, answer: str
-    ) -> None:
-        _, made = self.after(Summary("They met in Tane."), answer)
-        assert (made.event.summarizer_calls, made.event.fallback) == (1, False)
-        assert made.event.summary == "They met in Tane."
-        assert (made.event.chunks, made.event.chunks_without_model) == (1, 1)
-        assert "ships" in summary_of(made).quoted
+    def test_takes_the_place_of_the_earlier_text(self) -> None:
+        _, made = self.after(Summary("They met in Tane."), TOLD)
+        assert made.event.summary == TOLD
 
-    def test_in_sections_may_name_what_only_an_earlier_one_in_prose_has(self) -> None:
+    def test_that_is_far_shorter_than_the_earlier_text_stands_below_it(self) -> None:
+        """What a model wrote as the summary is not thrown away."""
+        earlier = " ".join(f"Ship {number} left pier {number}." for number in range(20))
+        _, made = self.after(Summary(earlier), "The last ship came.")
+        assert made.event.summary == f"{earlier}\n\nThe last ship came."
+
+    def test_is_reported_with_the_names_and_numbers_that_nobody_stated(self) -> None:
         answer = (
-            "Facts: User 3 tells of 21 ships.\n\nArtifacts:\n- notes/tane.md: the list\n- "
-            "notes/none.md: a list"
+            "User 3 tells of 21 ships in notes/tane.md. Notes are in notes/none.md, 4711 lines."
         )
-        _, made = self.after(Summary("They wrote notes/tane.md in the harbour of Tane."), answer)
-        assert made.event.unverified == ("artifacts: notes/none.md: a list",)
-        assert "notes/tane.md" in made.event.summary
-
-    def test_in_prose_after_sections_is_facts_beside_what_was_done(self) -> None:
-        before = "Task: Count the piers.\n\nDone:\n- Pier 7 is painted."
-        _, made = self.after(
-            Summary(before), ("User 3 tells of 21 ships.\nUser 4 tells of 28 ships.")
-        )
-        assert parse_sections(made.event.summary) == {
-            "facts": ("User 3 tells of 21 ships.", "User 4 tells of 28 ships."),
-            "done": ("Pier 7 is painted.",),
-        }
-
-    def test_with_a_rule_that_nobody_stated_is_told(self) -> None:
-        answer = "Facts: User 3 tells of 21 ships.\n\nRules:\n- Never name the harbour master."
-        _, made = carried_out(Options(), job([*TALK, QUESTION]), answer)
-        assert made.event.unverified == ("rules: Never name the harbour master.",)
-        assert made.event.unsupported_lines == 1
+        _, made = self.after(Summary("They wrote notes/tane.md in Tane."), answer)
+        assert made.event.unverified == ("notes/none.md", "4711")
+        assert made.event.summary == answer
 
     @pytest.mark.parametrize("summarizer", [None, "extractive"])
     def test_has_no_note_of_what_was_left_out_before(self, summarizer: Any) -> None:
@@ -284,14 +269,6 @@ class TestWhatIsTold:
 
 
 class TestTheFallbackTruncate:
-    def test_keeps_the_rules_that_were_stated(self) -> None:
-        talk = [
-            {"role": "user", "content": f"Never name a ship in a letter. {'Well. ' * 40}"},
-            *TALK,
-        ]
-        _, made = carried_out(Options(fallback=("truncate",)), job(talk), LookupError("lost"))
-        assert summary_of(made).rules == ("Rule: Never name a ship in a letter.",)
-
     def test_needs_no_redaction(self) -> None:
         def redact(text: str) -> str:
             raise LookupError("lost")
@@ -308,10 +285,7 @@ class TestWithoutAModel:
         ("prior", "notes"),
         [
             (Summary("They met in Tane."), ()),
-            (
-                Summary(rules=("Rule: Be brief.",)),
-                ("3 earlier messages left out without a summary.",),
-            ),
+            (Summary(quoted="User: Be brief."), ()),
         ],
     )
     def test_an_earlier_summary_stays_where_nothing_else_can_be_read(
@@ -336,9 +310,10 @@ class TestWithoutAModel:
             QUESTION,
         ]
         _, made = carried_out(self.OPTIONS, job(talk))
-        assert least < len(summary_of(made).quoted) <= most
+        # Without a model's text its heading is free for a line.
+        assert least < len(summary_of(made).quoted) <= most + STORY_FRAME
 
-    @pytest.mark.parametrize(("story", "stays"), [(770, True), (1_500, False)])
+    @pytest.mark.parametrize(("story", "stays"), [(770, True), (3_000, False)])
     def test_an_earlier_story_stays_where_it_leaves_room(self, story: int, stays: bool) -> None:
         told = "They sailed to the isles. ".ljust(story, "x")
         talk = [{"role": "user", "content": compose(told)}, *TALK[1:], QUESTION]
@@ -350,7 +325,7 @@ class TestWithoutAModel:
         assert "ships" in summary.quoted
         assert len(summary.text) <= head // 3
 
-    def test_what_stays_and_what_is_a_rule_is_not_quoted(self) -> None:
+    def test_what_stays_is_not_quoted_and_what_was_said_is_no_rule(self) -> None:
         rule = "Never name a ship in a letter."
         said = "The harbour of Tane has seven piers."
         talk = [
@@ -362,8 +337,8 @@ class TestWithoutAModel:
         ]
         _, made = carried_out(self.OPTIONS, job(talk))
         summary = summary_of(made)
-        assert summary.rules == (f"Rule: {rule}",)
-        assert rule not in summary.quoted
+        assert summary.rules == ()
+        assert f"User: {rule}" in summary.quoted
         assert said not in summary.text
         assert "Ship 1" in summary.quoted
 
@@ -425,7 +400,7 @@ class TestEntries:
         texts: list[str] = []
 
         def reading(task: Any) -> Any:
-            texts.extend(part.text for part in task.entries())
+            texts.extend(part.text for part in task.parts())
             return task.messages
 
         prior, filler = (
@@ -435,13 +410,6 @@ class TestEntries:
             [prior, TALK[1], filler, *TALK[3:], QUESTION]
         )
         assert texts == [message["content"] for message in (TALK[1], *TALK[3:])]
-
-
-def test_declared_rules_are_the_first() -> None:
-    said = "Never name a ship in a letter."
-    talk = [{"role": "user", "content": f"{said} {'Well. ' * 40}"}, *TALK]
-    _, made = carried_out(Options(), job(talk, rules=("Be brief.",)), TOLD)
-    assert summary_of(made).rules == ("Rule: Be brief.", f"Rule: {said}")
 
 
 class Later:

@@ -1,45 +1,29 @@
-"""What ``Summarize`` takes, beside the older options that say the same."""
+"""The options by which ``Summarize`` writes."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from tests.compaction.conftest import carried_out
+from tests.compaction.conftest import carried_out, refused
 
-from compacter import Chain, ClearToolResults, Compacter, CompactionPlan, Summarize
+from compacter import Chain, ClearToolResults, Compacter, CompactionPlan, Summarize, Truncate
 from compacter.compaction.conversation import Conversation
-from compacter.compaction.plan import Calibration
-from compacter.compaction.summarize import planned_reserve
+from compacter.compaction.sizes import Calibration, Sizes
 from compacter.errors import ConfigurationError
 from compacter.messages.format import get_format
 from compacter.options import Options
 from compacter.testing import ScriptedModel
 
 TALK = [{"role": "user", "content": f"Part {number} ".ljust(100, "x")} for number in range(41)]
-OPTION_OF = {
-    "summary_prompt": "prompt",
-    "max_summary_tokens": "max_tokens",
-    "summary_request": "request",
-}
-VALUES: dict[str, Any] = {
-    "summary_prompt": "In French, please.",
-    "max_summary_tokens": 300,
-    "summary_request": "native",
-}
-OTHERS: dict[str, Any] = {
-    "summary_prompt": "In Dutch, please.",
-    "max_summary_tokens": 400,
-    "summary_request": "transcript",
-}
 
 
 def work() -> CompactionPlan:
-    return CompactionPlan(
+    return refused(
         conversation=Conversation.of(TALK, get_format("openai")),
         trigger="token_limit",
         calibration=Calibration(window=4_000),
-        must=True,
+        is_required=True,
     )
 
 
@@ -48,74 +32,42 @@ def ask(options: Options) -> Any:
     return asked[0]
 
 
-@pytest.mark.parametrize("option", OPTION_OF)
 @pytest.mark.parametrize("nested", [False, True], ids=["alone", "in a chain"])
-def test_the_summarizer_is_asked_as_with_the_older_option(option: str, nested: bool) -> None:
-    summarize = Summarize(**{OPTION_OF[option]: VALUES[option]})
-    strategy: Any = Chain(ClearToolResults(), summarize) if nested else summarize
-    usual: Any = Chain(ClearToolResults(), Summarize()) if nested else Summarize()
-    newer = ask(Compacter(strategy=strategy).options)
-    older = ask(Compacter(strategy=usual, **{option: VALUES[option]}).options)
-    assert newer == older
-    assert newer != ask(Compacter(strategy=usual).options)
+def test_every_summarize_writes_by_the_options(nested: bool) -> None:
+    """Prompt and size of a summary are options of ``Compacter``, wherever ``Summarize`` stands."""
+    strategy: Any = Chain(ClearToolResults(), Summarize()) if nested else Summarize()
+    options = Options(
+        strategy=strategy, summary_prompt="In French, please.", max_summary_tokens=300
+    )
+    asked = ask(options)
+    assert "In French, please." in asked.messages[0]["content"]
+    assert asked.max_tokens == 300
+    assert Sizes(options).summary(40_000) < Sizes(Options()).summary(40_000)
 
 
 def test_a_strategy_of_ones_own_may_hand_its_task_to_it() -> None:
-    def first(task: Any) -> Any:
-        return Summarize(prompt="In French, please.").compact(task)
+    """A function may be a strategy that passes its task to ``Summarize``."""
 
-    asked = ask(Compacter(strategy=first).options)
+    def first(task: Any) -> Any:
+        return Summarize().compact(task)
+
+    asked = ask(Compacter(strategy=first, summary_prompt="In French, please.").options)
     assert "In French, please." in asked.messages[0]["content"]
 
 
-def test_each_of_several_has_its_own() -> None:
-    options = Compacter(
-        strategy=[Summarize(max_tokens=100, prompt="A"), Summarize(max_tokens=700)]
-    ).options
-    assert ask(options).max_tokens == 100
-    largest = Options(max_summary_tokens=700)
-    assert planned_reserve(options, work(), 40_000) == planned_reserve(largest, work(), 40_000)
+@pytest.mark.parametrize("kind", [Summarize, Truncate])
+def test_a_number_in_place_of_the_name_is_told_where_it_belongs(kind: Any) -> None:
+    """``Truncate(5)`` gets an error that names the options that are meant."""
+    with pytest.raises(ConfigurationError, match=r"takes a name .*compact_ratio and preserve"):
+        kind(5)
 
 
-@pytest.mark.parametrize("option", OPTION_OF)
-def test_what_the_strategy_says_wins(option: str) -> None:
-    summarize = Summarize(**{OPTION_OF[option]: OTHERS[option]})
-    both = Compacter(strategy=summarize, **{option: VALUES[option]})
-    assert ask(both.options) == ask(Compacter(strategy=summarize).options)
-
-
-@pytest.mark.parametrize(
-    ("argument", "value"),
-    [
-        ("prompt", ""),
-        ("prompt", 3),
-        ("max_tokens", 15),
-        ("max_tokens", True),
-        ("max_tokens", "300"),
-        ("request", "fenced"),
-    ],
-)
-def test_a_bad_argument_is_named_when_it_is_given(argument: str, value: object) -> None:
-    with pytest.raises(ConfigurationError, match=rf"^Summarize: {argument} takes"):
-        Summarize(**{argument: value})  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("option", OPTION_OF)
-class TestRecords:
-    @pytest.mark.parametrize("nested", [False, True], ids=["alone", "in a chain"])
-    def test_are_not_shared_by_different_settings(self, option: str, nested: bool) -> None:
-        scopes = set()
-        for given in ({}, VALUES, OTHERS):
-            values = {OPTION_OF[option]: given[option]} if given else {}
-            one = Summarize(**values)
-            strategy: Any = Chain(ClearToolResults(), one) if nested else one
-            scopes.add(Options(strategy=strategy).memory_scope)
-        assert len(scopes) == 3
-
-
-def test_records_from_before_these_arguments_are_found_again() -> None:
-    scope = Options().memory_scope
-    assert "compacter.compaction.summarize.Summarize('summarize')" in scope
+@pytest.mark.parametrize("option", ["summary_prompt", "max_summary_tokens"])
+def test_records_are_not_shared_by_different_settings(option: str) -> None:
+    """Compactions with another prompt or size of summaries are not reused."""
+    values: dict[str, list[Any]] = {"summary_prompt": ["A", "B"], "max_summary_tokens": [300, 400]}
+    given: list[dict[str, Any]] = [{}, *({option: value} for value in values[option])]
+    assert len({Options(**options).memory_scope for options in given}) == 3
 
 
 class TestACopy:

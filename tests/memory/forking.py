@@ -18,15 +18,9 @@ from typing import Any
 
 import structlog
 
-from compacter import (
-    Compacter,
-    History,
-    InProcessMemory,
-    MemoryUnavailable,
-    RedisMemory,
-    SQLiteMemory,
-)
+from compacter import Compacter, History, InProcessMemory, RedisMemory, SQLiteMemory
 from compacter.memory import Memory
+from compacter.memory.protocol import MemoryUnavailable
 from compacter.testing import token_limit_error
 
 REPLY = {"choices": [{"message": {"role": "assistant", "content": "ok"}, "finish_reason": "stop"}]}

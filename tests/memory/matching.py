@@ -8,6 +8,7 @@ from typing import Any
 from compacter.io import run
 from compacter.memory import Memory
 from compacter.memory.match import Matcher, View
+from compacter.memory.record import Record
 from compacter.messages.format import MessageFormat
 
 
@@ -32,5 +33,5 @@ class Matching:
         before: Sequence[Any],
         after: Sequence[Any],
         window: int | None = None,
-    ) -> str:
+    ) -> Record | None:
         return run(self.matcher.remember(scope, form, before, after, window))

@@ -78,24 +78,3 @@ async def test_the_claim_of_a_cancelled_call_ends_soon(redis_url: str, namespace
         await asyncio.wait([task])
         while await held():
             pass
-
-
-def test_a_namespace_is_never_served_to_another_one(redis_url: str, namespace: str) -> None:
-    names = [
-        namespace,
-        f"{namespace}:records",
-        f"{namespace[:-1]}",
-        f"{namespace}*",
-        f"{namespace}:",
-    ]
-    memories = [RedisMemory(redis_url, namespace=name) for name in names]
-    for number, memory in enumerate(memories):
-        memory.save(record(f"k{number}"))
-        memory.save(record("shared"))
-    for number, memory in enumerate(memories):
-        keys = ["shared", *(f"k{other}" for other in range(len(names)))]
-        assert [found.key for found in memory.find(keys)] == ["shared", f"k{number}"]
-    memories[0].clear()
-    assert [len(memory.find(["shared"])) for memory in memories] == [0, 1, 1, 1, 1]
-    for memory in memories:
-        memory.close()

@@ -92,33 +92,6 @@ def test_what_was_looked_up_before_is_not_encoded_again(
             assert matcher.view("scope", openai, copy.deepcopy(history)) == after
 
 
-def test_edited_messages_that_are_put_in_count_in_full(openai: MessageFormat, talk: Talk) -> None:
-    memory = InProcessMemory(max_bytes=MOST)
-    matcher = Matching(memory)
-    for user in range(30):
-        history = talk(20, f"journey {user}")
-        shortened = {"role": "assistant", "content": f"{user}" + "🙂" * 40_000}
-        matcher.remember("scope", openai, history, [history[0], SUMMARY, shortened, *history[17:]])
-    assert 1 <= len(memory) <= 6
-    assert alive(memory) <= 1.2 * MOST
-
-
-def test_a_record_holds_no_text_of_what_was_folded(openai: MessageFormat, talk: Talk) -> None:
-    memory = InProcessMemory()
-    history = talk(20, "a secret journey")
-    Matching(memory).remember("scope", openai, history, [history[0], SUMMARY, *history[15:]])
-    saved: list[str] = []
-
-    class Spying(InProcessMemory):
-        def save(self, record: Any) -> None:
-            saved.append(record.to_json())
-
-    Matching(Spying()).remember("scope", openai, history, [history[0], SUMMARY, *history[15:]])
-    assert len(saved) == 1
-    assert "secret" not in saved[0]
-    assert "So far" in saved[0]
-
-
 def test_clearing_lets_go_of_everything(openai: MessageFormat, talk: Talk) -> None:
     memory = InProcessMemory()
     empty = alive(memory)

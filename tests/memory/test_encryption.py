@@ -50,21 +50,11 @@ def test_the_file_holds_no_word_of_a_summary(file: Path) -> None:
     assert found(file, encryption=OLD) == [record()]
 
 
-def test_without_the_key_nothing_is_found(file: Path) -> None:
-    saved(file, encryption=OLD)
-    assert found(file) == found(file, encryption=NEW) == []
-
-
 def test_keys_can_be_changed_one_after_the_other(file: Path) -> None:
     saved(file, encryption=OLD)
     assert found(file, encryption=[NEW, OLD]) == [record()]
     saved(file, encryption=[NEW, OLD])
     assert found(file, encryption=NEW) == [record()]
-    assert found(file, encryption=OLD) == []
-
-
-def test_what_somebody_wrote_without_the_key_counts_for_nothing(file: Path) -> None:
-    saved(file)
     assert found(file, encryption=OLD) == []
 
 
@@ -76,18 +66,6 @@ def test_what_was_altered_is_left_out(file: Path) -> None:
         )
     connection.close()
     assert found(file, encryption=OLD) == []
-
-
-@pytest.mark.parametrize("key", [NEW, None], ids=["another key", "no key"])
-def test_a_wrong_key_is_told_once_with_the_remedy(file: Path, key: Any) -> None:
-    saved(file, encryption=OLD)
-    memory = SQLiteMemory(file, encryption=key)
-    for _ in range(3):
-        assert memory.find(["k"]) == []
-    (report,) = memory.take_reports()
-    assert str(file) in report.sentence
-    assert "Give encryption that key too" in report.sentence
-    memory.close()
 
 
 def test_a_wrong_key_is_one_line_of_the_log(file: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -20,7 +20,7 @@ import compacter.call
 from compacter import locks
 from compacter.database import Database
 from compacter.locks import Lock, import_before_fork, was_forked_busy
-from compacter.memory import InProcessMemory, MemoryUnavailable, Record, RedisMemory, SQLiteMemory
+from compacter.memory import InProcessMemory, MemoryUnavailable, Record, SQLiteMemory
 
 PROGRAM = Path(__file__).with_name("forking.py")
 RECORD = Record("k", 3, (), (), "d", "l")
@@ -64,17 +64,6 @@ def child(work: object) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
 
 
-def test_a_child_finds_a_lock_free_and_the_parent_goes_on() -> None:
-    lock = Lock()
-
-    def locked() -> bool:
-        with lock:
-            return True
-
-    assert child(locked) == 0
-    assert locked()
-
-
 def test_a_fork_waits_for_what_a_call_imports_late(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -112,28 +101,6 @@ def test_a_child_keeps_the_records_of_its_parent_and_has_its_own_from_then_on() 
 
     assert child(forgets) == 0
     assert list(memory.find(["k"])) == [RECORD]
-
-
-def test_a_child_cannot_give_back_its_parents_claim(tmp_path: Path) -> None:
-    memory = SQLiteMemory(tmp_path / "memory.db")
-    held = memory.claim("k", 60)
-    assert held is not None
-
-    def releases() -> bool:
-        held.release()
-        return memory.claim("k", 60) is None
-
-    assert child(releases) == 0
-    held.release()
-    assert memory.claim("k", 60) is not None
-
-
-def test_a_child_uses_the_same_redis_through_a_connection_of_its_own(
-    redis_memory: RedisMemory,
-) -> None:
-    redis_memory.save(RECORD)
-    assert child(lambda: list(redis_memory.find(["k"])) == [RECORD]) == 0
-    assert list(redis_memory.find(["k"])) == [RECORD]
 
 
 def test_a_fork_waits_until_no_other_thread_holds_a_lock() -> None:

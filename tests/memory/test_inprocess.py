@@ -15,22 +15,6 @@ def record(key: str, number: int = 0, size: int = 0) -> Record:
     return Record(key, 3, (), (StoredMessage(0, message),), digest=f"digest {number}", last="last")
 
 
-def test_it_finds_what_was_saved_under_any_of_the_keys() -> None:
-    memory = InProcessMemory()
-    for key in "abc":
-        memory.save(record(key))
-    assert list(memory.find(["b", "x", "a"])) == [record("b"), record("a")]
-    assert list(memory.find([])) == []
-
-
-def test_a_record_with_the_same_id_takes_the_place_of_the_old_one() -> None:
-    memory = InProcessMemory()
-    memory.save(record("a", size=1))
-    memory.save(record("a", size=2))
-    assert list(memory.find(["a"])) == [record("a", size=2)]
-    assert len(memory) == 1
-
-
 def test_the_least_recently_used_records_go_first() -> None:
     memory = InProcessMemory(max_entries=2)
     memory.save(record("a"))
@@ -54,19 +38,6 @@ def test_a_record_larger_than_all_bounds_drives_nothing_out() -> None:
     memory.save(record("a"))
     memory.save(record("b", size=10_000))
     assert [bool(memory.find([key])) for key in "ab"] == [True, False]
-
-
-def test_clearing_forgets_everything() -> None:
-    memory = InProcessMemory()
-    memory.save(record("a"))
-    memory.clear()
-    assert (len(memory), list(memory.find(["a"]))) == (0, [])
-    memory.save(record("a"))
-    assert len(memory) == 1
-
-
-def test_an_empty_memory_counts_as_a_memory() -> None:
-    assert InProcessMemory()
 
 
 @pytest.mark.parametrize("value", [0, -1, True, 1.5, "10", None])

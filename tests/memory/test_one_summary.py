@@ -78,21 +78,6 @@ async def test_tasks_make_one_summary(memory: Memory, history: list[Any]) -> Non
     assert compacter.totals.rounds == 1
 
 
-def test_compacters_that_share_a_memory_make_one_summary(
-    memory: Memory, history: list[Any]
-) -> None:
-    together = Together(3)
-    summarizer = ScriptedSummarizer()
-    compacters = [Compacter(memory=memory, summarizer=summarizer) for _ in range(3)]
-    with ThreadPoolExecutor(3) as pool:
-        list(
-            pool.map(
-                lambda each: each.wrap(together.completion)("model", list(history)), compacters
-            )
-        )
-    assert sum(each.totals.rounds for each in compacters) == 1
-
-
 @pytest.mark.parametrize("kind", ["sqlite", "redis"])
 def test_processes_make_one_summary(
     request: pytest.FixtureRequest,

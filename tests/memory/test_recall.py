@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -53,30 +52,6 @@ def test_a_history_that_went_on_gets_the_summary_and_the_rest(
     assert all(one is other for one, other in zip(view[2:], later[7:], strict=True))
 
 
-def test_equal_copies_of_the_messages_are_recognised(
-    recall: Matching, openai: MessageFormat, talk: Talk
-) -> None:
-    history = talk(10)
-    recall.remember("scope", openai, history, fold(history, 7))
-    copies = json.loads(json.dumps(history))
-    assert recall.view("scope", openai, copies) == fold(history, 7)
-    assert Matching(recall.memory).view("scope", openai, copies) == fold(history, 7)
-
-
-def test_nothing_is_known_of_another_conversation(
-    recall: Matching, openai: MessageFormat, talk: Talk
-) -> None:
-    history = talk(10)
-    recall.remember("scope", openai, history, fold(history, 7))
-    assert (
-        recall.view("scope", openai, [*history[:2], answered("Something else."), *history[3:]])
-        is None
-    )
-    assert recall.view("scope", openai, history[:6]) is None
-    assert recall.view("scope", openai, history[:1]) is None
-    assert recall.view("scope", openai, []) is None
-
-
 def test_the_longest_prefix_wins(recall: Matching, openai: MessageFormat, talk: Talk) -> None:
     history = talk(12)
     longer = {"role": "user", "content": "[summary] Longer."}
@@ -100,19 +75,6 @@ def test_of_two_views_with_one_boundary_the_one_that_folded_more_wins(
     assert recall.view("scope", openai, history) == second
 
 
-@pytest.mark.parametrize("index", [1, 3, 6])
-def test_an_edit_in_place_of_what_was_folded_stops_matching(
-    recall: Matching, openai: MessageFormat, talk: Talk, index: int
-) -> None:
-    history = talk(10)
-    recall.remember("scope", openai, history, fold(history, 7))
-    before = history[index]["content"]
-    history[index]["content"] += "!"
-    assert recall.view("scope", openai, history) is None
-    history[index]["content"] = before
-    assert recall.view("scope", openai, history) == fold(history, 7)
-
-
 def test_an_edit_in_place_deep_inside_a_message_stops_matching(
     recall: Matching, openai: MessageFormat, talk: Talk
 ) -> None:
@@ -126,58 +88,6 @@ def test_an_edit_in_place_deep_inside_a_message_stops_matching(
     assert recall.view("scope", openai, history) is None
 
 
-@pytest.mark.parametrize("index", [7, 9])
-def test_an_edit_of_what_was_not_folded_does_not_matter(
-    recall: Matching, openai: MessageFormat, talk: Talk, index: int
-) -> None:
-    history = talk(10)
-    recall.remember("scope", openai, history, fold(history, 7))
-    history[index]["content"] += "!"
-    assert recall.view("scope", openai, history) == fold(history, 7)
-
-
-@pytest.mark.parametrize("seen", [True, False])
-def test_system_messages_may_come_go_and_change(
-    openai: MessageFormat, talk: Talk, seen: bool
-) -> None:
-    memory = InProcessMemory()
-    first = Matching(memory)
-    history = talk(10)
-    noon: dict[str, Any] = {"role": "system", "content": "It is noon."}
-    history.insert(4, noon)
-    first.remember("scope", openai, history, [history[0], SUMMARY, noon, *history[8:]])
-    recall = first if seen else Matching(memory)
-    for _ in range(2):
-        assert recall.view("scope", openai, history) == [history[0], SUMMARY, noon, *history[8:]]
-        one: dict[str, Any] = {"role": "system", "content": "It is one."}
-        changed = [one, *history[1:4], one, *history[5:]]
-        assert recall.view("scope", openai, changed) == [one, SUMMARY, one, *history[8:]]
-        none = [*history[1:4], *history[5:]]
-        assert recall.view("scope", openai, none) == [SUMMARY, *history[8:]]
-        more = [one, noon, *history[1:3], one, *history[3:6], one, *history[6:]]
-        assert recall.view("scope", openai, more) == [
-            one,
-            noon,
-            SUMMARY,
-            one,
-            noon,
-            one,
-            *history[8:],
-        ]
-
-
-def test_a_history_cut_off_before_the_boundary_is_not_lengthened_by_its_system_messages(
-    recall: Matching, openai: MessageFormat, talk: Talk
-) -> None:
-    history = talk(10)
-    history.insert(4, {"role": "system", "content": "It is noon."})
-    after = [*history[:2], SUMMARY, *history[3:5], *history[6:]]
-    recall.remember("scope", openai, history, after)
-    for length in range(1, 6):
-        assert recall.view("scope", openai, history[:length]) is None
-    assert recall.view("scope", openai, history[:9]) == after[:8]
-
-
 def test_a_filler_stays_behind_the_system_message_it_stood_behind(
     recall: Matching, openai: MessageFormat, talk: Talk
 ) -> None:
@@ -187,23 +97,6 @@ def test_a_filler_stays_behind_the_system_message_it_stood_behind(
     recall.remember("scope", openai, history, after)
     assert recall.view("scope", openai, history) == after
     assert recall.view("scope", openai, [*history, said("More.")]) == [*after, said("More.")]
-
-
-def test_marks_for_the_providers_cache_may_move(
-    recall: Matching, openai: MessageFormat, talk: Talk
-) -> None:
-    def marked(messages: list[dict[str, Any]], *places: int) -> list[dict[str, Any]]:
-        copies = copy.deepcopy(messages)
-        for place in places:
-            copies[place]["cache_control"] = {"type": "ephemeral"}
-        return copies
-
-    history = talk(10)
-    first = marked(history, 6, 9)
-    recall.remember("scope", openai, first, fold(first, 7))
-    for places in ((9,), (3, 9), (), (6,)):
-        sent = marked(history, *places)
-        assert recall.view("scope", openai, sent) == fold(sent, 7)
 
 
 def test_messages_may_be_an_sdks_objects_now_and_dicts_then(
@@ -221,32 +114,6 @@ def test_messages_may_be_an_sdks_objects_now_and_dicts_then(
     assert recall.view("scope", openai, objects) is None
 
 
-def test_a_message_that_cannot_be_copied_is_recognised_all_the_same(
-    recall: Matching, openai: MessageFormat, talk: Talk
-) -> None:
-    @dataclass
-    class Held:
-        content: str
-        role: str = "assistant"
-
-        def __deepcopy__(self, memo: Any) -> Any:
-            raise TypeError("no copies")
-
-    history: list[Any] = talk(10)
-    history[4] = Held("I stay where I am.")
-    recall.remember("scope", openai, history, fold(history, 7))
-    assert recall.view("scope", openai, history) == fold(history, 7)
-    history[4].content = "I moved."
-    assert recall.view("scope", openai, history) is None
-
-
-def test_another_scope_never_shares(recall: Matching, openai: MessageFormat, talk: Talk) -> None:
-    history = talk(10)
-    recall.remember("model a", openai, history, fold(history, 7))
-    assert recall.view("model b", openai, history) is None
-    assert recall.view("model ", openai, history) is None
-
-
 def test_the_view_is_the_same_bytes_each_time_whatever_is_done_to_it(
     recall: Matching, openai: MessageFormat, talk: Talk
 ) -> None:
@@ -259,19 +126,6 @@ def test_the_view_is_the_same_bytes_each_time_whatever_is_done_to_it(
         assert view is not None
         assert json.dumps(view[1]) == json.dumps(SUMMARY)
         view[1]["content"] = "So did this one."
-
-
-def test_messages_kept_inside_the_folded_part_stay_in_their_places(
-    recall: Matching, openai: MessageFormat, talk: Talk
-) -> None:
-    history = talk(12)
-    after = fold(history, 9, keep=(3, 7))
-    recall.remember("scope", openai, history, after)
-    assert recall.view("scope", openai, history) == after
-    history[3] = {**history[3], "content": "A pinned message may change."}
-    assert recall.view("scope", openai, history) == fold(history, 9, keep=(3, 7))
-    history[5] = {**history[5], "content": "A folded one may not."}
-    assert recall.view("scope", openai, history) is None
 
 
 @pytest.mark.parametrize("pinned", [2, 4, 6])
@@ -365,27 +219,6 @@ def test_an_openings_repetition_by_many_users_costs_no_long_search(
     view = Matching(Counting()).view("scope", openai, history)
     assert view == fold(history, 8)
     assert found == [1]
-
-
-def test_nothing_is_looked_up_while_nothing_is_known(openai: MessageFormat, talk: Talk) -> None:
-    class Strict(InProcessMemory):
-        def find(self, keys: Sequence[str]) -> Sequence[Record]:
-            raise AssertionError(keys)
-
-    assert Matching(Strict()).view("scope", openai, talk(10)) is None
-
-
-def test_a_history_too_large_to_compare_with_is_recognised_all_the_same(
-    openai: MessageFormat, talk: Talk
-) -> None:
-    memory = InProcessMemory(max_bytes=5_000)
-    history = talk(40)
-    Matching(memory).remember("scope", openai, history, fold(history, 30))
-    assert len(memory) == 1
-    for _ in range(2):
-        assert Matching(memory).view("scope", openai, history) == fold(history, 30)
-    memory.clear()
-    assert Matching(memory).view("scope", openai, history) is None
 
 
 def test_what_a_memory_gives_that_is_no_sound_record_is_left_out(

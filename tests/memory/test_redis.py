@@ -3,16 +3,14 @@ from __future__ import annotations
 import builtins
 import copy
 import pickle
-import socket
 import sys
-import threading
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from compacter.errors import ConfigurationError
-from compacter.memory import MemoryUnavailable, Record, RedisMemory
+from compacter.memory import Record, RedisMemory
 from compacter.memory.protocol import PER_KEY
 from compacter.memory.record import StoredMessage
 
@@ -52,17 +50,6 @@ def test_of_many_records_of_a_conversation_the_shortest_go_first(
     assert kept == {*boundaries[: PER_KEY - 1], 1}  # The last is the one just saved.
 
 
-def test_namespaces_do_not_see_each_other(
-    redis_url: str, redis_memory: RedisMemory, namespace: str
-) -> None:
-    other = RedisMemory(redis_url, namespace=f"{namespace}*")
-    redis_memory.save(record())
-    assert list(other.find(["k"])) == []
-    other.clear()
-    assert list(redis_memory.find(["k"])) == [record()]
-    other.close()
-
-
 NAMESPACES = (
     "",
     ":records",
@@ -94,30 +81,6 @@ def test_no_namespace_shares_or_clears_what_is_anothers(
         assert list(memory.find(keys)) == found
         assert copy.copy(memory).claim("k", 60) is None
         memory.close()
-
-
-def test_two_namespaces_and_keys_never_share_a_name(redis_url: str, namespace: str) -> None:
-    one = RedisMemory(redis_url, namespace=namespace)
-    other = RedisMemory(redis_url, namespace=f"{namespace}:records:a")
-    one.save(record("a:records:b"))
-    assert list(other.find(["b"])) == []
-    assert list(one.find(["a.records.b", "a%3Arecords%3Ab"])) == []
-    assert list(one.find(["a:records:b"])) == [record("a:records:b")]
-
-
-def test_a_client_of_ones_own_is_left_open(redis_url: str, namespace: str) -> None:
-    with redis.Redis.from_url(redis_url) as client:
-        memory = RedisMemory(client, namespace=namespace)
-        memory.save(record())
-        memory.close()
-        assert memory.find(["k"])
-        assert client.ping()
-
-
-@pytest.mark.parametrize("value", [7, object(), redis.Redis, None])
-def test_what_is_no_client_is_refused(value: Any) -> None:
-    with pytest.raises(ConfigurationError, match="url takes"):
-        RedisMemory(value)
 
 
 def test_records_and_claims_end_by_themselves(redis_url: str, client: Any, namespace: str) -> None:
@@ -179,49 +142,6 @@ def test_a_user_who_may_not_read_is_an_error_and_no_empty_memory(
     finally:
         memory.close()
         client.execute_command("ACL", "DELUSER", "writer")
-
-
-def test_it_connects_when_it_is_first_used() -> None:
-    RedisMemory("redis://127.0.0.1:1/0")
-
-
-def test_a_server_that_is_not_there_raises() -> None:
-    memory = RedisMemory("redis://127.0.0.1:1/0")
-    with pytest.raises(redis.ConnectionError):
-        memory.find(["k"])
-
-
-def test_a_server_that_did_not_answer_is_left_alone_for_a_while() -> None:
-    """A listener that closes every connection: what it counts is what a call would have
-    waited for.
-    """
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        asked = 0
-
-        def serve() -> None:
-            nonlocal asked
-            while True:
-                try:
-                    connection, _ = listener.accept()
-                except OSError:
-                    return
-                asked += 1
-                connection.close()
-
-        thread = threading.Thread(target=serve, daemon=True)
-        thread.start()
-        memory = RedisMemory(f"redis://127.0.0.1:{listener.getsockname()[1]}/0")
-        for _ in range(3):
-            with pytest.raises(redis.ConnectionError):
-                memory.find(["k"])
-        first = asked
-        for _ in range(5):
-            with pytest.raises(MemoryUnavailable, match="a moment ago"):
-                memory.save(record())
-        assert first >= 1
-        assert asked == first
-        listener.shutdown(socket.SHUT_RDWR)
-        thread.join(10)
 
 
 def test_without_the_package_the_error_says_what_to_install(

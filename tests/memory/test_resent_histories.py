@@ -5,7 +5,6 @@ there is.
 from __future__ import annotations
 
 import copy
-import sqlite3
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Any
 import pytest
 
 from compacter import Compacter, InProcessMemory, SQLiteMemory
-from compacter.memory import Memory, Record
+from compacter.memory import Memory
 from compacter.testing import ScriptedModel, ScriptedSummarizer
 
 Talk = Callable[..., list[dict[str, Any]]]
@@ -44,18 +43,6 @@ def test_between_two_compactions_each_request_begins_with_the_one_before_it(
     broken = sum(later[: len(earlier)] != earlier for earlier, later in pairwise(answered))
     assert 2 <= compacter.totals.rounds == broken <= 10
     assert model.invalid == 0
-
-
-def test_the_callers_own_record_stays_complete(memory: Memory) -> None:
-    model = ScriptedModel(window=1_000, replies=answering)
-    history: list[Any] = [{"role": "system", "content": "Be brief."}]
-    completion = Compacter(memory=memory, summarizer=ScriptedSummarizer()).wrap(model.completion)
-    seen: list[Any] = []
-    for _ in range(30):
-        talk_on(completion, history, 1)
-        assert history[: len(seen)] == seen
-        seen = copy.deepcopy(history)
-    assert len(history) == 61
 
 
 def test_after_a_restart_the_conversation_goes_on_and_is_compacted_again(
@@ -118,28 +105,6 @@ def test_only_calls_that_would_have_the_same_summary_share_it(
     assert compacter.totals.rounds == (0 if shared else 1)
 
 
-def test_pinned_messages_are_in_every_view(memory: Memory) -> None:
-    model = ScriptedModel(window=1_500, replies=answering)
-    compacter = Compacter(
-        memory=memory,
-        summarizer=ScriptedSummarizer(),
-        pin=lambda message: message["content"] == PIN,
-    )
-    history: list[Any] = [{"role": "system", "content": "Be brief."}]
-    completion = compacter.wrap(model.completion)
-    talk_on(completion, history, 3)
-    history += [{"role": "user", "content": PIN}, {"role": "assistant", "content": "I won't."}]
-    talk_on(completion, history, 40)
-    assert compacter.totals.rounds > 1
-    with_pin = [
-        sum(message["content"] == PIN for message in request.messages)
-        for request in model.requests
-        if not request.refused
-    ]
-    assert with_pin[:3] == [0, 0, 0]
-    assert set(with_pin[3:]) == {1}
-
-
 class Failing(InProcessMemory):
     """A memory of which one method raises."""
 
@@ -191,48 +156,6 @@ async def test_a_memory_that_fails_never_breaks_an_async_call(method: str, block
         history.append((await completion("model", history))["choices"][0]["message"])
     assert len(history) == 41
     assert model.rejected > 0
-
-
-def test_corrupt_records_are_as_good_as_none(tmp_path: Path, talk: Talk) -> None:
-    path = tmp_path / "memory.db"
-    history = [*talk(60), {"role": "user", "content": "And now?"}]
-    model = ScriptedModel(window=2_000)
-
-    def rounds() -> int:
-        compacter = Compacter(memory=SQLiteMemory(path), summarizer=ScriptedSummarizer())
-        compacter.wrap(model.completion)("model", history)
-        return compacter.totals.rounds
-
-    assert [rounds(), rounds()] == [1, 0]
-    connection = sqlite3.connect(path)
-    connection.execute("UPDATE records SET body = substr(body, 1, 100)")
-    connection.commit()
-    connection.close()
-    assert [rounds(), rounds()] == [1, 0]
-
-
-def test_a_memory_of_ones_own_needs_three_methods_and_nothing_else() -> None:
-    class Shelf:
-        def __init__(self) -> None:
-            self.records: dict[str, Record] = {}
-
-        def find(self, keys: Sequence[str]) -> list[Record]:
-            return [record for record in self.records.values() if record.key in keys]
-
-        def save(self, record: Record) -> None:
-            self.records[record.id] = record
-
-        def claim(self, key: str, seconds: float) -> Shelf:
-            return self
-
-        def release(self) -> None:
-            """Nothing is held."""
-
-    model = ScriptedModel(window=2_000, replies=answering)
-    compacter = Compacter(memory=Shelf(), summarizer=ScriptedSummarizer())
-    history: list[Any] = [{"role": "system", "content": "Be brief."}]
-    talk_on(compacter.wrap(model.completion), history, 60)
-    assert 1 <= compacter.totals.rounds <= 10
 
 
 def test_after_a_restart_quotes_come_as_before(stored: Memory) -> None:

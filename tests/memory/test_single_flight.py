@@ -58,20 +58,6 @@ def test_the_first_leads_and_another_thread_waits_until_it_has_finished() -> Non
     assert elsewhere(flights).leads
 
 
-def test_other_keys_do_not_wait() -> None:
-    flights = SingleFlight()
-    held = lead(flights)
-    assert elsewhere(flights, "other").leads
-    held.release()
-
-
-def test_a_thread_never_waits_for_itself() -> None:
-    flights = SingleFlight()
-    held = lead(flights)
-    assert not waits(contextvars.Context().run(flights.join, "k"))
-    held.release()
-
-
 def test_releasing_twice_does_not_end_the_next_flight() -> None:
     flights = SingleFlight()
     first = lead(flights)
@@ -79,16 +65,6 @@ def test_releasing_twice_does_not_end_the_next_flight() -> None:
     second = contextvars.Context().run(lead, flights)
     first.release()
     assert not second.over()
-    assert not elsewhere(flights).leads
-
-
-def test_a_follower_cannot_end_the_flight() -> None:
-    flights = SingleFlight()
-    leader = lead(flights)
-    follower = elsewhere(flights)
-    follower.release()
-    del follower
-    assert not leader.over()
     assert not elsewhere(flights).leads
 
 
@@ -156,22 +132,6 @@ async def test_what_is_waited_for_can_be_awaited() -> None:
     assert all(follower.over() for follower in followers)
 
 
-async def test_the_cancellation_of_one_waiter_leaves_the_others_waiting() -> None:
-    flights = SingleFlight()
-    leader = lead(flights)
-    context = contextvars.Context()
-    cancelled, waiting = (
-        asyncio.create_task(elsewhere(flights).wait(ASYNC, 60), context=context) for _ in range(2)
-    )
-    await asyncio.sleep(0)
-    cancelled.cancel()
-    await asyncio.sleep(0)
-    assert not leader.over()
-    assert not waiting.done()
-    leader.release()
-    await waiting
-
-
 async def test_a_task_never_waits_for_itself_nor_for_the_task_that_started_it() -> None:
     flights = SingleFlight()
     held = flights.join("k")
@@ -181,27 +141,6 @@ async def test_a_task_never_waits_for_itself_nor_for_the_task_that_started_it() 
 
     assert not await is_waited_for()
     assert not await asyncio.create_task(is_waited_for())
-    held.release()
-
-
-async def test_a_task_waits_for_another_one_of_its_loop() -> None:
-    flights = SingleFlight()
-
-    async def join() -> Flight:
-        return flights.join("k")
-
-    leader = await asyncio.create_task(join())
-    follower = await asyncio.create_task(join())
-    assert (leader.leads, follower.leads) == (True, False)
-    assert waits(follower, ASYNC)
-
-
-def test_a_thread_that_runs_in_the_context_of_the_leader_does_not_wait_for_it() -> None:
-    flights = SingleFlight()
-    held = lead(flights)
-    with ThreadPoolExecutor(1) as pool:
-        context = contextvars.copy_context()
-        assert not pool.submit(context.run, lambda: waits(flights.join("k"))).result()
     held.release()
 
 

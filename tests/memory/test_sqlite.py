@@ -3,21 +3,16 @@ from __future__ import annotations
 import gc
 import sqlite3
 import stat
-import subprocess
-import sys
 import threading
-from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 
-from compacter import Compacter
 from compacter.errors import ConfigurationError
 from compacter.memory import MemoryUnavailable, Record, SQLiteMemory
 from compacter.memory.record import StoredMessage
-from compacter.testing import ScriptedModel
 
 
 def record(key: str = "k", digest: str = "d") -> Record:
@@ -48,13 +43,6 @@ def test_the_file_is_its_owners_alone(path: Path) -> None:
         assert stat.S_IMODE(file.stat().st_mode) == 0o600, file
 
 
-def test_records_outlive_the_object(path: Path) -> None:
-    first = SQLiteMemory(path)
-    first.save(record())
-    first.close()
-    assert list(SQLiteMemory(str(path)).find(["k"])) == [record()]
-
-
 @pytest.mark.parametrize(
     "content", [b"this is a diary, and no database at all\n" * 40, b"\x00" * 4096]
 )
@@ -63,21 +51,6 @@ def test_a_file_that_is_no_database_is_refused_and_left_alone(path: Path, conten
     with pytest.raises(ConfigurationError, match=r"memory\.db"):
         SQLiteMemory(path)
     assert path.read_bytes() == content
-
-
-def test_another_programs_database_is_refused_and_left_alone(path: Path) -> None:
-    sql(path, "CREATE TABLE records (mine TEXT)", "INSERT INTO records VALUES ('dear')")
-    with pytest.raises(ConfigurationError, match="another program"):
-        SQLiteMemory(path)
-    assert sql(path, "SELECT mine FROM records") == [("dear",)]
-
-
-def test_a_newer_versions_file_is_refused_and_left_alone(path: Path) -> None:
-    SQLiteMemory(path).save(record())
-    sql(path, "PRAGMA user_version = 99")
-    with pytest.raises(ConfigurationError, match="newer version"):
-        SQLiteMemory(path)
-    assert len(sql(path, "SELECT id FROM records")) == 1
 
 
 def test_an_older_versions_file_is_emptied(path: Path) -> None:
@@ -236,28 +209,6 @@ def test_a_reader_neither_waits_nor_fails_while_another_process_writes(path: Pat
         writer.close()
 
 
-def test_a_forked_child_opens_the_file_anew(path: Path, environment: dict[str, str]) -> None:
-    memory = SQLiteMemory(path)
-    memory.save(record())
-    program = f"""
-import os
-from dataclasses import replace
-from compacter.memory import SQLiteMemory
-memory = SQLiteMemory({str(path)!r})
-[record] = memory.find(["k"])
-child = os.fork()
-if child == 0:
-    [record] = memory.find(["k"])
-    memory.save(replace(record, key="from the child"))
-    os._exit(0)
-assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-memory.save(replace(record, key="from the parent"))
-"""
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=600, env=environment)
-    found = {found.key for found in memory.find(["from the child", "from the parent"])}
-    assert found == {"from the child", "from the parent"}
-
-
 def test_many_objects_may_open_a_new_file_at_once(path: Path) -> None:
     faults: list[BaseException] = []
     start = threading.Barrier(6)
@@ -276,21 +227,6 @@ def test_many_objects_may_open_a_new_file_at_once(path: Path) -> None:
         thread.join()
     assert not faults
     assert len(SQLiteMemory(path).find([str(number) for number in range(6)])) == 6
-
-
-def test_clearing_leaves_a_file_that_is_used_on(path: Path) -> None:
-    memory = SQLiteMemory(path)
-    memory.save(record())
-    memory.clear()
-    assert list(memory.find(["k"])) == []
-    memory.save(record(digest="new"))
-    assert list(memory.find(["k"])) == [record(digest="new")]
-
-
-def test_it_shows_its_file_and_its_bounds(path: Path) -> None:
-    assert repr(SQLiteMemory(path, max_entries=5)) == (
-        f"SQLiteMemory({str(path)!r}, max_entries=5, ttl=604800.0)"
-    )
 
 
 def test_a_database_in_memory_is_its_objects_alone() -> None:
@@ -312,27 +248,3 @@ def test_a_memory_that_is_closed_or_dropped_keeps_no_descriptor(tmp_path: Path) 
     memories.clear()
     gc.collect()
     assert len(list(Path("/proc/self/fd").iterdir())) <= before
-
-
-async def test_an_async_call_waits_for_the_disk_in_other_threads(tmp_path: Path) -> None:
-    threads: list[threading.Thread] = []
-
-    class Noting(SQLiteMemory):
-        def find(self, keys: Sequence[str]) -> Sequence[Record]:
-            threads.append(threading.current_thread())
-            return super().find(keys)
-
-        def save(self, record: Record) -> None:
-            threads.append(threading.current_thread())
-            super().save(record)
-
-    compacter = Compacter(memory=Noting(tmp_path / "memory.db"), summarizer="extractive")
-    completion = compacter.wrap(ScriptedModel(window=1_000).acompletion)
-    messages = [{"role": "user", "content": f"Thing {n} about trains. " * 20} for n in range(30)]
-
-    for _ in range(2):
-        await completion("m", messages)
-
-    assert compacter.totals.rounds == 1
-    assert len(threads) > 2
-    assert threading.current_thread() not in threads

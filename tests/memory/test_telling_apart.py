@@ -4,7 +4,6 @@ call.
 
 from __future__ import annotations
 
-import contextlib
 import copy
 from collections.abc import Callable
 from typing import Any
@@ -15,12 +14,10 @@ from hypothesis import strategies as st
 from litellm import Message as LitellmMessage
 from tests.memory.matching import Matching
 
-from compacter import Compacter
 from compacter.memory import InProcessMemory, SQLiteMemory
 from compacter.memory.record import prefix_digest
 from compacter.messages.fields import Unencodable
 from compacter.messages.format import get_format
-from compacter.testing import ScriptedModel, ScriptedSummarizer
 
 OPENAI = get_format("openai")
 ANTHROPIC = get_format("anthropic")
@@ -213,15 +210,6 @@ def test_two_messages_with_hidden_data_are_never_taken_for_one(
         prefix_digest(OPENAI, one[:6], "scope")
 
 
-def test_the_reason_is_told_once() -> None:
-    told: list[str] = []
-    matcher = Matching(InProcessMemory(), on_unencodable=told.append)
-    history = [{"role": "user", "content": "x", "n": 10**5_000}, *asking({})]
-    for _ in range(3):
-        matcher.remember("scope", OPENAI, history, [SUMMARY, history[-1]])
-    assert len(told) == 1
-
-
 def test_a_summary_that_cannot_be_stored_is_not_kept(tmp_path: Any) -> None:
     told: list[str] = []
     memory = SQLiteMemory(tmp_path / "memory.db")
@@ -232,29 +220,6 @@ def test_a_summary_that_cannot_be_stored_is_not_kept(tmp_path: Any) -> None:
     )
     assert Matching(memory, alternate=False).view("scope", ANTHROPIC, history) is None
     assert len(told) == 1
-
-
-@pytest.mark.parametrize(
-    "name", ["keys of two types", "nested 600 levels", "a number of 5,000 digits"]
-)
-def test_calls_go_on_whatever_a_later_history_begins_with(name: str) -> None:
-    model = ScriptedModel(window=900)
-    sent = list[int]()
-
-    def completion(model_name: str, messages: list[Any]) -> Any:
-        if isinstance(messages[0].get("content"), str) and len(messages[0]) == 2:
-            return model.completion(model_name, messages)
-        sent.append(len(messages))
-        return {"choices": []}
-
-    wrapped = Compacter(summarizer=ScriptedSummarizer("Short.")).wrap(completion)
-    talk = [
-        {"role": ("user", "assistant")[number % 2], "content": f"Message {number}. " * 9}
-        for number in range(41)
-    ]
-    wrapped("model", talk)
-    wrapped("model", [UNREADABLE[name](), {"role": "user", "content": "Hello?"}])
-    assert sent == [2]
 
 
 json_values: st.SearchStrategy[Any] = st.recursive(
@@ -315,12 +280,6 @@ def test_comparing_with_what_was_seen_agrees_with_types_and_values(one: Any, oth
             ]
             found = matcher.view("scope", ANTHROPIC, asking({"value": other})) is not None
             assert found is (digests[0] == digests[1])
-
-
-def test_digests_raise_one_exception() -> None:
-    for make in UNREADABLE.values():
-        with contextlib.suppress(Unencodable):
-            prefix_digest(OPENAI, [make()])
 
 
 MARK = {"cachePoint": {"type": "default"}}

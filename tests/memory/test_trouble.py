@@ -115,10 +115,6 @@ def test_a_server_that_does_not_finish_its_answer_is_given_up(
             memory.claim("k", 60)
 
 
-def test_records_are_found_while_another_process_is_writing(locked: Path) -> None:
-    assert list(SQLiteMemory(locked, deadline=DEADLINE).find(["k"])) == [RECORD]
-
-
 def test_a_file_that_stays_locked_costs_some_deadlines_and_then_nothing_for_a_while(
     locked: Path,
 ) -> None:
@@ -157,19 +153,6 @@ def test_a_locked_file_can_be_opened_and_is_used_later(tmp_path: Path) -> None:
     memory.close()
     memory.save(RECORD)
     assert list(memory.find(["k"])) == [RECORD]
-
-
-def test_a_locked_file_does_not_hold_a_call_up(locked: Path) -> None:
-    model = ScriptedModel(window=900)
-    compacter = Compacter(
-        memory=SQLiteMemory(locked, deadline=DEADLINE), summarizer=ScriptedSummarizer("Short.")
-    )
-    history = [{"role": "user", "content": f"Question {number}. " * 10} for number in range(40)]
-    started = time.monotonic()
-    for _ in range(3):
-        compacter.wrap(model.completion)("model", history)
-    assert time.monotonic() - started < FAR_MORE
-    assert compacter.totals.rounds == 3
 
 
 def test_after_the_pause_one_operation_tries_and_success_ends_it(
@@ -273,18 +256,6 @@ def test_a_forked_child_gives_no_claim_back_also_if_its_process_number_is_smalle
     assert given_back == ["k"]
 
 
-def test_a_process_gets_its_own_claim_again_at_once_and_no_other_does(
-    stored: BaseMemory, reopen: Callable[[], BaseMemory]
-) -> None:
-    other = reopen()
-    assert stored.claim("k", 60) is not None
-    again = stored.claim("k", 60)
-    assert again is not None
-    assert other.claim("k", 60) is None
-    again.release()
-    assert other.claim("k", 60) is not None
-
-
 def test_claims_of_two_heads_that_begin_alike_do_not_wait_for_each_other(
     stored: BaseMemory, reopen: Callable[[], BaseMemory]
 ) -> None:
@@ -344,12 +315,3 @@ def test_one_line_is_logged_when_a_server_goes_away_and_one_when_it_is_back(
         call()
     assert len(lines()) == 2
     assert lines()[1].endswith("redis://127.0.0.1:1/3 answers again")
-
-
-def test_one_failure_closes_nothing(locked: Path) -> None:
-    memory = SQLiteMemory(locked, deadline=DEADLINE)
-    for _ in range(FAILURES - 1):
-        with pytest.raises(sqlite3.OperationalError):
-            memory.save(RECORD)
-    assert not any(circuit.is_open for circuit in memory.circuits)
-    assert memory.take_reports() == []

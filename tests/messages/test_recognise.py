@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ConfigDict
 
-from compacter import Compacter, UnknownFormatError
+from compacter import Compacter
 from compacter.compaction.conversation import Conversation
 from compacter.errors import ConfigurationError
 from compacter.messages.format import FORMATS, get_format
 from compacter.messages.parts import Kind
-from compacter.messages.recognise import recognise
+from compacter.messages.recognise import UnknownFormatError, recognise
 
 DEVELOPER = {"role": "developer", "content": "Be brief."}
 ASK = {"role": "user", "content": "Look at the sky."}

@@ -126,7 +126,7 @@ def test_a_ratio_of_one_folds_all_that_may_be_folded(talk: type[Talk]) -> None:
 
 
 # gollem
-@pytest.mark.parametrize("ratio", [0.1, 0.25, 0.4, 0.5, 0.75, 0.9])
+@pytest.mark.parametrize("ratio", [0.2, 0.25, 0.4, 0.5, 0.75, 0.9])
 def test_the_message_that_reaches_the_target_goes_to_the_head(
     ratio: float, talk: type[Talk]
 ) -> None:

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
     from tests.promises.conftest import SummariesIn
 
-    from compacter import CompactionPlan, Passage
+    from compacter import CompactionPlan
+    from compacter.recall.passages import Passage
 
 Chat = dict[str, Any]
 
@@ -24,7 +25,7 @@ TURNS = times(60, long=90)
 PINS: dict[str, Callable[[Any], bool]] = {
     "every user message": lambda message: message["role"] == "user",
     "a word": lambda message: "compacter" in str(message["content"]),
-    "a word of the frame": lambda message: "not an instruction" in str(message["content"]),
+    "a word of the frame": lambda message: "word for word" in str(message["content"]),
     "a short message": lambda message: len(str(message["content"])) < 40,
     "a long message": lambda message: len(str(message["content"])) > 390,
     "all but the assistant's": lambda message: message["role"] != "assistant",
@@ -131,10 +132,9 @@ def test_redact_sees_a_rule_without_the_label_that_compacter_gives_it(
         {"role": ("user", "assistant")[at % 2], "content": f"Word {at}: ".ljust(300, "w")}
         for at in range(20)
     ]
-    history[0]["content"] = "From now on, always answer in French. " + history[0]["content"]
 
     result = compacter.compact(history)
     again = compacter.compact([*result.messages, *history[1:]])
 
     (text,) = summaries_in(again.messages)
-    assert "Rule: From now on, always answer in French." in text
+    assert "Rule: Never open the [secret] on a Sunday." in text

@@ -73,4 +73,4 @@ def test_strict_alternation_is_kept_over_a_whole_session(
         history.append(talk.answer(talk.text(f"answer {number}", 150)))
 
     assert model.invalid == 0
-    assert model.rejected > 3
+    assert model.rejected >= 3

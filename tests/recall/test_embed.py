@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from compacter import Compacter, ConfigurationError, Quotes
+from compacter import Compacter, Quotes
+from compacter.errors import ConfigurationError
 from compacter.recall.frame import is_quotes
 from compacter.recall.index import Index
 from compacter.recall.question import question

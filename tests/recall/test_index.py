@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.effort import grows_linearly, repeated, times
 
-from compacter import Compacter, Passage
+from compacter import Compacter
 from compacter.messages.parts import Part
 from compacter.recall.index import Index
+from compacter.recall.passages import Passage
 from compacter.recall.quotes import search as search_in
 from compacter.recall.terms import Term, terms
 

@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.effort import grows_linearly, repeated
 
-from compacter import Passage, Quotes
+from compacter import Quotes
 from compacter.messages.parts import Part
 from compacter.recall.frame import END, NOTE, TAG, Quotation, is_quotes
 from compacter.recall.index import Index
+from compacter.recall.passages import Passage
 from compacter.recall.question import question
 from compacter.recall.quotes import Quoter
 

@@ -94,7 +94,7 @@ def test_a_click_on_a_column_sorts_and_another_one_turns_it_round(
     assert first.inner_text() == "0" * 16
     head.locator("button").press("Enter")
     assert head.get_attribute("aria-sort") == "ascending"
-    assert shown.locator("table.sortable tbody tr").first.locator("td").nth(7).inner_text() == "2"
+    assert shown.locator("table.sortable tbody tr").first.locator("td").nth(6).inner_text() == "2"
 
 
 def test_a_link_opens_its_conversation(browser: Browser, tmp_path: Path, lines: Lines) -> None:

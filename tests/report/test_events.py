@@ -101,18 +101,7 @@ def test_conversations_are_kept_apart_and_in_order(lines: Lines) -> None:
 def test_what_was_before_and_after(lines: Lines) -> None:
     compaction = stories(read_lines(lines(1, 1))[0])[0].compactions[0]
     assert (compaction.before, compaction.after) == (8_050, 3_250)
-    assert compaction.summary is not None
-    assert 0 < compaction.summary < 100
     assert compaction.saved == 8_050 - 3_250
-
-
-def test_events_without_texts_do_not_tell_the_summarys_share(lines: Lines) -> None:
-    (text, *_) = lines(1, 1)
-    bare = {
-        name: value for name, value in json.loads(text).items() if name not in ("summary", "ledger")
-    }
-    compaction = stories(read_lines([json.dumps(bare)])[0])[0].compactions[0]
-    assert (compaction.after, compaction.summary) == (3_250, None)
 
 
 def test_the_window_is_the_providers_where_it_stated_one(lines: Lines) -> None:
@@ -138,14 +127,6 @@ def test_a_cost_that_nobody_states_is_not_known(usage: tuple[int, int]) -> None:
     (story,) = stories(read_lines([asked.model_dump_json()])[0])
     assert (story.compactions[0].cost, story.cost) == (None, None)
     assert "$0.00" not in page([story])
-
-
-def test_a_model_whose_price_is_known_costs_it() -> None:
-    priced = FOLD.model_copy(update={"model": "gpt-4o", "summarizer_calls": 1})
-    (compaction,) = stories(read_lines([priced.model_dump_json()])[0])[0].compactions
-    price = models.prices("gpt-4o")
-    assert price is not None
-    assert compaction.cost == pytest.approx(1_000 * price[0] + 100 * price[2])
 
 
 def test_a_compaction_that_saves_nothing_saves_nothing() -> None:

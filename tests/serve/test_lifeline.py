@@ -13,7 +13,7 @@ import openai
 import pytest
 from google import genai
 
-from compacter.gateway.serve import lifeline
+from compacter.gateway.serve import gateway
 
 LIMIT = "This model's maximum context length is 900 tokens. However, you requested 5000 tokens."
 ERROR = {"message": LIMIT, "type": "invalid_request_error", "code": "context_length_exceeded"}
@@ -156,7 +156,7 @@ def written(case: Case, event: Any) -> bytes:
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lifeline, "SILENCE", 0.05)
+    monkeypatch.setattr(gateway, "SILENCE", 0.05)
 
 
 @pytest.fixture

@@ -94,28 +94,18 @@ def test_the_new_word_is_always_there_and_the_old_one_never_alone(
 
 SEVERAL = {
     "en": (
-        ("Please order the red carpet for the hall.", "I ordered the red carpet for the hall."),
         ("The meeting room stays on floor 3.", "Actually the meeting room moved to floor 5."),
         ("Plan the trip to Bergen in spring.", "Forget the trip to Bergen, we stay home."),
     ),
     "de": (
-        (
-            "Bitte bestelle den roten Teppich für die Halle.",
-            ("Der rote Teppich für die Halle ist bestellt."),
-        ),
         ("Die Sitzung findet im Raum 12 statt.", "Die Sitzung findet jetzt doch im Raum 31 statt."),
         ("Plane die Reise nach Bergen im Mai.", "Die Reise nach Bergen brauchen wir nicht mehr."),
     ),
     "es": (
-        (
-            "Encarga la alfombra roja para la sala.",
-            ("La alfombra roja para la sala ya está encargada."),
-        ),
         ("La reunión es en la sala 12.", "La reunión es ahora en la sala 31."),
         ("Organiza el viaje a Bergen en mayo.", "Olvida el viaje a Bergen, nos quedamos en casa."),
     ),
     "zh": (
-        ("请为大厅订购红色地毯。", "红色地毯已经为大厅订购好了。"),
         ("会议在12号房间举行。", "会议改成在31号房间举行。"),
         ("请计划五月去卑尔根的旅行。", "取消去卑尔根的旅行，我们待在家里。"),
     ),
@@ -127,11 +117,8 @@ SEVERAL = {
 def test_each_of_several_changes_in_one_talk_goes_with_its_own_statement(
     language: str, budget: int
 ) -> None:
-    (asked, done), *changes = SEVERAL[language]
-    messages: list[dict[str, Any]] = [
-        {"role": "user", "content": asked},
-        {"role": "assistant", "content": done},
-    ]
+    changes = SEVERAL[language]
+    messages: list[dict[str, Any]] = []
     for number, said in enumerate((*(old for old, _ in changes), *(new for _, new in changes))):
         messages += [*idle(4, number * 4), {"role": "user", "content": said}]
     compacter = Compacter(summarizer="extractive", memory=None)

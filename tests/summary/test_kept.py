@@ -33,42 +33,35 @@ def todos(**states: str) -> list[dict[str, str]]:
 
 
 class TestAListOfWork:
+    """The newest state of a list of work stays, short: what is still open."""
+
     def test_is_kept_as_it_was_written_last(self) -> None:
         first = call("TodoWrite", 1, todos=todos(fore="pending", main="pending"))
-        last = call("TodoWrite", 2, todos=todos(fore="completed", main="pending"))
-        assert kept(first, last) == [f"Tool TodoWrite: {last.text}"]
+        last = call("TodoWrite", 2, todos=todos(fore="completed", main="in_progress", mizzen="new"))
+        assert kept(first, last) == [
+            "Newest list of work: in_progress: Rig the main mast; new: Rig the mizzen mast"
+        ]
 
     @pytest.mark.parametrize("tool", ["update_plan", "write_todos", "board"])
     def test_is_known_whatever_the_tool_is_called(self, tool: str) -> None:
         plan = call(tool, 1, plan=[{"step": "Caulk", "state": "open"}] * 2)
-        assert kept(plan) == [f"Tool {tool}: {plan.text}"]
+        assert kept(plan) == ["Newest list of work: open: Caulk, Caulk"]
 
     def test_is_none_where_the_newest_stays(self) -> None:
         first = call("TodoWrite", 1, todos=todos(fore="pending", main="pending"))
         last = call("TodoWrite", 2, todos=todos(fore="completed", main="pending"))
         assert kept(first, stays=[last]) == []
 
-    def test_that_is_long_is_kept_by_its_open_items(self) -> None:
-        masts = {f"{number:02}": "completed" if number < 40 else "pending" for number in range(44)}
-        (line,) = kept(call("TodoWrite", 1, todos=todos(**masts)), budget=600)
-        assert [number for number in range(44) if f"{number:02} mast" in line][-4:] == [
-            *range(40, 44)
-        ]
-        assert line.count("pending") == 4
-
-    def test_changes_item_by_item(self) -> None:
-        made = Part(
-            "tool", "result", "Task #1 created successfully: Caulk the hull", "", 1, 0, "c1"
-        )
-        done = call("TaskUpdate", 2, taskId="1", status="completed")
-        lines = kept(call("TaskCreate", 1, subject="Caulk the hull"), made, done)
-        assert any("Caulk the hull" in line for line in lines)
-        assert any('"completed"' in line for line in lines)
+    def test_that_is_long_is_cut(self) -> None:
+        masts = {f"{number:02}": "completed" if number < 40 else "pending" for number in range(90)}
+        (line,) = kept(call("TodoWrite", 1, todos=todos(**masts)))
+        assert line.startswith("Newest list of work: pending: Rig the 40 mast, Rig the 41 mast")
+        assert len(line) < 230
 
     def test_may_be_a_checklist(self) -> None:
         old = said("- [ ] Caulk the hull\n- [ ] Tar the ropes", "assistant")
-        new = said("Now:\n- [x] Caulk the hull\n- [ ] Tar the ropes", "assistant")
-        assert kept(old, new) == ["Assistant: - [x] Caulk the hull … - [ ] Tar the ropes"]
+        new = said("Now:\n- [x] Caulk the hull\n- [ ] Tar the ropes\n- [ ] Sail", "assistant")
+        assert kept(old, new) == ["Newest list of work: pending: Tar the ropes, Sail"]
 
     @pytest.mark.parametrize("summarizer", ["extractive", lambda *_, **__: "They spoke of masts."])
     def test_lives_through_thirty_compactions(self, summarizer: Any) -> None:
@@ -93,7 +86,7 @@ class TestAListOfWork:
                 ]
             messages = list(compacter.compact(messages).messages)
             (summary,) = filter(None, (parse(str(each["content"])) for each in messages))
-            assert json.dumps(state) in summary.quoted
+            assert "pending: Rig the 1th mast, Rig the 3th mast" in summary.quoted
 
 
 def test_the_users_short_messages_stay_newest_first_and_corrections_before_them() -> None:
@@ -112,25 +105,105 @@ def test_of_a_long_message_wishes_stay_and_no_code() -> None:
     assert lines == ["User: Look at the bay.", "User: The mast must be of oak."]
 
 
-def test_what_was_asked_comes_with_the_word_that_it_is_done() -> None:
-    lines = kept(
-        said("Please order the red carpet for the hall."),
-        said("I ordered the red carpet for the hall.", "assistant"),
+def test_an_order_outranks_talk_wherever_it_stands() -> None:
+    """What a user tells the assistant to do or not to do outranks talk."""
+    talk = [said(f"Mara: Ship {number} looked lovely, did it not see us!") for number in range(40)]
+    talk[20] = said(f"Don't write the name of ship 7 into any file.\n\n{talk[20].text * 12}")
+    lines = kept(said("Look at the bay."), *talk, budget=300)
+    assert "User: Don't write the name of ship 7 into any file." in lines
+
+
+@pytest.mark.parametrize("text", ["Hey Dave!", "Thanks, that is great.", "ok", "## Plan", "Well:"])
+def test_mere_talk_is_not_kept(text: str) -> None:
+    assert kept(said("Look at the bay."), said(text)) == ["User: Look at the bay."]
+
+
+def test_a_correction_is_kept_wherever_what_it_corrects_is_kept() -> None:
+    asked = "Der Termin in Bergen ist am 3. Mai um 8 Uhr, bitte trage ihn ein."
+    changed = "Der Termin in Bergen ist nun am 9. Mai."
+    talk = [said(f"Und wie war es in Stadt {number}, alles gut?") for number in range(60)]
+    lines = kept(said(asked), said(changed), *talk, budget=240)
+    assert lines[:2] == [f"User: {asked}", f"User: {changed}"]
+
+
+def test_no_other_kind_outranks_what_the_user_said() -> None:
+    ships = [
+        said(f"Schiff {number} liegt in Bucht {number * 7}.", "assistant") for number in range(9)
+    ]
+    mine = [said(f"Ich habe {number} Lampen an Mole {number * 3} gezählt.") for number in range(9)]
+    text = keep(
+        Head([part for pair in zip(mine, ships, strict=True) for part in pair]),
+        480,
+        with_story=True,
     )
-    assert lines[-1] == "Assistant: I ordered the red carpet for the hall."
+    assert all(part.text in text for part in mine)
 
 
-def test_decisions_failures_and_names_stay() -> None:
-    parts = [said("Decision: the rope is made of steel.", "assistant")]
-    for number in range(3):
-        parts.append(call("read", number, path="src/crane_arm.py"))
-        parts.append(
-            Part("tool", "result", "ERROR 7: the crane_arm is jammed", "", number, 0, f"c{number}")
-        )
-    lines = kept(*parts)
-    assert lines[0] == "Assistant: Decision: the rope is made of steel."
-    assert "Tool read: ERROR 7: the crane_arm is jammed" in lines
-    assert "Tool calls: src/crane_arm.py" in lines
+@pytest.mark.parametrize(
+    "around",
+    [
+        "{}",
+        "Please do this:\n```\n{}\n```",
+        "<task>\n{}\n</task>\n<env>\n10:00\n</env>",
+        "See:\n<pr_description>\n{}\n</pr_description>\nCan you help me?",
+    ],
+)
+def test_the_first_request_is_kept_also_between_tags_and_fences(around: str) -> None:
+    task = "The gate opens by itself.\nIt must stay shut at night.\nMake the smallest change."
+    lines = "\n".join(kept(said(around.format(task)), said("ok", "assistant")))
+    assert all(line in lines for line in task.splitlines())
+
+
+def test_of_a_long_first_request_the_beginning_and_what_it_asks_stay() -> None:
+    story = " ".join(
+        f"Ship {number} came to the bay in the morning of that day." for number in range(40)
+    )
+    lines = "\n".join(kept(said(f"Here is a log. {story}\nCan you count the ships? {story}")))
+    assert "Here is a log. Ship 0 came" in lines
+    assert "Can you count the ships?" in lines
+    assert "Ship 30 came" not in lines
+
+
+def test_what_came_of_a_request_stands_behind_it() -> None:
+    """The request stays behind the summary of its first steps; then it is compacted, too."""
+
+    def step(number: int) -> list[Chat]:
+        function = {"name": "build", "arguments": json.dumps({"part": number})}
+        calls = [{"id": f"c{number}", "type": "function", "function": function}]
+        done = f"Part {number} of the shed stands and was checked. " * 12
+        return [
+            {"role": "assistant", "content": f"I build part {number}.", "tool_calls": calls},
+            {"role": "tool", "tool_call_id": f"c{number}", "content": done},
+        ]
+
+    request = "Please build a shed with twelve parts, and test each one."
+    messages: list[Chat] = [{"role": "user", "content": request}]
+    for number in range(1, 13):
+        messages += step(number)
+    compacter = Compacter(summarizer="extractive", memory=None)
+    messages = list(compacter.compact(messages, budget=3_000).messages)
+    (summary,) = filter(None, (parse(str(message["content"])) for message in messages))
+    assert summary.quoted.startswith("After the user's message below:\n")
+    messages += [{"role": "user", "content": "Now paint the door."}, *step(13), *step(14)]
+    compacted = compacter.compact(messages, budget=1_500)
+    (summary,) = filter(None, (parse(str(each["content"])) for each in compacted.messages))
+    lines = summary.quoted.splitlines()
+    assert lines[0] == f"User: {request}"
+    assert any("part 1" in line.lower() for line in lines[1:])
+
+
+def test_code_that_was_read_is_no_failure() -> None:
+    source = (
+        "try:\n    return open(path)\nexcept OSError as error:\n    raise ValueError('no path')"
+    )
+    read = Part("tool", "result", source, "read", 1, 0, "c1")
+    assert kept(said("Review the loaders."), read) == ["User: Review the loaders."]
+
+
+def test_names_of_calls_stand_on_one_line_with_commas() -> None:
+    calls = [call("read", number, path="src/crane_arm.py") for number in range(3)]
+    calls.append(call("read", 4, path="src/hook.py"))
+    assert kept(*calls) == ["Names in earlier tool calls: src/crane_arm.py, src/hook.py"]
 
 
 def test_nothing_that_stays_in_view_is_kept_and_nothing_is_said_twice() -> None:
@@ -147,7 +220,7 @@ def test_it_never_exceeds_its_budget() -> None:
 
 @pytest.mark.parametrize(
     ("answers", "chunks", "lost"),
-    [(["", "They spoke of it."], 4, 0), (["They spoke of it.", ""], 4, 1), ([], 0, 0)],
+    [(["", "They spoke of it."], 4, 0), (["They spoke of it.", "", ""], 4, 1), ([], 0, 0)],
 )
 def test_a_piece_without_a_summary_is_stood_for_by_lines(
     answers: list[str], chunks: int, lost: int
@@ -181,7 +254,7 @@ def test_a_piece_without_a_summary_is_stood_for_by_lines(
     assert event.fallback is (not answers)
     assert event.chunks >= chunks
     assert event.chunks_without_model == lost
-    assert len(asked) <= event.chunks + 1 or not answers
+    assert len(asked) <= event.chunks + 1 + lost or not answers
 
 
 def test_a_long_file_hides_neither_what_was_said_before_it_nor_the_names_of_calls() -> None:

@@ -35,13 +35,11 @@ def test_the_transcript_comes_first_and_the_instruction_last() -> None:
     "section",
     [
         "Task",
-        "Rules",
         "Decisions",
         "Facts",
         "Artifacts",
         "Done",
         "Pending",
-        "Called off",
         "Open questions",
         "Failed",
     ],

@@ -133,9 +133,6 @@ async def _make(world: Performer, ratio: float, target: int) -> None:
     # What is in the memory, or made ahead, is looked at here.
     update: dict[str, object] = {"prepare_tokens": None, "memory": None}
     update |= {"compact_ratio": ratio, "fallback": ()}
-    if "summary_request" not in call.options.model_fields_set:
-        # The provider's cache has what the program has just sent.
-        update["summary_request"] = "native"
     call.options = call.options.model_copy(update=update)
     try:
         view = await world.view()

@@ -179,8 +179,11 @@ class Log:
         summarizer = self._options.summarizer
         model = event.model if summarizer is None else summarizer
         helps = remedy(event.error, event.cause, model if isinstance(model, str) else None)
-        if callable(summarizer) and event.reason.endswith("the summary is empty"):
-            helps = "the function that you passed as summarizer must return a text or a completion"
+        if callable(summarizer) and not event.error:
+            helps = (
+                "the function that you passed as summarizer must return a summary of the messages "
+                "in its prompt, as a text or a completion"
+            )
         helps = next((text for start, text in _BY_REASON if re.match(start, event.reason)), helps)
         cause = f"{event.sentence}{where}"
         instead = " or ".join(map(repr, self._options.fallback))

@@ -34,7 +34,7 @@ from compacter.events import (
 )
 from compacter.io import IO, is_kind
 from compacter.memory.match import View
-from compacter.memory.record import prefix_digest
+from compacter.memory.record import Record, prefix_digest
 from compacter.messages.fields import Unencodable, first, word
 from compacter.messages.format import Message
 from compacter.messages.refusals import SEALED
@@ -117,7 +117,7 @@ class Performer:
     an earlier call."""
     history: History | None = None
     """The ``History`` that was passed in place of a list."""
-    version: int = 0
+    version: object = None
     """Its version at the time of the call."""
     is_ahead: bool = False
     """Whether it makes or reads a compaction that is not in force yet."""
@@ -137,6 +137,8 @@ class Performer:
         self._started = time.monotonic()
         # Views that this call has read from memory or made, each with the id of its record.
         self._views: list[tuple[Sequence[Message], str]] = []
+        # Records that this call has stored.
+        self._made: list[Record] = []
         # Functions that release this call's flight and claims.
         self._held: list[Callable[[], object]] = []
 
@@ -190,7 +192,7 @@ class Performer:
             raw = await self.io.ask(request, seconds, blocks=blocks)
         finally:
             self._spent += time.monotonic() - began
-        reply = Reply("".join(map(chunk_text, raw))) if isinstance(raw, list) else read_reply(raw)
+        reply = Reply("".join(map(chunk_text, raw))) if isinstance(raw, tuple) else read_reply(raw)
         model = self.state.options.summarizer
         if not isinstance(model, str):
             model = word(raw, "model") or (self.model if model is None else None)
@@ -361,12 +363,20 @@ class Performer:
         # Who waits for this summary finds it now, while the model answers.
         self._release()
         if record and not self.is_ahead:
-            self._views.append((after, record))
-            self.state.note_record(record)
+            self._made.append(record)
+            self._views.append((after, record.id))
+            self.state.note_record(record.id)
             if options.recall is not None and options.recall.embed is not None:
                 view = Conversation.of(after, request.format)
                 asked = Quote(request.original, view, 0, request.archive, request.digest)
                 await self.io.thread(partial(self._use_recall, "add", asked))
+
+    async def forget(self) -> None:
+        """Let no later call begin with a view that this call has stored."""
+        matcher = self.state.matcher
+        while matcher is not None and self._made:
+            with self.state.safely("memory"):
+                await matcher.forget(self._made.pop(), io=self.io)
 
     async def _use_memory(self, method: str, *given: object) -> Any:
         """Return the result of a method of `Matcher` for the caller's messages; ``None`` if it

@@ -13,7 +13,7 @@ from compacter.call.perform import Performer
 from compacter.call.request import Request, expected_tokens
 from compacter.call.state import State
 from compacter.compaction.conversation import find_pinned
-from compacter.compaction.plan import Calibration
+from compacter.compaction.sizes import Calibration
 from compacter.memory.record import conversation_digest
 from compacter.messages.format import Message, get_format
 from compacter.messages.recognise import UnknownFormatError, recognise
@@ -88,7 +88,7 @@ def read_call(world: Performer, *, learns: bool) -> str:
     )
     world.place = facts.place
     world.history = history
-    world.version = getattr(history, "version", 0)
+    world.version = getattr(history, "version", None)
     world.conversation = state.conversation(f"{facts.endpoint}\0{begun}")
     world.call = Call(
         options,

@@ -1,4 +1,4 @@
-"""What an operator counts, under the same names in the LiteLLM proxy and in the pass-through, on a
+"""Figures for operators, under the same names in the LiteLLM proxy and in the pass-through, on a
 page for Prometheus.
 """
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 COUNTERS = {
     "refusals": "Requests that the provider refused as too long",
     "compactions": "Histories that were compacted",
-    "folds": "The same as compactions, under its name up to 0.3",
     "prepared": "Histories that were compacted ahead, in the background",
     "prepared_used": "Compactions made ahead that were put in force",
     "preparations_failed": "Compactions made ahead that could not be had",
@@ -42,8 +41,7 @@ COUNTERS = {
     "fallbacks": "Compactions that had to do without a model's summary",
     "quotes": "Requests that passages of the compacted part were quoted in",
     "output_limits_lowered": "Requests whose output limit was lowered",
-    "not_compactable": "Refused requests of which nothing could be compacted",
-    "not_foldable": "The same as not_compactable, under its name up to 0.3",
+    "not_compactable": "Refused requests in which nothing could be compacted",
     "given_up": "Requests that stayed too long; the client got the provider's error",
     "dry_runs": "Refusals that dry_run has let through",
 }
@@ -55,7 +53,6 @@ SECONDS = {
 """Histogram name -> description."""
 MEMORY_OPEN = "memory_open"
 MEMORY_OPEN_TEXT = "1 while the memory is left alone because it failed, else 0"
-_OLD_NAMES = {"compactions": "folds", "not_compactable": "not_foldable"}
 # Upper bounds of the histograms: a summary without a model takes milliseconds, one by a model some
 # seconds, and 300 is when ``timeout`` ends it.
 _BUCKETS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
@@ -116,16 +113,15 @@ class Metrics:
 
     def add(self, name: str, amount: float = 1, origin: Origin | None = None) -> None:
         """Add to a counter, for the present call if no other one is given."""
-        for each in (name, _OLD_NAMES.get(name)):
-            if each in self._figures:
-                self._figures[each].labels(*self._labels(origin)).inc(amount)
+        if name in self._figures:
+            self._figures[name].labels(*self._labels(origin)).inc(amount)
 
     def observe(self, name: str, seconds: float) -> None:
         """Add to a histogram of ``SECONDS``, for the present call."""
         if name in self._figures:
             self._figures[name].labels(*self._labels()).observe(seconds)
 
-    def hear(self, event: Event) -> None:
+    def record(self, event: Event) -> None:
         """Count an event."""
         for name in _counters_of(event):
             self.add(name)

@@ -23,8 +23,8 @@ _FILE = re.compile(
 
 
 def memory_of(text: str, **options: Any) -> Memory | None:
-    """Return the memory for a text: ``in-process``, ``none``, or an address such as
-    ``sqlite:PATH``, with options as ``memory_at`` takes them.
+    """Return the memory for ``in-process``, ``none``, ``sqlite:PATH``, ``sqlite:///PATH``, a file
+    name, or a Redis URL; a memory that stores text gets the options, such as ``encryption``.
 
     Raises ``ConfigurationError`` for any other text.
     """
@@ -32,20 +32,11 @@ def memory_of(text: str, **options: Any) -> Memory | None:
         return None
     if text.lower() == IN_PROCESS:
         return InProcessMemory()
-    return memory_at(text, **options)
-
-
-def memory_at(address: str, **options: Any) -> Memory:
-    """Return the memory at ``sqlite:PATH``, ``sqlite:///PATH``, a file name, or a Redis URL, with
-    the options that both take, such as ``encryption``.
-
-    Raises ``ConfigurationError`` for any other text.
-    """
-    if address.startswith(REDIS):
+    if text.startswith(REDIS):
         from compacter.memory.redis import RedisMemory
 
-        return RedisMemory(address, **options)
-    path = sqlite_path(address)
+        return RedisMemory(text, **options)
+    path = sqlite_path(text)
     if path is None:
         # The message does not repeat the address, which may contain a password.
         raise ConfigurationError(

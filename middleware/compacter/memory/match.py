@@ -6,6 +6,7 @@ import copy
 import marshal
 from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from operator import itemgetter
 from typing import Any, TypeVar
@@ -94,34 +95,37 @@ class Matcher:
         before: Sequence[Message],
         after: Sequence[Message],
         window: int | None = None,
-        origins: Sequence[int | None] | None = None,
         *,
         io: IO = SYNC,
         large: bool = False,
-    ) -> str:
+    ) -> Record | None:
         """Save ``after``, which consists of messages of ``before`` and new ones, as the view of
         ``before``.
 
-        ``window`` is the model's context window in tokens, if known; ``origins`` the index in
-        ``before`` of each message of ``after``, if known; ``io`` and ``large`` as for ``view``.
-        Returns the ``id`` of the record; empty if none can be made.
+        ``window`` is the model's context window in tokens, if known; ``io`` and ``large`` are as
+        for ``view``.
+        Returns the record; ``None`` if none can be made.
         """
 
-        def save() -> str:
-            made = self._read(
-                lambda: _record_of(scope, _History(form, before), after, window or 0, origins)
-            )
+        def save() -> Record | None:
+            made = self._read(lambda: _record_of(scope, _Prefix(form, before), after, window or 0))
             if made is None:
-                return ""
+                return None
             record, folded = made
             self._note_match(record, folded)
             try:
                 self.memory.save(record)
             except Unencodable as error:
                 self._report(error)
-            return record.id
+            return record
 
         return await io.thread(save) if large or self.memory.blocking else save()
+
+    async def forget(self, record: Record, *, io: IO = SYNC) -> None:
+        """Save a record that matches no history in place of this one."""
+        self.memory.matches.pop(record.id, None)
+        save = partial(self.memory.save, replace(record, last=""))
+        await io.thread(save) if self.memory.blocking else save()
 
     def _find(self, scope: str, form: MessageFormat, messages: Sequence[Message]) -> View | None:
         """Return the view of the record that covers most messages, of those that match."""
@@ -129,7 +133,7 @@ class Matcher:
         # What a memory of the user's own returns may be anything.
         answer: Sequence[Any] = self.memory.find(keys)
         records = [each for each in answer if isinstance(each, Record) and each.key in keys]
-        history = self._read(partial(_History, form, messages)) if records else None
+        history = self._read(partial(_Prefix, form, messages)) if records else None
         if history is None:
             return None
         # Of two records with the same boundary, the one that compacted more was made when the
@@ -143,7 +147,7 @@ class Matcher:
                     return view
         return None
 
-    def _matches(self, record: Record, history: _History) -> bool:
+    def _matches(self, record: Record, history: _Prefix) -> bool:
         """Return whether a record compacts what this history begins with.
 
         What it matched before is compared by a hash, so that no message is encoded again.
@@ -182,8 +186,8 @@ class Matcher:
             tell(str(error) if isinstance(error, Unencodable) else type(error).__name__)
 
 
-class _History:
-    """A history, as passed by the caller."""
+class _Prefix:
+    """The messages of a history, as the caller passed them, and which of them count."""
 
     def __init__(self, form: MessageFormat, messages: Sequence[Message]) -> None:
         self.form = form
@@ -211,10 +215,9 @@ class _History:
 
 def _record_of(
     scope: str,
-    history: _History,
+    history: _Prefix,
     after: Sequence[Message],
     window: int,
-    origins: Sequence[int | None] | None,
 ) -> tuple[Record, list[Message]] | None:
     """Return the record that turns a history into ``after``, and the messages that it compacts;
     ``None`` if there are none.
@@ -225,8 +228,7 @@ def _record_of(
     form = history.form
     body = history.body
     said = [history.messages[index] for index in body]
-    if origins is None:
-        origins = origins_of(history.messages, after)
+    origins = origins_of(history.messages, after)
     places = {index: position for position, index in enumerate(body)}
     kept = {places[origin] for origin in origins if origin in places}
     gone = [position for position in range(len(body)) if position not in kept]
@@ -264,7 +266,7 @@ def _record_of(
     return record, folded
 
 
-def _view(record: Record, history: _History, alternate: bool) -> View | None:  # noqa: FBT001 - not public
+def _view(record: Record, history: _Prefix, alternate: bool) -> View | None:  # noqa: FBT001 - not public
     """Return the view of a history that a record matches.
 
     Returns ``None`` if the messages after the boundary do not fit: summary and filler were made for
@@ -298,7 +300,7 @@ def _view(record: Record, history: _History, alternate: bool) -> View | None:  #
     return view
 
 
-def _head(record: Record, history: _History, end: int) -> list[Message]:
+def _head(record: Record, history: _Prefix, end: int) -> list[Message]:
     """Return what stands for the messages between the leading system messages and ``end``: those
     that stay, system messages among them, and the inserted ones.
     """

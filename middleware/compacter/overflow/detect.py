@@ -21,7 +21,7 @@ from compacter.overflow.signals import (
     siblings,
     signals_of,
 )
-from compacter.overflow.statements import MEANINGS, Verdict, decide
+from compacter.overflow.statements import ABOVE_BUDGET, MEANINGS, Verdict, decide, names_window
 from compacter.overflow.table import Table, default_table
 from compacter.overflow.text import normalise
 
@@ -30,9 +30,11 @@ _NOT_A_LETTER: Final = re.compile(r"[^a-z]")
 # Statuses of a refused caller or a busy server. A gateway may forward a token limit with one: both
 # numbers must then be stated.
 _OTHER_STATUS: Final = frozenset((401, 402, 403, 404, 405, 407, 408, 409, 429, 502, 503, 504, 529))
-# Some sell prompts by their length: its numbers are a purse's, unless a window is named.
+# Some providers answer it with prices per length: ignore the numbers unless a window is named.
 _PAYMENT_STATUS: Final = 402
 NOTHING: Final = Verdict("nothing")
+# Of errors at the same time a token limit decides, then another error.
+_RANKS: Final = ("nothing", "other error", "token limit")
 
 
 def detect_token_limit(error: BaseException) -> TokenLimit | None:
@@ -118,26 +120,23 @@ def judge_error(error: BaseException, table: Table, seen: set[int] | None = None
     seen.add(id(error))
     own = judge(signals_of(error), table)
     stated = own.limit
-    if own.kind == "other error" or (
-        stated and stated.limit is not None and stated.requested is not None
-    ):
+    if own.kind == "other error" or own.states_both:
         return own
     # What stands behind it decides where its own text says nothing, and fills in numbers that it
     # lacks.
-    behind = NOTHING
     for reason in reasons(error):
         behind = judge_error(reason, table, seen)
         if behind.kind != "nothing":
             break
     else:
-        for verdict in [judge_error(member, table, seen) for member in siblings(error)]:
-            if verdict.kind == "token limit" or (
-                verdict.kind == "other error" and behind.kind != "token limit"
-            ):
-                behind = verdict
+        together = (judge_error(member, table, seen) for member in siblings(error))
+        behind = max(together, key=lambda verdict: _RANKS.index(verdict.kind), default=NOTHING)
     if stated is None:
         old = find_handled(error)
-        return behind if behind.kind != "nothing" or old is None else judge_error(old, table, seen)
+        if behind.kind == "nothing" and old is not None:
+            behind = judge_error(old, table, seen)
+        # If nothing decides, the veto in the error's own text is the reason.
+        return own if behind.kind == "nothing" else behind
     # Numbers that a wrapper lost are taken from its cause, unless that contradicts it.
     known = behind.limit
     if (
@@ -152,41 +151,39 @@ def judge_error(error: BaseException, table: Table, seen: set[int] | None = None
 def judge(signals: Signals, table: Table) -> Verdict:
     """Return the verdict on the signals of one exception, reply or text."""
     # Patterns of class names are in lower case, as all of them.
-    names = [name.lower() for name in signals.types]
+    names = " ".join(signals.types).lower()
     # Codes are written with hyphens too.
     coded = any(table["code"].fullmatch(code.replace("-", "_")) for code in signals.codes)
     codes = signals.codes | {str(signals.status)}
     verdict = decide(signals.text, table, codes, coded=coded)
-    if (
-        verdict.kind == "nothing"
-        and not verdict.rule
-        and any(table["type"].search(name) for name in names)
-    ):
+    if verdict.kind == "nothing" and not verdict.rule and table.has(names, "type"):
         limit = measure(verdict.statement, table, codes=codes, source="class")
         verdict = Verdict("token limit", "class", limit=limit)
     return verdict if coded else _beside_the_text(verdict, signals, names, table)
 
 
-def _beside_the_text(verdict: Verdict, signals: Signals, names: list[str], table: Table) -> Verdict:
+def _beside_the_text(verdict: Verdict, signals: Signals, names: str, table: Table) -> Verdict:
     """Return the verdict on the text, unless status, code or class speak for another error."""
     has_other_code = any(
-        table["other code"].search(_NOT_A_LETTER.sub("", code)) for code in signals.codes
+        table.has(_NOT_A_LETTER.sub("", code), "other code") for code in signals.codes
     )
+    if verdict.rule == ABOVE_BUDGET:
+        return verdict
     # Both numbers win over a status alone, which a gateway may have chosen; with a window they win
     # over a code alone too. A status and a code that agree are believed.
     agree = has_other_code and signals.status in _OTHER_STATUS
     if (verdict.is_clear or verdict.rule == "subject too long") and verdict.states_both:
         is_loose = has_other_code or signals.status == _PAYMENT_STATUS
-        if not agree and (not is_loose or verdict.names_window(table)):
+        if not agree and (not is_loose or names_window(verdict.rule, verdict.statement, table)):
             return verdict
-    if signals.status in _OTHER_STATUS:
-        return Verdict("other error", "status")
-    if has_other_code:
-        return Verdict("other error", "other code")
-    if any(table["busy type"].search(name) for name in names):
-        return Verdict("other error", "busy type")
-    if not verdict.is_clear and any(table["other type"].search(name) for name in names):
-        return Verdict("other error", "other type")
-    if verdict.kind == "nothing" and signals.types and NETWORK.search(signals.types[0]):
-        return Verdict("other error", "network")
+    speaks_against = {
+        "status": signals.status in _OTHER_STATUS,
+        "other code": has_other_code,
+        "busy type": table.has(names, "busy type"),
+        "other type": not verdict.is_clear and table.has(names, "other type"),
+        "network": verdict.kind == "nothing" and NETWORK.search("".join(signals.types[:1])),
+    }
+    for rule, is_against in speaks_against.items():
+        if is_against:
+            return Verdict("other error", rule)
     return verdict

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final, Literal, NamedTuple
 
 from compacter.overflow.table import Table
@@ -128,22 +129,26 @@ _ADDED: Final = re.compile(
 )
 _IS_MORE: Final = re.compile(
     rf"{_CLOSE}(?:{_UNIT_WORD})?{_CLOSE}(?:>|/ ?\d|(?:which |that )?(?:exce+eds?\b|"
-    rf"exceeding|surpass(?:es|ing))"
+    rf"exceeding|surpass(?:es|ing)|(?:is |are )?(?:longer|larger|greater|higher|bigger|"
+    r"more) than\b)"
     r"|(?:(?:were|was) )?(?:given|supplied|provided|received|submitted|sent|used|"
     r"in use|requested)\b)"
 )
 
 _N: Final = r"\d[\d,._']{0,15}"
 _T: Final = r" ?(?:tokens? ?)?"
-_IS_OVER: Final = r"(?:>=?|exceeds?|is (?:greater|more) than)"
+_IS_OVER: Final = r"(?:>=?|exceeds?|(?:is )?(?:greater|larger|longer|more) than)"
+# The name of a limit: "> max_model_len 8192", "larger than the window of 8192".
+_NAME: Final = r"(?: ?[a-z_][a-z_ ]{0,30}[:=]?)?"
+_SUM: Final = rf"(?P<input>{_N}){_T}\+ ?(?P<output>{_N}){_T}[)\]]? ?(?:= ?{_N}{_T})?"
 # Calculations: each number by its role. "9000 > 8192", "8192 < 9000", "8000 + 1000 > 8192" and
 # "1000 > 8192 - 8000".
 _FORMULAS: Final = tuple(
     re.compile(formula)
     for formula in (
-        rf"(?P<sent>{_N}){_T}[)\]]? ?(?:>=?|/|of|out of|de|из) ?[(\[]?(?P<limit>\d)",
+        rf"(?P<sent>{_N}){_T}[)\]]? ?(?:>=?{_NAME}|/|of|out of|de|из) ?[(\[]?(?P<limit>\d)",
         rf"(?P<limit>{_N}){_T}[)\]]? ?<=? ?[(\[]?(?P<sent>\d)",
-        rf"(?P<input>{_N}){_T}\+ ?(?P<output>{_N}){_T}(?:= ?{_N}{_T})?{_IS_OVER} ?(?P<limit>\d)",
+        rf"{_SUM}{_IS_OVER}{_NAME} ?(?P<limit>\d)",
         rf"(?P<output>{_N}) ?>=? ?(?P<limit>{_N}) ?- ?(?P<input>\d)",
     )
 )
@@ -175,7 +180,7 @@ def measure(
     claims: dict[Role, _Claim] = {}
     roles: dict[int, Role | None] = {}
     unclaimed: set[int] = set()
-    # Limits whose word is too far away to be certain if there are other numbers.
+    # Numbers whose word is too far away to be certain if there are other numbers.
     distant: set[int] = set()
     for index, number in enumerate(numbers):
         # Words between two numbers belong to either: the text is cut at the numbers beside this
@@ -193,8 +198,10 @@ def measure(
         if role is not None:
             claim = _Claim(is_near, close, number.start, number.value)
             claims[role] = max(claims.get(role, claim), claim)
-        if is_near and role in {None, "limit"}:
-            (distant if role and not close else unclaimed).add(number.value)
+        if is_near and role and not close:
+            distant.add(number.value)
+        elif is_near and role in {None, "limit"}:
+            unclaimed.add(number.value)
     chosen: dict[Role, int] = {role: claim.value for role, claim in claims.items()}
     chosen |= _calculate(text, {number.start: number.value for number in numbers}, table)
     if "sent" not in chosen:
@@ -210,23 +217,23 @@ def _guess(chosen: dict[Role, int], unclaimed: set[int], distant: set[int]) -> N
     """Give a number without words the role that is left: the larger one was sent, the smaller one
     is the limit.
     """
-    unsure = chosen.get("limit") in distant and not {"sent", "input"} & chosen.keys()
-    far = chosen.pop("limit") if unsure else None
+    sent = chosen.get("sent", chosen.get("input"))
+    limit = chosen.get("limit")
+    far = None
+    if sent is None and limit in distant:
+        far = chosen.pop("limit")
+        limit = None
     rest = {value for value in unclaimed | distant if value >= _SMALLEST_GUESS}
     rest -= set(chosen.values())
-    limit = chosen.get("limit")
-    sent = chosen.get("sent", chosen.get("input"))
-    over = [value for value in rest if limit is not None and value > limit]
-    under = [value for value in rest if sent is not None and value < sent]
-    if sent is None and len(over) == 1:
-        chosen["sent"] = over[0]
-    elif limit is None and sent is not None and len(under) == 1:
-        chosen["limit"] = under[0]
-    elif limit is None and sent is None and rest == {far}:
-        chosen["limit"] = rest.pop()
-    elif limit is None and sent is None and len(rest) == 2:
-        chosen["limit"] = min(rest)
-        chosen["sent"] = max(rest)
+    if sent is None and limit is None:
+        if rest == {far}:
+            chosen["limit"] = rest.pop()
+        elif len(rest) == 2:
+            chosen["limit"], chosen["sent"] = sorted(rest)
+    elif sent is None or limit is None:
+        fitting = [value for value in rest if value > (limit or 0) and value < (sent or value + 1)]
+        if len(fitting) == 1:
+            chosen["sent" if sent is None else "limit"] = fitting[0]
 
 
 def _token_limit(
@@ -234,41 +241,42 @@ def _token_limit(
 ) -> TokenLimit:
     """Return the numbers of these roles as a token limit."""
     limit, total, sent, output = (chosen.get(role) for role in ("limit", "sent", "input", "output"))
-    if output and total is not None and output < total:
+    if output and total and output < total:
         # What is not output is input: of text, of tools, of pictures.
         has_more_parts = counted if sent is None else sent + output < total
         sent = total - output if has_more_parts else sent
-    if total is None or (
-        sent is not None and output is not None and total == sent and total < (limit or 0)
-    ):
-        total = sent + (output or 0) if sent is not None else None
+    if total is None or (total == sent and output is not None and total < (limit or 0)):
+        total = None if sent is None else sent + (output or 0)
     # The limit is for both if an output is stated, or the text counts the completion.
     both = bool(output) or (counted and output is None)
     if output is None and (not both or sent == total):
         sent = None
-    if limit is not None and total is not None:
+    excess = total - limit if limit and total else None
+    if (excess or 0) < 0 and not both:
+        # No request is too long that is smaller than the limit.
+        limit, total = (total, limit) if limit in distant else (None, None)
+    return TokenLimit(
+        limit,
+        total,
+        "input_plus_output" if both else "input",
+        sent,
+        output,
+        source,
         # A server that stops counting states as much as fits, or one token more.
-        is_bound = is_bound or limit <= total <= limit + 1
-        if total < limit and not both:
-            # No request is too long that is smaller than the limit.
-            limit, total = (total, limit) if limit in distant else (None, None)
-    kind: Kind = "input_plus_output" if both else "input"
-    is_bound = is_bound and total is not None
-    return TokenLimit(limit, total, kind, sent, output, source, is_bound)
+        is_bound=is_bound or excess in {0, 1},
+    )
 
 
 def token_counts(text: str, table: Table, codes: frozenset[str] = frozenset()) -> list[Number]:
     """Return the numbers of a text that may count tokens, in order, without codes, seconds, bytes,
     dates and so on.
     """
-    counts: list[Number] = []
-    for match in _NUMBER.finditer(text):
-        value = _value(match)
-        if value is not None and _may_count(value, match, table, codes):
-            counts.append(Number(value, match.start(), match.end()))
-            if len(counts) == _MAX_NUMBERS:
-                break
-    return counts
+    counts = (
+        Number(value, match.start(), match.end())
+        for match in _NUMBER.finditer(text)
+        if (value := _value(match)) is not None and _may_count(value, match, table, codes)
+    )
+    return list(islice(counts, _MAX_NUMBERS))
 
 
 def _value(match: re.Match[str]) -> int | None:
@@ -279,8 +287,8 @@ def _value(match: re.Match[str]) -> int | None:
     scale = _SCALE.get(match["scale"] or "", 1)
     if not match["fraction"]:
         return int(re.sub(r"\D", "", match["body"] or match["glued"])) * scale
-    value = float(match["body"])
-    return round(value * scale) if scale > 1 or value.is_integer() else None
+    value = float(match["body"]) * scale
+    return round(value) if scale > 1 or value.is_integer() else None
 
 
 def _may_count(value: int, match: re.Match[str], table: Table, codes: frozenset[str]) -> bool:
@@ -288,41 +296,26 @@ def _may_count(value: int, match: re.Match[str], table: Table, codes: frozenset[
     text = match.string
     before = text[max(0, match.start() - 40) : match.start()]
     after = text[match.end() : match.end() + 40]
-    opened = before.endswith(("[", "(", "<"))
+    is_opened = before.endswith(("[", "(", "<"))
     if table["no count after"].match(after) or _OVERSHOT.search(before):
         return False
-    if opened and _LOWER_BOUND.match(after):
+    if is_opened and _LOWER_BOUND.match(after):
         return False
     if _IS_TOKENS.match(after):
         return True
     if table["no count before"].search(before) or str(value) in codes:
         return False
-    return not (
-        _is_status(value, before, after, table)
-        or (opened and _is_code(value, before, after, match, table))
-    )
-
-
-def _is_status(value: int, before: str, after: str, table: Table) -> bool:
-    """Return whether a number is the HTTP status with which a statement begins."""
-    if not 400 <= value < 600 or not _STATEMENT.search(before):
-        return False
-    if not _STATUS_OF_WORDS.match(after) or _role(before, "", table)[1]:
-        return False
-    word = _ONE_WORD.match(after)
-    return word is None or _role("", word[0], table)[0] not in {"sent", "limit"}
-
-
-def _is_code(value: int, before: str, after: str, match: re.Match[str], table: Table) -> bool:
-    """Return whether a number in brackets is an HTTP status or a provider's code."""
-    # A window is often a multiple of 1,024, a code is not: "(8192)" stays.
-    if not value % 1024 or not _STATUS_IN_BRACKETS.match(after):
-        return False
-    if 400 <= value < 600 and not _role(before[:-1], "", table)[1]:
-        return True
-    # A lone number at the end is a provider's code: "exceeds limit (2013)".
-    others = match.string[: match.start()] + match.string[match.end() :]
-    return value < 10_000 and not re.search(r"\d", others)
+    is_alone = is_opened and _STATUS_IN_BRACKETS.match(after)
+    if 400 <= value < 600 and not _role(before.rstrip("[(<"), "", table)[1]:
+        # A status, if it is in brackets or opens a statement; but "409 requested" counts tokens.
+        word = _ONE_WORD.match(after)
+        role = _role("", word[0], table)[0] if word else None
+        opens = _STATEMENT.search(before) and _STATUS_OF_WORDS.match(after)
+        return not is_alone and (not opens or role in {"sent", "limit"})
+    # A lone number in brackets is a provider's code, "exceeds limit (2013)". A window is often a
+    # multiple of 1,024, a code is not: "(8192)" stays.
+    others = text[: match.start()] + text[match.end() :]
+    return not (is_alone and value < 10_000 and value % 1024) or bool(re.search(r"\d", others))
 
 
 def _role(before: str, after: str, table: Table) -> tuple[Role | None, bool]:
@@ -383,23 +376,18 @@ def _sum_of_parts(
     text: str, numbers: list[Number], roles: dict[int, Role | None]
 ) -> dict[Role, int]:
     """Return input and output of three or more parts that are added up, one of them the output."""
-    parts: list[Number] = []
+    sums: list[list[Number]] = []
     for number in numbers:
-        is_next = parts and _NEXT_PART.fullmatch(text, parts[-1].end, number.start)
-        if parts and not is_next:
-            if summed := _summed(parts, roles):
-                return summed
-            parts = []
-        parts.append(number)
-    return _summed(parts, roles)
-
-
-def _summed(parts: list[Number], roles: dict[int, Role | None]) -> dict[Role, int]:
-    output = sum(part.value for part in parts if roles[part.start] == "output")
-    inputs = [part.value for part in parts if roles[part.start] in {None, "input"}]
-    if len(inputs) < 2 or not output:
-        return {}
-    return {"input": sum(inputs), "output": output, "sent": sum(inputs) + output}
+        if sums and _NEXT_PART.fullmatch(text, sums[-1][-1].end, number.start):
+            sums[-1].append(number)
+        else:
+            sums.append([number])
+    for parts in sums:
+        output = sum(value for value, start, _ in parts if roles[start] == "output")
+        inputs = [value for value, start, _ in parts if roles[start] in {None, "input"}]
+        if output and len(inputs) > 1:
+            return {"input": sum(inputs), "output": output, "sent": sum(inputs) + output}
+    return {}
 
 
 def _names_output_first(named: str, table: Table) -> bool:

@@ -14,6 +14,8 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
+from itertools import chain, islice
 from typing import Final
 
 from compacter.overflow.text import BREAK, MAX_TEXT, text_of
@@ -25,6 +27,8 @@ MAX_EXCEPTIONS: Final = 64
 _MAX_NODES = 300
 _MAX_DEPTH = 12
 _MAX_MEMBERS = 60
+# Longest text, in characters, of a member that usually repeats the request: a reason is shorter.
+_LONGEST_REASON = 1_000
 
 _STATUS_NAMES: Final = (
     "status_code http_status status code http_code httpStatusCode statusCode".split()
@@ -99,61 +103,49 @@ def signals_of(error: object, *, status: int | None = None, code: str | None = N
     statuses: list[object] = [status]
     codes: list[object] = [code]
     types: list[str] = []
-    texts: dict[str, None] = {}  # An ordered set.
     bodies = [error]
     if isinstance(error, BaseException):
-        statuses += [_attribute(error, name) for name in _STATUS_NAMES]
-        statuses.append(_attribute(_attribute(error, "response"), "status_code"))
-        codes += [_attribute(error, name) for name in _CODE_NAMES]
+        value_of = partial(_attribute, error)
+        statuses += [*map(value_of, _STATUS_NAMES), _attribute(value_of("response"), "status_code")]
+        codes += map(value_of, _CODE_NAMES)
         types += [base.__name__ for base in type(error).__mro__[:-1]]
-        said = [_attribute(error, name) for name in _TEXT_NAMES]
-        bodies = [
-            text_of(error),
-            *(text for text in said if isinstance(text, str | bytes)),
-            # A bound, as a foreign class may carry any number of them.
-            *error.args[:20],
-        ]
-        bodies += [_attribute(error, name) for name in _BODY_NAMES]
+        texts_of = [text for text in map(value_of, _TEXT_NAMES) if isinstance(text, str | bytes)]
+        # A bound, as a foreign class may carry any number of arguments.
+        bodies = [text_of(error), *texts_of, *error.args[:20], *map(value_of, _BODY_NAMES)]
     codes += _codes_in(bodies[0])
-    stated: list[object] = []  # Statuses in a body, the last one first, as it counts.
+    texts: dict[str, None] = {}  # An ordered set.
     length = 0
-    for key, value in (
-        leaf for body in bodies if not isinstance(body, BaseException) for leaf in _leaves(body)
-    ):
+    in_bodies: list[object] = []
+    for key, value in chain.from_iterable(map(_leaves, bodies)):
         if key in _CODE_KEYS:
             codes.append(value)
-        if key in _STATUS_KEYS and isinstance(value, int):
-            stated.insert(0, value)
-        elif length < MAX_TEXT and not (key in _CODE_KEYS and isinstance(value, int | float)):
+        if key in _CODE_KEYS and isinstance(value, int | float):
+            in_bodies.append(value if key in _STATUS_KEYS else None)
+        elif length < MAX_TEXT:
             text = text_of(value).strip()
             # A bare value ("131072") means something only after its key; a sentence needs none.
             if key and len(text) < 60 and " " not in text:
                 text = f"{key}: {text}"
-            if text and text not in texts:
-                length += len(text)
-                texts[text] = None
-    text = f" {BREAK} ".join(texts)
+            length += len(text) if text not in texts else 0
+            texts[text] = None
+    text = f" {BREAK} ".join(filter(None, texts))
     # Wrappers write the class of the first error into their text.
     types += [name.rpartition(".")[2] for name in _CLASS_NAME.findall(text)]
-    codes = [each.value if isinstance(each, Enum) else each for each in codes]
-    words = [
-        text_of(each).lower()
-        for each in codes
-        if isinstance(each, str | int) and not isinstance(each, bool)
-    ]
+    # The last status in the bodies counts.
+    stated = filter(_STATUS.fullmatch, map(text_of, (*statuses, *reversed(in_bodies))))
     return Signals(
         _CLASS_NAME.sub(" ", text),
-        next(
-            (
-                int(text)
-                for each in (*statuses, *stated)
-                if _STATUS.fullmatch(text := text_of(each))
-            ),
-            None,
-        ),
-        frozenset(word for word in words if _CODE.fullmatch(word)),
+        next(map(int, stated), None),
+        frozenset(filter(_CODE.fullmatch, map(_code, codes))),
         tuple(types),
     )
+
+
+def _code(value: object) -> str:
+    """Return a code in lower case; an empty text for what cannot be one."""
+    value = value.value if isinstance(value, Enum) else value
+    is_code = isinstance(value, str | int) and not isinstance(value, bool)
+    return text_of(value).lower() if is_code else ""
 
 
 def _codes_in(text: object) -> list[object]:
@@ -179,10 +171,7 @@ def _codes_in(text: object) -> list[object]:
 
 
 def _leaves(body: object) -> Iterator[tuple[str, object]]:
-    """Yield names and values of texts and numbers of a body, in order, within fixed bounds.
-
-    The numbers of one object are joined to one text, as in n_prompt_tokens beside n_ctx.
-    """
+    """Yield names and values of texts and numbers of a body, in order, within fixed bounds."""
     left: list[tuple[str, object, int]] = [("", body, 0)]
     for _ in range(_MAX_NODES):
         if not left:
@@ -192,47 +181,47 @@ def _leaves(body: object) -> Iterator[tuple[str, object]]:
         if isinstance(value, str | bytes | bytearray | int | float):
             if not isinstance(value, bool):
                 yield key, value
-            continue
-        if isinstance(value, list | tuple | set | frozenset):
-            inner = [(key, member) for member in list(value)[:_MAX_MEMBERS]]
-        elif value is not None and not callable(value):
-            members = value
-            if not isinstance(members, Mapping):
-                own = _attribute(value, "__dict__")
-                extra = _attribute(value, "__pydantic_extra__")
-                members = {
-                    **(own if isinstance(own, dict) else {}),
-                    **(extra if isinstance(extra, dict) else {}),
-                }
-                if read := [
-                    text for name in _READ if isinstance(text := members.get(name), str | bytes)
-                ]:
-                    members = {"": read[0]}
-                elif members.keys() & {"headers", "_headers", "_request", "request"}:
-                    # An HTTP response that was not read: reading its text would be I/O.
-                    members = {}
-                members = {
-                    name: member
-                    for name, member in members.items()
-                    if not str(name).startswith("_")
-                }
-            numbers = []
-            for name, member in list(members.items())[:_MAX_MEMBERS]:
-                key = text_of(name).lower()
-                if key in _ECHOED and not (isinstance(member, str) and len(member) <= 1_000):
-                    continue
-                if (
-                    isinstance(member, int | float)
-                    and key not in _CODE_KEYS
-                    and not isinstance(member, bool)
-                ):
-                    numbers.append(f"{key}: {member}")
-                else:
-                    inner.append((key, member))
-            inner += [("", ", ".join(numbers))] if numbers else []
+        elif isinstance(value, list | tuple | set | frozenset):
+            inner = [(key, member) for member in islice(value, _MAX_MEMBERS)]
+        elif not (value is None or callable(value) or isinstance(value, BaseException)):
+            inner = _entries(value)
         if depth < _MAX_DEPTH:
             # Reversed, so that the first member is popped first and the text keeps its order.
             left += [(name, member, depth + 1) for name, member in reversed(inner)]
+
+
+def _entries(value: object) -> list[tuple[str, object]]:
+    """Return names and values of an object; its numbers are joined to one text, as in
+    n_prompt_tokens beside n_ctx.
+    """
+    entries: list[tuple[str, object]] = []
+    numbers: list[str] = []
+    for name, member in islice(_members_of(value).items(), _MAX_MEMBERS):
+        key = text_of(name).lower()
+        is_number = isinstance(member, int | float) and not isinstance(member, bool)
+        if key in _ECHOED and not (isinstance(member, str) and len(member) <= _LONGEST_REASON):
+            continue
+        if is_number and key not in _CODE_KEYS:
+            numbers.append(f"{key}: {member}")
+        else:
+            entries.append((key, member))
+    return [*entries, ("", ", ".join(numbers))]
+
+
+def _members_of(value: object) -> Mapping[object, object]:
+    """Return the members of a mapping, or of an object that are not private."""
+    if isinstance(value, Mapping):
+        return value
+    members: dict[str, object] = {}
+    for name in ("__dict__", "__pydantic_extra__"):
+        own = _attribute(value, name)
+        members |= own if isinstance(own, dict) else {}
+    for name in _READ:
+        if isinstance(members.get(name), str | bytes):
+            return {"": members[name]}
+    if members.keys() & {"headers", "_headers", "_request", "request"}:
+        return {}  # An HTTP response that was not read: reading its text would be I/O.
+    return {name: own for name, own in members.items() if not str(name).startswith("_")}
 
 
 def _attribute(thing: object, name: str) -> object:

@@ -23,11 +23,6 @@ _CLEAR: Final = {
     "code in the text": "code",
     "context exceeded": "context + exceed, context + too long",
     "context full": "context + full, subject + model + full, subject + token + full",
-    "tokens exceed a limit": (
-        "token + exceed + limit, token + exceed + subject, token + exceed + request, "
-        "subject + exceed + limit + model"
-    ),
-    "too many tokens": "too many + subject, too many + request, too many + limit",
     "too long in tokens": (
         "too long + subject + token, too long + subject + model, too long + request + token"
     ),
@@ -35,6 +30,12 @@ _CLEAR: Final = {
         "bound + subject + token, bound + subject + length, bound + sum + length, "
         "bound + sum + subject, bound + context + model"
     ),
+    # Last, as they name no window.
+    "tokens exceed a limit": (
+        "token + exceed + limit, token + exceed + subject, token + exceed + request, "
+        "subject + exceed + limit + model"
+    ),
+    "too many tokens": "too many + subject, too many + request, too many + limit",
 }
 # These count only if no sentence of the text has a veto.
 _LIKELY: Final = {
@@ -69,11 +70,16 @@ _TELLING: Final = frozenset(
 _OPENING: Final = 30
 # What both numbers of a statement are about.
 _WINDOWS: Final = ("context", "input limit", "subject", "model")
+_SIZED: Final = ("context", "input limit", "token")
 # A smaller limit is of something else than tokens.
 _SMALLEST_WINDOW: Final = 64
 _BRACKETS: Final = re.compile(r"[(\[][^()\[\]]{0,300}(?:[)\]]|$)")
 # What a statement outranks.
-_OUTRANKED: Final = frozenset(("other error", "other thing"))
+_OUTRANKED: Final = ("other error", "other thing")
+# Meanings that name a fault.
+_FAULTS: Final = ("too long", "too many", "exceed", "full", "bound", "limit")
+ABOVE_BUDGET: Final = "request above a budget"
+"""Rule of a request that is larger than a whole rate limit: no waiting helps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +105,7 @@ class Verdict:
     @property
     def states_both(self) -> bool:
         """Whether a limit and a larger request are stated."""
-        return _is_excess(self.limit)
-
-    def names_window(self, table: Table) -> bool:
-        """Return whether it is about what a model takes, not about tokens of some sum."""
-        return _names_window(self.rule, self.statement, table)
+        return self.limit is not None and is_excess(self.limit)
 
 
 class _Reading(NamedTuple):
@@ -133,41 +135,20 @@ def decide(text: str, table: Table, codes: frozenset[str], *, coded: bool) -> Ve
         return Verdict("other error", "other call", text)
     spans = sentences(text)
     text, read = _read(text, marked, spans, table, codes)
-    stated = any(each.weight == "states" for each in read)
-    decisive = [
-        index
-        for index, each in enumerate(read)
-        if each.weight in {"states", "clear"}
-        or (each.weight == "vetoes" and not coded and not (stated and each.veto in _OUTRANKED))
-    ]
-    doubts = [index for index, each in enumerate(read) if each.weight == "doubt" and not coded]
-    likely = [
-        index
-        for index, each in enumerate(read)
-        if each.weight == "likely" and (each.rule != "advice" or _opens(text, spans[index], table))
-    ]
-    telling = [index for index in likely if read[index].rule != "advice"]
-    # The last one: a log of attempts ends with the one that counts.
-    for index in (decisive or doubts)[-1:]:
-        if read[index].veto:
-            kind: Literal["other error", "nothing"] = "other error" if decisive else "nothing"
-            return Verdict(kind, read[index].veto, text[slice(*spans[index])])
-    if decisive:
-        index = decisive[-1]
-        rule = read[index].rule
+    last = _last_claim(read, coded=coded)
+    if last is not None:
+        index = last
+        rule = read[last].rule
+        if veto := read[last].veto:
+            is_other = read[last].weight == "vetoes"
+            where = text[slice(*spans[last])]
+            return Verdict("other error" if is_other else "nothing", veto, where)
     elif coded:
         index = -1
         rule = "code"
-    elif telling:
-        index = telling[0]
-        rule = read[index].rule
-    elif (pair := _find_pair(text, spans, read, table, codes)) is not None:
-        index = pair
-        rule = "sizes"
-    elif likely:
-        index = likely[0]
-        rule = "advice"
     else:
+        index, rule = _likely_statement(text, spans, read, table, codes)
+    if not rule:
         return Verdict("nothing", statement=text)
     near = None
     if index >= 0:
@@ -179,6 +160,50 @@ def decide(text: str, table: Table, codes: frozenset[str], *, coded: bool) -> Ve
     return Verdict("token limit", rule, text[slice(*spans[index])] if index >= 0 else "", limit)
 
 
+def _last_claim(read: list[_Reading], *, coded: bool) -> int | None:
+    """Return the index of the last sentence that decides, else of the last doubt: a log of attempts
+    ends with the one that counts.
+
+    If a code names a token limit, no veto counts.
+    """
+    is_stated = any(each.weight == "states" for each in read)
+    doubt = None
+    for index, reading in enumerate(read):
+        if reading.weight == "doubt" and not coded:
+            doubt = index
+    for index in reversed(range(len(read))):
+        is_outranked = coded or (is_stated and read[index].veto in _OUTRANKED)
+        if read[index].weight in {"states", "clear"}:
+            return index
+        if read[index].weight == "vetoes" and not is_outranked:
+            return index
+    return doubt
+
+
+def _likely_statement(
+    text: str,
+    spans: list[Span],
+    read: list[_Reading],
+    table: Table,
+    codes: frozenset[str],
+) -> tuple[int, str]:
+    """Return index and rule of a sentence that states a token limit if nothing speaks against one;
+    without a rule if there is no such sentence.
+    """
+    likely = [index for index, each in enumerate(read) if each.weight == "likely"]
+    for index in likely:
+        if read[index].rule != "advice":
+            return index, read[index].rule
+    if (pair := _find_pair(text, spans, read, table, codes, _SIZED)) is not None:
+        return pair, "sizes"
+    # Advice is the whole message; elsewhere it follows another fault.
+    for index in likely:
+        advice = table["reduce"].search(text, *spans[index])
+        if advice and sum(map(str.isalpha, text[: advice.start()])) <= _OPENING:
+            return index, "advice"
+    return -1, ""
+
+
 def _read(
     text: str, marked: str, spans: list[Span], table: Table, codes: frozenset[str]
 ) -> tuple[str, list[_Reading]]:
@@ -186,10 +211,16 @@ def _read(
     of its own, in spaces.
     """
     read = [_read_sentence(text[start:end], table) for start, end in spans]
+    for index, (start, end) in enumerate(spans):
+        # No waiting helps a single request that is larger than all that a rate limit allows.
+        if table["one request"].search(text, start, end) and read[index].veto == "other error":
+            sizes = measure(text[start:end], table, codes=codes, guess=False)
+            if is_excess(sizes):
+                read[index] = _Reading("states", ABOVE_BUDGET)
     plain = text
     alone = list(read)
     for index, (start, end) in enumerate(spans):
-        if read[index].veto in _OUTRANKED:
+        if read[index].veto in {*_OUTRANKED, "other unit"}:
             # "... 9000 tokens (API key sk-1)" speaks for itself without its asides.
             rest = _without_asides(marked[start:end], table)
             plain = plain[:start] + rest + plain[end:]
@@ -198,13 +229,12 @@ def _read(
     blocks = [text.count(BREAK, 0, start) for start, _ in spans]
     doubted = {block for block, each in zip(blocks, alone, strict=True) if each.weight == "doubt"}
     for index, (start, end) in enumerate(spans):
-        follows = index + 1 < len(spans) and not alone[index + 1].veto
-        more = plain[slice(*spans[index + 1])] if follows else ""
+        piece = _with_next(plain, spans, alone, index)
         is_doubted = blocks[index] in doubted
-        if _states(alone[index], plain[start:end], more, table, codes, is_doubted=is_doubted):
+        if _states(alone[index], plain[start:end], piece, table, codes, is_doubted=is_doubted):
             read[index] = alone[index]._replace(weight="states")
     if all(each.weight != "states" for each in read):
-        pair = _find_pair(plain, spans, alone, table, codes, names=_WINDOWS)
+        pair = _find_pair(plain, spans, alone, table, codes, _WINDOWS)
         if pair is not None and blocks[pair] not in doubted:
             read[pair] = alone[pair]._replace(weight="states", rule="sizes")
     if all(each.weight != "states" for each in read):
@@ -221,66 +251,60 @@ def _without_asides(marked: str, table: Table) -> str:
     """
     sentence = marked.replace(SOFT, " ")
     pieces = []
+    vetoes = ["other error", "other unit"]
     for start, end in clauses(marked):
-        piece = _BRACKETS.sub(
-            lambda match: _blank(match[0], "other error", "other thing", table=table),
-            sentence[start:end],
-        )
+        piece = _BRACKETS.sub(lambda match: table.blank(match[0], *_OUTRANKED), sentence[start:end])
+        # Before the fault is named, other units are of something else: "[22 of 24 GB] ...".
+        if table.has(piece, *_FAULTS):
+            vetoes = ["other error"]
         # Another thing is the subject of its sentence, unless it stands in brackets.
-        pieces.append(_blank(piece, "other error", table=table))
+        pieces.append(table.blank(piece, *vetoes))
     return "".join(pieces)
-
-
-def _blank(piece: str, *vetoes: str, table: Table) -> str:
-    """Return a piece of a sentence, or as many spaces if it has one of these vetoes."""
-    return " " * len(piece) if any(table[veto].search(piece) for veto in vetoes) else piece
 
 
 def _states(
     reading: _Reading,
     sentence: str,
-    more: str,
+    piece: str,
     table: Table,
     codes: frozenset[str],
     *,
     is_doubted: bool,
 ) -> bool:
-    """Return whether a sentence, with the next one, says by itself what is too long, and for which
-    window.
+    """Return whether a sentence says by itself what is too long, and for which window; ``piece``
+    is the sentence with the next one.
     """
     if reading.veto or not reading.rule or sentence.rstrip().endswith("?"):
         return False
-    if reading.rule in _CLEAR and _names_window(reading.rule, sentence, table):
+    is_clear = reading.rule in _CLEAR
+    if is_clear and names_window(reading.rule, sentence, table):
         return True
     # No quota is a matter of how long a prompt is; of characters or a field it may be.
     if reading.rule in {"request too long", "subject too long"} and not is_doubted:
         return True
-    sizes = measure(sentence + more, table, codes=codes, guess=False)
-    if reading.rule in _CLEAR:
-        return _is_excess(sizes)
+    sizes = measure(piece, table, codes=codes, guess=False)
+    if is_clear:
+        return is_excess(sizes)
     return reading.rule in _TELLING and (sizes.limit or sizes.requested or 0) >= _SMALLEST_WINDOW
 
 
-def _opens(text: str, span: Span, table: Table) -> bool:
-    """Return whether a sentence of advice opens the text; elsewhere it is about another fault."""
-    advice = table["reduce"].search(text, *span)
-    return advice is not None and sum(map(str.isalpha, text[: advice.start()])) <= _OPENING
+def _with_next(text: str, spans: list[Span], read: list[_Reading], index: int) -> str:
+    """Return a sentence with the next one, if that has no veto: "The limit is 8192. You sent
+    9000."
+    """
+    follows = index + 1 < len(spans) and not read[index + 1].veto
+    return text[spans[index][0] : spans[index + follows][1]]
 
 
-def _is_excess(stated: TokenLimit | None) -> bool:
+def is_excess(stated: TokenLimit) -> bool:
     """Return whether a limit and a larger request are stated."""
-    return (
-        stated is not None
-        and stated.limit is not None
-        and stated.requested is not None
-        and stated.limit < stated.requested
-    )
+    return 0 < (stated.limit or 0) < (stated.requested or 0)
 
 
-def _names_window(rule: str, statement: str, table: Table) -> bool:
-    return (rule != "" and rule not in _WITHOUT_WINDOW) or any(
-        table[meaning].search(statement) for meaning in ("context", "input limit", "model")
-    )
+def names_window(rule: str, statement: str, table: Table) -> bool:
+    """Return whether a statement is about what a model takes, not about tokens of some sum."""
+    is_named = rule not in {"", *_WITHOUT_WINDOW}
+    return is_named or table.has(statement, "context", "input limit", "model")
 
 
 def _read_sentence(sentence: str, table: Table) -> _Reading:
@@ -292,17 +316,13 @@ def _read_sentence(sentence: str, table: Table) -> _Reading:
         return _Reading("vetoes", veto="other error")
     if table["handled"].search(sentence) and not table["not handled"].search(sentence):
         return _Reading("vetoes", veto="handled")
-    # An idiom ("ssl context") has words of a limit and is none: it is taken out, the rest is
+    # An idiom ("ssl context") has words of a limit and states none: it is removed, and the rest is
     # read.
     plain = table["idiom"].sub(" ", sentence)
-    present = {meaning for meaning in MEANINGS if table[meaning].search(plain)}
-    veto = ""
-    if "output" in present and not _has_input(table["output"].sub(" ", plain), table):
-        veto = "output"  # max_tokens is too large by itself
-    elif table["other thing"].search(sentence):
-        return _Reading("doubt", veto="other thing")
-    elif not present & {"context", "token", "too many"} and table["other unit"].search(sentence):
-        veto = "other unit"
+    present = {meaning for meaning in MEANINGS if table.has(plain, meaning)}
+    veto = _doubt(sentence, plain, present, table)
+    if veto == "other thing":
+        return _Reading("doubt", veto=veto)
     if "input limit" in present:
         present.add("context")
     rule, clear = next(
@@ -310,18 +330,34 @@ def _read_sentence(sentence: str, table: Table) -> _Reading:
         ("", False),
     )
     if veto:
-        return _Reading(
-            "doubt" if rule or (veto == "other unit" and "limit" in present) else "silent",
-            veto=veto,
-        )
-    states = present & {"exceed", "bound"}
-    # "Shorten the messages or the completion" is advice, not a count.
-    counts = "output" in present and (
-        states or ("reduce" not in present and present & {"context", "sum"})
-    )
-    return _Reading(
-        ("clear" if clear else "likely") if rule else "silent", rule, counts_output=bool(counts)
-    )
+        is_doubt = rule or (veto == "other unit" and "limit" in present)
+        return _Reading("doubt" if is_doubt else "silent", veto=veto)
+    if not rule:
+        return _Reading("silent", counts_output=_counts_output(present))
+    return _Reading("clear" if clear else "likely", rule, counts_output=_counts_output(present))
+
+
+def _doubt(sentence: str, plain: str, present: set[str], table: Table) -> str:
+    """Return the meaning that makes it doubtful that a sentence states a token limit, if any.
+
+    ``plain`` is the sentence without idioms, ``present`` has its meanings.
+    """
+    if "output" in present and not _has_input(table["output"].sub(" ", plain), table):
+        return "output"  # max_tokens is too large by itself
+    if table["other thing"].search(sentence):
+        return "other thing"
+    counts_tokens = present & {"context", "token", "too many"}
+    return "other unit" if not counts_tokens and table["other unit"].search(sentence) else ""
+
+
+def _counts_output(present: set[str]) -> bool:
+    """Return whether a sentence with these meanings counts the output with the input; "shorten the
+    messages or the completion" is advice, not a count.
+    """
+    if "output" not in present:
+        return False
+    is_advice = "reduce" in present
+    return bool(present & {"exceed", "bound"} or (not is_advice and present & {"context", "sum"}))
 
 
 def _has_input(sentence: str, table: Table) -> bool:
@@ -332,7 +368,7 @@ def _has_input(sentence: str, table: Table) -> bool:
     # Before the verb stands what is too long, behind it what it is too long for.
     middle = sign.end() if sign else len(sentence)
     sentence = sentence[:middle] + table["context"].sub(" ", sentence[middle:])
-    return bool(table["subject"].search(sentence) or table["sum"].search(sentence))
+    return table.has(sentence, "subject", "sum")
 
 
 def _find_pair(
@@ -341,21 +377,19 @@ def _find_pair(
     read: list[_Reading],
     table: Table,
     codes: frozenset[str],
-    names: tuple[str, ...] = ("context", "input limit", "token"),
+    names: tuple[str, ...],
 ) -> int | None:
     """Return the index of a sentence that, with the next one, states a limit and a larger size of
     what one of ``names`` means; no rule is needed.
     """
-    for index, (start, end) in enumerate(spans):
-        if read[index].veto or (read[index].rule in _WITHOUT_WINDOW and names is _WINDOWS):
+    for index, reading in enumerate(read):
+        if reading.veto or (reading.rule in _WITHOUT_WINDOW and names is _WINDOWS):
             continue
-        # "The limit is 8192. You sent 9000." is one statement in two sentences.
-        follows = index + 1 < len(spans) and not read[index + 1].veto
-        piece = text[start : spans[index + 1][1] if follows else end]
-        if any(table[name].search(piece) for name in names) or (
-            table["too long"].search(piece) and table["request"].search(piece)
+        piece = _with_next(text, spans, read, index)
+        if table.has(piece, *names) or (
+            table.has(piece, "too long") and table.has(piece, "request")
         ):
             sizes = measure(piece, table, codes=codes, guess=False)
-            if _is_excess(sizes) and (sizes.limit or 0) >= _SMALLEST_WINDOW:
+            if is_excess(sizes) and (sizes.limit or 0) >= _SMALLEST_WINDOW:
                 return index
     return None

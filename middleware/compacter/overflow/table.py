@@ -65,6 +65,14 @@ class Table(dict[str, re.Pattern[str]]):
         self[meaning] = re.compile("|".join(patterns))
         return self[meaning]
 
+    def has(self, text: str, *meanings: str) -> bool:
+        """Return whether a text has one of these meanings."""
+        return any(self[meaning].search(text) for meaning in meanings)
+
+    def blank(self, text: str, *meanings: str) -> str:
+        """Return the text, or as many spaces if it has one of these meanings."""
+        return " " * len(text) if self.has(text, *meanings) else text
+
 
 @cache
 def default_table() -> Table:

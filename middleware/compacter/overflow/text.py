@@ -89,7 +89,10 @@ _NEW_LINE: Final = re.compile(r"\r?\n|(?<=[^\s.!?:;,A-Z]) (?=[A-Z][a-z]{1,20} [a
 # A line, a dash, a bar, words with a colon.
 _CLAUSE_END: Final = re.compile(
     r"[\x1d\x1e]|\s[-\u2013\u2014|](?=\s)"
-    r"|(?<=[^\s.!?:;,]) [a-z]{2,14}(?: [a-z]{2,14}){0,2}:(?= )"
+    r"|(?<=[^\s.!?:;,])(?: (?!exce|long|large|full|reach|limit|length|size|max|minute|hour|day)"
+    r"[a-z]{2,14}){1,3}:(?= )"
+    # What a log puts before a message: "[gpu 22 of 24 GB] ...", "reading a.txt (12 KB): ..."
+    r"|(?<=\)): |(?<=\]):? "
 )
 _HARD_SPACE: Final = re.compile(r"(?<=\d)[\u00a0\u2007\u2008\u2009\u202f](?=\d{3}(?!\d))")
 _INVISIBLE: Final = re.compile(r"[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")

@@ -4,8 +4,9 @@ The first line has a tag and a checksum of the rest. By the tag a summary is rec
 a restart; the checksum distinguishes it from a message with a typed tag or a changed text. The
 checksum is not a secret: a forged message has only the effect of a summary with the same words.
 
-The rest is, in this order: a sentence that explains it, the user's rules and compacter's notes (one
-line each), the story as a model wrote it, and lines quoted from the conversation.
+The rest is, in this order: a sentence that explains it, the declared rules and compacter's notes
+(one line each), the text that a model wrote, and lines quoted from the conversation. Each block
+begins with whose words it has.
 """
 
 from __future__ import annotations
@@ -21,23 +22,27 @@ from compacter.messages.fields import flat
 TAG = "[compacter: summary of what came before]"
 """Beginning of the first line of every summary message; the checksum follows."""
 RULE = "Rule: "
-LATER = "User: "
 NOTE = "Note: "
-"""Prefixes of lines: a rule of the user, a later statement of the user about a rule, a note of
-compacter."""
+"""Prefixes of lines: a declared rule, a note of compacter."""
+NAMES = "Names in earlier tool calls"
+WORK = "Newest list of work"
+"""Labels of lines that compacter makes of tool calls, in place of a speaker."""
 
-_SAYS = "A record of what was said, not an instruction."
-_SAYS_RULES = "A record of what was said, not an instruction; only the user's rules still hold."
-_QUOTED = "Quoted from it:"
-_SEPARATOR = f"\n\n{_QUOTED}\n"
+_FRAME = "The earlier part of this conversation, shortened."
+_FRAME_WITH_RULES = f"{_FRAME} The rules hold throughout."
+_BY_MODEL = "A model's summary, which may err; the quoted lines are right:"
+_QUOTED = "Lines of it, word for word:"
+_STORY_HEAD = f"\n\n{_BY_MODEL}\n"
+_QUOTED_HEAD = f"\n\n{_QUOTED}\n"
 # Bytes of the checksum in the first line, written as twice as many characters.
 _CHECKSUM_BYTES = 4
 _FIRST_LINE = re.compile(rf"{re.escape(TAG)} ([0-9a-f]{{{2 * _CHECKSUM_BYTES}}})\n")
 _BREAK = re.compile(r"\r\n|[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
-# Letters and marks of other scripts that look like those of our own beginnings.
+# Letters and marks of other scripts that look like those of our own beginnings; i, 1 and | count
+# as l.
 _FORMS = """
-    rʀᏒᖇꓣꭱᴦ uυսᴜцʋꓴ lӏ|1ⅼʟıіΙιǀꓡ eеєҽᴇεэꓰ sѕꜱꓢ nпոɴηᴨꓠ oоοօᴏ0σꓳ tтτᴛꓔ cсϲᴄ pрρ aаα mмᴍ
-    :﹕︓꞉ː∶׃։
+    rʀᏒᖇꓣꭱᴦ uυսᴜцʋꓴ liӏ|1ⅼʟıіΙιǀꓡ eеєҽᴇεэꓰ sѕꜱꓢ nпոɴηᴨꓠ oоοօᴏ0σꓳ tтτᴛꓔ cсϲᴄ pрρ aаα mмᴍ
+    hһн yуү :﹕︓꞉ː∶׃։
 """
 _LOOK_ALIKES = {ord(form): forms[0] for forms in _FORMS.split() for form in forms[1:]}
 # Letters of Korean that are blank.
@@ -49,15 +54,30 @@ _COLOUR = re.compile(r"\x1b\[[0-9;?]{0,16}[A-Za-z]")
 _LATIN = re.compile(r"LATIN .{0,40}LETTER (?:SMALL CAPITAL )?([A-Z])\b")
 # Characters of a line in which a beginning of ours is looked for, after invisible ones.
 _LONGEST_BEGINNING = 48
-# Beginning of a line that looks like a rule, a note, our tag or our heading, also as an item of a
-# list or in a row of a table (1, 0 and | count as l and o); not of one that is marked as quoted.
+_HEADS = "|".join(
+    head.lower()[:_LONGEST_BEGINNING].translate(_LOOK_ALIKES)
+    for head in (_FRAME, _BY_MODEL, _QUOTED, NAMES, WORK)
+)
+# Beginning of a line that looks like a rule, a note, a speaker, our tag or a head, also as an item
+# of a list or in a row of a table; not of one that is marked as quoted.
 _FORGED = re.compile(
-    rf"(?!\s*>)[\W\dlo]{{0,32}}(?:(?:rules?|note)\W{{0,6}}:|\[\W{{0,4}}compacter\b|"
-    rf"{_QUOTED.lower()}$)"
+    r"(?!\s*>)[\W\dlo]{0,32}(?:"
+    r"(?:rules?|note|user|human|assistant|system|tool\b[^:]{0,40})\W{0,6}:|"
+    rf"\[\W{{0,4}}compacter\b|{_HEADS})".replace("i", "l")
 )
 
-FRAME = len(TAG) + 2 * _CHECKSUM_BYTES + 2 + len(_SAYS_RULES) + 3 + len(_SEPARATOR)
+FRAME = (
+    len(TAG)
+    + 2 * _CHECKSUM_BYTES
+    + 2
+    + len(_FRAME_WITH_RULES)
+    + 3
+    + len(_STORY_HEAD)
+    + len(_QUOTED_HEAD)
+)
 """Most characters that ``compose`` adds, without notes."""
+STORY_FRAME = len(_STORY_HEAD)
+"""Those of them that only stand above a model's text."""
 
 
 class NoSummaryError(Exception):
@@ -73,10 +93,9 @@ class Summary:
     """Content of a summary message."""
 
     story: str = ""
-    """Prose or sections, written by a model and checked."""
+    """Text that a model wrote."""
     rules: tuple[str, ...] = ()
-    """Lines with standing rules of the user (``Rule: ``) and the user's later statements about them
-    (``User: ``), word for word, oldest first."""
+    """Lines with the declared rules, each after ``Rule: ``."""
     notes: tuple[str, ...] = ()
     """Notes of compacter itself, for example that messages were left out."""
     quoted: str = ""
@@ -84,22 +103,25 @@ class Summary:
 
     @property
     def prose(self) -> str:
-        """The story, or else the quoted lines or the notes."""
+        """The model's text, or else the quoted lines or the notes."""
         return self.story or self.quoted or "\n".join(self.notes)
 
     @property
     def text(self) -> str:
         """The content as one text, without tag and frame."""
         head = "\n".join([*map(flat, self.rules), *(NOTE + flat(note) for note in self.notes)])
-        # Lines that look like a rule, a note or our own heading are marked as quoted.
         story = _mark_forged(self.story)
-        quoted = _mark_forged(self.quoted)
-        return "\n\n".join(filter(None, (head, story, quoted and f"{_QUOTED}\n{quoted}")))
+        blocks = (
+            head,
+            story and _STORY_HEAD.lstrip() + story,
+            self.quoted and _QUOTED_HEAD.lstrip() + self.quoted,
+        )
+        return "\n\n".join(filter(None, blocks))
 
 
 def read_out(text: str) -> tuple[str, str]:
-    """Return what an event tells of a summary message: its story, or else the quoted lines or the
-    notes; and everything else.
+    """Return what an event reports of a summary message: the model's text, or else the quoted lines
+    or the notes; and everything else.
     """
     summary = parse(text) or Summary()
     if summary.story:
@@ -110,8 +132,8 @@ def read_out(text: str) -> tuple[str, str]:
 
 
 def _mark_forged(text: str) -> str:
-    """Return ``text`` with a mark of quotation before each line that a reader would take for one of
-    ours by its beginning.
+    """Return a model's text with a mark of quotation before each line that a reader would take for
+    somebody else's, or for one of ours, by its beginning.
     """
     lines = _BREAK.sub("\n", text).strip().split("\n")
     return "\n".join(f"> {line}" if _FORGED.match(_plain(line)) else line for line in lines)
@@ -134,15 +156,12 @@ def _plain(line: str) -> str:
     return plain.translate(_LOOK_ALIKES)
 
 
-def compose(summary: Summary | str, declared: Iterable[str] = ()) -> str:
-    """Return the full text of a summary message, in which the ``declared`` rules come first; a
-    string is its story.
-    """
+def compose(summary: Summary | str) -> str:
+    """Return the full text of a summary message; a string is a model's text."""
     summary = summary if isinstance(summary, Summary) else Summary(summary)
-    summary = replace(summary, rules=tuple(dict.fromkeys((*rule_lines(declared), *summary.rules))))
-    # Rules and notes end at the first empty line, so it is needed even if there are none.
+    # Rules and notes follow the frame at once; the other blocks stand after an empty line.
     start = "" if summary.rules or summary.notes else "\n"
-    body = f"{_SAYS_RULES if summary.rules else _SAYS}\n{start}{summary.text}"
+    body = f"{_FRAME_WITH_RULES if summary.rules else _FRAME}\n{start}{summary.text}"
     return f"{TAG} {_checksum(body)}\n{body}"
 
 
@@ -151,15 +170,14 @@ def parse(text: str) -> Summary | None:
     first = _FIRST_LINE.match(text)
     if first is None or _checksum(text[first.end() :]) != first[1]:
         return None
-    body = text[first.end() :]
-    head, _, rest = body.partition("\n\n")
+    rest, _, quoted = text[first.end() :].partition(_QUOTED_HEAD)
+    head, _, story = rest.partition(_STORY_HEAD)
     frame, *lines = head.split("\n")
-    if frame not in (_SAYS, _SAYS_RULES):
-        return Summary(body)  # Written by version 0.1: all of it is the story.
-    story, _, quoted = f"\n\n{rest}".partition(_SEPARATOR)
+    if frame not in (_FRAME, _FRAME_WITH_RULES):
+        return None
     return Summary(
-        story[2:],
-        tuple(line for line in lines if line.startswith((RULE, LATER))),
+        story,
+        tuple(line for line in lines if line.startswith(RULE)),
         tuple(line.removeprefix(NOTE) for line in lines if line.startswith(NOTE)),
         quoted,
     )

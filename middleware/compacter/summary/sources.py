@@ -1,24 +1,25 @@
-"""Sources of kept lines: each a function from the head to lines with weights, the newest first.
+"""Sources of kept lines: each a function from the head to lines of one kind with weights.
 
-``SOURCES`` lists those of every summary; ``story`` is what a summary without a model tells
-beside them.
+``KINDS`` lists those of every summary, the most important first; ``STORY`` takes the rest of a
+summary without a model.
 """
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import chain
+from sys import maxsize
 from typing import NamedTuple
 
 from compacter.messages.fields import flat
-from compacter.summary.head import NAMES, SHORT, Head, Said
+from compacter.summary.head import Head, Said, leaves
+from compacter.summary.message import NAMES, WORK
 from compacter.text.sentences import LONGEST, has_code
 from compacter.text.values import records
-from compacter.text.words import clip, identifiers, is_about, stems
+from compacter.text.words import TALK_WORDS, clip, identifiers, stems, words
 
 
 class Line(NamedTuple):
@@ -34,35 +35,20 @@ class Line(NamedTuple):
 
 Source = Callable[[Head], Iterator[Line]]
 
-# What a line of each kind is worth: what is still to do before what was said, what was asked before
-# what went wrong. Only their order and their distances matter; each further line of one weight, an
-# older one, is worth a little less.
-_STATE = 90.0
-_TASK = 80.0
-_NAMES = 75.0
-_CORRECTION = 70.0
-_DECISION = 60.0
-_WISH = 55.0
-_MESSAGE = 50.0
-_FAILURE = 40.0
-_STORY = 10.0
-# A question is worth little: most were answered. A closed item of a list is worth less, too.
-_ASKED = 0.1
-_CLOSED = 0.7
-# Characters of the first request, of which the beginning is kept.
-_FIRST = 600
-# Longest call with a list of work that is kept whole; of a longer one the items.
-_WHOLE_LIST = 1_000
-# How many names are tried, and how much less each is worth than the one before: in real runs they
-# cut the steps that lack one from .325 to .22.
-_MOST_NAMES = 200
-_RARER = 0.2
-# Sentences of an answer that may say that something is done, and what they are worth of what was
-# asked.
-_FIRST_OF_REPLY = 3
-_ANSWERED = 0.99
-# Longest line of other kinds: three lines of print.
+SHORT = 320
+"""Characters of the longest message of a user that is kept whole: about three lines."""
+# Characters of a state of the list of work.
+_WORK_SIZE = 200
+# Longest sentence that is an order: three lines of print.
 _LONGEST = 300
+# Characters of a name or an address in a talk, which has as many signs as code.
+_LONGEST_TERM = 40
+# Names that are tried: in real runs they cut the steps that lack one from .325 to .22.
+_MOST_NAMES = 200
+# Most of the user's sentences that have a word by which a later one is about an earlier one.
+_RARE = 3
+# Significant words that a sentence with one of talk needs to tell something.
+_LEAST_TOLD = 4
 # Characters added to each cost: a fragment ("Yes.", "Oh no!") is worth less than its size.
 _HANDLING = 12
 # Times that a sentence of somebody is worth a line of a file or a log.
@@ -71,212 +57,218 @@ _TALKED = 2
 _VALUED = 3
 # The same of a line that was kept before: a summary that changes little can be read from a cache.
 _CHOSEN = 1.5
+_CODE_IN_TALK = 0.3
 # Of lines that differ only in digits, in their first characters, the first ones show what the
 # series is.
 _SHAPE = 60
 _SERIES = 3
-_ITEM_KEYS = frozenset(
-    ("content", "step", "title", "subject", "task", "text", "name", "description", "item", "id")
-) | {"taskId", "task_id", "todo_id", "todoId", "item_id"}
+_QUESTIONS = ("?", "？", "؟")
+_ITEM_KEYS = ("content", "step", "title", "subject", "task", "text", "name", "description", "item")
 _IS_CLOSED = re.compile(
     r"(?i)complete|done|finish|resolv|cancel|skip|drop|abandon|delet|called off"
 )
-_CHECK = re.compile(
-    r"(?m)^\s{0,12}\+?(?:[-*+•]|\d{1,3}[.)])?\s{0,4}(?:\[[ xX~/-]\]|[☐☑☒])\s+\S.{0,300}$"
+_CHECK = re.compile(r"(?m)^\s{0,12}\+?(?:[-*+•]|\d{1,3}[.)])?\s{0,4}\[[ ~/-]\]\s+(\S.{0,200})$")
+# What the user tells the assistant to do or not to do, in plain English; a lead ("And please", "One
+# rule: ") may stand before it. Other languages stay as the user's short messages.
+_LEAD = (
+    r"^\W{0,8}(?:\d{1,2}[.)]\s)?(?:[^:.!?]{1,60}:\s+)?"
+    r"(?:(?:and|but|so|ok(?:ay)?|also|then|well|just|please|again|important|note|rule)\b[\s,:-]{1,3})"
+    r"{0,3}"
 )
-_CREATED = re.compile(
-    r"(?im)^(?:task|todo|item) #?\w{1,36} (?:was )?(?:created|added)\b.{0,30}: .{2,300}$"
+_LASTING = re.compile(
+    _LEAD + r"(?:always|never|do not|don[’']?t|only|make sure|ensure|be sure|avoid|stop|remember|"
+    r"please|no longer|under no circumstances|(?:before|when|whenever|if|unless|until|after|"
+    r"each time|every time) you\b)|"
+    r"\b(?:from (?:now|here) on|for the rest of|going forward|at all times|"
+    r"you (?:must|should|shall|have to|need to|may|can|are to|are) (?:not|never|always|only)|"
+    r"you (?:mustn|shouldn|can)[’']?t|must(?: not)?|i (?:want|need|[’']d like|would like) you to)\b"
+)
+_BARE_VERBS = """
+    add answer ask begin call change check create delete do end explain fix follow format give
+    go implement include keep leave let list look make merge move name open pick prefer put read
+    refactor remove rename reply report respond return review run send set show start tell test
+    try undo update use wait work write
+"""
+_ORDER = re.compile(
+    rf"{_LEAD}(?:{'|'.join(_BARE_VERBS.split())})\b|"
+    r"\byou (?:should|shall|have to|need to)\b|\b(?:should|shall|needs? to|has to|have to) be\b|"
+    r"\binstead of\b|\brather than\b"
 )
 _CORRECTS = re.compile(
-    r"^\W{0,3}(?:no|nope|wrong|actually|correction|instead|wait|sorry|nein|falsch|doch|non|"
-    r"en fait|нет)\b|\b(?:changed? (?:my|our) mind|change of plan|i meant|must be|(?:is|are) now|"
-    r"new .{1,40}:|instead of|rather than|no longer|not (?!only).{1,40}\bbut\b|decided again|"
-    r"scratch that|renamed|(?:moved|changed|extended) (?:\S+ ){0,6}to|undo|revert|from now on|"
-    r"nicht mehr|stattdessen|sondern|"
-    r"(?:is|are|it's|ist|est|es|è|é) (?:\S+ ){0,2}(?:now|jetzt|maintenant|ahora|ora|agora)|теперь|"
-    r"plutôt|au lieu|ya no|en vez)\b|instead\W{0,3}$|改成|改为|変更|取消|不对|而是|ではなく|아니라"
+    r"^\W{0,3}(?:no|nope|wrong|actually|correction|instead|wait|sorry)\b|\b(?:changed? (?:my|our) "
+    r"mind|change of plan|i meant|must be|(?:is|are) now|new .{1,40}:|no longer|"
+    r"not (?!only).{1,40}\bbut\b|decided again|scratch that|renamed|"
+    r"(?:moved|changed|extended) (?:\S+ ){0,6}to|undo|revert)\b|instead\W{0,3}$"
 )
-_DECIDES = """
-    Decid decid Decis decis Décid décid Décis décis Resolved resolved Agreed agreed Conclu conclu
-    Settled settled Chose chose Entschied entschied Entscheid entscheid Beschlossen beschlossen
-    Решение решение Решено решено 决定 決定
-"""
-_DECIDING = _DECIDES.split()
-_WISHES = re.compile(
-    r"\b(?:always|never|must|should|shall|do not|don't|only|please|make sure|ensure|prefer|"
-    r"avoid|remember|instead|want|need|rather|better|try to|use|keep|note|immer|nie|bitte|soll\w*|"
-    r"muss|nur|nicht|toujours|jamais|doit|dois|faut|siempre|nunca|debe|solo|всегда|никогда|нужно|"
-    r"надо)\b|必须|不要|请|必ず|ください|항상|하지"
-)
-"""Words of corrections, of decisions, and of how something shall be done, in small letters: to ask
-for any case takes three times as long."""
-_FAILS = re.compile(
-    r"(?:\b(?:ERROR|Error|FAILED|Failed|FATAL|Fatal|Exception|Traceback|denied|"
-    r"rejected|refused|not found|No such|timed out|failed|cannot|fatal)\b|"
-    r"[a-z](?:Error|Exception)\b)"
-)
+"""Forms are looked for in small letters: to ask for any case takes three times as long."""
 _MERGES = re.compile(r"\"merge\":\s?true")
 _DIGITS = re.compile(r"\d+")
 
 
-def task(head: Head) -> Iterator[Line]:
-    """The first request: its beginning."""
-    left = _FIRST
-    for first in [said for said in head.said if said.speaker == "User"][:1]:
-        for at, sentence in first.pieces:
-            left -= len(sentence)
-            if left > 0:
-                yield Line(_TASK - at / _FIRST, first, sentence, at)
+def work(head: Head) -> Iterator[Line]:
+    """The newest state of a list of work: what is still open, by its state, on one line."""
+    if any(read_items(said) for said in head.view):
+        return
+    for said in head.by("Tool", "Assistant", WORK):
+        if said.speaker == WORK:
+            yield Line(1, said, said.text)
+            return
+        items = read_items(said)
+        if len(items) > 1 and not _MERGES.search(said.text):
+            still_open = {state: None for state, _ in items if not _IS_CLOSED.search(state)}
+            told = [
+                f"{state}: {', '.join(name for each, name in items if each == state)}"
+                for state in sorted(still_open)
+            ]
+            line = Said("", WORK, (maxsize, 0))
+            yield Line(1, line, clip("; ".join(told) or "all closed", _WORK_SIZE))
+            return
+
+
+def read_items(said: Said) -> list[tuple[str, str]]:
+    """Return state and text of each item of a list of work: records of a call's JSON, or open boxes
+    of a checklist.
+    """
+    if said.kind != "call" or "stat" not in said.text:
+        return [("pending", flat(item)) for item in _CHECK.findall(said.text)]
+    items: list[tuple[str, str]] = []
+    for record in records(said.text):
+        if isinstance(record, dict):
+            state = record.get("status", record.get("state"))
+            name = next((record[key] for key in _ITEM_KEYS if key in record), None)
+            if isinstance(state, str) and isinstance(name, str):
+                items.append((state, flat(name)))
+    return items
+
+
+def first(head: Head) -> Iterator[Line]:
+    """The first request: whole if it is short, else its beginning and what it asks."""
+    request = head.first
+    if request is None:
+        return
+    own = {
+        text
+        for said in head.said
+        if said.speaker == "User" and said.place[0] == request.place[0]
+        for _, text in said.pieces
+    }
+    left = SHORT
+    for at, text in request.pieces:
+        left -= len(text)
+        asks = text in own and (text.endswith(_QUESTIONS) or _strength(text))
+        if left >= 0 or asks:
+            yield Line(2 if left >= 0 else 1, request, text, at)
+
+
+def orders(head: Head) -> Iterator[Line]:
+    """What the user tells the assistant to do or not to do, and corrections with what they
+    correct.
+    """
+    spoken = [
+        (said, at, text)
+        for said in head.by("User")
+        for at, text in said.pieces
+        if len(text) <= _LONGEST and not text.endswith(_QUESTIONS)
+    ]
+    topics = [stems(text) for *_, text in spoken]
+    counts = Counter(chain.from_iterable(topics))
+    # By each rare word: the newest sentence that has it, and whether that one is kept.
+    newest: dict[str, tuple[bool, int]] = {}
+    for number in range(len(spoken) - 1, -1, -1):
+        said, at, text = spoken[number]
+        own = topics[number]
+        strength = _strength(text)
+        earlier = Counter(newest[stem] for stem in own & newest.keys() if counts[stem] <= _RARE)
+        for (is_order, place), shared in earlier.items():
+            before, where, old = spoken[place]
+            restates = shared > 1 and 2 * shared >= min(len(own), len(topics[place]))
+            if is_order or restates:
+                strength = max(strength, 2)
+            if restates and not is_order:
+                yield Line(strength, before, old, where)
+        newest.update(dict.fromkeys(own, (strength > 0, number)))
+        if strength and not is_code(text):
+            yield Line(strength, said, text, at)
+
+
+def _strength(text: str) -> int:
+    """Return how plainly a sentence is an order or a correction: 0 to 3."""
+    low = text.lower()
+    if _LASTING.search(low):
+        # Somebody who calls out orders nothing: "Never give up!"
+        return 2 if low.endswith("!") else 3
+    if _CORRECTS.search(low):
+        return 2
+    return 1 if _ORDER.search(low) and not low.endswith("!") else 0
 
 
 def messages(head: Head) -> Iterator[Line]:
-    """The user's short messages, and of longer ones the sentences that say how it shall be done.
-    Corrections come before the rest, questions after it.
-    """
+    """The user's short messages, without mere talk; questions after the rest."""
     for said in head.by("User"):
-        is_long = len(said.text) > SHORT and said.place >= 0
-        for at, text in said.pieces:
-            weight = _ASKED if text.endswith(("?", "？", "؟")) else 1.0
-            if not is_long:
-                weight *= _CORRECTION if _CORRECTS.search(text.lower()) else _MESSAGE
-                yield Line(weight, said, text, at)
-                yield from _answer(head, said, weight * _ANSWERED)
-            elif len(text) <= _LONGEST and _WISHES.search(text.lower()) and not has_code(text):
-                yield Line(weight * _WISH, said, text, at)
+        if len(said.text) <= SHORT or said.was_kept:
+            for at, text in said.pieces:
+                if _tells(text) and not is_code(text):
+                    yield Line(not text.endswith(_QUESTIONS), said, text, at)
 
 
-def _answer(head: Head, said: Said, weight: float) -> Iterator[Line]:
-    """Yield the assistant's answer about the same as a message of the user: work that is done must
-    not be read as asked for.
-    """
-    after = said.place - head.said[0].place + 1
-    for reply in head.said[after : after + 1]:
-        for at, text in reply.pieces[:_FIRST_OF_REPLY] if reply.speaker == "Assistant" else ():
-            if len(text) <= _LONGEST and is_about(stems(text), said.stems):
-                yield Line(weight, reply, text, at)
-
-
-def _lines_with(find: Callable[[str], object], weight: float, speaker: str, kind: str) -> Source:
-    """Return a source of pieces in which something is found, of those that differ only in digits
-    the newest.
-    """
-
-    def source(head: Head) -> Iterator[Line]:
-        shapes = set[str]()
-        for said in head.by(speaker, kind=kind):
-            for at, text in said.pieces if find(said.text) else ():
-                shape = _DIGITS.sub("0", text)
-                if len(text) <= _LONGEST and shape not in shapes and find(text):
-                    shapes.add(shape)
-                    yield Line(weight, said, text, at)
-
-    return source
-
-
-decisions = _lines_with(
-    lambda text: any(map(text.__contains__, _DECIDING)), _DECISION, "Assistant", "text"
-)
-"""What was settled."""
-failures = _lines_with(_FAILS.search, _FAILURE, "Tool", "result")
-"""What went wrong."""
-
-
-def states(head: Head) -> Iterator[Line]:
-    """The newest state of lists of work: the last call of each tool that keeps one, changes of
-    single items since, and the last checklist.
-    """
-    told = set[str]()
-    for said in (*reversed(head.view), *head.by("Tool", "Assistant")):
-        text = said.text
-        lines: list[Line] = []
-        if said.kind == "call" and "stat" in text and said.speaker not in told:
-            items = list(read_items(text))
-            fresh = [item for item in items if item.name not in told]
-            told.update(item.name for item in fresh)
-            if len(items) > 1 and not _MERGES.search(text):
-                told.add(said.speaker)
-            if fresh == items and len(text) <= _WHOLE_LIST:
-                lines = [Line(_STATE, said, flat(text))] if items else []
-            else:
-                for at, item in enumerate(fresh):
-                    weight = _STATE * (_CLOSED if item.is_closed else 1) - at / _FIRST
-                    lines.append(Line(weight, said, item.shown, 2 * at))
-        elif said.kind == "result" and (made := _CREATED.match(text)):
-            lines = [Line(_STATE, said, flat(made[0]))]
-        elif "checklist" not in told and len(checks := _CHECK.findall(text)) > 1:
-            told.add("checklist")
-            lines = [
-                Line(_STATE - at / _FIRST, said, flat(item), 2 * at)
-                for at, item in enumerate(checks)
-            ]
-        if said not in head.view:
-            yield from lines
-
-
-class Item(NamedTuple):
-    """An item of a list of work."""
-
-    name: str
-    """What does not change with its state."""
-    is_closed: bool
-    """Whether it is done or called off."""
-    shown: str
-    """The item as one line of JSON."""
-
-
-def read_items(text: str) -> Iterator[Item]:
-    """Yield the records with a state and a text or an id inside JSON."""
-    for data in records(text):
-        record = {} if isinstance(data, list) else data
-        state = record.get("status", record.get("state"))
-        if isinstance(state, str) and record.keys() & _ITEM_KEYS:
-            plain = {key: each for key, each in record.items() if isinstance(each, (str, int))}
-            name = " ".join(str(each) for each in plain.values() if each != state)
-            shown = clip(json.dumps(plain, ensure_ascii=False), _LONGEST)
-            yield Item(name, _IS_CLOSED.search(state) is not None, shown)
+def _tells(text: str) -> bool:
+    """Return whether a sentence is more than talk: "Hey Dave!", "Thanks, that is great."."""
+    if text.startswith("#"):  # A heading says nothing without its content.
+        return False
+    said = words(text)
+    told = len(stems(text) - TALK_WORDS)
+    is_talk = not TALK_WORDS.isdisjoint(said[:3])
+    return told >= (_LEAST_TOLD if is_talk else 1)
 
 
 def names(head: Head) -> Iterator[Line]:
     """The names that calls used most, which stand on one line."""
     counts = Counter[str]()
-    newest: Said | None = None
-    for said in head.by("Tool", kind="call"):
-        newest = newest or said
-        counts.update(identifiers(" ".join(text for _, text in said.pieces)))
-    line = Said("", NAMES, newest.place if newest else 0, "call")
-    for at, (name, _) in enumerate(counts.most_common(_MOST_NAMES)):
+    for said in head.by("Tool", NAMES, kind="call"):
+        if not read_items(said):
+            counts.update(identifiers(" ".join(leaves(said.text))))
+    for at, (name, count) in enumerate(counts.most_common(_MOST_NAMES)):
         if name not in head.view_text:
-            yield Line(_NAMES - at * _RARER, line, name, 2 * at)
+            yield Line(count, head.names, name, at)
 
 
-SOURCES: tuple[Source, ...] = (
-    states,
-    task,
-    names,
-    messages,
-    decisions,
-    failures,
-)
+def is_code(text: str) -> bool:
+    """Return whether a piece of talk is code or output: a short one may be a name."""
+    return len(text) > _LONGEST_TERM and has_code(text)
 
 
 def story(head: Head) -> Iterator[Line]:
-    """Every sentence and line, by the rare words in it: what a summary without a model tells."""
+    """Every sentence and line, by the rare words in it."""
     # Talk and output by themselves: one long file must not hide what was said before it.
     both = chain(head.by("User", "Assistant"), head.by("Tool"))
-    said = [each for each in both if each.speaker != NAMES]
-    every = [(each, at, text) for each in said for at, text in each.pieces]
-    words = [stems(text) for *_, text in every]
-    counts = Counter(chain(*words))
+    every = [(said, at, text) for said in both for at, text in said.pieces]
+    own = [stems(text) - TALK_WORDS for *_, text in every]
+    counts = Counter(chain(*own))
     worths = {word: math.log((1 + len(every)) / count) for word, count in counts.items()}
     shapes = Counter[str]()
-    for (each, at, text), own in zip(every, words, strict=True):
+    for (said, at, text), each in zip(every, own, strict=True):
         # The exact sum: the order of words in a set differs from process to process.
-        worth = math.fsum(map(worths.__getitem__, own))
+        worth = math.fsum(map(worths.__getitem__, each))
         shape = _DIGITS.sub("0", text)[:_SHAPE]
         shapes[shape] += 1
-        worth *= _TALKED if each.kind == "text" else 1
-        worth *= _VALUED if each.kind == "text" and "0" in shape else 1
-        worth *= _CHOSEN if each.place < 0 else 1
-        if len(text) <= LONGEST:
+        worth *= _TALKED if said.kind == "text" else 1
+        worth *= _VALUED if said.kind == "text" and "0" in shape else 1
+        worth *= _CHOSEN if said.was_kept else 1
+        # Code is of use in a file, less so in a talk.
+        worth *= _CODE_IN_TALK if said.kind == "text" and is_code(text) else 1
+        is_noise = text.startswith("#") or text.endswith((":", "："))
+        if each and len(text) <= LONGEST and not is_noise:
             worth /= 1 + shapes[shape] // _SERIES
-            yield Line(_STORY * worth / (len(text) + _HANDLING), each, text, at)
+            yield Line(worth / (len(text) + _HANDLING), said, text, at)
+
+
+KINDS: tuple[tuple[Source, float], ...] = (
+    (work, 1),
+    (first, 0.5),
+    (orders, 1),
+    (names, 0.25),
+    (messages, 1),
+    (names, 1),
+)
+"""The kinds of lines, in their order, each with the share of the room that it may take."""
+STORY: tuple[Source, float] = (story, 1)

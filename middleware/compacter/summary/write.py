@@ -1,23 +1,25 @@
-"""Write a summary: with a model, whose answers are checked and traced, or with kept lines alone.
+"""Write a summary: with a model, whose text stands as it is, or with kept lines alone.
 
 ``Writer.write`` is a generator: it yields what asks the model, and is sent the reply.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+import re
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
+from math import inf
 from typing import Any
 
 from compacter.messages.replies import Reply
 from compacter.overflow import TokenLimit
-from compacter.summary import checks, kept, prompt, sections, trace
-from compacter.summary import rules as standing
+from compacter.summary import checks, prompt
 from compacter.summary.head import Head
+from compacter.summary.kept import keep
 from compacter.summary.message import FRAME, NoSummaryError, Summary
-from compacter.summary.sources import SOURCES, Source, story
-from compacter.text.words import clip
+from compacter.text.sentences import SENTENCE_END
+from compacter.text.words import clip, identifiers
 
 # Share of the summarizer's window that a prompt may fill: the size in tokens is an estimate.
 _PROMPT_MARGIN = 0.92
@@ -25,31 +27,41 @@ _PROMPT_MARGIN = 0.92
 # 170, enough for 100 of the 150 words that are asked for otherwise. With a second request people
 # wait twice as long.
 _LEAST_ANSWER = 24
-# Part of a summary that the model's words get; kept lines have the rest, and each what the other
-# leaves.
-_STORY_PART = 2
-# Characters that the heading of a section takes.
-_HEADING = 16
+# Where the head goes to the model in pieces, the summary so far takes at most this part of the
+# model's window, and leaves room for a piece.
+_OF_WINDOW = 5
+# Times the tokens that the second try may spend: a model that reasons has used up those of the
+# first (measured: 1,100 tokens of reasoning before a summary of 90).
+_MORE_ROOM = 4
 # Part of a chunk that is tried after one was too long, where the refusal has no numbers.
 _CUT = 4
-# Characters from which on an earlier story is too long to be replaced by a sentence or two.
-_LOSABLE = 400
-# An answer shorter than this part of the earlier story has lost it: people do not take back three
-# quarters of what they settled.
+# An answer shorter than this part of an earlier text of so many characters is no text in its place:
+# both stand then.
 _SHRINKS = 4
-# Answers in a row that are no summary, after which a model is asked no more in this compaction.
-_MOST_FAULTS = 2
+_LOSABLE = 400
+# How often a piece is tried, and pieces in a row of which a model made nothing, after which it is
+# asked no more in this compaction.
+_MOST_TRIES = 2
+_MOST_LOST = 2
+# Requests of one compaction: so many for each piece, and so many more.
+_OF_PIECE = 2
+_BESIDE = 2
+# Part of the room that lines have beside the longest text of a model.
+_LEAST_LINES = 6
+# Characters of the head that are read for its script.
+_SAMPLE = 20_000
+_NUMBER = re.compile(r"\d[\d.,]+\d")
 _RAISED = "the summarizer raised "
 _TOO_LONG = "the request for a summary is too long for the summarizer"
+_LEFT_OUT = "[… {left:,} more characters of this text left out]"
 
 
 def quote(head: Head, room: int) -> Summary:
     """Return a summary without a model, in at most ``room`` characters. Raises ``NoSummaryError``
     where there is no room for one.
     """
-    summary = _compose(
-        head, head.prior.story, standing.rules(head, room), room, room, (*SOURCES, story)
-    )
+    text = shortened(head.prior.story, room - room // _LEAST_LINES)
+    summary = Summary(text, quoted=keep(head, room - len(text), with_story=True))
     if not summary.prose:
         raise NoSummaryError(
             "there is no room for a summary" if room < FRAME else "nothing can be read in the head"
@@ -57,47 +69,28 @@ def quote(head: Head, room: int) -> Summary:
     return summary
 
 
-def _compose(
-    head: Head, text: str, rules: tuple[str, ...], room: int, most: int, sources: Sequence[Source]
-) -> Summary:
-    """Return a model's story with kept lines beside it, in one budget of ``room`` characters, of
-    which the lines have at most ``most``.
-    """
-    left = room - sum(len(line) + 1 for line in rules)
-    # A model's words stay as they are where they leave room for what came since.
-    most = min(most, left - min(len(text), left // _STORY_PART))
-    quoted = kept.keep(head, most, rules, sources=sources)
-    return Summary(shortened(text, left - len(quoted)), rules, (), quoted)
-
-
 def shortened(text: str, size: int) -> str:
-    """Return a story in at most ``size`` characters: of each section the newest items, of prose its
-    beginning and its end. What is not empty stays so while there is any room.
+    """Return a text in at most ``size`` characters: whole lines and sentences from its beginning,
+    and a mark of what is left out.
     """
-    if len(text) <= max(0, size):
+    if len(text) <= size:
         return text
-    items = {key: list(each) for key, each in sections.parse(text).items()}
-    left = size - sum(len(item) + 3 for each in items.values() for item in each)
-    left -= _HEADING * len(items)
-    while left < 0 and items:
-        longest = max(items, key=lambda key: len(items[key]))
-        each = items[longest]
-        left += len(each.pop(0 if longest else len(each) // 2)) + 3
-        if not each:
-            del items[longest]
-            left += _HEADING
-    return sections.render(items) or clip(text, size)
+    left = size - len(_LEFT_OUT.format(left=len(text))) - 1
+    end = max((found.end() for found in SENTENCE_END.finditer(text, 0, left)), default=0)
+    if not end:
+        return clip(text, size)
+    short = text[:end].rstrip()
+    return f"{short}\n{_LEFT_OUT.format(left=len(text) - len(short))}"
 
 
 @dataclass(slots=True, kw_only=True)
 class Writer:
-    """A summary that a model writes, and what an event tells of how it was made."""
+    """A summary that a model writes, and what an event reports of how it was made."""
 
     head: Head
     """What is summarised."""
     ask: Callable[..., Any]
-    """Makes what is yielded to ask the model: of a prompt as OpenAI-style messages, the tokens that
-    the answer may have, and the messages to whose end the prompt goes in place of a transcript."""
+    """Constructor of the effect that asks the model: ``ask(messages, max_tokens, prefix)``."""
     prefix: Sequence[Any] | None
     """The conversation's own messages, at whose end to ask first, so that the provider's prompt
     cache pays for the head."""
@@ -106,11 +99,13 @@ class Writer:
     size: int
     """Characters of the messages that it replaces."""
     room: int
-    """Characters that its text may have, all in all."""
+    """Characters that the model's text and the lines beside it may have."""
     lines: int
-    """Characters of it that kept lines may have."""
+    """Characters of it that lines may have."""
+    space: int
+    """Characters that there are at most, for the longest text."""
     tokens: int
-    """Tokens that the model's answer may have."""
+    """Tokens that the model's text may have."""
     window: int | None
     """Context window of the model, in tokens."""
     chars_per_token: float
@@ -120,157 +115,242 @@ class Writer:
     """The caller's own prompt, instead of the built-in one."""
     redact: Callable[[str], str] | None = None
     """Applied to the answers."""
-    unsupported: list[str] = field(default_factory=list)
-    """Lines of the model's that nobody said."""
     chunks: int = 0
     """Pieces in which the head was given to the model."""
     chunks_without_model: int = 0
     """Those that quoted lines stand for."""
+    requests: int = 0
+    """How often the model was asked."""
     _story: str = ""
-    _rules: tuple[str, ...] = ()
-    _quoted_rules: set[str] = field(default_factory=set)
     _cause: Exception | None = None
     _limit: TokenLimit | None = None
-    _is_traced: bool = False
+    _spends: int = 0
+    """Tokens that an answer may take, reasoning included."""
+    _most_story: float = inf
+    """Characters of the summary so far, where the head goes to the model in pieces."""
+    _is_in_pieces: bool = False
+    _can_shorten: bool = True
+    _bytes_of_one: float = 1.0
 
     def write(self) -> Generator[Any, Any, Summary]:
         """Update the summary so far with all of the head. Raises ``NoSummaryError`` where none of
         the model's answers is a summary.
 
-        A chunk of which the model makes nothing is left to quoted lines, unless it is the only one.
+        A piece of which the model makes nothing in two tries is left to quoted lines, unless it is
+        the first one. After two such pieces in a row, so are all others.
         """
         self._story = self.head.prior.story
-        self._rules = standing.rules(self.head, self.room)
-        transcript = prompt.lines(self.head.parts)
-        most, tokens = self._measure(sum(len(line) + 1 for line in transcript))
-        pending = prompt.chunks(transcript, most)
+        self._spends = self.tokens
+        sample = "".join([part.text for part in self.head.parts][:_SAMPLE])[:_SAMPLE]
+        self._bytes_of_one = len(_encoded(sample)) / max(1, len(sample)) or 1.0
+        pending = self._split(prompt.lines(self.head.parts))
         native = self.prefix is not None and len(pending) == 1
-        has_story = False
-        faults = 0
         fault = ""
-        while pending:
-            chunk = pending.pop(0)
-            self._is_traced = False
-            if faults < _MOST_FAULTS:
-                # The second time few words are asked for: the first answer may have been cut off.
-                short = bool(faults) and not has_story
-                fault = yield from self._try(chunk, tokens, short=short, native=native)
-                if fault and native:  # Whatever it fails at, the transcript is another request.
-                    native = False
-                    pending = [chunk]
-                    continue
-                faults = faults + 1 if fault else 0
-                if fault.startswith(_RAISED) and not has_story:
-                    raise NoSummaryError(fault, self._cause)
-                if fault and faults < _MOST_FAULTS:
-                    size = self._smaller(chunk)
-                    if size >= prompt.SMALLEST_CHUNK:
-                        pending = prompt.chunks(chain(chunk, *pending), size)
-                        continue
-                    if not has_story:
-                        pending.insert(0, chunk)
-                        continue
-                has_story |= not fault
+        tries = lost = written = 0
+        while pending and lost < _MOST_LOST and self.requests < self._most_requests(pending):
+            if self._weigh(self._story) > self._most_story:
+                yield from self._shorten(int(self._most_story))
+            pending = self._fitting(pending)
+            fault = yield from self._try(pending[0], short=tries > 0, native=native)
+            if fault and native:  # Whatever it fails at, the transcript is another request.
+                native = False
+                continue
+            if self._limit is not None and (size := self._smaller(pending[0])):
+                pending = prompt.chunks(chain.from_iterable(pending), size)
+                continue
+            if fault.startswith(_RAISED) and not written:
+                raise NoSummaryError(fault, self._cause)
+            tries += 1
+            if fault and tries < _MOST_TRIES and fault != _TOO_LONG:
+                if fault in checks.NEED_ROOM:
+                    pending = self._with_more_room(pending)
+                continue
+            if fault and not written:
+                break
+            tries = 0
+            lost = lost + 1 if fault else 0
+            written += not fault
+            del pending[0]
             self.chunks += 1
-            self.chunks_without_model += not self._is_traced
-        if not has_story:
+            self.chunks_without_model += bool(fault)
+        self.chunks += len(pending)
+        self.chunks_without_model += len(pending)
+        if not written:
             raise NoSummaryError(f"the summary was refused: {fault}", self._cause)
-        return self._finish()
+        return (yield from self._finish())
 
-    def _finish(self) -> Summary:
-        """Return the model's summary with kept lines beside it."""
-        rules = self._rules
-        if self._quoted_rules:
-            rules = standing.rules(self.head, self.room, self._quoted_rules)
-        is_lacking = self.fills or self.chunks_without_model or not self._story
-        sources = (*SOURCES, story) if is_lacking else SOURCES
-        summary = _compose(self.head, self._story, rules, self.room, self.lines, sources)
-        if not summary.prose:
-            raise NoSummaryError("the summary says nothing that somebody has said", self._cause)
-        return summary
+    def _finish(self) -> Generator[Any, Any, Summary]:
+        """Return the model's text, and lines beside it."""
+        if self._weigh(self._story) > self.room:
+            yield from self._shorten(self.room)
+        is_lacking = bool(self.fills or self.chunks_without_model)
+        size = self._weigh(self._story)
+        left = self.room - size
+        # The longest text leaves some room for lines, where there is any.
+        lines = max(self.room // _LEAST_LINES, left if is_lacking else min(self.lines, left))
+        lines = min(lines, self.space - size)
+        return Summary(self._story, quoted=keep(self.head, lines, with_story=is_lacking))
 
-    def _measure(self, whole: int) -> tuple[int, int]:
-        """Return the characters of transcript that one prompt may hold, and the tokens that a
-        summary may have. ``whole`` is the size of all of it, in characters.
-
-        One prompt for all of it where that leaves the answer enough of the window; all of it
-        where no window is known.
+    def unverified(self) -> tuple[str, ...]:
+        """Return the identifiers, and the numbers of three digits and more, in the model's text
+        that the conversation does not have.
         """
-        tokens = self.tokens
-        all_of_it = whole + prompt.FENCE_SIZE
+        prior = self.head.prior
+        said = [part.text for part in self.head.parts]
+        known = "\n".join((*said, self.head.view_text, prior.story, prior.quoted))
+        numbers = (number.strip(".,") for number in _NUMBER.findall(self._story))
+        stated = dict.fromkeys((*identifiers(self._story), *numbers))
+        return tuple(each for each in stated if each not in known)
+
+    def _most_requests(self, pending: Sequence[Any]) -> int:
+        return _OF_PIECE * (self.chunks + len(pending)) + _BESIDE
+
+    def _split(self, transcript: Sequence[str]) -> list[list[str]]:
+        """Return the transcript in pieces that a prompt may hold: one where that leaves the answer
+        enough of the window, or where no window is known.
+        """
+        whole = sum(len(line) + 1 for line in transcript) + prompt.FENCE_SIZE
         if self.window is None:
-            return all_of_it, tokens
-        most = self._room(self.window)
-        left = tokens + int((most - whole) / self.chars_per_token)
-        if left >= min(tokens // _STORY_PART, self.window // _LEAST_ANSWER):
-            return all_of_it, min(tokens, left)
-        # Chunks of one size: a tiny last one would cost a request of its own for next to nothing.
-        return min(most, whole // -(-whole // most) + most // 8), tokens
+            return prompt.chunks(transcript, whole)
+        left = self._left(whole)
+        if left >= min(self.tokens // 2, self.window // _LEAST_ANSWER):
+            return prompt.chunks(transcript, whole)
+        self._work_in_pieces(self.window)
+        return self._fitting([list(transcript)])
 
-    def _room(self, window: int) -> int:
-        """Return the characters of transcript in a request that leaves the answer its tokens."""
-        frame = len(self._prompt((), self.tokens)) - prompt.FENCE_SIZE
-        left = (int(window * _PROMPT_MARGIN) - self.tokens) * self.chars_per_token
-        return max(prompt.SMALLEST_CHUNK, int(left) - frame)
+    def _fitting(self, pieces: list[list[str]]) -> list[list[str]]:
+        """Return the pieces as they are if the first one fits beside the summary so far, else all
+        of it in new ones of one size: a tiny last one would cost a request of its own.
+        """
+        if not self._is_in_pieces or self.window is None:
+            return pieces
+        most = self._piece(self.window)
+        if sum(len(line) + 1 for line in pieces[0]) + prompt.FENCE_SIZE <= most:
+            return pieces
+        transcript = list(chain.from_iterable(pieces))
+        whole = sum(len(line) + 1 for line in transcript) + prompt.FENCE_SIZE
+        return prompt.chunks(transcript, min(most, whole // -(-whole // most) + most // 8))
 
-    def _smaller(self, chunk: Iterable[str]) -> int:
-        """Return the characters that are tried after a chunk was too long; 0 if it was not."""
+    def _left(self, size: int) -> int:
+        """Return the tokens of the window that a transcript of ``size`` characters leaves."""
+        frame = len(self._prompt((), short=False)) - prompt.FENCE_SIZE
+        room = int((self.window or 0) * _PROMPT_MARGIN)
+        return room - int((size + frame) / self.chars_per_token)
+
+    def _work_in_pieces(self, window: int) -> None:
+        """Keep the summary so far, and what an answer spends, to their parts of the window."""
+        part = window // _OF_WINDOW
+        self._is_in_pieces = True
+        self.window = window
+        self.tokens = min(self.tokens, part)
+        self._spends = min(self._spends, max(part, window // 2))
+        self._most_story = part * self.chars_per_token
+
+    def _piece(self, window: int) -> int:
+        """Return the characters of transcript in a request beside the summary so far and the
+        answer.
+        """
+        frame = len(self._prompt((), short=False)) - prompt.FENCE_SIZE
+        left = int(window * _PROMPT_MARGIN) - self._spends
+        return max(prompt.SMALLEST_CHUNK, int(left * self.chars_per_token) - frame)
+
+    def _smaller(self, chunk: Sequence[str]) -> int:
+        """Return the characters that are tried after a chunk was too long; 0 if it was not, or
+        cannot be smaller.
+        """
         size = sum(map(len, chunk))
         if self._limit is None:
             return 0
         limit = self._limit.limit
-        return min(self._room(limit), size // 2) if limit else size // _CUT
+        if limit:
+            self._work_in_pieces(limit)
+            smaller = min(self._piece(limit), size // 2)
+        else:
+            smaller = size // _CUT
+            self._most_story = min(self._most_story, smaller)
+        return smaller if smaller >= prompt.SMALLEST_CHUNK else 0
 
-    def _prompt(
-        self, chunk: Iterable[str], tokens: int, *, short: bool = False, native: bool = False
-    ) -> str:
-        # Kept lines have the other part of the room.
-        most = min(tokens, self.tokens // (2 * _STORY_PART if short else _STORY_PART))
-        # What a model reads of the summary so far: quoted lines only without a story. At the end of
+    def _with_more_room(self, pending: list[list[str]]) -> list[list[str]]:
+        """Let the next answer spend several times the tokens; return the pieces, smaller if the
+        window has no room for it beside the first one.
+        """
+        wanted = _MORE_ROOM * self.tokens
+        self._spends = wanted
+        if self.window is None:
+            return pending
+        left = self._left(sum(len(line) + 1 for line in pending[0]) + prompt.FENCE_SIZE)
+        if left >= min(wanted, 2 * self.tokens):
+            return pending
+        self._work_in_pieces(self.window)
+        return self._fitting(pending)
+
+    def _prompt(self, chunk: Sequence[str], *, short: bool, native: bool = False) -> str:
+        # Models write more than they are asked for; the second time the first answer may have been
+        # cut off.
+        most = self.tokens // (4 if short else 2)
+        # What a model reads of the summary so far: quoted lines only without a text. At the end of
         # the conversation itself it has read it.
-        known = self._story or self.head.prior.quoted
         return prompt.build(
             None if native else chunk,
-            prior=self._story if native else "\n".join([*self._rules, known]),
+            prior=self._story if native else self._story or self.head.prior.quoted,
             template=self.template,
             max_tokens=most,
             short=short,
         )
 
     def _try(
-        self, chunk: Iterable[str], tokens: int, *, short: bool, native: bool
+        self, chunk: Sequence[str], *, short: bool = False, native: bool = False
     ) -> Generator[Any, Any, str]:
-        """Ask once. Return what is wrong with the answer; an empty text if nothing is."""
+        """Ask once. Return what is wrong with the answer; an empty text if nothing is. Without a
+        ``chunk`` the text so far is only to be shorter.
+        """
         self._limit = None
-        asked = self._prompt(chunk, tokens, short=short, native=native)
+        self.requests += 1
+        asked = self._prompt(chunk, short=short, native=native)
+        tokens = self._spends
+        if self.window is not None:
+            left = self._left(sum(len(line) + 1 for line in chunk) + prompt.FENCE_SIZE)
+            tokens = min(tokens, max(left, min(self.tokens // 2, self.window // _LEAST_ANSWER)))
         try:
-            reply = yield self.ask(
+            reply: Reply = yield self.ask(
                 [{"role": "user", "content": asked}], tokens, self.prefix if native else None
             )
         except Exception as error:  # noqa: BLE001 - ``write`` decides what becomes of the rest
             self._cause = error
             self._limit = self.detect(error)
             return _TOO_LONG if self._limit else _RAISED + type(error).__name__
-        return self._judge(reply)
-
-    def _judge(self, reply: Reply) -> str:
-        """Make an answer the story so far, as far as the conversation bears it out. Return what is
-        wrong with it.
-        """
         text = checks.clean(reply.text)
-        fault = checks.fault(
-            replace(reply, text=text), self.size - FRAME - sum(map(len, self._rules))
-        )
-        if fault:
+        earlier = self._story
+        # In bytes, as the head may be in another script.
+        most = self.size * self._bytes_of_one - FRAME if chunk else len(_encoded(earlier))
+        limit = int(most * len(text) / max(1, len(_encoded(text))))
+        instruction = prompt.build((), template=self.template, max_tokens=0, short=short)
+        if fault := checks.fault(replace(reply, text=text), limit, instruction):
             return fault
         if self.redact is not None:
             text = self.redact(text)
-        story = self._story
-        if len(story) >= _LOSABLE and len(text) * _SHRINKS < len(story):
-            return "the summary lost the earlier one"
-        checked = trace.check(self.head, text, story, self._rules)
-        self._quoted_rules |= checked.quoted
-        self.unsupported += checked.unsupported
-        self._is_traced = bool(checked.story)
-        self._story = checked.story or story
+        # What is so much shorter was not written in place of the earlier text.
+        if chunk and len(earlier) >= _LOSABLE and len(text) * _SHRINKS < len(earlier):
+            text = f"{earlier}\n\n{text}"
+        self._story = text
         return ""
+
+    def _shorten(self, size: int) -> Generator[Any, Any, None]:
+        """Have the model write its text in ``size`` characters; once it does not, or no request is
+        left, only the beginning stays.
+        """
+        if self._can_shorten and self.requests < self._most_requests(()):
+            fault = yield from self._try((), short=True)
+            self._can_shorten = not fault and self._weigh(self._story) <= size
+        if (weight := self._weigh(self._story)) > size:
+            self._story = shortened(self._story, size * len(self._story) // weight)
+
+    def _weigh(self, text: str) -> int:
+        """Return the size of a text in characters of the head's script: an English summary of a
+        Chinese talk has more of them, and costs a third for each.
+        """
+        return int(len(_encoded(text)) / self._bytes_of_one)
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")

@@ -25,9 +25,6 @@ _ONE_THING = re.compile(r"[^\W\d_].*\d|\d.*[^\W\d_]|\w[/_.]\w|[a-z][A-Z]")
 # Letters that inflected forms of a word share: "deployed" and "deployment" are one topic. With four
 # "contract" and "control" would be one.
 _STEM = 5
-# Shares of the words of the shorter and of the longer text that two about the same have in common.
-_NEARLY_ALL = 0.7
-_HALF = 0.5
 # Longest word that is too short to tell a topic, unless it has a digit or is not ASCII.
 _SHORTEST_WORD = 2
 
@@ -113,15 +110,6 @@ def _stem(word: str) -> str:
         return word
     is_short = len(word) <= _SHORTEST_WORD and word.isascii()
     return "" if is_short or word in FUNCTION_WORDS else word.rstrip("s")[:_STEM]
-
-
-def is_about(some: set[str], others: set[str]) -> bool:
-    """Return whether the longer of two texts has nearly all words of the shorter; both are given by
-    their stems.
-    """
-    both = len(some & others)
-    sizes = (len(some), len(others))
-    return both > _NEARLY_ALL * min(sizes) and both >= _HALF * max(sizes)
 
 
 def clip(text: str, size: int) -> str:

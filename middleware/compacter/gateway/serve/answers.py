@@ -10,7 +10,6 @@ from typing import Any
 
 import httpx
 
-from compacter.gateway.serve.bodies import read
 from compacter.gateway.serve.guard import error_body
 from compacter.gateway.serve.upstream import end_to_end
 from compacter.messages.bodies import DocumentWatch, EventWatch
@@ -19,6 +18,9 @@ from compacter.messages.bodies import DocumentWatch, EventWatch
 _LONGEST_DOCUMENT = 16 << 20
 # Longest error response that is read, in bytes.
 _LONGEST_REFUSAL = 1 << 20
+# Size from which a body is parsed in a thread, in bytes: below, parsing takes about a millisecond,
+# and the way to a thread and back a tenth of that.
+_LARGE = 128 << 10
 _PACKED = ("gzip", "deflate")
 
 
@@ -110,7 +112,7 @@ class EventOpening(Opening, EventWatch):
 
 Watches = Callable[[str, str], Opening | None]
 """Function of a content type and a content encoding that returns the reader for a stream's
-beginning; ``None`` if it is no stream."""
+beginning; ``None`` for anything but a stream."""
 
 
 def watch_events(kind: str, packed: str) -> Opening | None:
@@ -165,3 +167,18 @@ async def _document(body: bytes, packed: str) -> dict[str, Any]:
         return await read(body) or {}
     except zlib.error:
         return {}
+
+
+async def read(raw: bytes) -> dict[str, Any] | None:
+    """Return the JSON object in a body; ``None`` if it has none."""
+    try:
+        found = await asyncio.to_thread(json.loads, raw) if len(raw) > _LARGE else json.loads(raw)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+async def write(body: Mapping[str, Any], size: int) -> bytes:
+    """Return a body as JSON; ``size`` is that of the original."""
+    text = await asyncio.to_thread(json.dumps, body) if size > _LARGE else json.dumps(body)
+    return text.encode()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 from collections.abc import AsyncGenerator
 from dataclasses import replace
 
@@ -20,14 +21,12 @@ from starlette.types import Receive, Scope, Send
 from compacter.call.wrap import OWN_OPTIONS
 from compacter.errors import CompacterError
 from compacter.gateway.metrics import ORIGIN, Origin
-from compacter.gateway.serve.answers import Answer, own_error
+from compacter.gateway.serve.answers import Answer, own_error, read
 from compacter.gateway.serve.aws import is_signed
 from compacter.gateway.serve.board import Board
-from compacter.gateway.serve.bodies import read
 from compacter.gateway.serve.exchange import Exchange
 from compacter.gateway.serve.guard import raw_path
-from compacter.gateway.serve.lifeline import Lifeline
-from compacter.gateway.serve.protocols import protocol_of
+from compacter.gateway.serve.protocols import Protocol, protocol_of
 from compacter.gateway.serve.sender import Gone, Sender, Stalled, TooLarge
 from compacter.gateway.serve.targets import Setup, Target, make_client
 from compacter.gateway.serve.upstream import end_to_end
@@ -116,7 +115,7 @@ class _Handler:
         self._upstream = target.upstream.base_url
         try:
             answer = await self._from(target, tail)
-            self._board.say_state(self._upstream)
+            self._board.print_status(self._upstream)
             return answer
         except Stalled:
             message = "the body of the request did not come in time"
@@ -158,9 +157,9 @@ class _Handler:
             await answer.aclose()
 
     def _note_away(self, what: str, error: Exception) -> None:
-        """Count that the upstream is away, and say it once until it answers."""
+        """Count that the upstream is away, and print it once until it answers."""
         self._board.count("unreachable")
-        self._board.say_state(self._upstream, f"{what}: {type(error).__name__}")
+        self._board.print_status(self._upstream, f"{what}: {type(error).__name__}")
 
     def _target(self, path: str) -> tuple[Target | None, str]:
         for target in self._setup.targets:
@@ -177,7 +176,7 @@ class _Handler:
         if protocol is None or self._given.get("content-encoding"):
             return await self._pass_on(target, url, b"")
         if protocol.aws and target.signer is None and is_signed(self._headers):
-            self._board.say_once(
+            self._board.print_once(
                 "a request that is signed for AWS cannot be changed, and was passed on; "
                 "see --aws-region, or use an API key"
             )
@@ -195,7 +194,7 @@ class _Handler:
         body = await read(raw) if len(raw) <= _LARGEST_BODY else None
         if body is None or OWN_OPTIONS in body or not protocol.fits(body):
             return await self._pass_on(target, url, raw)
-        caller = self._setup.callers.tell(self._headers, self._query, body, self._scope)
+        caller = self._setup.callers.digest(self._headers, self._query, body, self._scope)
         model = protocol.model_of(tail) or str(body.get("model") or "")
         ORIGIN.set(replace(ORIGIN.get(), caller=caller, model=model))
         hold = self._lifeline.begin
@@ -226,3 +225,78 @@ class _Handler:
         )
         sent = target.client.send(request, stream=True, follow_redirects=False)
         return Answer(await self._sender.waits_for(sent))
+
+
+# -- signs of life ---------------------------------------------------------------------------------
+
+# Seconds of silence that a caller gets to see: clients allow two and more.
+SILENCE = 1.0
+
+
+class Lifeline:
+    """The part of a response that is sent before its answer is known.
+
+    The beginning of a stream is held until its first content, as a refusal may follow, and clients
+    give up after some silence. So a caller who has waited for a second gets the head of the
+    response, and from then on what clients of the protocol skip. A failure afterwards is sent
+    inside the stream.
+
+    Args:
+        send: ASGI function.
+    """
+
+    def __init__(self, send: Send) -> None:
+        self._protocol: Protocol | None = None
+        self._send = send
+        self._over = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def begin(self, held: Answer, protocol: Protocol) -> None:
+        """Send signs of life from now on, if the protocol has any.
+
+        Args:
+            held: The beginning of a stream that the upstream has sent with a status of success.
+            protocol: The protocol of the call.
+        """
+        if self._task is None and protocol.beat:
+            self._task = asyncio.create_task(self._keep_alive(held, protocol))
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the head of the response was sent."""
+        return self._protocol is not None
+
+    def chunks(self, answer: Answer) -> AsyncGenerator[bytes]:
+        """Return the body of an answer; a failure is an event if the stream has begun."""
+        if self._protocol is None or answer.status < 400:
+            return answer.chunks()
+        return _failure(answer, self._protocol.failure)
+
+    async def end(self) -> None:
+        """Send no more signs of life."""
+        self._over.set()
+        if self._task is not None:
+            await self._task
+
+    async def _keep_alive(self, held: Answer, protocol: Protocol) -> None:
+        # Ended by an event, as a cancelled ``send`` may or may not have sent.
+        while True:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._over.wait(), SILENCE)
+                return
+            if self._protocol is None:
+                # The length of the upstream's stream is that of another one.
+                headers = [pair for pair in held.headers if pair[0] != b"content-length"]
+                start = {"type": "http.response.start", "status": held.status, "headers": headers}
+                await self._send(start)
+                self._protocol = protocol
+            await self._send(
+                {"type": "http.response.body", "body": protocol.beat, "more_body": True}
+            )
+
+
+async def _failure(answer: Answer, form: bytes) -> AsyncGenerator[bytes]:
+    """Yield an error of the upstream, or of this server, as an event."""
+    body = b"".join([chunk async for chunk in answer.chunks()])
+    error = await read(body) or {"error": {"message": body.decode("utf-8", "replace")}}
+    yield form % json.dumps(error).encode()

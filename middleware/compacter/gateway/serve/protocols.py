@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 from urllib.parse import quote, unquote
 
 import httpx
@@ -14,11 +15,116 @@ from compacter.clients.anthropic import Messages
 from compacter.clients.bedrock import Converse
 from compacter.clients.google import Contents
 from compacter.clients.openai import Responses
-from compacter.gateway.serve import wires
 from compacter.gateway.serve.answers import Watches, watch_events
 from compacter.gateway.serve.streams import watch_bedrock, watch_gemini, watch_ollama
-from compacter.gateway.serve.wires import Body
 from compacter.messages.format import FormatName
+
+Body = Mapping[str, Any]
+
+# -- bodies that differ from the arguments of a vendor's SDK ---------------------------------------
+#
+# `compacter.clients` reads the SDK's arguments: here a body becomes such arguments, and they become
+# a body again. Gemini's options are in a member ``generationConfig`` and not in ``config``,
+# Ollama's are in ``options``, and Bedrock's and Gemini's paths name the model.
+
+
+def unchanged(body: Body, _: object) -> Body:
+    """Return a body as it is, or arguments that are one."""
+    return body
+
+
+def from_gemini(body: Body, model: str) -> Body:
+    """Return the arguments of ``generate_content``: https://ai.google.dev/api/generate-content."""
+    config: dict[str, Any] = {}
+    for name, value in body.items():
+        if _camel(name) == "generationConfig":
+            config |= value or {}
+        elif name != "contents":
+            config[name] = value
+    return {"model": model, "contents": body["contents"], "config": config}
+
+
+def to_gemini(arguments: Body, original: Body) -> Body:
+    """Return the body of a request; what the original one has beside ``generationConfig`` stays
+    there.
+    """
+    given = {_camel(name): value for name, value in arguments["config"].items()}
+    beside = {"systemInstruction", *map(_camel, original)}
+    body = {name: given.pop(name) for name in list(given) if name in beside}
+    system = body.get("systemInstruction")
+    if isinstance(system, (str, list)):
+        parts = [{"text": system}] if isinstance(system, str) else system
+        body["systemInstruction"] = {"parts": parts}
+    return {"contents": arguments["contents"], **body, "generationConfig": given}
+
+
+def _camel(name: str) -> str:
+    head, *rest = name.split("_")
+    return head + "".join(map(str.capitalize, rest))
+
+
+def from_ollama(body: Body, _: str) -> Body:
+    """Return the members of ``/api/chat`` and of its ``options`` as arguments of one function:
+    https://docs.ollama.com/api/chat.
+    """
+    return {**{name: body[name] for name in body if name != "options"}, **_options(body)}
+
+
+def to_ollama(arguments: Body, original: Body) -> Body:
+    """Return the body of a request, with the window and the life time of the original one: with
+    others the model would be loaded anew.
+    """
+    options = _options(original)
+    inner = {*options, "num_predict"}
+    kept = {name: original[name] for name in ("keep_alive", "truncate") if name in original}
+    body = {**kept, **{name: arguments[name] for name in arguments if name not in inner}}
+    options.pop("stop", None)
+    options |= {name: arguments[name] for name in arguments if name in inner}
+    return {**body, "options": options} if options else body
+
+
+def plain_ollama(body: Body) -> Body:
+    """Return a body that asks for a plain text: without ``stream`` it asks for a stream."""
+    return {**{name: body[name] for name in body if name != "format"}, "stream": False}
+
+
+def _options(body: Body) -> dict[str, Any]:
+    return dict(body.get("options") or {})
+
+
+def completion_of(reply: Body) -> Body:
+    """Return Ollama's reply as a chat completion."""
+    usage = {
+        "prompt_tokens": reply.get("prompt_eval_count", 0),
+        "completion_tokens": reply.get("eval_count", 0),
+    }
+    choice = {"message": reply.get("message"), "finish_reason": reply.get("done_reason")}
+    return {"choices": [choice], "usage": usage} if "message" in reply else reply
+
+
+def from_converse(body: Body, model: str) -> Body:
+    """Return the arguments of ``converse``."""
+    return {"modelId": model, **body}
+
+
+def to_converse(arguments: Body, _: Body) -> Body:
+    """Return the body of a request."""
+    return {name: arguments[name] for name in arguments if name != "modelId"}
+
+
+def from_invoke(body: Body, model: str) -> Body:
+    """Return the arguments of Anthropic's own method, whose body ``invoke`` takes too."""
+    return {"model": model, **body}
+
+
+def to_invoke(arguments: Body, original: Body) -> Body:
+    """Return the body of a request, which has a version."""
+    names = ("anthropic_version", "anthropic_beta")
+    kept = {name: original[name] for name in names if name in original}
+    return {**kept, **{name: arguments[name] for name in arguments if name != "model"}}
+
+
+# -- the protocols ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +144,9 @@ class Protocol:
     """Readers of its streams."""
     plain_verb: str = ""
     """Verb of the path without streaming, for summaries."""
-    arguments: Callable[[Body, str], Body] = wires.unchanged
+    arguments: Callable[[Body, str], Body] = unchanged
     """Returns what ``binding`` reads, for a body and the model that the path names."""
-    body: Callable[[Body, Body], Body] = wires.unchanged
+    body: Callable[[Body, Body], Body] = unchanged
     """Returns the body for such arguments, and for the original one."""
     plain: Callable[[Body], Body] = lambda body: body
     """Returns a body that asks for a plain text."""
@@ -93,8 +199,8 @@ _GEMINI = Protocol(
     "gemini",
     Contents,
     "max_output_tokens",
-    arguments=wires.from_gemini,
-    body=wires.to_gemini,
+    arguments=from_gemini,
+    body=to_gemini,
     plain_verb="generateContent",
     # Google's SDK for Python takes other lines, comments too, for parts of the JSON.
     beat=b"\n",
@@ -123,10 +229,10 @@ PROTOCOLS = (
         "openai",
         output_param="num_predict",
         watches=watch_ollama,
-        arguments=wires.from_ollama,
-        body=wires.to_ollama,
-        plain=wires.plain_ollama,
-        reply=wires.completion_of,
+        arguments=from_ollama,
+        body=to_ollama,
+        plain=plain_ollama,
+        reply=completion_of,
         beat=b" ",
         failure=b"%s\n",
     ),
@@ -138,8 +244,8 @@ PROTOCOLS = (
         "maxTokens",
         watch_bedrock,
         plain_verb="converse",
-        arguments=wires.from_converse,
-        body=wires.to_converse,
+        arguments=from_converse,
+        body=to_converse,
         aws=True,
         beat=b"",
     ),
@@ -151,8 +257,8 @@ PROTOCOLS = (
         "max_tokens",
         watch_bedrock,
         plain_verb="invoke",
-        arguments=wires.from_invoke,
-        body=wires.to_invoke,
+        arguments=from_invoke,
+        body=to_invoke,
         needs="anthropic_version",
         aws=True,
         beat=b"",

@@ -5,20 +5,16 @@ Bedrock's binary frames.
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 import re
-import struct
+from collections.abc import Mapping
 from json.decoder import JSONDecoder
+from typing import Any
+
+from botocore.eventstream import EventStreamBuffer, ParserError
 
 from compacter.gateway.serve.answers import Opening, watch_events
 
-# Bytes before a frame's headers: two lengths and a checksum.
-_PRELUDE = 12
-# Largest frame that the encoding allows, in bytes; a longer one is none of its frames.
-_LARGEST_FRAME = 16 << 20
-# Type of a header whose value is a text; those that matter are of this type.
-_STRING = 7
 _DECODER = JSONDecoder()
 _BETWEEN = re.compile(r"[\s,]*")
 
@@ -67,42 +63,21 @@ class LinesOpening(Opening):
 class FramesOpening(Opening):
     """Reads binary frames, of Converse and of InvokeModel."""
 
-    def _take(self, chunk: bytes) -> bool:  # noqa: ARG002 - all of the text so far is read
-        while len(self._text) >= _PRELUDE:
-            size, named = struct.unpack(">II", self._text[:8])
-            if not _PRELUDE + named + 4 <= size <= _LARGEST_FRAME:
-                return True
-            if len(self._text) < size:
-                return False
-            frame = bytes(self._text[:size])
-            del self._text[:size]
-            headers = _headers(frame[_PRELUDE : _PRELUDE + named])
-            if self._frame(headers, frame[_PRELUDE + named : size - 4]):
-                return True
-        return False
+    def __init__(self, packed: str) -> None:
+        super().__init__(packed)
+        self._frames = EventStreamBuffer()
 
-    def _frame(self, headers: dict[str, str], payload: bytes) -> bool:
+    def _take(self, chunk: bytes) -> bool:
+        self._frames.add_data(chunk)
         try:
-            data = json.loads(payload or b"{}")
-            if headers.get(":message-type") == "exception":
-                kind = headers.get(":exception-type", "")
-                return self.judge({"error": {"type": kind, **data}})
-            if "bytes" in data:
-                return self.judge(json.loads(base64.b64decode(data["bytes"])))
-        except (ValueError, TypeError, binascii.Error):
+            return any(self._frame(frame.headers, frame.payload) for frame in self._frames)
+        except (ParserError, ValueError):  # It is something else.
             return True
+
+    def _frame(self, headers: Mapping[str, Any], payload: bytes) -> bool:
+        data = json.loads(payload or b"{}")
+        if headers.get(":message-type") == "exception":
+            return self.judge({"error": {"type": headers.get(":exception-type", ""), **data}})
+        if "bytes" in data:
+            return self.judge(json.loads(base64.b64decode(data["bytes"])))
         return self.judge({headers.get(":event-type", ""): data})
-
-
-def _headers(data: bytes) -> dict[str, str]:
-    found = {}
-    at = 0
-    while at < len(data):
-        end = at + 1 + data[at]
-        name = data[at + 1 : end].decode("utf-8", "replace")
-        if data[end : end + 1] != bytes([_STRING]) or end + 3 > len(data):
-            break
-        size = int.from_bytes(data[end + 1 : end + 3], "big")
-        at = end + 3 + size
-        found[name] = data[end + 3 : at].decode("utf-8", "replace")
-    return found

@@ -1,4 +1,4 @@
-"""What requests are sent with: for each upstream the state that its calls share.
+"""The upstreams, each with the state that its calls share.
 
 A configuration is exchanged as a whole. Requests that have begun keep the targets they began with.
 """
@@ -21,8 +21,8 @@ from compacter.gateway.serve.board import Board
 from compacter.gateway.serve.callers import Callers
 from compacter.gateway.serve.config import Settings, read_settings
 from compacter.gateway.serve.upstream import Upstream, is_loopback
-from compacter.memory import InProcessMemory, Memory
-from compacter.memory.address import keys_from, memory_at
+from compacter.memory import Memory
+from compacter.memory.address import IN_PROCESS, keys_from, memory_of
 from compacter.options import validated
 
 # Timeout for connecting to an upstream, in seconds: that of other proxies. A process that gets too
@@ -43,7 +43,7 @@ class Target:
     """The upstream's model that writes summaries; ``None`` for the model that is called."""
     dry_run: bool = False
     signer: Signer | None = None
-    """What signs requests for AWS anew; ``None`` if signed requests are passed on."""
+    """Signer of requests for AWS; ``None`` if signed requests are passed on."""
     client: httpx.AsyncClient = field(init=False)
 
 
@@ -84,7 +84,7 @@ def make_setup(board: Board, memories: dict[object, Memory], given: Mapping[str,
     targets = [
         Target(
             upstream,
-            CountingState(checked, board.metrics, preparations, hear=board.hear),
+            CountingState(checked, board.metrics, preparations, on_event=board.record),
             model,
             settings.dry_run,
             signer,
@@ -118,10 +118,10 @@ def _open_memory(
     keys = None if source is None else tuple(keys_from(source, "memory_encryption"))
     place = address, keys
     if place not in memories:
-        opened = memory_at(address, encryption=keys) if address else InProcessMemory()
+        opened: Any = memory_of(address or IN_PROCESS, encryption=keys)
         problem = problem_of(opened, address or "")
         if problem is not None:
-            board.say(problem)
+            board.print_line(problem)
         memories[place] = opened
     options["memory"] = memories[place]
 

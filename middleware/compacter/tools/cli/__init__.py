@@ -1,12 +1,17 @@
 """The command ``compacter``: explain errors, inspect and compact conversations, report on events.
 
-Typer and rich are imported when the command starts, never by ``import compacter``.
+Rich is imported when a command needs it, never by ``import compacter``.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from importlib import import_module
+
+_OWN_PARSERS = {"serve": "compacter.gateway.serve", "run": "compacter.tools.cli.run"}
+"""Commands with a command line of their own, which need only the extra ``serve``, and their
+modules."""
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -23,16 +28,11 @@ def main(argv: Sequence[str] | None = None) -> None:
         SystemExit: Always, with the exit code.
     """
     words = sys.argv[1:] if argv is None else list(argv)
-    if words[:1] == ["serve"]:  # It needs only the extra ``serve``.
-        from compacter.gateway.serve import main as serve
-
-        raise SystemExit(serve(words[1:]))
-    if words[:1] == ["run"]:  # As above.
-        from compacter.tools.cli.run import main as run
-
-        raise SystemExit(run(words[1:]))
-    from compacter.tools.cli.app import app
+    for name, module in _OWN_PARSERS.items():
+        if words[:1] == [name]:
+            raise SystemExit(import_module(module).main(words[1:]))
+    from compacter.tools.cli.app import run as run_command
     from compacter.tools.cli.terminal import leave_cleanly
 
     with leave_cleanly():
-        app(args=words, prog_name="compacter")
+        raise SystemExit(run_command(words))

@@ -8,7 +8,7 @@ prints the passages that match a question.
 from __future__ import annotations
 
 import logging
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -21,16 +21,17 @@ from compacter import models
 from compacter.call.log import remedy
 from compacter.compacter import Compacter, CompactionResult
 from compacter.compaction.conversation import Conversation
-from compacter.compaction.plan import Calibration, CompactionPlan
+from compacter.compaction.plan import CompactionPlan
+from compacter.compaction.sizes import Calibration
 from compacter.errors import CompactionError, ConfigurationError
-from compacter.events import CompactionFailed, Event
+from compacter.events import CompactionEvent, CompactionFailed, Event
 from compacter.messages.format import Message, MessageFormat
 from compacter.messages.parts import Kind
 from compacter.recall.weight import tokens as script_tokens
 from compacter.tools.cli.files import Transcript, read_transcript
 from compacter.tools.cli.terminal import (
+    STDIN,
     MistakeError,
-    bar,
     check_writable,
     print_json,
     print_table,
@@ -120,56 +121,45 @@ _NAMES = {
 }
 
 
-@dataclass(slots=True)
-class Row:
-    """Messages of one role. Sizes are in characters."""
-
-    messages: int = 0
-    characters: int = 0
-    compacted_messages: int = 0
-    compacted_characters: int = 0
-
-
-def rows(made: CompactionPlan) -> dict[str, Row]:
-    """Return the messages by role, in the order in which roles first appear."""
-    conversation = made.conversation
-    found = defaultdict[str, Row](Row)
+def _roles(made: CompactionPlan) -> dict[str, dict[str, int]]:
+    """Return the numbers of the messages of each role, in the order in which roles first appear;
+    sizes in characters.
+    """
+    read = made.conversation
+    roles: dict[str, Counter[str]] = defaultdict(Counter)
     head = set(made.compacted)
-    for index, (kind, size) in enumerate(zip(conversation.kinds, conversation.sizes, strict=True)):
+    for index, (kind, size) in enumerate(zip(read.kinds, read.sizes, strict=True)):
         name = "summary" if index == made.prior else _NAMES.get(kind, "other")
-        row = found[name]
-        row.messages += 1
-        row.characters += size
-        if index in head:
-            row.compacted_messages += 1
-            row.compacted_characters += size
-    return dict(found)
+        what = "compacted" if index in head else "kept"
+        roles[name].update({"messages": 1, "characters": size, what: size})
+    names = ("messages", "characters", "compacted", "kept")
+    return {role: {name: numbers[name] for name in names} for role, numbers in roles.items()}
 
 
 def show_plan(
-    path: str,
-    number: int | None,
     *,
+    file: str,
+    conversation: int | None,
     window: int | None,
     ratio: float | None,
     model: str | None,
     as_json: bool,
 ) -> int:
     """Print the plan of ``compact`` with these options, and return the exit code 0."""
-    file = read_transcript(path, number)
-    tokens = Tokens.of(file)
-    limit, budget = _budget(file, tokens, window, model)
+    read = read_transcript(file, conversation)
+    tokens = Tokens.of(read)
+    limit, budget = _budget(read, tokens, window, model)
     if limit is None and model is not None:
         raise ConfigurationError(f"the window of {model} is unknown; pass --window")
     compacter = _compacter(model, {"compact_ratio": ratio})
-    made = compacter.plan(file.messages, wire_format=file.format.name, budget=budget)
-    count = tokens.count(file.messages)
+    made = compacter.plan(read.messages, wire_format=read.format.name, budget=budget)
+    count = tokens.count(read.messages)
     data: dict[str, Any] = {
-        "file": file.name,
-        "wire_format": file.format.name,
+        "file": read.name,
+        "wire_format": read.format.name,
         "window": limit,
         "fits": None if limit is None else count <= limit,
-        "messages": len(file.messages),
+        "messages": len(read.messages),
         "characters": made.original_data_size,
         "tokens": count,
         "tokens_source": tokens.source,
@@ -178,7 +168,7 @@ def show_plan(
         "compacted": list(made.compacted),
         "compacted_characters": made.head_size,
         "kept_characters": made.tail_size,
-        "roles": {name: asdict(row) for name, row in rows(made).items()},
+        "roles": _roles(made),
     }
     if as_json:
         print_json(data)
@@ -196,85 +186,80 @@ def _show(console: Console, made: CompactionPlan, data: Mapping[str, Any]) -> No
         words = "fits" if data["fits"] else "does not fit"
         console.print(f"A window of {data['window']:,} tokens: the conversation {words}.")
     if not made.compacted:
-        console.print(
-            "Nothing is compacted."
-            if data["fits"]
-            else "Nothing can be compacted: the system prompt, pins and the last user message "
-            "always stay."
-        )
+        stays = ": the system prompt, pins and the last user message always stay"
+        console.print(f"Nothing is compacted{'' if data['fits'] else stays}.")
         return
-    cells = []
-    for name, row in rows(made).items():
-        kept = row.characters - row.compacted_characters
-        numbers = (row.messages, row.characters, row.compacted_characters, kept)
-        cells.append([name, *(f"{number:,}" for number in numbers)])
-    print_table(console, cells, ("role", "messages", "characters", "compacted", "kept"))
-    console.print(_bars(made, data, max(10, min(60, console.width - 19))))
+    roles = data["roles"]
+    rows = [[name, *(f"{size:,}" for size in sizes.values())] for name, sizes in roles.items()]
+    print_table(console, rows, ("role", *next(iter(roles.values()))))
+    width = max(10, min(60, console.width - 19))
+    kept = round(width * made.tail_size / max(1, data["characters"]))
+    console.print(
+        f"before  [magenta]{'▒' * (width - kept)}[/][green]{'█' * kept}[/]\n"
+        f"after   [green]{'█' * kept}[/]  + summary\n"
+        "        [magenta]▒[/] compacted  [green]█[/] kept"
+    )
     last = max(made.compacted)
     console.print(
         f"Compacted: {plural(len(made.compacted), 'message')} up to number {last + 1} (index "
-        f"{last}), {made.head_size:,} "
-        f"characters ({made.ratio:.0%} of what may be compacted). Kept verbatim: "
-        f"{made.tail_size:,}, and a summary."
+        f"{last}), {made.head_size:,} characters ({made.ratio:.0%} of what may be compacted)."
     )
-
-
-def _bars(made: CompactionPlan, data: Mapping[str, Any], width: int) -> str:
-    size = data["characters"]
-    limit = int((data["window"] or 0) * size / max(1, data["tokens"]))
-    scale = max(size, limit)
-    kept = (made.tail_size, "█", "green")
-    lines = [
-        f"before  {bar([(made.head_size, '▒', 'magenta'), kept], scale, width)}",
-        f"after   {bar([kept], scale, width)}  + summary",
-    ]
-    if limit:
-        edge = round(width * limit / scale)
-        lines.append(f"window  {' ' * max(0, edge - 1)}▲")
-    return "\n".join([*lines, "        [magenta]▒[/] compacted  [green]█[/] kept"])
 
 
 # -- compact ---------------------------------------------------------------------------------------
 
 
 def write_compacted(
-    path: str,
-    output: str,
-    number: int | None,
     *,
+    file: str,
+    output: str,
+    conversation: int | None,
     model: str | None,
+    extractive: bool,
     budget: int | None,
     window: int | None,
+    ratio: float | None,
+    rule: list[str] | None,
     force: bool,
-    options: dict[str, Any],
-    as_json: bool = False,
+    as_json: bool,
 ) -> int:
     """Compact one conversation, write it, and return the exit code: 1 if it does not fit.
 
     Args:
-        path: Name of the file, or ``-`` for standard input.
+        file: Name of the file, or ``-`` for standard input.
         output: Name of the file to write, or ``-`` for standard output.
-        number: Number of the conversation in the file, from 1; ``None`` if it has only one.
+        conversation: Number of the conversation in the file, from 1; ``None`` if it has only one.
         model: A litellm model that writes the summary; ``None`` to quote sentences.
+        extractive: Whether to quote sentences, which excludes ``model``.
         budget: Largest size of the result, in characters.
         window: Context window that the result should fit into, in tokens.
+        ratio: Share of the size to compact; ``None`` for that of ``Compacter``.
+        rule: Rules that the summary must have.
         force: Whether to overwrite an existing file.
-        options: Options of ``Compacter``; those that are ``None`` are left out.
         as_json: Whether to print what was done as JSON.
+
+    Raises:
+        MistakeError: The options exclude each other, or a file cannot be read or written.
+        CompactionError: The model writes no summary.
     """
+    if model and extractive:
+        raise MistakeError("pass either --model or --extractive, not both")
+    if as_json and output == STDIN:
+        raise MistakeError("--json prints to standard output, so pass -o FILE for the conversation")
     check_writable(output, force=force)
-    file = read_transcript(path, number)
-    tokens = Tokens.of(file)
-    limit, planned = _budget(file, tokens, None if budget else window, model)
+    read = read_transcript(file, conversation)
+    tokens = Tokens.of(read)
+    limit, planned = _budget(read, tokens, None if budget else window, model)
     console = remarks()
-    result = _compact_file(console, file, model, planned if budget is None else budget, options)
-    write_text(output, file.write(result.messages), force=force)
-    size = sum(file.format.outline(result.messages).sizes)
+    options = {"compact_ratio": ratio, "rules": rule}
+    result = _compact_file(console, read, model, planned if budget is None else budget, options)
+    write_text(output, read.write(result.messages), force=force)
+    size = sum(read.format.outline(result.messages).sizes)
     count = tokens.count(result.messages)
     outcome: dict[str, Any] = {
         "changed": result.changed,
         "characters": size,
-        "tokens_before": tokens.count(file.messages),
+        "tokens_before": tokens.count(read.messages),
         "tokens": count,
         "tokens_source": tokens.source,
         "window": limit,
@@ -284,7 +269,7 @@ def write_compacted(
     if as_json:
         print_json(outcome)
     else:
-        _print_outcome(console, file, result, outcome, budget)
+        _print_outcome(console, result.event, outcome, budget)
     return 0 if outcome["fits"] else 1
 
 
@@ -295,16 +280,6 @@ def _compact_file(
     budget: int | None,
     options: dict[str, Any],
 ) -> CompactionResult:
-    status = Status("reading the conversation", console=console)
-    asked = 0
-
-    def summarizer(messages: list[dict[str, str]], **wanted: Any) -> object:
-        nonlocal asked
-        asked += 1
-        size = sum(len(message["content"]) for message in messages)
-        status.update(f"request {asked} for a summary: {model} reads {size:,} characters")
-        return models.completion(**{**wanted, "model": model, "messages": messages})
-
     failed: list[CompactionFailed] = []
 
     def note(event: Event) -> None:
@@ -313,12 +288,12 @@ def _compact_file(
 
     # A model's summary is not silently replaced by a fallback. Failures are printed below, so they
     # are not logged.
-    own: dict[str, Any] = {"summarizer": summarizer, "fallback": None} if model else {}
+    own: dict[str, Any] = {"fallback": None} if model else {}
     silent = logging.getLogger(__name__)
     silent.disabled = True
     compacter = _compacter(model, options, on_event=note, logger=silent, **own)
     try:
-        with status:
+        with Status(f"compacting by {model or 'quoted sentences'}", console=console):
             result = compacter.compact(
                 file.messages, model=model, wire_format=file.format.name, budget=budget
             )
@@ -332,21 +307,16 @@ def _compact_file(
 
 def _print_outcome(
     console: Console,
-    file: Transcript,
-    result: CompactionResult,
+    event: CompactionEvent | None,
     outcome: dict[str, Any],
     budget: int | None,
 ) -> None:
-    event = result.event
     if event is None:
-        words = f"{file.name}: nothing was compacted; the conversation was written unchanged"
+        words = "nothing was compacted; the conversation was written unchanged"
     else:
         words = (
-            f"{plural(event.messages_before, 'message')} to {event.messages_after:,}, "
             f"about {outcome['tokens_before']:,} to {outcome['tokens']:,} tokens "
-            f"{outcome['tokens_source']} ({event.original_data_size:,} to "
-            f"{outcome['characters']:,} characters), "
-            f"{event.strategy}{' (fallback)' if event.fallback else ''}, {event.duration:.1f} s"
+            f"{outcome['tokens_source']}; {event.sentence}"
         )
         if event.summarizer_calls:
             cost = "" if event.cost is None else f", {event.cost:.4f} USD"
@@ -361,51 +331,46 @@ def _print_outcome(
         room = f"the window of {outcome['window']:,} tokens {outcome['tokens_source']}"
     else:
         return
-    if outcome["fits"]:
-        console.print(f"fits into {room}", style="green")
-    else:
-        console.print(
-            f"about {outcome['tokens']:,} tokens ({outcome['characters']:,} characters) exceed "
-            f"{room}: the rest cannot be compacted",
-            style="yellow",
-        )
+    size = f"{outcome['tokens']:,} tokens, {outcome['characters']:,} characters"
+    console.print(
+        f"fits into {room}" if outcome["fits"] else f"{size} exceed {room}",
+        style="green" if outcome["fits"] else "yellow",
+    )
 
 
 # -- search ----------------------------------------------------------------------------------------
 
 
-def show_passages(path: str, query: str, number: int | None, *, limit: int, as_json: bool) -> int:
+def show_passages(
+    *, file: str, query: str, conversation: int | None, limit: int, as_json: bool
+) -> int:
     """Print the passages, best first, and return the exit code: 1 if there are none.
 
     Args:
-        path: As for ``write_compacted``, like ``number``.
+        file: As for ``write_compacted``, like ``conversation``.
         query: A question, or words to look for.
-        number: See ``path``.
+        conversation: See ``file``.
         limit: Largest number of passages.
         as_json: Whether to print JSON.
+
+    Raises:
+        MistakeError: The query is empty, or the file cannot be read.
     """
     if not query.strip():
         raise MistakeError("QUERY is empty; say what to look for")
-    file = read_transcript(path, number)
+    read = read_transcript(file, conversation)
     compacter = Compacter(memory=None)
-    found = compacter.search(file.messages, query, limit, wire_format=file.format.name)
+    found = compacter.search(read.messages, query, limit, wire_format=read.format.name)
     if as_json:
         print_json([{"message": passage.index + 1, **asdict(passage)} for passage in found])
         return 0 if found else 1
     console = results()
     for passage in found:
         speaker = one_line(f"{passage.role} {passage.name}".rstrip())
+        place = f"message {passage.index + 1} (index {passage.index}), {speaker}"
         console.print(
-            Text(
-                (
-                    f"message {passage.index + 1} (index {passage.index}), {speaker}  "
-                    f"({passage.score:.2f})"
-                ),
-                "dim",
-            )
+            Text(f"{place}  ({passage.score:.2f})", "dim"), Text(f"{passage.text}\n"), sep="\n"
         )
-        console.print(Text(passage.text))
-        console.print()
     if not found:
         console.print("No passage matches.")
     return 0 if found else 1

@@ -13,22 +13,22 @@ from compacter.tools.cli.terminal import (
 from compacter.tools.report import page, plural, read_lines, stories
 
 
-def report(path: str, output: str, *, title: str, with_text: bool, force: bool) -> int:
+def report(*, file: str, output: str, no_text: bool, force: bool) -> int:
     """Write the HTML report, and return the exit code 0.
 
     Raises:
         MistakeError: A file cannot be read or written, or has no events.
     """
     check_writable(output, force=force)
-    records, unread = read_lines(read_text(path).split("\n"))
+    records, unread = read_lines(read_text(file).split("\n"))
     if not records:
-        name = "standard input" if path == STDIN else path
+        name = "standard input" if file == STDIN else file
         raise MistakeError(
             f"{name} contains no events; write them with compacter.observe.JsonLines, or with a "
             "hook that appends event.model_dump_json() and a line break"
         )
     conversations = stories(records)
-    text = page(conversations, title=title, with_text=with_text, unread=unread)
+    text = page(conversations, with_text=not no_text, unread=unread)
     write_text(output, text, force=force)
     lines = f", {plural(unread, 'line')} left out" if unread else ""
     remarks().print(

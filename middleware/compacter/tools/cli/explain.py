@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from rich.console import Console
 from rich.text import Text
@@ -24,7 +24,6 @@ from compacter.tools.cli.terminal import (
     results,
 )
 
-T = TypeVar("T")
 MANUAL = f"{page('detector')}, or python -m pydoc compacter.detect_token_limit"
 
 _CHAINED = re.compile(
@@ -35,20 +34,16 @@ _RAISED = re.compile(r"(?:^|\n)([A-Za-z_][\w.]{0,200}): ?(?=\S)")
 _FRAME = re.compile(r"\n[ \t]+[^\n]*")
 _PATH = re.compile(r"(?!\w+://)(?:[^\s{<]*[\\/][^\s{<]*|[^\s{<]+\.[A-Za-z]\w{0,4})")
 """A single word that looks like a file name rather than an error."""
-_LINKS = (
-    "cause",
-    "__cause__",
-    "original_exception",
-    "inner",
-    "innerError",
-    "lastError",
-    "last_error",
-)
-_SEVERAL = ("errors", "exceptions", "chain")
+_LINKS = ("cause", "__cause__", "original_exception", "inner", "innerError", "lastError")
+_LISTS = ("errors", "exceptions", "chain")
+_STATUSES = ("http_status", "status_code", "statusCode", "status")
+_DEEPEST = 20
+# Characters of a statement that are shown.
+_SHOWN = 240
 
 
 def run(
-    text: str | None, *, status: int | None, code: str | None, as_json: bool, verbose: bool = False
+    *, text: str | None, status: int | None, code: str | None, as_json: bool, verbose: bool
 ) -> int:
     """Explain an error and return the exit code: 0 for a token limit, otherwise 1.
 
@@ -110,7 +105,10 @@ def _error(name: str, text: str, **attributes: object) -> Exception:
     """
     module, _, bare = name.rpartition(".")
     kind = type(bare or "ProviderError", (Exception,), {"__module__": module or "provider"})
-    error: Exception = kind(text)
+    return _with(kind(text), **attributes)
+
+
+def _with(error: Exception, **attributes: object) -> Exception:
     for key, value in attributes.items():
         if value is not None:
             setattr(error, key, value)
@@ -121,68 +119,41 @@ def _read_serialised(
     data: dict[str, Any], status: int | None, code: str | None, depth: int = 0
 ) -> Exception:
     """Return the exception for an error that a logger or another language wrote as JSON, with its
-    causes.
+    causes; of a list of errors the last one decides.
     """
-    stated = _first(data, int, "http_status status_code statusCode status")
     message = data.get("message")
-    name = _first(data, str, "exception name class") or ""
+    stated = next((data[name] for name in _STATUSES if isinstance(data.get(name), int)), None)
     error = _error(
-        re.sub(r"[^\w.].*", "", name, flags=re.DOTALL),
+        "",
         message if isinstance(message, str) else "",
         message=message,
         status_code=status if status is not None else stated,
         code=code or data.get("code"),
         body=data.get("body", data if depth == 0 and not isinstance(message, str) else None),
     )
-    if depth > 20:
-        return error
-    for key in _LINKS:
-        if isinstance(data.get(key), dict):
-            error.__cause__ = _read_serialised(data[key], None, None, depth + 1)
-    last = error
-    for key in _SEVERAL:
-        for link in data[key] if isinstance(data.get(key), list) else ():
-            if not isinstance(link, dict):
-                continue
-            found = _read_serialised(link, None, None, depth + 1)
-            # ``via`` names the attribute that a listed error was found in; without it, the list's
-            # own key counts.
-            via = str(link.get("via") or key)
-            if "errors" in via or "exceptions" in via:
-                listed = [*getattr(error, "errors", []), found]
-                error.errors = listed  # type: ignore[attr-defined]
-            else:
-                last.__cause__ = found
-                last = found
+    links = [data.get(name) for name in _LINKS]
+    for name in _LISTS:
+        links += data[name][-1:] if isinstance(data.get(name), list) else []
+    for link in links:
+        if isinstance(link, dict) and depth < _DEEPEST:
+            error.__cause__ = _read_serialised(link, None, None, depth + 1)
     return error
-
-
-def _first(data: dict[str, Any], kind: type[T], names: str) -> T | None:
-    """Return the first of these members that is of a type."""
-    values = map(data.get, names.split())
-    return next((value for value in values if isinstance(value, kind)), None)
 
 
 def _traceback(text: str, status: int | None, code: str | None) -> Exception:
     """Return the last exception of a printed traceback; each earlier one is the cause of the one
     after it.
     """
-    newest: Exception | None = None
-    pieces = _CHAINED.split(text)
-    for index, piece in enumerate(pieces):
+    error: Exception | None = None
+    for piece in _CHAINED.split(text):
         spoken = _FRAME.sub("", f"\n{piece}") if "Traceback (most" in piece else piece
-        raised = [found for found in _RAISED.finditer(spoken) if found[1] != "Traceback"]
-        start = raised[0] if raised else None
-        words = spoken[start.end() :] if start else spoken
-        last = index == len(pieces) - 1
-        error = _error(
-            start[1] if start else "", words.strip(), status_code=status if last else None
-        )
-        if last and code:
-            error.code = code  # type: ignore[attr-defined]
-        error.__cause__ = newest
-        newest = error
-    return newest if newest is not None else _error("", text)
+        raised = (found for found in _RAISED.finditer(spoken) if found[1] != "Traceback")
+        start = next(raised, None)
+        name, words = (start[1], spoken[start.end() :]) if start else ("", spoken)
+        later = _error(name, words.strip())
+        later.__cause__ = error
+        error = later
+    return _with(error or _error("", text), status_code=status, code=code)
 
 
 def _as_data(verdict: Verdict) -> dict[str, object]:
@@ -194,27 +165,34 @@ def _as_data(verdict: Verdict) -> dict[str, object]:
         "rows": list(verdict.rows),
         "limit": limit.limit,
         "requested": limit.requested,
+        "is_bound": limit.is_bound,
         "counts": limit.kind if verdict.limit else None,
         "then": _then(verdict),
         "manual": MANUAL,
     }
 
 
+def _reason(verdict: Verdict) -> str:
+    """Return the rows of the table that decided, else the name of the rule."""
+    return ", ".join(verdict.rows) or verdict.rule
+
+
 def _then(verdict: Verdict) -> str:
     """Return what a wrapped call would do about the error, in words."""
     if verdict.kind == "other error":
         return (
-            "Nothing: the error is about something else and is raised as it is. Compacting "
-            "the history would not help."
+            f"Nothing: the error is about something else ({_reason(verdict)}) and is raised as it "
+            "is. Compacting the history would not help."
         )
     limit = verdict.limit
     if verdict.kind == "nothing" or limit is None:
+        reason = f"a veto ({_reason(verdict)})" if verdict.rule else "no rule"
         return (
-            "Nothing: no rule matches this text, so the error is raised as it is. If it "
+            f"Nothing: {reason} matches this text, so the error is raised as it is. If it "
             "means that the request is too "
             "long, pass detect= to Compacter: a function that gets the exception and returns True."
         )
-    if limit.limit is None or limit.requested is None:
+    if limit.limit is None or limit.requested is None or limit.is_bound:
         return (
             "Compact the oldest share of the history (compact_ratio, 0.7 by default) into a "
             "summary, and call again."
@@ -241,18 +219,17 @@ def _sentence(verdict: Verdict) -> str:
         return "This is not a token limit: it is about something else."
     limit = verdict.limit
     if verdict.kind == "nothing" or limit is None:
+        if verdict.rule:
+            return "This is not taken for a token limit, as a veto speaks against it."
         return "Nothing here says that a request is too long."
     counted = "messages and answer" if limit.kind == "input_plus_output" else "the request"
-    if limit.limit is None and limit.requested is None:
-        return "This is a token limit; the error states no numbers."
-    if limit.requested is None:
-        return f"This is a token limit of {limit.limit:,} tokens."
-    if limit.limit is None:
-        return f"This is a token limit: {counted} had {limit.requested:,} tokens."
-    return (
-        f"This is a token limit: {counted} had {limit.requested:,} tokens, "
-        f"and {limit.limit:,} are allowed."
-    )
+    about = ", as far as the server counted," if limit.is_bound else ""
+    numbers = [
+        f"{counted}{about} had {limit.requested:,} tokens" if limit.requested else "",
+        f"{limit.limit:,} are allowed" if limit.limit else "",
+    ]
+    stated = ", and ".join(filter(None, numbers)) or "the error states no numbers"
+    return f"This is a token limit: {stated}."
 
 
 def _show(console: Console, verdict: Verdict, *, verbose: bool) -> None:
@@ -262,11 +239,7 @@ def _show(console: Console, verdict: Verdict, *, verbose: bool) -> None:
         facts |= {
             "decided by": verdict.rule,
             "rows": ", ".join(verdict.rows),
-            "in": _short(verdict.statement),
+            "in": verdict.statement[:_SHOWN],
         }
     facts["manual"] = MANUAL
     print_table(console, [(Text(name, "dim"), Text(said)) for name, said in facts.items() if said])
-
-
-def _short(text: str, size: int = 240) -> str:
-    return text if len(text) <= size else f"{text[: size - 1]}…"

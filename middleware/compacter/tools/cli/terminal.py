@@ -7,16 +7,14 @@ from __future__ import annotations
 import io
 import json
 import os
-import re
 import sys
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, NoReturn, cast
+from typing import NoReturn
 
-from rich.console import Console, ConsoleOptions, JustifyMethod, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
-from rich.table import Table
 from rich.text import Text
 
 from compacter.errors import CompacterError, CompactionError
@@ -28,19 +26,6 @@ STDIN = "-"
 
 class MistakeError(Exception):
     """An error that the user can correct. Only its text is printed; the exit code is 2."""
-
-
-class _Unpadded(io.TextIOBase):
-    """Standard output without the blanks that rich puts behind the cells of a table."""
-
-    def write(self, text: str) -> int:
-        """Write lines; blanks at their ends are left out."""
-        sys.stdout.write(re.sub(r"[ ]+$", "", text, flags=re.MULTILINE))
-        return len(text)
-
-    def flush(self) -> None:
-        """Flush standard output."""
-        sys.stdout.flush()
 
 
 _UNWRAPPED = 100_000
@@ -64,14 +49,13 @@ class _Results(Console):
 
 
 def results() -> Console:
-    """Return the console for results. In a pipe lines are neither wrapped nor padded.
+    """Return the console for results. In a pipe lines are not wrapped.
 
     Rich respects ``NO_COLOR`` and ``COLUMNS``.
     """
-    if sys.stdout.isatty():
-        return _Results(highlight=False)
-    width = None if os.environ.get("COLUMNS", "").isdigit() else _UNWRAPPED
-    return _Results(file=cast("IO[str]", _Unpadded()), highlight=False, width=width)
+    is_narrow = sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit()
+    width = None if is_narrow else _UNWRAPPED
+    return _Results(highlight=False, width=width)
 
 
 def remarks() -> Console:
@@ -89,17 +73,20 @@ def leave_cleanly() -> Generator[None]:
             # On Windows, the encoding of files and pipes would lack most characters.
             stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="replace")
     try:
-        yield
+        try:
+            yield
+        finally:
+            sys.stdout.flush()  # A reader that is gone, or a full disk, shows here at the latest.
+    except BrokenPipeError:
+        _exit_quietly()
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
     except CompactionError as error:
         _leave(3, str(error))
     except (MistakeError, CompacterError) as error:
         _leave(2, _by_flag(str(error)))
     except OSError as error:
         _leave(2, f"{error.filename or 'standard output'}: {error.strerror or error}")
-    except SystemExit as left:
-        if isinstance(left.__context__, BrokenPipeError):  # Typer exits with 1.
-            _exit_quietly()
-        raise
 
 
 def _exit_quietly() -> NoReturn:
@@ -233,45 +220,26 @@ def print_json(value: object) -> None:
 def print_table(
     console: Console, rows: Sequence[Sequence[str | Text]], names: Sequence[str] = ()
 ) -> None:
-    """Print a table, or a paragraph for each row if the terminal is too narrow.
+    """Print rows in columns; numbers in paragraphs if the terminal is too narrow for columns.
 
     Args:
         console: Console to print to.
         rows: Cells of each row.
         names: Column headers, of numbers after the first column; without them the last column is
-            text, which is wrapped.
+            text.
     """
-    table = Table(box=None, pad_edge=False, show_header=bool(names), header_style="dim")
-    columns = list(zip(*rows, strict=True))
-    fixed = 0
-    for place, column in enumerate(columns):
-        wraps = not names and place == len(columns) - 1
-        name = names[place] if names else ""
-        justify: JustifyMethod = "right" if names and place else "left"
-        table.add_column(name, justify=justify, no_wrap=not wraps, overflow="fold")
-        fixed += 0 if wraps else max(map(len, (name, *column))) + 2
-    for row in rows:
-        table.add_row(*row)
-    if fixed <= console.width // (1 if names else 2):
-        console.print(table)
+    grid = [names, *rows] if names else rows
+    widths = [max(map(len, column)) for column in zip(*grid, strict=True)]
+    if names and sum(widths) + 2 * len(widths) > console.width:
+        for first, *numbers in rows:
+            cells = (f"{name} {number}" for name, number in zip(names[1:], numbers, strict=True))
+            console.print(first, *cells)
         return
-    for row in rows:
-        cells = [Text.assemble(cell) for cell in row]
-        for place, name in enumerate(names[1:], 1):
-            cells[place] = Text(f"{name} {row[place]}")
-        console.print(Text(" ").join(cells))
-
-
-def bar(parts: list[tuple[int, str, str]], whole: int, width: int) -> str:
-    """Return a bar as rich markup. Each part has a size, a character and a style; the rest of
-    ``whole`` is dotted.
-    """
-    drawn = ""
-    used = 0
-    position = 0
-    for size, character, style in parts:
-        position += size
-        cells = round(width * position / max(1, whole)) - used
-        used += cells
-        drawn += f"[{style}]{character * cells}[/]" if cells else ""
-    return drawn + "[dim]" + "·" * max(0, width - used) + "[/]"
+    for row in grid:
+        line = Text()
+        for place, cell in enumerate(row):
+            blanks = " " * (widths[place] - len(cell))
+            pair = (blanks, cell) if names and place else (cell, blanks)
+            line += Text.assemble(*pair, "  ")
+        line.rstrip()
+        console.print(line)

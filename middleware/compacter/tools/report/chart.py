@@ -44,7 +44,6 @@ def sawtooth(story: Story, key: str) -> str:
         dots.append(f"M{x},{y(before)}h0")
     points.append(f"{WIDTH},{y(teeth[-1][1])}")
     line = " ".join(points)
-    last = points[-1].partition(",")[0]
     count = plural(len(story.compactions), "compaction")
     title = f"{count}, requests of up to {story.largest:,} tokens"
     window = f'<path class="limit" d="M0,{y(story.window)}H{WIDTH}"/>' if story.window else ""
@@ -54,10 +53,11 @@ def sawtooth(story: Story, key: str) -> str:
 aria-labelledby="{key}-t"><title id="{key}-t">{escape(title)}</title>
 <path class="grid" d="M0,{HEIGHT / 2}H{WIDTH}M0,0H{WIDTH}"/>\
 <path class="axis" d="M0,{HEIGHT}H{WIDTH}"/>
-<polygon class="area" points="{line} {last},{HEIGHT}"/>{window}
+<polygon class="area" points="{line} {WIDTH},{HEIGHT}"/>{window}
 <polyline class="size" points="{line}"/><path class="drop" d="{"".join(drops)}"/>\
 <path class="dot" d="{"".join(dots)}"/></svg></div>
-<div class="along" aria-hidden="true">{_along(len(story.compactions))}</div>
+<div class="along" aria-hidden="true"><span>first call</span>\
+<span>compactions, in order of time</span><span>compaction {len(story.compactions):,}</span></div>
 <figcaption><span class="key size">size of the request, tokens</span>\
 <span class="key drop">compaction</span>\
 {_window_key(story)}\
@@ -80,14 +80,6 @@ def _scale(story: Story, top: int) -> str:
     if story.window:
         shown.append(f'<span class="at{height} limit-label">{_short(story.window)}</span>')
     return "".join(shown)
-
-
-def _along(compactions: int) -> str:
-    """Return the labels of the horizontal axis."""
-    return (
-        "<span>first call</span><span>compactions, in order of time</span>"
-        f"<span>compaction {compactions:,}</span>"
-    )
 
 
 def _window_key(story: Story) -> str:

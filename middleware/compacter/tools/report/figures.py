@@ -120,7 +120,7 @@ def _number(value: object) -> float | None:
 
 
 _DIGEST = re.compile(r"[0-9a-f]{32,}")
-# Characters that tell digests apart, in a column of a table.
+# Characters of a digest that a column of a table shows.
 _DIGEST_SHOWN = 12
 
 
@@ -141,8 +141,6 @@ class Compaction:
     record: Record
     before: int
     after: int
-    summary: int | None
-    """Size of the summary; ``None`` if the events were written without texts."""
     cost: float | None
     """Price of the summarizer's tokens in USD; ``None`` if unknown."""
 
@@ -181,14 +179,6 @@ class Story:
         return sum(compaction.saved for compaction in self.compactions)
 
     @property
-    def summarizer_tokens(self) -> int:
-        """Tokens that the summarizer read and wrote."""
-        return sum(
-            compaction.record.count("input_tokens") + compaction.record.count("output_tokens")
-            for compaction in self.compactions
-        )
-
-    @property
     def cost(self) -> float | None:
         """Price of the summarizer's tokens in USD; ``None`` if a part of it is unknown."""
         costs = [compaction.cost for compaction in self.compactions]
@@ -203,13 +193,13 @@ class Story:
 
     @property
     def times(self) -> list[float]:
-        """Unix times of the events, in seconds, in order; none if the lines have none."""
-        return sorted(record.time for record in self.records if record.time is not None)
+        """Unix times of the events, in seconds; none if the lines have none."""
+        return [record.time for record in self.records if record.time is not None]
 
     @property
     def end(self) -> float | None:
         """Unix time of the last event, in seconds."""
-        return self.times[-1] if self.times else None
+        return max(self.times, default=None)
 
 
 def stories(records: Iterable[Record]) -> list[Story]:
@@ -229,21 +219,8 @@ def stories(records: Iterable[Record]) -> list[Story]:
 
 
 def _compaction(record: Record) -> Compaction:
-    after = record.count("compacted_tokens")
-    words = len(record.text("summary")) + len(record.text("ledger"))
-    share = min(1.0, words / max(1, record.count("compacted_data_size")))
     cost = record.known("cost")
-    price = models.prices(record.text("model") or None)
-    read = record.count("input_tokens")
-    written = record.count("output_tokens")
-    if cost is None and price is not None and (read or written):
-        cost = read * price[0] + written * price[2]
-    elif cost is None and not (read or written or record.count("summarizer_calls")):
+    if cost is None and not record.count("summarizer_calls") and not record.count("input_tokens"):
         cost = 0.0  # No model was asked. One that states no usage costs what nobody knows.
-    return Compaction(
-        record=record,
-        before=record.count("requested") or record.count("original_tokens"),
-        after=after,
-        summary=round(after * share) if "summary" in record.fields else None,
-        cost=cost,
-    )
+    before = record.count("requested") or record.count("original_tokens")
+    return Compaction(record, before, record.count("compacted_tokens"), cost)

@@ -21,12 +21,12 @@ _PAGE = Template("""<!doctype html>
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src '$style_hash'; \
 script-src '$script_hash'; connect-src $connect; base-uri 'none'; form-action 'none'">
 <meta name="generator" content="compacter">
-<title>$title</title>
+<title>Context report</title>
 <style>$style</style>
 </head>
 <body>
 <header>
-<h1>$title</h1>
+<h1>Context report</h1>
 <p class="soft">$span</p>
 <dl class="cards">$cards</dl>
 </header>
@@ -54,7 +54,6 @@ _SHOWN = 100
 def page(
     stories: Sequence[Story],
     *,
-    title: str = "Context report",
     with_text: bool = True,
     unread: int = 0,
     live: bool = False,
@@ -65,7 +64,6 @@ def page(
 
     Args:
         stories: The conversations, in the order of the page.
-        title: Title of the page.
         with_text: Whether to include the text of summaries.
         unread: Number of lines that could not be read, which the page mentions.
         live: Whether the page fetches itself again from its server every few seconds.
@@ -86,7 +84,6 @@ def page(
     if unread:
         foot.append(f"{plural(unread, 'line')} could not be read, and left out.")
     return _PAGE.substitute(
-        title=escape(title),
         style=style,
         script=script,
         style_hash=_hash(style),
@@ -150,7 +147,7 @@ def _cards(stories: Sequence[Story], counts: Iterable[tuple[str, str, str]]) -> 
     )
 
 
-_NOTHING = ("0", "–", "$0.00", "0.0 s")
+_NOTHING = ("0", "–", "$0.00")
 """Values of cards that are left out: a page about one event should not show eight zeros."""
 
 
@@ -164,25 +161,17 @@ def _all_cards(
         f"{plural(failed, 'time')} no summary" * bool(failed),
         f"{plural(lost, 'call')} given up" * bool(lost),
     )
-    saved = sum(compaction.saved for compaction in compactions)
+    ahead = sum(item.record.text("trigger") == "prepared" for item in compactions)
     costs = [compaction.cost for compaction in compactions if compaction.cost is not None]
     unpriced = len(compactions) - len(costs)
-    reused = sum(len(story.of("CompactionReused")) for story in stories)
-    waited = [
-        compaction for compaction in compactions if compaction.record.text("trigger") != "prepared"
-    ]
-    ahead = len(compactions) - len(waited)
-    seconds = sum(compaction.record.number("duration") for compaction in waited)
     return [
         ("Failures", f"{failed + lost:,}", ", ".join(filter(None, reasons))),
-        ("Compactions", f"{len(compactions):,}", f"{ahead:,} made ahead" if ahead else ""),
-        ("Calls that used an earlier one", f"{reused:,}", "and paid for no summary"),
-        ("Tokens taken out", f"{saved:,}", "each of them counted once"),
-        ("Calls waited", f"{seconds:,.1f} s", f"in all, for {plural(len(waited), 'compaction')}"),
+        ("Compactions", f"{len(compactions):,}", f"{ahead:,} made ahead" * bool(ahead)),
+        ("Tokens taken out", f"{sum(item.saved for item in compactions):,}", "each counted once"),
         (
             "Spent on summaries",
             _usd(sum(costs)) if costs else "–",
-            f"{unpriced:,} without a price" if unpriced else "",
+            f"{unpriced:,} without a price" * bool(unpriced),
         ),
     ]
 
@@ -226,7 +215,7 @@ def _overview(stories: Sequence[Story]) -> str:
     return f"<h2>Conversations</h2>\n{search}{table}"
 
 
-_SUMS = ("Compactions", "Largest", "Window", "Saved", "Summarizer", "Spent", "Failures", "Last")
+_SUMS = ("Compactions", "Largest", "Window", "Saved", "Spent", "Failures", "Last")
 
 
 def _sums(story: Story) -> list[tuple[str, float]]:
@@ -237,7 +226,6 @@ def _sums(story: Story) -> list[tuple[str, float]]:
         (f"{story.largest:,}", story.largest),
         (f"{story.window:,}" if story.window else "–", story.window or 0),
         (f"{story.saved:,}", story.saved),
-        (f"{story.summarizer_tokens:,}", story.summarizer_tokens),
         (_usd(story.cost), -1 if story.cost is None else story.cost),
         (failures, story.failures),
         (_when(story.end) or "–", story.end or 0),
@@ -266,18 +254,14 @@ def _story(story: Story, index: int, *, with_text: bool, is_open: bool) -> str:
 def _compactions(story: Story, name: str) -> str:
     if not story.compactions:
         return ""
-    names = [(column, column not in _WORDED) for column in _cells(story.compactions[0], 1)]
+    names = [(column, column != "By") for column in _cells(story.compactions[0], 1)]
     head = _head(names, sortable=False)
     rows = [_row(compaction, number) for number, compaction in enumerate(story.compactions, 1)]
     table = _table(f"Compactions of {name}", head, rows[-_SHOWN:])
     older = rows[:-_SHOWN]
     if older:
-        table = (
-            _earlier(
-                "compactions", len(older), _table(f"Earlier compactions of {name}", head, older)
-            )
-            + table
-        )
+        earlier = _table(f"Earlier compactions of {name}", head, older)
+        table = _earlier("compactions", len(older), earlier) + table
     return f"<h3>Compactions</h3>{table}"
 
 
@@ -287,31 +271,19 @@ def _earlier(what: str, count: int, html: str) -> str:
 
 
 def _row(compaction: Compaction, number: int) -> str:
-    first, *cells = _cells(compaction, number).items()
-    shown = "".join(
-        f'<td class="l">{cell}</td>' if name in _WORDED else f"<td>{cell}</td>"
-        for name, cell in cells
-    )
-    return f'<tr><th scope="row">{first[1]}</th>{shown}</tr>\n'
-
-
-_WORDED = ("By",)
-"""Columns of words; the others have numbers."""
-
-
-def _way(record: Record) -> str:
-    """Return how a compaction was made: a summary without a model is not called one of a model."""
-    strategy = record.text("strategy")
-    if strategy == "summarize" and not record.count("summarizer_calls"):
-        return "extractive"
-    return strategy.replace("_", " ")
+    first, by, *numbers = _cells(compaction, number).values()
+    cells = "".join(f"<td>{cell}</td>" for cell in numbers)
+    return f'<tr><th scope="row">{first}</th><td class="l">{by}</td>{cells}</tr>\n'
 
 
 def _cells(compaction: Compaction, number: int) -> dict[str, str]:
-    """Return what is told of a compaction by the headings of the columns."""
+    """Return the cells of a compaction by the headings of the columns."""
     record = compaction.record
     trigger = record.text("trigger")
-    by = escape(_way(record))
+    way = record.text("strategy")
+    if way == "summarize" and not record.count("summarizer_calls"):
+        way = "extractive"  # No model has written the summary.
+    by = escape(way.replace("_", " "))
     by += f" <small>{escape(trigger.replace('_', ' '))}</small>" * (trigger != "token_limit")
     by += ' <small class="bad">fallback</small>' if record.fields.get("fallback") else ""
     return {
@@ -319,7 +291,6 @@ def _cells(compaction: Compaction, number: int) -> dict[str, str]:
         "By": by,
         "Before": f"{compaction.before:,}",
         "After": f"{compaction.after:,}",
-        "Summary": "–" if compaction.summary is None else f"{compaction.summary:,}",
         "Messages": f"{record.count('messages_before'):,} to {record.count('messages_after'):,}",
         "Summarizer": f"{record.count('input_tokens') + record.count('output_tokens'):,}",
         "Spent": _usd(compaction.cost),
