@@ -164,7 +164,7 @@ def public() -> dict[str, dict[str, Any]]:
         "compacter.recall.passages": {"Passage": passages.Passage},
         "compacter.search_tool": {"RecallTool": search_tool.RecallTool},
         "compacter.memory": {name: getattr(memory, name) for name in memory.__all__},
-        "compacter.overflow": {"detect_text": overflow.detect_text, "explain": overflow.explain},
+        "compacter.overflow": {"explain": overflow.explain},
         "compacter.redaction": {
             "redact_secrets": redaction.redact_secrets,
             "decode_escapes": redaction.decode_escapes,

@@ -23,9 +23,9 @@ from compacter import Compacter, CompactionEvent, History, InProcessMemory, Trun
 from compacter.call import call
 from compacter.call.nested import GiveUps, limit_since, mark_given_up
 from compacter.events import RetriesExhausted
-from compacter.io import SyncIO
 from compacter.memory.record import prefix_digest
 from compacter.overflow import TokenLimit
+from compacter.runtime.io import SyncIO
 from compacter.testing import ScriptedModel, ScriptedSummarizer, token_limit_error
 
 HOUSE = Path(package.__file__).parent

@@ -500,7 +500,7 @@ class TestTheLinesThatFillASummary:
             ({}, Calibration(), 32_097 // 3),
             ({}, Calibration(window=8_192), 1_536 * 4),
             ({}, Calibration(window=20_000, chars_per_token=2.0), 3_750 * 2),
-            ({"max_summary_tokens": 300}, Calibration(window=8_192), 450 * 4),  # or what is set.
+            ({"max_summary_tokens": 300}, Calibration(window=8_192), 300 * 4),  # or what is set.
         ],
     )
     def test_take_a_share_of_the_head_and_of_the_window(

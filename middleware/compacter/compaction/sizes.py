@@ -418,7 +418,8 @@ class Sizes:
         if not plan.has_budget:
             size = min(size, self._text(plan.head_size))
             if not by_model:
-                size = min(size, max(plan.head_size // _EXTRACT_PART, _LEAST_TEXT))
+                most = int(self.options.max_summary_tokens * self.calibration.chars_per_token)
+                size = min(size, most, max(plan.head_size // _EXTRACT_PART, _LEAST_TEXT))
         size -= plan.rules_size
         # What stays may be too large by itself: then it is shortened, not the model's text.
         return max(size, _LEAST_TEXT) if by_model else size
