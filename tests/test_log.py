@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import structlog
 
-from compacter import Compacter, CompactionError, CompactionEvent, models
+from compacter import Compacter, CompactionError, CompactionEvent
 from compacter.call.log import Log, remedy
 from compacter.errors import ConfigurationError, FunctionError
 from compacter.events import (
@@ -26,6 +26,7 @@ from compacter.events import (
     SilentTruncation,
 )
 from compacter.options import Options
+from compacter.runtime import models
 from compacter.summary import prompt
 from compacter.testing import ScriptedModel, ScriptedSummarizer
 

@@ -9,7 +9,7 @@ import pytest
 from tests.conversations import talk
 
 import compacter
-from compacter import Compacter, History, Quotes, compacted
+from compacter import Compacter, History, compacted
 from compacter.errors import ConfigurationError
 from compacter.events import CompactionStarted
 from compacter.options import Options
@@ -114,7 +114,7 @@ def test_a_field_that_an_event_lacks(caplog: pytest.LogCaptureFixture) -> None:
     assert copy.deepcopy(event) == event
 
 
-@pytest.mark.parametrize("answer", [["a", "list"], 5, None, lambda prompt: prompt[0]["content"]])
+@pytest.mark.parametrize("answer", [["a", "list"], 5, None, lambda prompt: prompt])
 def test_what_a_function_returns_in_place_of_a_summary(
     answer: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -127,12 +127,6 @@ def test_what_a_function_returns_in_place_of_a_summary(
     completion("m", talk())
     assert "summarizer must return a summary of the messages in its prompt" in caplog.text
     assert "capable model" not in caplog.text
-
-
-def test_an_embedder_that_is_none() -> None:
-    embed: Any = 5
-    with pytest.raises(ValueError, match=r"(?s)embed.* callable.*embed.* string"):
-        Quotes(embed=embed)
 
 
 async def test_a_limit_in_tokens_where_characters_are_meant() -> None:

@@ -14,9 +14,9 @@ from tests.kit import OddModel
 
 from compacter import Compacter, History
 from compacter.call import streams
-from compacter.io import ASYNC, SYNC, run
 from compacter.messages.replies import chunk_text, has_content
 from compacter.options import Options
+from compacter.runtime.io import ASYNC, SYNC, run
 from compacter.testing import (
     AsyncScriptedStream,
     Interrupted,

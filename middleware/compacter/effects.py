@@ -1,4 +1,4 @@
-"""What a strategy may ask for, as data, and what compaction asks of the world.
+"""Requests of a strategy, as data, and the methods that compaction needs of its world.
 
 A strategy that needs a model is a generator: ``reply = yield from AskSummarizer(...)`` requests a
 summary and continues with the answer. All other code is written as coroutines, which await the
@@ -47,7 +47,7 @@ class AskSummarizer(Effect[Reply]):
 
 
 World: TypeAlias = Any
-"""Does what a compaction asks for, as coroutines: a `Performer`, or what stands for one.
+"""Has the methods that a compaction awaits: a `Performer`, or a substitute in tests.
 
 * ``ask(question)`` sends a prompt to the summarizer; see `AskSummarizer`.
 * ``emit(event)`` sends an event to totals, log and hooks, and returns it with its ``duration``.
@@ -74,5 +74,3 @@ class Quote:
     """Estimated tokens of one of these characters."""
     sent: bool = True
     """Whether the quotes are sent; without, they are only looked for, and nothing is noted."""
-    words: str | None = None
-    """Other words for it, once the summarizer was asked; empty if it gave none."""

@@ -23,9 +23,9 @@ from compacter import Compacter, CompactionEvent, History, InProcessMemory, Trun
 from compacter.call import call
 from compacter.call.nested import GiveUps, limit_since, mark_given_up
 from compacter.events import RetriesExhausted
-from compacter.io import SyncIO
 from compacter.memory.record import prefix_digest
 from compacter.overflow import TokenLimit
+from compacter.runtime.io import SyncIO
 from compacter.testing import ScriptedModel, ScriptedSummarizer, token_limit_error
 
 HOUSE = Path(package.__file__).parent
@@ -139,7 +139,7 @@ class TestFaultsOfCompactersOwn:
     def test_the_log_says_where_it_is(
         self, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:
-        monkeypatch.setattr(call, "make_smaller", None)
+        monkeypatch.setattr(call, "reduce_request", None)
         with pytest.raises(Exception, match="context"):
             Compacter().wrap(ScriptedModel(window=2_000).completion)("m", talk(12, 400))
         assert 'call.py", line ' in caplog.text

@@ -18,7 +18,7 @@ from tests.memory.conftest import redis_server
 
 from compacter import Compacter, CompactionEvent, RedisMemory, SQLiteMemory
 from compacter.events import CompactionReused, PreparationFailed
-from compacter.io import AsyncIO, SyncIO
+from compacter.runtime.io import AsyncIO, SyncIO
 from compacter.testing import ScriptedModel
 
 if TYPE_CHECKING:

@@ -14,24 +14,24 @@ from tests.conversations import history, talk
 
 from compacter import Compacter, CompactionEvent
 from compacter.call.call import Call
+from compacter.call.reduce import plan_of
 from compacter.call.request import Request
-from compacter.call.smaller import plan_of
 from compacter.call.state import State
 from compacter.compaction.conversation import find_pinned
-from compacter.compaction.plan import MARGIN, Calibration
-from compacter.io import is_large, weight
+from compacter.compaction.sizes import MARGIN, Calibration
 from compacter.messages.format import get_format
 from compacter.messages.refusals import NO_ROOM
 from compacter.messages.replies import Reply, read_reply
 from compacter.messages.usage import tokens_read, usage_of
 from compacter.options import Options
 from compacter.overflow import TokenLimit
+from compacter.runtime.io import is_large, weight
 from compacter.testing import ScriptedModel, ScriptedSummarizer, token_limit_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from compacter.compaction.task import CompactionTask
+    from compacter import CompactionPlan
 
 
 def request(**options: Any) -> Request:
@@ -180,7 +180,7 @@ class TestTheProactiveTarget:
         class Watching:
             name = "watching"
 
-            def compact(self, task: CompactionTask) -> Any:
+            def compact(self, task: CompactionPlan) -> Any:
                 targets.append(task.target)
                 return task.keep(range(len(task.messages) - 4, len(task.messages)))
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from compacter import SQLiteMemory, models
+from compacter import SQLiteMemory
+from compacter.runtime import models
 from compacter.tools.cli import doctor
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ def findings(run: Run, *words: str) -> dict[str, dict[str, str]]:
 
 
 def test_versions_prices_windows_are_told(run: Run) -> None:
-    found = findings(run)
+    found = findings(run, "--model", "gpt-4o")
     assert found["litellm"]["state"] == "ok"
     assert "128,000 tokens" in found["gpt-4o"]["text"]
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.compaction.conftest import carried_out
+from tests.compaction.conftest import carried_out, plan, refused
 
 from compacter import (
     Compacter,
@@ -19,10 +19,7 @@ from compacter import (
     Truncate,
 )
 from compacter.compaction.conversation import Conversation
-from compacter.compaction.cut import plan
-from compacter.compaction.plan import Calibration
-from compacter.compaction.summarize import planned_reserve, room
-from compacter.compaction.task import CompactionTask
+from compacter.compaction.sizes import Calibration, Sizes, most_tokens
 from compacter.effects import AskSummarizer
 from compacter.messages.format import get_format
 from compacter.messages.replies import Reply
@@ -45,8 +42,94 @@ class ContextLengthError(Exception):
 
 def job(**facts: Any) -> CompactionPlan:
     rules = facts.pop("rules", ())
-    facts = {"trigger": "token_limit", "calibration": Calibration(), "must": True, **facts}
-    return CompactionPlan(conversation=Conversation.of(TALK, OPENAI, rules=rules), **facts)
+    facts = {"trigger": "token_limit", "calibration": Calibration(), "is_required": True, **facts}
+    return refused(conversation=Conversation.of(TALK, OPENAI, rules=rules), **facts)
+
+
+@pytest.mark.parametrize(
+    ("trigger", "window", "output", "expected"),
+    [
+        (1_000, None, 0, 1_000),
+        (0.8, None, 0, None),
+        (0.8, 1_000, 0, 800),
+        (1_000, 8_000, 500, 1_000),
+        (1_000, 1_200, 500, 700),
+        (0.8, 1_000, 1_000, 500),  # At most half of the window is left to the output.
+        (5_000, 1_000, 0, 1_000),
+        (1, 1_000, 0, 1),
+    ],
+)
+def test_threshold(trigger: float, window: int | None, output: int, expected: int | None) -> None:
+    """The threshold is what is set, or less to leave room for the output."""
+    sizes = Sizes(Options(), Calibration(window=window), output_tokens=output)
+
+    assert sizes.threshold(trigger) == expected
+
+
+@pytest.mark.parametrize(
+    ("size", "tokens", "above", "target"),
+    [
+        (4_000, 999, 0, None),
+        (4_000, 1_000, 0, 3_600),
+        (2_000, 2_000, 0, 900),  # In the characters of this history.
+        (5_000, 1_500, 4_000, None),  # What stayed above the threshold must grow by a quarter.
+        (5_001, 1_500, 4_000, 3_000),
+    ],
+)
+def test_below_the_threshold(size: int, tokens: int, above: int, target: int | None) -> None:
+    """From the threshold of 1,000 tokens on, a history is compacted to nine tenths of it."""
+    assert Sizes(Options()).below(1_000, size, tokens, above) == target
+
+
+@pytest.mark.parametrize(
+    ("options", "tokens", "expected"),
+    [
+        ({"prepare_tokens": 0.8}, 300, (-1.0, 1)),
+        ({"prepare_tokens": 0.8}, 400, (0.0, 1)),
+        # Due at 970 tokens, 170 from now: so much more is compacted.
+        ({"prepare_tokens": 0.8}, 800, (0.7 + 170 / 970, 3_880)),
+        ({"prepare_tokens": 0.8, "compact_ratio": 0.3}, 970, (0.3, 3_880)),
+        ({"prepare_tokens": 0.5, "compact_ratio": 0.9}, 500, (1.0, 3_880)),
+        ({"prepare_tokens": 0.75, "trigger_tokens": 0.8}, 699, (0.0, 1)),
+        ({"prepare_tokens": 0.75, "trigger_tokens": 0.8}, 700, (0.7 + 1 / 8, 3_200)),
+    ],
+)
+def test_ahead(options: dict[str, Any], tokens: int, expected: tuple[float, int]) -> None:
+    """What is compacted ahead leaves what the ratio leaves once it is due."""
+    share, target = Sizes(Options(**options), Calibration(window=1_000)).ahead(tokens) or (9, 9)
+
+    assert share == pytest.approx(expected[0])
+    assert target == expected[1]
+
+
+@pytest.mark.parametrize(
+    ("characters", "tokens", "learnt"),
+    [
+        (150, 50, True),
+        (147, 49, False),
+        (25, 100, True),
+        (24, 100, False),
+        (2_000, 100, True),
+        (2_001, 100, False),
+    ],
+)
+def test_calibration(characters: int, tokens: int, *, learnt: bool) -> None:
+    """Nothing is learnt of tiny and absurd samples; a token has four characters until then."""
+    calibration = Calibration()
+    calibration.learn(characters, tokens)
+
+    assert calibration.learnt is learnt
+    assert calibration.chars_per_token == (characters / tokens if learnt else 4.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [("", 0), ("word", 3), ("abcde", 4), ("7" * 400, 400), ("abcd 1234", 7), ("漢字", 6)],
+)
+def test_most_tokens(text: str, tokens: int) -> None:
+    """A text has no more tokens than its bytes, by any tokenizer."""
+    assert most_tokens([text]) == tokens + 8  # Those of a chat template.
+    assert most_tokens([text, text]) == 2 * most_tokens([text])
 
 
 class TestTheTokensOfASummary:
@@ -65,7 +148,10 @@ class TestTheTokensOfASummary:
         self, options: dict[str, Any], window: int | None, head: int, tokens: int
     ) -> None:
         work = job(calibration=Calibration(window=window))
-        assert planned_reserve(Options(**options), work, head) == tokens * 4 * 3 // 2 + FRAME
+        assert (
+            replace(work.sizes, options=Options(**options)).summary(head)
+            == tokens * 4 * 3 // 2 + FRAME
+        )
 
     def test_are_half_for_the_models_words_and_asked_for_in_words(self) -> None:
         options = Options(max_summary_tokens=500, compact_ratio=1.0)
@@ -202,20 +288,20 @@ class TestAnAnswerThatIsTooLong:
 
 
 class TestTheRoomOfASummary:
-    def of(self, work: CompactionPlan, **options: Any) -> tuple[int, CompactionTask]:
-        tasks: list[CompactionTask] = []
+    def of(self, work: CompactionPlan, **options: Any) -> tuple[int, CompactionPlan]:
+        tasks: list[CompactionPlan] = []
 
-        def watching(task: CompactionTask) -> Any:
+        def watching(task: CompactionPlan) -> Any:
             tasks.append(task)
             return task.messages
 
         options["strategy"] = watching
         carried_out(Options(**options), work)
-        return room(tasks[0]), tasks[0]
+        return tasks[0].sizes.longest_summary(tasks[0]), tasks[0]
 
     def test_is_less_than_what_it_replaces(self) -> None:
         size, task = self.of(job(), compact_ratio=0.5)
-        assert task.plan.head_size == 2_000
+        assert task.head_size == 2_000
         assert size == 2_000 - FRAME - 1
 
     @pytest.mark.parametrize(
@@ -226,13 +312,17 @@ class TestTheRoomOfASummary:
         self, target: int, reserved: int, left: int | None
     ) -> None:
         size, task = self.of(job(target=target, reserved=reserved), compact_ratio=1.0)
-        assert task.plan.tail_size == 100
+        assert task.tail_size == 100
         assert size == ((target - 100 - FRAME + 1) // 2 if left is None else left - FRAME)
 
     def test_by_hand_is_three_quarters_of_a_budget_that_cannot_be_kept(self) -> None:
-        size, _ = self.of(job(target=FRAME + 99, trigger="manual", must=False), compact_ratio=1.0)
+        size, _ = self.of(
+            job(target=FRAME + 99, trigger="manual", is_required=False), compact_ratio=1.0
+        )
         assert size == (FRAME + 99) * 3 // 4
-        exact, _ = self.of(job(target=FRAME + 100, trigger="manual", must=False), compact_ratio=1.0)
+        exact, _ = self.of(
+            job(target=FRAME + 100, trigger="manual", is_required=False), compact_ratio=1.0
+        )
         assert exact == 0
 
     @pytest.mark.parametrize(("longer", "asked_again"), [(0, False), (1, True)])
@@ -296,17 +386,25 @@ class TestTheCut:
             ({}, {"reserved": 5_000}, 3_500),  # half of it at most.
             ({"summarizer": "extractive", "max_summary_tokens": 4_000}, {}, 3_000),
             # By hand nearly all of it is the summary's,
-            ({}, {"trigger": "manual", "must": False}, 3_840),
-            ({"max_summary_tokens": 60}, {"trigger": "manual", "must": False}, 2_360 + FRAME),
+            ({}, {"trigger": "manual", "is_required": False}, 3_840),
+            (
+                {"max_summary_tokens": 60},
+                {"trigger": "manual", "is_required": False},
+                2_360 + FRAME,
+            ),
             (
                 {"max_summary_tokens": 60, "summarizer": "extractive"},
-                {"trigger": "manual", "must": False},
+                {"trigger": "manual", "is_required": False},
                 3_840,
             ),
             # where there is one.
-            ({"strategy": Truncate()}, {"trigger": "manual", "must": False}, 3_000),
-            ({"strategy": (Truncate(), Summarize())}, {"trigger": "manual", "must": False}, 3_840),
-            ({}, {"trigger": "manual", "must": False, "summary": "They talked."}, 3_000),
+            ({"strategy": Truncate()}, {"trigger": "manual", "is_required": False}, 3_000),
+            (
+                {"strategy": (Truncate(), Summarize())},
+                {"trigger": "manual", "is_required": False},
+                3_840,
+            ),
+            ({}, {"trigger": "manual", "is_required": False, "summary": "They talked."}, 3_000),
             ({}, {"rules": ("r" * 193,)}, 3_000),
             ({}, {"rules": ("r" * 1_193,)}, 3_200 + FRAME),
             (
@@ -340,11 +438,13 @@ class TestTheCut:
     def test_by_hand_is_none_where_the_budget_is_kept_already(self, size: int, cut: int) -> None:
         made = plan(
             Options(compact_ratio=0.01),
-            job(target=size, trigger="manual", must=False, summary=None),
+            job(target=size, trigger="manual", is_required=False, summary=None),
         )
         assert bool(made.cut) is bool(cut)
         assert bool(
-            plan(Options(), job(target=size, trigger="manual", must=False, summary="Given.")).cut
+            plan(
+                Options(), job(target=size, trigger="manual", is_required=False, summary="Given.")
+            ).cut
         )
 
 
@@ -355,14 +455,14 @@ class TestTheGoalOfAChain:
     def test_is_what_the_ratio_would_leave_with_a_summary_where_no_target_is_known(self) -> None:
         goals: list[int | None] = []
 
-        def watching(task: CompactionTask) -> Any:
+        def watching(task: CompactionPlan) -> Any:
             goals.append(task.target)
             return task.messages
 
-        carried_out(self.options([watching, watching]), job(must=False))
+        carried_out(self.options([watching, watching]), job(is_required=False))
         assert goals == [4_100 - 2_000 + 600 + FRAME] * 2
         goals.clear()
-        carried_out(self.options(watching), job(must=False))
+        carried_out(self.options(watching), job(is_required=False))
         assert goals == [None]
 
 
@@ -419,12 +519,12 @@ class TestTheLastResort:
     """
 
     def shortened(self, talk: list[Any], target: int | None, *, must: bool = True) -> Any:
-        work = CompactionPlan(
+        work = refused(
             conversation=Conversation.of(talk, OPENAI),
             trigger="token_limit",
             calibration=Calibration(),
             target=target,
-            must=must,
+            is_required=must,
         )
         _, made = carried_out(Options(), work, "They talked of many things.")
         return made
@@ -486,15 +586,18 @@ class TestTheLinesThatFillASummary:
             ({}, Calibration(), 32_097 // 3),
             ({}, Calibration(window=8_192), 1_536 * 4),
             ({}, Calibration(window=20_000, chars_per_token=2.0), 3_750 * 2),
-            ({"max_summary_tokens": 300}, Calibration(window=8_192), 450 * 4),  # or what is set.
+            ({"max_summary_tokens": 300}, Calibration(window=8_192), 300 * 4),  # or what is set.
         ],
     )
     def test_take_a_share_of_the_head_and_of_the_window(
         self, options: dict[str, Any], calibration: Calibration, most: int
     ) -> None:
         conversation = Conversation.of(self.TALK, OPENAI)
-        work = CompactionPlan(
-            conversation=conversation, trigger="token_limit", calibration=calibration, must=True
+        work = refused(
+            conversation=conversation,
+            trigger="token_limit",
+            calibration=calibration,
+            is_required=True,
         )
         _, made = carried_out(Options(compact_ratio=1.0, summarizer="extractive", **options), work)
         summary = parse(made.messages[0]["content"])
@@ -506,7 +609,7 @@ class TestTheLinesThatFillASummary:
     def test_fill_what_a_budget_leaves_by_hand_only(self, summarizer: Any, most: int) -> None:
         sizes = []
         for trigger in ("token_limit", "manual"):
-            work = CompactionPlan(
+            work = refused(
                 conversation=Conversation.of(self.TALK, OPENAI),
                 trigger=trigger,
                 calibration=Calibration(),

@@ -12,8 +12,7 @@ from tests.gateway.conftest import ROOT, Start, config, deployment
 
 from compacter.errors import ConfigurationError
 from compacter.gateway.checks import problem_of
-from compacter.gateway.litellm_proxy.settings import Settings
-from compacter.gateway.litellm_proxy.start import check_names
+from compacter.gateway.litellm_proxy.settings import Settings, check_names
 from compacter.memory import InProcessMemory
 from pretend_fleet.provider import Provider
 
@@ -36,11 +35,7 @@ HERE = "callback_settings.compacter"
         ),
         ({"teams": {"blue": {"colour": "blue"}}}, f"{HERE}.teams.blue.colour is unknown"),
         ({"keys": {"anna": {"memory": {}}}}, f"{HERE}.keys.anna.memory: the proxy has one memory"),
-        ({"memory": {"redis": "localhost"}}, f"{HERE}.memory: memory takes sqlite:PATH"),
-        (
-            {"memory": {"redis": "redis://h", "sqlite": "x.db"}},
-            (f"{HERE}.memory takes redis or sqlite"),
-        ),
+        ({"memory": {"address": "localhost"}}, f"{HERE}.memory: memory takes sqlite:PATH"),
         ({"memory": {"disk": "x.db"}}, f"{HERE}.memory.disk: "),
         ({"memory": {"share": "everybody"}}, f"{HERE}.memory.share: "),
     ],
@@ -177,7 +172,7 @@ def test_a_proxy_does_not_start_with_such_a_config(start: Start, provider: Provi
 def test_a_litellm_that_it_does_not_work_with_is_named(python: Path, version: str) -> None:
     program = (
         "import compacter.gateway.litellm_proxy.plugin as plugin\n"
-        "import compacter.gateway.litellm_proxy.start as start\n"
+        "import compacter.gateway.litellm_proxy.settings as start\n"
         f"start.version = lambda name: {version!r}\n"
         "plugin.make()\n"
     )

@@ -53,7 +53,7 @@ def opened(
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("conversations", [0, 1, 5])
+@pytest.mark.parametrize("conversations", [0, 5])
 def test_axe_finds_no_violation(
     browser: Browser,
     serving: Any,
@@ -85,7 +85,7 @@ def test_what_is_new_appears_and_what_a_reader_did_stays(
     first.locator("details.text summary").click()
     shown.locator("table.sortable thead th", has_text="Saved").locator("button").click()
     first.locator("details.text summary").focus()
-    shown.evaluate("scrollTo(0, 300)")
+    shown.evaluate("scrollTo(0, 120)")  # Above the rows that are added: browsers keep what is seen.
     top = shown.evaluate("scrollY")
     for what in ("pier 0", "pier 1", "lamps"):
         compact(what)

@@ -19,7 +19,7 @@ from compacter.call.ahead import Preparations
 from compacter.call.log import Log
 from compacter.call.request import ConversationState
 from compacter.call.warm import warm_up
-from compacter.compaction.plan import Calibration
+from compacter.compaction.sizes import Calibration
 from compacter.events import (
     CompactionEvent,
     CompactionFailed,
@@ -32,21 +32,21 @@ from compacter.events import (
     SealedContentRemoved,
     Totals,
 )
-from compacter.io import IO, SYNC, run
-from compacter.locks import Lock, import_before_fork
 from compacter.memory import InProcessMemory
 from compacter.memory.match import Matcher
 from compacter.memory.protocol import BaseMemory, base_memory
 from compacter.messages.format import Message
 from compacter.messages.refusals import detect_sealed
-from compacter.models import window
-from compacter.option_checks import UserDetector
 from compacter.options import Options
+from compacter.options.checks import UserDetector
 from compacter.overflow import TokenLimit
-from compacter.single_flight import SingleFlight
+from compacter.runtime.io import IO, SYNC, run
+from compacter.runtime.locks import Lock, import_before_fork
+from compacter.runtime.models import window
+from compacter.runtime.single_flight import SingleFlight
 
 if TYPE_CHECKING:
-    from compacter.recall.turns import Near, Recall
+    from compacter.recall.turns import Recall
 
 # Models whose calibration is kept; one that is used again after so many others learns anew.
 _MOST_MODELS = 256
@@ -87,6 +87,9 @@ class State:
         """
         self._conversations: LRUCache[str, ConversationState] = LRUCache(_MOST_CONVERSATIONS)
         self._learnt: LRUCache[str, Calibration] = LRUCache(_MOST_MODELS)
+        self.output_limits: dict[str, tuple[str, int | None]] = {}
+        """Name of the output limit that a server takes in a request for a summary, and the most
+        that it takes, where it has refused another; by model and place."""
         # Ids of the records that calls have made, or whose use was counted.
         self._records: LRUCache[str, bool] = LRUCache(_MOST_CONVERSATIONS)
         self._lock = Lock()
@@ -256,13 +259,7 @@ def _recall_of(options: Options, log: Log) -> Recall:
     # Imports SQLite, which few calls need.
     from compacter.recall.turns import Recall
 
-    recall = options.recall
-    near: Near | None = None
-    if recall and recall.embed is not None:
-        from compacter.call.embedding import Embeddings
-
-        near = Embeddings(recall.embed, partial(log.failed, "embed")).near
-    return Recall(recall, options.redact, near)
+    return Recall(options.recall, options.redact, partial(log.failed, "search"))
 
 
 # Field of the totals that an event adds one to.

@@ -20,7 +20,7 @@ from compacter.clients import openai
 from compacter.clients.openai import Function, Method, wrap_call
 from compacter.messages.fields import field
 from compacter.messages.format import Message, MessageFormat
-from compacter.objects import with_special_methods
+from compacter.runtime.objects import with_special_methods
 
 T = TypeVar("T")
 # Largest number of `cache_control` marks in a request.
@@ -52,6 +52,7 @@ class Messages(Binding):
         prompt: Prompt,
         limit: int,
         prefix: Sequence[Message] | None = None,
+        option: str | None = None,
     ) -> Arguments:
         """Return the request; where it continues the call's messages, with a cache mark at its end
         if the caller uses such marks.
@@ -59,7 +60,9 @@ class Messages(Binding):
         A cached prefix is found only from a mark within twenty blocks, and the newest mark is not
         in the prefix.
         """
-        args, changed = Binding.summary_call(self, args, kwargs, wire, prompt, limit, prefix)
+        args, changed = Binding.summary_call(
+            self, args, kwargs, wire, prompt, limit, prefix, option
+        )
         beside = [kwargs.get("system"), kwargs.get("tools")]
         if (
             prefix is not None

@@ -16,8 +16,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Mount, Route
 
 from compacter.errors import ConfigurationError
-from compacter.gateway.counting import is_open
-from compacter.gateway.metrics import MEMORY_OPEN, MEMORY_OPEN_TEXT, show
+from compacter.gateway.metrics import MEMORY_OPEN, MEMORY_OPEN_TEXT, is_open, show
 from compacter.gateway.serve.board import Board
 from compacter.gateway.serve.config import ServeOptions
 from compacter.gateway.serve.gateway import Gateway
@@ -57,7 +56,7 @@ def create_app(
         hosts: Function that returns whether a request's ``Host``, in lower case and without a port,
             is allowed. This protects against web pages whose own name resolves to this machine (DNS
             rebinding).
-        **options: As for ``run``. An ASGI server of your own does not tell connections apart, so
+        **options: As for ``run``. An ASGI server of your own does not name connections, so
             callers without a key share nothing there, unless ``keyless`` is ``"shared"``.
 
     Raises:

@@ -17,16 +17,17 @@ from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
-from compacter import models
 from compacter.call.log import remedy
 from compacter.compacter import Compacter, CompactionResult
 from compacter.compaction.conversation import Conversation
-from compacter.compaction.plan import Calibration, CompactionPlan
+from compacter.compaction.plan import CompactionPlan
+from compacter.compaction.sizes import Calibration
 from compacter.errors import CompactionError, ConfigurationError
 from compacter.events import CompactionEvent, CompactionFailed, Event
 from compacter.messages.format import Message, MessageFormat
 from compacter.messages.parts import Kind
 from compacter.recall.weight import tokens as script_tokens
+from compacter.runtime import models
 from compacter.tools.cli.files import Transcript, read_transcript
 from compacter.tools.cli.terminal import (
     STDIN,

@@ -17,7 +17,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from compacter import events, models
+from compacter import events
+from compacter.runtime import models
 
 _TYPICAL_FIELDS = (
     ("CompactionEvent", "compacted_data_size"),
@@ -120,7 +121,7 @@ def _number(value: object) -> float | None:
 
 
 _DIGEST = re.compile(r"[0-9a-f]{32,}")
-# Characters that tell digests apart, in a column of a table.
+# Characters of a digest that a column of a table shows.
 _DIGEST_SHOWN = 12
 
 

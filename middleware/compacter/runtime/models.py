@@ -24,18 +24,12 @@ def completion(*, awaited: bool = False, **options: Any) -> Any:
     return (litellm.acompletion if awaited else litellm.completion)(**options)
 
 
-def embedding(model: str, texts: list[str]) -> list[list[float]]:
-    """Return the vectors of texts by ``litellm.embedding``."""
-    rows = load().embedding(model=model, input=texts).data
-    return [row["embedding"] for row in sorted(rows, key=lambda row: int(row["index"]))]
-
-
 _NO_MODEL = 'pass a function as summarizer, or summarizer="extractive", which needs no model'
 
 
 def check_installed(asked: str, instead: str = _NO_MODEL) -> None:
     """Raise ``ConfigurationError`` if litellm is not installed; ``asked`` is the argument that
-    needs it, ``instead`` says what helps.
+    needs it, ``instead`` is the remedy.
     """
     if _spec() is None and sys.modules.get("litellm") is None:
         raise ConfigurationError(
@@ -149,7 +143,7 @@ def _table() -> dict[str, Any]:
 
 def _spec() -> ModuleSpec | None:
     """Return where the litellm package is; ``None`` if it is not installed, or a module made by
-    hand stands for it.
+    hand has its name.
     """
     with suppress(ValueError):  # Of a module made by hand.
         return find_spec("litellm")

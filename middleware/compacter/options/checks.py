@@ -13,10 +13,9 @@ from numbers import Real
 from types import NoneType
 from typing import Any, Final
 
-from compacter.compaction.task import as_strategies, is_async
+from compacter.compaction.protocol import as_strategies, is_async
 from compacter.errors import ConfigurationError, UserFunction, check_size
 from compacter.memory.address import memory_of
-from compacter.models import check_installed
 from compacter.overflow import TokenLimit, detect_token_limit
 from compacter.recall.passages import Quotes
 from compacter.redaction import Redaction, redact_secrets
@@ -58,8 +57,7 @@ TAKES: Final[Mapping[str, str]] = {
     "logger": 'a logger, such as logging.getLogger("app") or structlog.get_logger()',
     "token_counter": "a function of a list of messages, or None",
     "hook": "the event and nothing else",
-    "rank": "a function of a question and a list of passages",
-    "embed": "the name of an embedding model or a function of a list of texts",
+    "search": "a function of a question and a list of passages",
 }
 """What each option takes, and each function inside one."""
 
@@ -113,7 +111,7 @@ def function(
     awaited: bool = False,
 ) -> Callable[[object], object]:
     """Return a check of functions, called as ``shown`` and with these ``options``; ``awaited`` if
-    they may be async. What is no function is for pydantic to check.
+    they may be async. Values that are not callable are left to pydantic.
 
     With ``read``, which checks what they return, it makes a ``UserFunction`` of them, and passes it
     to ``wrap``.
@@ -149,8 +147,7 @@ _stopping = function("max_retries(retry_state)", _BOOLEAN, as_answer)
 _rewriting = function("retrieved(text, characters)", "a text", as_text)
 _deciding = function("trigger_tokens(facts)", _BOOLEAN, as_answer)
 _redacting = function("redact(text)", "a text", as_text, wrap=Redaction)
-_ranking = function("rank(question, passages)")
-_embedding = function("embed(texts)", awaited=True)
+_searching = function("search(question, passages)", awaited=True)
 _hearing = function("hook(event)", awaited=True)
 
 
@@ -161,8 +158,8 @@ def summarizer(value: object) -> object:
     name = value.strip().lower()
     if name in _NOT_MODELS:
         raise ValueError(
-            f"{value!r} is no model: leave summarizer out to have summaries written by the wrapped "
-            "call; strategy=Truncate() and strategy=Shorten() need none"
+            f"{value!r} is not a model: leave summarizer out to have summaries written by the "
+            "wrapped call; strategy=Truncate() and strategy=Shorten() need none"
         )
     meant = difflib.get_close_matches(name, ["extractive"], 1, 0.8)
     if meant and name not in meant:
@@ -207,10 +204,7 @@ def recall(value: object) -> object:
     if type(value) in (int, float):
         return {"share": value} if value else None
     if isinstance(value, Quotes):
-        _ranking(value.rank)
-        if isinstance(value.embed, str):
-            check_installed(f"embed={value.embed!r}", "pass a function as embed")
-        _embedding(value.embed)
+        _searching(value.search)
     return value
 
 
