@@ -18,7 +18,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
 
-import compacter
 from compacter.compaction.strategies import BUILT_IN
 from compacter.errors import FunctionError
 from compacter.events import (
@@ -35,18 +34,18 @@ Level = Literal["debug", "info", "warning"]
 _STANDARD = (logging.Logger, logging.LoggerAdapter)
 # Folders of this package, and of what raises an exception again that a thread of it has raised.
 _FOLDERS = tuple(
-    f"{Path(file).parent}{os.sep}" for file in (compacter.__file__, concurrent.futures.__file__)
+    f"{Path(file).parent}{os.sep}" for file in (Path(__file__).parent, concurrent.futures.__file__)
 )
 _FAILED = {
     "hook": "a hook raised {error}; the call goes on without it",
     "detect": "{error}; this counts as None",
     "pin": "{error}; its messages are kept",
     "memory": "the memory failed ({error}); the call goes on without it",
-    "embed": "passages could not be compared by meaning ({error}); they are found by words alone",
+    "search": "{error}; passages are found by their words alone",
     "recall": "quotes could not be found ({error}); requests go on without them",
 }
 # Failures that are logged once, as they may occur for every message.
-_ONCE = ("pin", "recall", "embed")
+_ONCE = ("pin", "recall", "search")
 _KEY = "give it a valid API key, such as OPENAI_API_KEY for openai/..."
 # Texts of the SDKs' various exceptions for a missing key.
 _NO_KEY = re.compile(r"api[_ -]?key|missing credentials", re.IGNORECASE)
