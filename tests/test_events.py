@@ -4,27 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import pickle
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import structlog
 from tests.conversations import Chat, talk
 
 from compacter import Compacter, CompactionError, CompactionEvent, CompactionPlan, History
 from compacter.events import (
     UNTOLD,
     CompactionFailed,
-    CompactionReused,
     CompactionSkipped,
     CompactionStarted,
     Event,
     MaxTokensAdjusted,
-    RetriesExhausted,
-    SealedContentRemoved,
 )
-from compacter.summary import message as summary_message
 from compacter.testing import ScriptedModel, ScriptedSummarizer, TokenLimitError
 
 if TYPE_CHECKING:
@@ -92,9 +86,6 @@ class TestTheCompactionEvent:
         assert "discarded" not in read
         assert read["summary"] == "They asked and answered."
         assert CompactionEvent.model_validate(read) == event.model_copy(update={"discarded": ()})
-
-    def test_its_repr_holds_no_discarded_text(self, event: CompactionEvent) -> None:
-        assert "Question 1?" not in repr(event.model_copy(update={"ledger": ""}))
 
     def test_the_discarded_messages_are_the_callers_own_objects(self) -> None:
         history = talk()
@@ -237,14 +228,6 @@ class TestOrder:
     def test_a_lowered_output_limit_is_told_in_words(self) -> None:
         told = str(MaxTokensAdjusted(before=1_000, after=380))
         assert told == "MaxTokensAdjusted: lowered the output limit from 1,000 to 380 tokens"
-
-    def test_what_was_left_out_for_another_model_is_counted_by_its_kinds(self) -> None:
-        kinds = ("redacted_thinking", "thinking")
-        told = str(SealedContentRemoved(removed=12, kinds=kinds, error="BadRequestError"))
-        assert told == (
-            "SealedContentRemoved: left out 12 blocks that another model has sealed: "
-            "redacted_thinking, thinking"
-        )
 
     def test_an_earlier_compaction_that_is_used_again_is_no_round(self) -> None:
         told: list[CompactionEvent] = []
@@ -407,50 +390,6 @@ class TestTotals:
         assert told[0].cost > 0
         assert compacter.totals.cost == pytest.approx(told[0].cost)
         assert told[1].cost is None
-
-
-class TestLogs:
-    def test_events_reach_the_standard_logger_as_numbers(
-        self, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        caplog.set_level(logging.INFO, logger="compacter")
-
-        Compacter(summarizer=summarizer()).compact(talk())
-
-        (record,) = caplog.records
-        assert record.name == "compacter"
-        assert record.getMessage().startswith(
-            f"compacter: compacted 20 of {len(talk())} messages, "
-        )
-        assert record.__dict__["messages_before"] == len(talk())
-        assert "summary" not in record.__dict__
-
-    def test_a_logger_of_ones_own_gets_them(self) -> None:
-        logs = structlog.testing.LogCapture()
-        logger = structlog.wrap_logger(None, processors=[logs])
-        Compacter(summarizer=summarizer(), logger=logger).compact(talk())
-
-        assert [entry["event"] for entry in logs.entries] == [
-            "compacter.compaction_started",
-            "compacter.compaction_event",
-        ]
-        assert summary_message.TAG not in str(logs.entries)
-
-
-@pytest.mark.parametrize(
-    "kind",
-    [
-        CompactionStarted,
-        CompactionFailed,
-        CompactionSkipped,
-        CompactionReused,
-        MaxTokensAdjusted,
-        RetriesExhausted,
-    ],
-)
-def test_no_event_but_the_compactions_has_room_for_text(kind: type[Event]) -> None:
-    texts = {name for name, member in kind.model_fields.items() if member.annotation is str}
-    assert texts <= {"conversation", "reason", "error"}
 
 
 class TestAHookThatMakesTheCallAgain:

@@ -308,7 +308,7 @@ class Client:
             pass
 
 client = Client()
-time.sleep(1.5)
+time.sleep(0.6)
 model_cost = {}
 
 def completion(**request):
@@ -335,7 +335,7 @@ async def acompletion(messages, model="m"):
     return completion(messages)
 
 history = [{"role": "user", "content": f"Number {n}: {'text ' * 50}"} for n in range(9)]
-compacter = Compacter(summarizer="openai/gpt-4o", timeout=1)
+compacter = Compacter(summarizer="openai/gpt-4o", timeout=0.4)
 if sys.argv[1] == "sync":
     compacter.wrap(completion)(history)
 elif sys.argv[1] == "async":

@@ -5,7 +5,6 @@ shipped.
 from __future__ import annotations
 
 import ast
-import importlib
 import os
 import re
 import runpy
@@ -194,24 +193,6 @@ def test_importing_compacter_loads_no_provider() -> None:
         check=True,
     )
     assert loaded.stdout.split() == []
-
-
-@pytest.mark.parametrize("name", compacter.__all__)
-def test_a_public_name_can_be_had(name: str) -> None:
-    assert getattr(compacter, name).__module__.split(".")[0] == "compacter"
-
-
-@pytest.mark.parametrize(
-    "module",
-    ["compacter", "compacter.memory", "compacter.tools.observe", "compacter.gateway.serve"],
-)
-def test_an_unknown_name_is_an_attribute_error(module: str) -> None:
-    with pytest.raises(AttributeError, match="no_such_name"):
-        importlib.import_module(module).no_such_name  # noqa: B018
-
-
-def test_a_folder_that_imports_on_demand_lists_its_names() -> None:
-    assert dir(importlib.import_module("compacter.tools.observe")) == ["JsonLines", "OpenTelemetry"]
 
 
 def test_the_package_has_one_name() -> None:

@@ -199,23 +199,6 @@ def test_litellms_stream_is_its_own(place: str, provider: Provider) -> None:
 
 
 @pytest.mark.parametrize("place", PLACES)
-async def test_so_is_litellms_async_one(place: str, provider: Provider) -> None:
-    import litellm
-
-    stream: Any = await compacter().wrap(litellm.acompletion)(
-        model="openai/scripted",
-        api_base=f"{provider.url}/{place}/v1",
-        api_key="none",
-        max_retries=0,
-        messages=talk(),
-        stream=True,
-    )
-
-    assert isinstance(stream, litellm.CustomStreamWrapper)
-    assert words([chunk async for chunk in stream]) == "".join(ANSWER)
-
-
-@pytest.mark.parametrize("place", PLACES)
 def test_litellms_own_exception_comes_when_nothing_helps(place: str, provider: Provider) -> None:
     import litellm
     from litellm.exceptions import ContextWindowExceededError

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pydantic import BaseModel
 
-from compacter import History
 from compacter.call.arguments import Binding, bind, characters_sent
 from compacter.errors import ConfigurationError
 from compacter.messages.format import get_format
@@ -79,29 +78,12 @@ class TestWhatIsRead:
         }
         assert list(bound().read((), given).beside) == [[1], "Be kind."]
 
-    @pytest.mark.parametrize("args", [(ASKED, "other", 1), (ASKED, "other")])
-    def test_is_known_by_position_as_by_name(self, args: tuple[Any, ...]) -> None:
-        facts = bound(plain).read(args, {"tools": [1]})
-        assert (facts.messages, facts.model, list(facts.beside)) == (ASKED, "other", [[1]])
-
     def test_has_the_messages_of_a_call_by_position_only_if_they_were_passed(self) -> None:
         def late(model: str, messages: Any = None) -> None: ...
 
         assert bound(late).read(("m",), {}).messages is None
         assert bound(late).read(("m",), {"messages": ASKED}).messages is ASKED
         assert bound(late).read(("m", ASKED), {}).messages is ASKED
-
-    @pytest.mark.parametrize("name", ["messages", "input", "contents"])
-    def test_finds_the_messages_of_a_function_that_takes_any_keyword(self, name: str) -> None:
-        given = {name: ASKED, "metadata": ASKED}
-        assert bound().messages((), given) is ASKED
-
-    def test_finds_no_messages_where_there_are_none(self) -> None:
-        assert bound().messages((), {"contents": None}) is None
-
-    def test_does_not_look_for_other_names_where_the_function_has_its_own(self) -> None:
-        assert bound(plain).messages((), {"input": ASKED}) is None
-        assert Binding(vendors=True).messages((), {"input": ASKED}) is None
 
     def test_of_a_class_that_describes_the_reply_is_its_schema(self) -> None:
         class Colour(BaseModel):
@@ -110,37 +92,6 @@ class TestWhatIsRead:
         assert characters_sent(Colour) > len("name")
         assert characters_sent(dict) == 0
         assert characters_sent("1234") == 4
-
-
-class TestAList:
-    """A ``History`` and an iterable that can be read only once become lists."""
-
-    @pytest.mark.parametrize(
-        ("given", "needed"),
-        [
-            (ASKED, False),
-            (tuple(ASKED), False),
-            (iter(ASKED), True),
-            (History(ASKED), True),
-            (None, False),
-        ],
-    )
-    def test_is_needed(self, given: Any, needed: bool) -> None:
-        assert bound().needs_list((), {"messages": given}) is needed
-        assert bound().needs_list((), {"input": given}) is needed
-
-    def test_is_put_in_their_place(self) -> None:
-        assert bound().as_list((), {"input": iter(ASKED), "n": 1}) == ((), {"input": ASKED, "n": 1})
-        assert bound(plain).as_list((iter(ASKED), "m"), {}) == ((ASKED, "m"), {})
-
-    def test_leaves_a_history_where_it_is_still_wanted(self) -> None:
-        history = History(ASKED)
-        assert bound().as_list((), {"messages": history}, histories=False)[1]["messages"] is history
-        assert bound().as_list((), {"messages": history})[1]["messages"] == ASKED
-
-    def test_is_not_made_of_one(self) -> None:
-        given = {"messages": ASKED}
-        assert bound().as_list((), given)[1]["messages"] is ASKED
 
 
 class TestASmallerRequest:
@@ -161,12 +112,6 @@ class TestASmallerRequest:
             (ANSWERED,),
             {"max_tokens": 5},
         )
-
-    def test_changes_neither_arguments_nor_options_of_the_caller(self) -> None:
-        given = {"messages": ASKED}
-        options = {"max_tokens": 5}
-        bound().replace((), given, ANSWERED, options)
-        assert (given, options) == ({"messages": ASKED}, {"max_tokens": 5})
 
 
 def native(
@@ -203,11 +148,6 @@ class TestASummaryThatContinuesTheCall:
         assert [message["role"] for message in messages] == roles
         assert messages[: len(prefix)] == prefix
         assert "Sum up." in str(messages[-1])
-
-    def test_does_not_change_the_callers_list(self) -> None:
-        prefix = [*ASKED]
-        native(prefix, "anthropic")
-        assert prefix == ASKED
 
     @pytest.mark.parametrize("choice", ["auto", "none", None, {"type": "auto"}, {"type": "none"}])
     def test_keeps_a_choice_of_tools_that_forces_none(self, choice: Any) -> None:
@@ -308,32 +248,6 @@ class TestASummaryOfTheTranscript:
 
 
 class TestAFunctionsOwnBinding:
-    def test_goes_by_its_parameters(self) -> None:
-        own = bound(plain)
-        assert own.accepts == frozenset({"messages", "model", "max_tokens", "tools"})
-        assert own.positional == ("messages", "model")
-        assert own.declared == {"messages": None, "model": "m", "max_tokens": 9, "tools": None}
-
-    def test_of_one_that_takes_any_keyword_accepts_all(self) -> None:
-        def ask(model: str, *args: Any, **options: Any) -> None: ...
-
-        own = bound(ask)
-        assert (own.accepts, own.positional, own.declared) == (None, ("model",), {"model": None})
-
-    @pytest.mark.parametrize(
-        ("form", "name"),
-        [
-            ("responses", "input"),
-            ("gemini", "contents"),
-            ("openai", "messages"),
-            (None, "messages"),
-        ],
-    )
-    def test_of_such_a_one_looks_for_the_messages_by_the_formats_name(
-        self, form: str | None, name: str
-    ) -> None:
-        assert bound(wire_format=form).messages_param == name
-
     def test_prefers_the_name_that_the_function_has(self) -> None:
         def ask(contents: Any = None, **options: Any) -> None: ...
 

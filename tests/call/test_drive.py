@@ -67,37 +67,10 @@ def test_outcomes_are_sent_and_errors_thrown() -> None:
     assert closed == ["MainThread"]
 
 
-async def test_an_async_program_gets_the_same() -> None:
-    closed: list[str] = []
-    assert await drive(World(later, io=ASYNC, large=False), sum_of_two(closed)) == 24.0
-    assert closed == ["MainThread"]
-
-
 async def test_with_a_large_history_the_coroutine_computes_in_a_thread() -> None:
     closed: list[str] = []
     assert await drive(World(later, io=ASYNC, large=True), sum_of_two(closed)) == 24.0
     assert closed == ["compacter"]
-
-
-def test_a_step_may_be_returned_in_place_of_being_carried_out() -> None:
-    work = sum_of_two([])
-    world = World(ten_or_error)
-    step = run(drive(world, work, until="sleep"))
-    assert (step.name, step.given) == ("sleep", (0,))
-    step = run(drive(world, work, 3.0, "sleep"))
-    assert step.given == (1,)
-    work.close()
-
-
-def test_an_error_the_coroutine_does_not_take_comes_out() -> None:
-    closed: list[str] = []
-
-    def broken(_: float) -> float:
-        raise KeyError
-
-    with pytest.raises(KeyError):
-        driven(sum_of_two(closed), broken)
-    assert len(closed) == 1
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from tests.conversations import talk
 
 from compacter import Compacter, CompactionEvent
-from compacter.events import CompactionSkipped, MaxTokensAdjusted, RetriesExhausted
+from compacter.events import MaxTokensAdjusted, RetriesExhausted
 from compacter.testing import ScriptedModel, ScriptedSummarizer, TokenLimitError
 
 
@@ -182,21 +182,3 @@ class TestTheTrigger:
         completion("m", talk(6), **options)
 
         assert any(isinstance(event, CompactionEvent) for event in told) is fires
-
-    def test_that_is_held_back_by_the_cool_down_says_so(self) -> None:
-        completion, told = self.conversation(
-            1_000, trigger_tokens=500, token_counter=lambda _: 510, min_calls_between=2
-        )
-        messages = talk(6)
-        for _ in range(4):
-            completion("m", messages)
-            messages = [
-                *messages,
-                {"role": "assistant", "content": "y" * 400},
-                {"role": "user", "content": "x" * 400},
-            ]
-
-        assert [event.reason for event in told if isinstance(event, CompactionSkipped)] == [
-            "cool_down",
-            "cool_down",
-        ]

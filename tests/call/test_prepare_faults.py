@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import itertools
 import logging
 import os
 import subprocess
 import sys
-import tempfile
 import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.memory.conftest import redis_server
 
-from compacter import Compacter, CompactionEvent, RedisMemory, SQLiteMemory
+from compacter import Compacter, CompactionEvent, SQLiteMemory
 from compacter.events import CompactionReused, PreparationFailed
 from compacter.io import AsyncIO, SyncIO
 from compacter.testing import ScriptedModel
@@ -81,24 +78,12 @@ def talk(
 class TestNoCallWaitsForItself:
     """A claim is not re-entrant: whoever has it would wait for its own end."""
 
-    @pytest.fixture(params=["sqlite", "redis"])
-    def stored(self, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[BaseMemory]:
-        """Each memory that grants claims; a busy machine is no memory in trouble."""
-        with contextlib.ExitStack() as stack:
-            if request.param == "sqlite":
-                memory: SQLiteMemory | RedisMemory = SQLiteMemory(
-                    tmp_path / "memory.db", deadline=60
-                )
-            else:
-                # The path of a socket must not be long.
-                folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="compacter-"))
-                address = f"{folder}/redis.sock"
-                stack.enter_context(
-                    redis_server("--port", "0", "--unixsocket", address, "--dir", folder)
-                )
-                memory = RedisMemory(f"unix://{address}", deadline=60)
-            stack.callback(memory.close)
-            yield memory
+    @pytest.fixture
+    def stored(self, tmp_path: Path) -> Iterator[BaseMemory]:
+        """A memory that grants claims; a busy machine is no memory in trouble."""
+        memory = SQLiteMemory(tmp_path / "memory.db", deadline=60)
+        yield memory
+        memory.close()
 
     @pytest.fixture(autouse=True)
     def sleepless(self, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from compacter import Compacter, History
+from compacter import Compacter
 from compacter.testing import ScriptedModel, ScriptedSummarizer, TokenLimitError, token_limit_error
 
 if TYPE_CHECKING:
@@ -20,26 +20,6 @@ def compacter(**options: Any) -> Compacter:
     return Compacter(**options)
 
 
-# ailoop
-def test_under_its_threshold_nothing_happens_and_over_it_there_is_a_report(
-    talk: type[Talk],
-) -> None:
-    size = sum(len(message["content"]) for message in talk.turns(8)) // 4
-    roomy = History(talk.turns(8), compacter=compacter(), max_tokens=size * 2)
-    tight = History(talk.turns(8), compacter=compacter(), max_tokens=size // 2)
-
-    assert not roomy.needs_compaction()
-    assert not roomy.compact_if_needed().changed
-    assert tight.needs_compaction()
-    event = tight.compact_if_needed().event
-
-    assert list(roomy) == talk.turns(8)
-    assert event is not None
-    assert event.strategy == "summarize"
-    assert event.compacted_data_size < event.original_data_size
-
-
-# entelix
 def test_what_does_not_fit_is_fewer_messages_and_one_event(
     stage: MakeStage, talk: type[Talk]
 ) -> None:
@@ -54,7 +34,6 @@ def test_what_does_not_fit_is_fewer_messages_and_one_event(
     assert len(event.discarded) == event.messages_before - event.messages_after + 1
 
 
-# gollem
 def test_the_hook_gets_sizes_and_the_summarizers_own_tokens(
     stage: MakeStage, talk: type[Talk]
 ) -> None:
@@ -73,7 +52,6 @@ def test_the_hook_gets_sizes_and_the_summarizers_own_tokens(
     assert event.summary == "They spoke of the weather."
 
 
-# gollem
 def test_the_hook_fires_after_the_summary_and_before_the_retry(talk: type[Talk]) -> None:
     order: list[str] = []
     model = ScriptedModel(window=500)
@@ -94,7 +72,6 @@ def test_the_hook_fires_after_the_summary_and_before_the_retry(talk: type[Talk])
     assert order[-2:] == ["hook", "call"]
 
 
-# gollem
 def test_the_hook_fires_once_a_round_also_when_the_retry_then_fails(
     stage: MakeStage, talk: type[Talk]
 ) -> None:
@@ -109,7 +86,6 @@ def test_the_hook_fires_once_a_round_also_when_the_retry_then_fails(
     assert [event.attempt for event in scene.compactions] == [1, 2]
 
 
-# gollem
 def test_the_hook_never_fires_when_nothing_was_done(stage: MakeStage, talk: type[Talk]) -> None:
     scene = stage(window=100)
 
@@ -117,27 +93,3 @@ def test_the_hook_never_fires_when_nothing_was_done(stage: MakeStage, talk: type
         scene.ask([talk.user(talk.text("only", 2_000))])
 
     assert not scene.compactions
-
-
-# meerkat
-def test_a_failed_compaction_is_told_and_the_turn_goes_on(
-    stage: MakeStage, talk: type[Talk]
-) -> None:
-    asked = ScriptedSummarizer(fail="raises", returns="completion")
-    scene = stage(window=10**6, trigger_tokens=1_000, fallback=None, summarizer=asked)
-    history = talk.turns(20)
-
-    scene.ask(history)
-    assert scene.ask([*history, talk.answer("x"), talk.user("y")]) == "ok"
-
-    assert "CompactionFailed" in scene.kinds()
-    assert scene.sent[:-2] == history
-
-
-# users of other libraries report
-def test_the_summarizers_tokens_are_counted(stage: MakeStage, talk: type[Talk]) -> None:
-    scene = stage(window=600)
-
-    scene.ask(talk.turns(12))
-
-    assert scene.compacter.totals.input_tokens == scene.summarizer.tokens > 0

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Chat = dict[str, Any]
 
-TURNS = times(60, long=90)
+TURNS = times(40, long=90)
 """Several compactions."""
 PINS: dict[str, Callable[[Any], bool]] = {
     "every user message": lambda message: message["role"] == "user",

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from tests.promises.conftest import Chat, MakeStage, Talk
 
 
-# ailoop
 def test_nothing_to_compact_is_the_error_without_a_second_request(
     stage: MakeStage, talk: type[Talk]
 ) -> None:
@@ -33,7 +32,6 @@ def test_nothing_to_compact_is_the_error_without_a_second_request(
     assert len(history) == 2
 
 
-# entelix
 def test_what_fits_is_passed_on_unchanged_and_nothing_is_told(
     stage: MakeStage, talk: type[Talk]
 ) -> None:
@@ -46,7 +44,6 @@ def test_what_fits_is_passed_on_unchanged_and_nothing_is_told(
     assert scene.told == []
 
 
-# gollem
 def test_once_too_long_then_success_makes_exactly_two_requests(
     stage: MakeStage, talk: type[Talk]
 ) -> None:
@@ -58,7 +55,6 @@ def test_once_too_long_then_success_makes_exactly_two_requests(
     assert [request.refused for request in scene.model.requests] == [True, False]
 
 
-# gollem
 @pytest.mark.parametrize("retries", [1, 2, 4])
 def test_always_too_long_ends_in_the_providers_error(
     retries: int, stage: MakeStage, talk: type[Talk]
@@ -77,7 +73,6 @@ def test_always_too_long_ends_in_the_providers_error(
     assert "compacter gave up" in caught.value.__notes__[0]
 
 
-# gollem
 def test_a_rejected_request_is_never_sent_twice(stage: MakeStage, talk: type[Talk]) -> None:
     refusal = token_limit_error("bedrock", limit=10, input_tokens=20)
     scene = stage(
@@ -92,7 +87,6 @@ def test_a_rejected_request_is_never_sent_twice(stage: MakeStage, talk: type[Tal
     assert all(one != other for index, one in enumerate(sent) for other in sent[:index])
 
 
-# gollem
 @pytest.mark.parametrize("messages", [1, 2])
 def test_without_a_history_the_error_comes_without_a_second_request(
     messages: int, stage: MakeStage, talk: type[Talk]
@@ -107,7 +101,6 @@ def test_without_a_history_the_error_comes_without_a_second_request(
     assert not scene.summarizer.requests
 
 
-# gollem
 @pytest.mark.parametrize(
     "error",
     [rate_limit_error(), server_error(), ValueError("no"), KeyError("choices"), TimeoutError()],
@@ -127,7 +120,6 @@ def test_any_other_error_is_raised_untouched_after_one_request(
     assert not scene.told
 
 
-# gollem
 def test_with_no_retries_the_error_is_raised_and_nothing_is_summarised(
     stage: MakeStage, talk: type[Talk]
 ) -> None:
@@ -143,7 +135,6 @@ def test_with_no_retries_the_error_is_raised_and_nothing_is_summarised(
     assert not issubclass(CompactionError, type(caught.value))
 
 
-# users of other libraries report
 def test_compaction_never_loops_without_progress(stage: MakeStage, talk: type[Talk]) -> None:
     scene = stage(window=500, max_retries=50)
     history = [talk.system(talk.text("standing orders", 4_000)), *talk.turns(5)[1:]]
@@ -156,7 +147,6 @@ def test_compaction_never_loops_without_progress(stage: MakeStage, talk: type[Ta
     assert len(scene.summarizer.requests) < 20
 
 
-# users of other libraries report
 def test_too_large_an_output_is_no_long_history(stage: MakeStage, talk: type[Talk]) -> None:
     scene = stage(model=ScriptedModel(window=4_000, counts_output=True))
     history = talk.turns(12)
