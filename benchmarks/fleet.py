@@ -212,7 +212,7 @@ def report(part: str, **figures: object) -> None:
 
 def load(fleet: Fleet, options: argparse.Namespace) -> bool:
     """Conversations at once through two workers; each is compacted three times or more."""
-    workers = fleet.proxies(2, {"memory": {"redis": fleet.redis()}}, metrics=True)
+    workers = fleet.proxies(2, {"memory": {"address": fleet.redis()}}, metrics=True)
     turns = 16
     bad = Counter[str]()
     compacted = Counter[str]()
@@ -275,7 +275,7 @@ def memory_failures(worker: Proxy) -> int:
 def together(fleet: Fleet, options: argparse.Namespace) -> bool:  # noqa: ARG001 - one signature for all
     """The same history from eight clients at once, through both workers: one summary."""
     workers = fleet.proxies(
-        2, {"memory": {"redis": fleet.redis()}}, writer="writer-window-100000-slow-0.5"
+        2, {"memory": {"address": fleet.redis()}}, writer="writer-window-100000-slow-0.5"
     )
     histories = 12
     clients = 8
@@ -314,7 +314,7 @@ def killed(fleet: Fleet, options: argparse.Namespace) -> bool:  # noqa: ARG001 -
     """
     summary = 1.5
     workers = fleet.proxies(
-        2, {"memory": {"redis": fleet.redis()}}, writer=f"writer-window-100000-slow-{summary}"
+        2, {"memory": {"address": fleet.redis()}}, writer=f"writer-window-100000-slow-{summary}"
     )
     took: list[float] = []
     lost = 0
@@ -352,7 +352,7 @@ def redis_away(fleet: Fleet, options: argparse.Namespace) -> bool:  # noqa: ARG0
     fine = True
     writer = f"writer-window-100000-slow-{summary}"
     url = fleet.redis()
-    (worker,) = fleet.proxies(1, {"memory": {"redis": url}}, writer=writer)
+    (worker,) = fleet.proxies(1, {"memory": {"address": url}}, writer=writer)
     phases: dict[str, Callable[[], object]] = {
         "up": lambda: None,
         "stopped": fleet.stop_redis,
@@ -365,7 +365,7 @@ def redis_away(fleet: Fleet, options: argparse.Namespace) -> bool:  # noqa: ARG0
         fine &= _timed(fleet, worker, f"redis {phase}", summary)
     with relay(fleet.redis_port, seconds_a_byte=1.0) as port:
         (worker,) = fleet.proxies(
-            1, {"memory": {"redis": f"redis://127.0.0.1:{port}/0"}}, writer=writer
+            1, {"memory": {"address": f"redis://127.0.0.1:{port}/0"}}, writer=writer
         )
         fine &= _timed(fleet, worker, "redis slow", summary)
     return fine
@@ -422,7 +422,7 @@ def latency(fleet: Fleet, options: argparse.Namespace) -> bool:  # noqa: ARG001 
     another conversation.
     """
     (without,) = fleet.proxies(1, None)
-    (with_it,) = fleet.proxies(1, {"memory": {"redis": fleet.redis()}})
+    (with_it,) = fleet.proxies(1, {"memory": {"address": fleet.redis()}})
     assert ask(with_it, history("mark-0l", 14)).status == 200
     fine = True
     for model, count, rounds, most in (

@@ -30,7 +30,6 @@ from compacter import (
     testing,
 )
 from compacter.by_hand import ByHand
-from compacter.compaction import task
 from compacter.options import Options
 from compacter.recall import passages
 
@@ -164,11 +163,8 @@ def public() -> dict[str, dict[str, Any]]:
         "compacter.options": {"TriggerFacts": options.TriggerFacts},
         "compacter.recall.passages": {"Passage": passages.Passage},
         "compacter.search_tool": {"RecallTool": search_tool.RecallTool},
-        "compacter.compaction.task": {
-            "CompactionTask": task.CompactionTask,
-        },
         "compacter.memory": {name: getattr(memory, name) for name in memory.__all__},
-        "compacter.overflow": {"detect_text": overflow.detect_text, "explain": overflow.explain},
+        "compacter.overflow": {"explain": overflow.explain},
         "compacter.redaction": {
             "redact_secrets": redaction.redact_secrets,
             "decode_escapes": redaction.decode_escapes,

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from compacter import Compacter
-from compacter.compaction.task import CompactionTask
+from compacter import Compacter, CompactionPlan
 from compacter.testing import ScriptedModel
 
 
@@ -18,11 +17,11 @@ class SlidingWindow:
     def __init__(self, size: int) -> None:
         self.size = size
 
-    def compact(self, task: CompactionTask) -> list[Any]:
+    def compact(self, plan: CompactionPlan) -> list[Any]:
         """Keep the last ones. The system prompt, pins and tool partners stay by themselves."""
-        first = max(len(task.messages) - self.size, 0)
-        return task.keep(
-            range(first, len(task.messages)), note=(f"{first} older messages are not shown.")
+        first = max(len(plan.messages) - self.size, 0)
+        return plan.keep(
+            range(first, len(plan.messages)), note=(f"{first} older messages are not shown.")
         )
 
 
@@ -34,16 +33,16 @@ class Important:
     name = "important"
     signs = re.compile(r"\d|\b(?:must|never|always|agreed|deadline)\b|(?<=[a-z] )[A-Z][a-z]+")
 
-    def compact(self, task: CompactionTask) -> list[Any]:
+    def compact(self, plan: CompactionPlan) -> list[Any]:
         """Score each message of the head, and take the best ones into a third of its size."""
-        room = task.size(task.head) // 3
-        keep = list(range(task.plan.cut, len(task.messages)))
-        for index in sorted(task.plan.compacted, key=lambda at: -self.score(task.messages[at])):
-            room -= task.size([task.messages[index]])
+        room = plan.size(plan.head) // 3
+        keep = list(range(plan.cut, len(plan.messages)))
+        for index in sorted(plan.compacted, key=lambda at: -self.score(plan.messages[at])):
+            room -= plan.size([plan.messages[index]])
             if room < 0:
                 break
             keep.append(index)
-        return task.keep(keep, note="Small talk is left out above.")
+        return plan.keep(keep, note="Small talk is left out above.")
 
     def score(self, message: dict[str, Any]) -> float:
         """Signs of importance by length."""

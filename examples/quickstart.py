@@ -72,9 +72,7 @@ def main() -> None:
             f"{provider.window} tokens:"
         )
         for message in sent.messages[:2]:
-            print(
-                f"  {message['role']}: {message['content'].partition('Lines of it')[0].strip()}"
-            )
+            print(f"  {message['role']}: {message['content'].partition('Lines of it')[0].strip()}")
         print(f"{compacter.totals.rounds} compactions cost {compacter.totals.input_tokens} tokens")
 
 

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 
-FAILURES: tuple[Failure, ...] = get_args(Failure)
+FAILURES: tuple[Failure, ...] = tuple(one for one in get_args(Failure) if one != "refusal")
+"""A refusal in words is a text like any other; one by a provider's flag is ``filtered``."""
 
 
 def answered(reply: Any) -> str:

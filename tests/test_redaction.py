@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from compacter import Compacter, History, Shorten, SQLiteMemory, Summarize
-from compacter.compaction.task import CompactionTask
+from compacter import Compacter, CompactionPlan, History, Shorten, SQLiteMemory, Summarize
 from compacter.messages.format import FORMATS, get_format
 from compacter.redaction import redact_secrets
 from compacter.summary import message as summary_message
@@ -136,7 +135,7 @@ class Clip:
     name = "clip"
     edits = True
 
-    def compact(self, task: CompactionTask) -> list[Any]:
+    def compact(self, task: CompactionPlan) -> list[Any]:
         return [
             {**message, "content": message["content"][:600]}
             if len(message["content"]) > 600

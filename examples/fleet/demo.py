@@ -165,7 +165,7 @@ def _redis(folder: Path, stack: contextlib.ExitStack) -> dict[str, str]:
     program = shutil.which("redis-server")
     if program is None:
         print("no redis-server on this machine: the workers share a SQLite file")
-        return {"sqlite": str(folder / "memory.db")}
+        return {"address": f"sqlite:{folder / 'memory.db'}"}
     port = free_port()
     server = subprocess.Popen(  # noqa: S603 - our own arguments
         [program, "--bind", "127.0.0.1", "--port", str(port), "--save", "", "--dir", str(folder)],
@@ -173,7 +173,7 @@ def _redis(folder: Path, stack: contextlib.ExitStack) -> dict[str, str]:
     )
     stack.callback(server.wait)
     stack.callback(server.terminate)
-    return {"redis": f"redis://127.0.0.1:{port}/0"}
+    return {"address": f"redis://127.0.0.1:{port}/0"}
 
 
 if __name__ == "__main__":

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from compacter.by_hand import CompactionResult
     from compacter.compacter import Compacter, compacted
     from compacter.compaction.plan import CompactionPlan
+    from compacter.compaction.protocol import CompactionStrategy
     from compacter.compaction.strategies import Chain, ClearToolResults, Shorten, Truncate
     from compacter.compaction.summarize import Summarize
-    from compacter.compaction.task import CompactionStrategy
     from compacter.errors import (
         CompacterError,
         CompactionError,
@@ -71,7 +71,7 @@ _HOMES = {
     "compacter.recall.passages": "Quotes",
     "compacter.search_tool": "recall_tool",
     "compacter.by_hand": "CompactionResult",
-    "compacter.compaction.task": "CompactionStrategy",
+    "compacter.compaction.protocol": "CompactionStrategy",
     "compacter.compaction.summarize": "Summarize",
     "compacter.compaction.strategies": "Truncate ClearToolResults Shorten Chain",
 }

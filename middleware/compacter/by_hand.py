@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Never
 from compacter import models
 from compacter.call.state import State
 from compacter.compaction.conversation import Conversation, find_pinned
-from compacter.compaction.cut import plan
+from compacter.compaction.cut import plan_compaction
 from compacter.compaction.plan import CompactionPlan
-from compacter.compaction.summarize import summarizes
+from compacter.compaction.sizes import Sizes
 from compacter.errors import ConfigurationError, InvalidHistoryError, check_text, whole_number
 from compacter.events import CompactionEvent
 from compacter.io import ASYNC, IO, SYNC, is_large, run
@@ -247,7 +247,7 @@ class ByHand:
             )
         model = planned.model
         asks = planned.summary is None and options.summarizer is None
-        if asks and planned.cut and summarizes(options):
+        if asks and planned.cut and options.summarizes:
             if model is None:
                 raise ConfigurationError(
                     'there is no summarizer: pass model="..." (a litellm model) or summary="...", '
@@ -255,14 +255,12 @@ class ByHand:
                 )
             models.check_installed(f"model={model!r}")
         performer = Performer(state=self._state, io=io, model=model, large=large)
-        made: Compaction | None = await performer.conduct(
-            compact(options, planned, performer.world)
-        )
+        made: Compaction | None = await performer.conduct(compact(planned, performer.world))
         if made is None:
-            fits = planned.is_met_by(planned.original_data_size)
+            fits = planned.fits_size(planned.original_data_size)
             return CompactionResult(list(messages), fits=fits)
         event = await performer.emit(made.event)
-        fits = planned.is_met_by(made.conversation.size)
+        fits = planned.fits_size(made.conversation.size)
         return CompactionResult(list(made.conversation.messages), event.discarded, event, fits)
 
     def _plan(
@@ -293,16 +291,17 @@ class ByHand:
                 rules=state.options.with_declared(getattr(messages, "rules", ())),
             ),
             trigger="manual",
-            calibration=state.calibration(model),
+            options=state.options,
+            sizes=Sizes(state.options, state.calibration(model)),
             model=model,
             digest=state.options.conversation
             or getattr(messages, "conversation", "")
             or conversation_digest(form, left),
             target=budget,
             summary=summary,
-            must=budget is not None,
+            is_required=budget is not None,
         )
-        return plan(state.options, asked)
+        return plan_compaction(asked)
 
 
 def _refuse(given: Mapping[str, object]) -> None:

@@ -8,7 +8,7 @@ from typing import Any, SupportsIndex
 
 from compacter.by_hand import CompactionResult, check_messages, format_of
 from compacter.compacter import Compacter
-from compacter.compaction.plan import due, threshold
+from compacter.compaction.sizes import Calibration, Sizes
 from compacter.errors import CompactionError, ConfigurationError, check_text, whole_number
 from compacter.io import ASYNC, IO, SYNC, run
 from compacter.memory.record import conversation_digest
@@ -400,14 +400,18 @@ class History(UserList[Message]):
         size = self._size()
         if limit is None or not size:
             return None
-        return due(size=size, tokens=self.tokens(), limit=limit, stuck=self._size_above)
+        return self._sizes.below(limit, size, self.tokens(), self._size_above)
+
+    @property
+    def _sizes(self) -> Sizes:
+        own = self._compacter
+        return Sizes(own.options, Calibration(window=own.window(self._model)))
 
     def _threshold(self) -> int | None:
-        own = self._compacter
-        trigger = self._max_tokens or own.options.trigger_tokens
+        trigger = self._max_tokens or self._compacter.options.trigger_tokens
         if trigger is None or callable(trigger):  # It decides on calls.
             trigger = _WINDOW_SHARE
-        limit = threshold(trigger, own.window(self._model))
+        limit = self._sizes.threshold(trigger)
         return limit and max(1, limit - self._reserve_tokens)
 
     # -- persistence -------------------------------------------------------------------------------

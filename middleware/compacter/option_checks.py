@@ -13,7 +13,7 @@ from numbers import Real
 from types import NoneType
 from typing import Any, Final
 
-from compacter.compaction.task import as_strategies, is_async
+from compacter.compaction.protocol import as_strategies, is_async
 from compacter.errors import ConfigurationError, UserFunction, check_size
 from compacter.memory.address import memory_of
 from compacter.models import check_installed

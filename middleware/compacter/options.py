@@ -23,8 +23,8 @@ from tenacity import RetryCallState
 from tenacity.stop import stop_base
 
 from compacter.compaction.plan import CompactionPlan
+from compacter.compaction.protocol import CompactionStrategy, StrategyLike
 from compacter.compaction.summarize import Summarize
-from compacter.compaction.task import CompactionStrategy, StrategyLike
 from compacter.errors import ConfigurationError
 from compacter.events import CompactionEvent
 from compacter.identity import identify
@@ -264,6 +264,11 @@ class Options(BaseModel):
         return {
             name: value for name, value in self if name in self.model_fields_set or name == "memory"
         }
+
+    @property
+    def summarizes(self) -> bool:
+        """Whether one of the strategies writes a summary."""
+        return any(isinstance(strategy, Summarize) for strategy in self.strategy)
 
     def with_declared(self, rules: Iterable[str]) -> tuple[str, ...]:
         """Return the option ``rules`` and those of a ``History``, as they stand in summaries and

@@ -8,7 +8,7 @@ import random
 import litellm
 import pytest
 
-from compacter.compaction.plan import most_tokens
+from compacter.compaction.sizes import most_tokens
 
 _RANDOM = random.Random(7)
 

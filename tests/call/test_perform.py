@@ -18,8 +18,7 @@ from compacter.testing import ScriptedModel, ScriptedSummarizer
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from compacter import CompactionEvent
-    from compacter.compaction.task import CompactionTask
+    from compacter import CompactionEvent, CompactionPlan
     from compacter.memory import Record
 
 
@@ -464,8 +463,8 @@ class Halves:
     name = "halves"
     edits = True
 
-    def compact(self, task: CompactionTask) -> list[Chat]:
-        cut = task.plan.cut
+    def compact(self, task: CompactionPlan) -> list[Chat]:
+        cut = task.cut
         short = [
             {**message, "content": message["content"][: len(message["content"]) // 2]}
             for message in task.messages

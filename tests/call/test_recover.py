@@ -11,7 +11,7 @@ from tests.call.conftest import Remember, Remembered, Send
 from compacter import Truncate
 from compacter.call.call import Call
 from compacter.call.request import Request
-from compacter.compaction.plan import Calibration
+from compacter.compaction.sizes import Calibration
 from compacter.effects import AskSummarizer
 from compacter.events import CompactionEvent, MaxTokensAdjusted, RetriesExhausted
 from compacter.messages.format import get_format

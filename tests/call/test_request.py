@@ -18,7 +18,7 @@ from compacter.call.request import Request
 from compacter.call.smaller import plan_of
 from compacter.call.state import State
 from compacter.compaction.conversation import find_pinned
-from compacter.compaction.plan import MARGIN, Calibration
+from compacter.compaction.sizes import MARGIN, Calibration
 from compacter.io import is_large, weight
 from compacter.messages.format import get_format
 from compacter.messages.refusals import NO_ROOM
@@ -31,7 +31,7 @@ from compacter.testing import ScriptedModel, ScriptedSummarizer, token_limit_err
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from compacter.compaction.task import CompactionTask
+    from compacter import CompactionPlan
 
 
 def request(**options: Any) -> Request:
@@ -180,7 +180,7 @@ class TestTheProactiveTarget:
         class Watching:
             name = "watching"
 
-            def compact(self, task: CompactionTask) -> Any:
+            def compact(self, task: CompactionPlan) -> Any:
                 targets.append(task.target)
                 return task.keep(range(len(task.messages) - 4, len(task.messages)))
 

@@ -12,7 +12,7 @@ from tests.conversations import Chat, talk
 from compacter import Compacter, CompactionEvent, History
 from compacter.call import wrap
 from compacter.call.request import expected_tokens
-from compacter.compaction.plan import Calibration
+from compacter.compaction.sizes import Calibration
 from compacter.events import SilentTruncation
 from compacter.messages.openai import OpenAIFormat
 from compacter.testing import ScriptedModel, ScriptedSummarizer, token_limit_error

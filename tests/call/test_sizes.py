@@ -17,7 +17,7 @@ from compacter.call.call import Call
 from compacter.call.request import ConversationState, Request, calibrate, may_be_cut
 from compacter.call.smaller import plan_of
 from compacter.compaction.conversation import find_pinned
-from compacter.compaction.plan import Calibration
+from compacter.compaction.sizes import Calibration
 from compacter.effects import AskSummarizer, Quote
 from compacter.events import CompactionFailed, CompactionSkipped, SilentTruncation
 from compacter.io import is_large
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from tests.call.conftest import Dialogue
 
-    from compacter.compaction.task import CompactionTask
+    from compacter import CompactionPlan
     from compacter.options import Options
 
 OPENAI = get_format("openai")
@@ -270,7 +270,7 @@ class TestTheTrigger:
     ) -> None:
         targets: list[int | None] = []
 
-        def watching(task: CompactionTask) -> Any:
+        def watching(task: CompactionPlan) -> Any:
             targets.append(task.target)
             return task.keep(range(8, 10))
 
@@ -360,7 +360,7 @@ class TestUsage:
     def test_of_a_cut_prompt_is_what_the_next_one_may_have(self, policy: Any, begin: Any) -> None:
         targets: list[int | None] = []
 
-        def watching(task: CompactionTask) -> Any:
+        def watching(task: CompactionPlan) -> Any:
             targets.append(task.target)
             return task.keep([8, 9])
 

@@ -11,7 +11,7 @@ from compacter import Compacter, CompactionEvent, InProcessMemory, Shorten
 from compacter.call import request as sizes
 from compacter.call.call import Call
 from compacter.call.request import Request
-from compacter.compaction.plan import Calibration
+from compacter.compaction.sizes import Calibration
 from compacter.effects import AskSummarizer
 from compacter.events import CompactionFailed
 from compacter.messages.format import get_format

@@ -16,7 +16,7 @@ from compacter import Compacter, History
 from compacter.call.call import Call
 from compacter.call.request import Request
 from compacter.call.smaller import advice, shorten_last_message
-from compacter.compaction.plan import Calibration
+from compacter.compaction.sizes import Calibration
 from compacter.errors import ConfigurationError
 from compacter.events import CompactionEvent, Event, MessageShortened
 from compacter.io import run

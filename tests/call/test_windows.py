@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from compacter import Compacter
-from compacter.compaction.plan import Calibration
+from compacter.compaction.sizes import Calibration
 from compacter.events import PassagesRecalled, PreparationFailed
 
 if TYPE_CHECKING:

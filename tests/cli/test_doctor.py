@@ -22,7 +22,7 @@ def findings(run: Run, *words: str) -> dict[str, dict[str, str]]:
 
 
 def test_versions_prices_windows_are_told(run: Run) -> None:
-    found = findings(run)
+    found = findings(run, "--model", "gpt-4o")
     assert found["litellm"]["state"] == "ok"
     assert "128,000 tokens" in found["gpt-4o"]["text"]
 

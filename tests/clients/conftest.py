@@ -19,14 +19,22 @@ if TYPE_CHECKING:
 TURNS = 40
 
 
+class Recording(Compacter):
+    """A ``Compacter`` with its compactions."""
+
+    events: list[CompactionEvent]
+
+
 @pytest.fixture
 def events() -> list[CompactionEvent]:
     return []
 
 
 @pytest.fixture
-def compacter(events: list[CompactionEvent]) -> Compacter:
-    return Compacter(max_summary_tokens=150, on_compaction=events.append)
+def compacter(events: list[CompactionEvent]) -> Recording:
+    made = Recording(max_summary_tokens=150, on_compaction=events.append)
+    made.events = events
+    return made
 
 
 @pytest.fixture

@@ -10,6 +10,8 @@ import anthropic
 import pytest
 from anthropic.lib.streaming import AsyncMessageStream, MessageStream, MessageStreamManager
 from pydantic import BaseModel
+from tests.clients.conftest import Recording
+from tests.clients.loopback import WORDS
 
 from compacter import Compacter, CompactionEvent
 
@@ -68,35 +70,26 @@ def check(server: Provider, history: list[Any], events: list[CompactionEvent]) -
 
 
 def test_create(
-    client: anthropic.Anthropic,
-    anthropic_server: Provider,
-    compacter: Compacter,
-    events: list[CompactionEvent],
-    blocks: list[Any],
-    words: str,
+    client: anthropic.Anthropic, anthropic_server: Provider, compacter: Recording, blocks: list[Any]
 ) -> None:
     before = copy.deepcopy(blocks)
     reply = compacter.wrap(client).messages.create(
         messages=blocks, tools=TOOLS, system="You are terse.", **OPTIONS
     )
     assert reply.content[0].type == "text"
-    assert reply.content[0].text == words
+    assert reply.content[0].text == WORDS
     assert blocks == before
-    check(anthropic_server, blocks, events)
+    check(anthropic_server, blocks, compacter.events)
     assert anthropic_server.bodies[-1]["system"] == "You are terse."
     assert anthropic_server.bodies[-1]["tools"] == TOOLS
 
 
 def test_thinking_stays_only_where_it_is_valid_and_the_cache_mark_where_it_was(
-    client: anthropic.Anthropic,
-    anthropic_server: Provider,
-    compacter: Compacter,
-    events: list[CompactionEvent],
-    blocks: list[Any],
+    client: anthropic.Anthropic, anthropic_server: Provider, compacter: Recording, blocks: list[Any]
 ) -> None:
     long: Any = {**OPTIONS, "max_tokens": 2000, "thinking": THINKING}
     compacter.wrap(client).messages.create(messages=blocks, tools=TOOLS, **long)
-    check(anthropic_server, blocks, events)
+    check(anthropic_server, blocks, compacter.events)
     for message in anthropic_server.bodies[-1]["messages"]:
         kinds = [part["type"] for part in message["content"] if isinstance(part, dict)]
         if "thinking" in kinds:
@@ -110,10 +103,8 @@ def test_thinking_stays_only_where_it_is_valid_and_the_cache_mark_where_it_was(
 def test_the_stream_helper(
     client: anthropic.Anthropic,
     anthropic_server: Provider,
-    compacter: Compacter,
-    events: list[CompactionEvent],
+    compacter: Recording,
     blocks: list[Any],
-    words: str,
     refusing: Any,
 ) -> None:
     anthropic_server.refuse = refusing
@@ -129,9 +120,9 @@ def test_the_stream_helper(
                 # The snapshot is never ahead of its reader, though the wrapper has looked further.
                 assert event.snapshot == seen
                 assert stream.current_message_snapshot.content[0].text == seen  # type: ignore[union-attr]
-        assert stream.get_final_text() == words
+        assert stream.get_final_text() == WORDS
     assert stream.response.is_closed
-    check(anthropic_server, blocks, events)
+    check(anthropic_server, blocks, compacter.events)
 
 
 @pytest.mark.parametrize("reading", ["text_stream", "until_done", "get_final_message"])
@@ -139,20 +130,18 @@ def test_each_way_to_read_the_stream_helper(
     reading: str,
     client: anthropic.Anthropic,
     anthropic_server: Provider,
-    compacter: Compacter,
-    events: list[CompactionEvent],
+    compacter: Recording,
     blocks: list[Any],
-    words: str,
     refusing: Any,
 ) -> None:
     anthropic_server.refuse = refusing
     with compacter.wrap(client).beta.messages.stream(messages=blocks, **OPTIONS) as stream:
         if reading == "text_stream":
-            assert "".join(stream.text_stream) == words
+            assert "".join(stream.text_stream) == WORDS
         elif reading == "until_done":
             stream.until_done()
-        assert stream.get_final_message().content[0].text == words  # type: ignore[union-attr]
-    check(anthropic_server, blocks, events)
+        assert stream.get_final_message().content[0].text == WORDS  # type: ignore[union-attr]
+    check(anthropic_server, blocks, compacter.events)
 
 
 def test_a_stream_helper_that_is_left_closes_its_response(
@@ -166,38 +155,31 @@ def test_a_stream_helper_that_is_left_closes_its_response(
 async def test_async_streams(
     aclient: anthropic.AsyncAnthropic,
     anthropic_server: Provider,
-    compacter: Compacter,
-    events: list[CompactionEvent],
+    compacter: Recording,
     blocks: list[Any],
-    words: str,
     refusing: Any,
 ) -> None:
     anthropic_server.refuse = refusing
     wrapped = compacter.wrap(aclient)
     async with wrapped.messages.stream(messages=blocks, **OPTIONS) as stream:
         assert isinstance(stream, AsyncMessageStream)
-        assert "".join([text async for text in stream.text_stream]) == words
-        assert (await stream.get_final_message()).content[0].text == words  # type: ignore[union-attr]
+        assert "".join([text async for text in stream.text_stream]) == WORDS
+        assert (await stream.get_final_message()).content[0].text == WORDS  # type: ignore[union-attr]
     assert stream.response.is_closed
-    check(anthropic_server, blocks, events)
+    check(anthropic_server, blocks, compacter.events)
     raw = await wrapped.messages.create(messages=blocks, stream=True, **OPTIONS)
     assert [event.type async for event in raw][-1] == "message_stop"
     async with wrapped.beta.messages.stream(messages=blocks, **OPTIONS) as beta:
-        assert await beta.get_final_text() == words
-    assert len(events) == 1
+        assert await beta.get_final_text() == WORDS
+    assert len(compacter.events) == 1
 
 
 def test_a_single_method_can_be_wrapped(
-    client: anthropic.Anthropic,
-    anthropic_server: Provider,
-    compacter: Compacter,
-    events: list[CompactionEvent],
-    blocks: list[Any],
-    words: str,
+    client: anthropic.Anthropic, anthropic_server: Provider, compacter: Recording, blocks: list[Any]
 ) -> None:
     with compacter.wrap(client.messages.stream)(messages=blocks, **OPTIONS) as stream:
-        assert stream.get_final_text() == words
-    check(anthropic_server, blocks, events)
+        assert stream.get_final_text() == WORDS
+    check(anthropic_server, blocks, compacter.events)
 
 
 def test_giving_up_raises_anthropics_own_exception(

@@ -16,8 +16,10 @@ import openai
 import pytest
 from google import genai
 from litellm.router import Router
+from tests.clients.conftest import Recording
+from tests.clients.loopback import WORDS
 
-from compacter import Compacter, CompactionEvent, History
+from compacter import Compacter, History
 from compacter.call.arguments import Binding, bind, is_mere_iterable
 from compacter.messages.usage import is_edited_by_provider, tokens_read
 from compacter.testing import ScriptedModel
@@ -92,12 +94,7 @@ def test_an_iterable_is_read_once_and_passed_on_as_a_list(kind: str, by_name: bo
 
 @pytest.mark.parametrize("asynchronous", [False, True])
 async def test_the_sdks_take_one_too(
-    asynchronous: bool,
-    openai_server: Provider,
-    compacter: Compacter,
-    events: list[CompactionEvent],
-    chat: list[Any],
-    words: str,
+    asynchronous: bool, openai_server: Provider, compacter: Recording, chat: list[Any]
 ) -> None:
     options: dict[str, Any] = {
         "base_url": openai_server.url + "/v1",
@@ -112,25 +109,21 @@ async def test_the_sdks_take_one_too(
     else:
         with openai.OpenAI(**options) as other:
             reply = compacter.wrap(other).chat.completions.create(model="m", messages=iter(chat))
-    assert reply.choices[0].message.content == words
+    assert reply.choices[0].message.content == WORDS
     assert len(openai_server.bodies[0]["messages"]) == len(chat)
-    assert len(events) == 1
+    assert len(compacter.events) == 1
 
 
 def test_so_does_anthropics_stream_helper(
-    anthropic_server: Provider,
-    compacter: Compacter,
-    events: list[CompactionEvent],
-    blocks: list[Any],
-    words: str,
+    anthropic_server: Provider, compacter: Recording, blocks: list[Any]
 ) -> None:
     with anthropic.Anthropic(
         base_url=anthropic_server.url, api_key="none", max_retries=0
     ) as client:
         wrapped = compacter.wrap(client)
         with wrapped.messages.stream(model="m", max_tokens=50, messages=iter(blocks)) as stream:
-            assert stream.get_final_text() == words
-    assert len(events) == 1
+            assert stream.get_final_text() == WORDS
+    assert len(compacter.events) == 1
 
 
 @pytest.mark.parametrize(

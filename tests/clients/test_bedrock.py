@@ -11,6 +11,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.clients.conftest import Recording
+from tests.clients.loopback import WORDS
 
 from compacter import Compacter, CompactionEvent
 
@@ -92,28 +94,17 @@ def check(server: Provider, history: list[Any], events: list[CompactionEvent]) -
 
 
 def test_converse(
-    client: Any,
-    bedrock_server: Provider,
-    compacter: Compacter,
-    events: list[CompactionEvent],
-    converse: list[Any],
-    words: str,
+    client: Any, bedrock_server: Provider, compacter: Recording, converse: list[Any]
 ) -> None:
     before = copy.deepcopy(converse)
     reply = compacter.wrap(client).converse(messages=converse, **OPTIONS)
-    assert reply["output"]["message"]["content"][0]["text"] == words
+    assert reply["output"]["message"]["content"][0]["text"] == WORDS
     assert converse == before
-    check(bedrock_server, converse, events)
+    check(bedrock_server, converse, compacter.events)
 
 
 def test_converse_stream(
-    client: Any,
-    bedrock_server: Provider,
-    compacter: Compacter,
-    events: list[CompactionEvent],
-    converse: list[Any],
-    words: str,
-    refusing: Any,
+    client: Any, bedrock_server: Provider, compacter: Recording, converse: list[Any], refusing: Any
 ) -> None:
     bedrock_server.refuse = refusing
     reply = compacter.wrap(client).converse_stream(messages=converse, **OPTIONS)
@@ -126,9 +117,9 @@ def test_converse_stream(
         for event in seen
         if "contentBlockDelta" in event
     ]
-    assert "".join(deltas) == words
+    assert "".join(deltas) == WORDS
     reply["stream"].close()
-    check(bedrock_server, converse, events)
+    check(bedrock_server, converse, compacter.events)
 
 
 BODY: dict[str, Any] = {
@@ -157,15 +148,13 @@ def test_invoke_model_with_anthropics_body(
     packed: Callable[[str], Any],
     client: Any,
     bedrock_server: Provider,
-    compacter: Compacter,
-    events: list[CompactionEvent],
+    compacter: Recording,
     blocks: list[Any],
-    words: str,
 ) -> None:
     body = packed(json.dumps({**BODY, "messages": blocks}))
     reply = compacter.wrap(client).invoke_model(modelId=MODEL, body=body)
-    assert json.loads(reply["body"].read())["content"][0]["text"] == words
-    check_body(bedrock_server, blocks, events)
+    assert json.loads(reply["body"].read())["content"][0]["text"] == WORDS
+    check_body(bedrock_server, blocks, compacter.events)
 
 
 def test_a_body_that_fits_is_sent_byte_for_byte_when_a_compaction_is_remembered(
@@ -186,13 +175,7 @@ def test_a_body_that_fits_is_sent_byte_for_byte_when_a_compaction_is_remembered(
 
 
 def test_invoke_model_with_response_stream(
-    client: Any,
-    bedrock_server: Provider,
-    compacter: Compacter,
-    events: list[CompactionEvent],
-    blocks: list[Any],
-    words: str,
-    refusing: Any,
+    client: Any, bedrock_server: Provider, compacter: Recording, blocks: list[Any], refusing: Any
 ) -> None:
     bedrock_server.refuse = refusing
     body = json.dumps({**BODY, "messages": blocks})
@@ -200,9 +183,9 @@ def test_invoke_model_with_response_stream(
     assert isinstance(reply["body"], EventStream)
     chunks = [json.loads(event["chunk"]["bytes"]) for event in reply["body"]]
     assert [chunk["type"] for chunk in (chunks[0], chunks[-1])] == ["message_start", "message_stop"]
-    assert "".join(chunk["delta"].get("text", "") for chunk in chunks if "delta" in chunk) == words
+    assert "".join(chunk["delta"].get("text", "") for chunk in chunks if "delta" in chunk) == WORDS
     reply["body"].close()
-    check_body(bedrock_server, blocks, events)
+    check_body(bedrock_server, blocks, compacter.events)
 
 
 def test_its_summary_may_be_asked_for_natively(
@@ -277,24 +260,17 @@ def test_giving_up_raises_botocores_own_exception(
 
 
 def test_a_single_method_can_be_wrapped(
-    client: Any,
-    bedrock_server: Provider,
-    compacter: Compacter,
-    events: list[CompactionEvent],
-    converse: list[Any],
-    words: str,
+    client: Any, bedrock_server: Provider, compacter: Recording, converse: list[Any]
 ) -> None:
     reply = compacter.wrap(client.converse)(messages=converse, **OPTIONS)
-    assert reply["output"]["message"]["content"][0]["text"] == words
-    check(bedrock_server, converse, events)
+    assert reply["output"]["message"]["content"][0]["text"] == WORDS
+    check(bedrock_server, converse, compacter.events)
 
 
-def test_a_stubbed_client_stays_stubbed(
-    compacter: Compacter, converse: list[Any], words: str
-) -> None:
+def test_a_stubbed_client_stays_stubbed(compacter: Compacter, converse: list[Any]) -> None:
     client = made()
     usage = {"inputTokens": 1, "outputTokens": 1, "totalTokens": 2}
-    message = {"role": "assistant", "content": [{"text": words}]}
+    message = {"role": "assistant", "content": [{"text": WORDS}]}
     reply = {
         "output": {"message": message},
         "stopReason": "end_turn",

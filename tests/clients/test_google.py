@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from google import genai
 from google.genai import errors, types
+from tests.clients.conftest import Recording
+from tests.clients.loopback import WORDS
 
 from compacter import Compacter, CompactionEvent, History
 from compacter.clients.google import Contents
@@ -59,16 +61,14 @@ def test_generate_content(
     config: Any,
     client: genai.Client,
     gemini_server: Provider,
-    compacter: Compacter,
-    events: list[CompactionEvent],
+    compacter: Recording,
     contents: list[Any],
-    words: str,
 ) -> None:
     reply = compacter.wrap(client).models.generate_content(
         model=MODEL, contents=contents, config=config
     )
-    assert reply.text == words
-    check(gemini_server, contents, events)
+    assert reply.text == WORDS
+    check(gemini_server, contents, compacter.events)
     refused, summary, answered = (gemini_server.bodies[at] for at in (0, 1, -1))
     assert answered["generationConfig"] == refused["generationConfig"]
     assert answered["systemInstruction"] == refused["systemInstruction"]
@@ -102,118 +102,89 @@ def test_an_option_of_the_config_is_changed_however_it_is_spelt(config: Any, sen
 
 
 def test_contents_as_objects(
-    client: genai.Client,
-    gemini_server: Provider,
-    compacter: Compacter,
-    events: list[CompactionEvent],
-    contents: list[Any],
-    words: str,
+    client: genai.Client, gemini_server: Provider, compacter: Recording, contents: list[Any]
 ) -> None:
     objects = [types.Content.model_validate(content) for content in contents]
     before = [content.model_copy(deep=True) for content in objects]
     wrapped = compacter.wrap(client)
-    assert wrapped.models.generate_content(model=MODEL, contents=list(objects)).text == words
+    assert wrapped.models.generate_content(model=MODEL, contents=list(objects)).text == WORDS
     assert objects == before
-    check(gemini_server, contents, events)
+    check(gemini_server, contents, compacter.events)
 
 
 def test_a_history_with_pins(
-    client: genai.Client,
-    gemini_server: Provider,
-    compacter: Compacter,
-    events: list[CompactionEvent],
-    contents: list[Any],
-    words: str,
+    client: genai.Client, gemini_server: Provider, compacter: Recording, contents: list[Any]
 ) -> None:
     history: Any = History(contents, wire_format="gemini")
     history.pin(2)
     assert (
-        compacter.wrap(client).models.generate_content(model=MODEL, contents=history).text == words
+        compacter.wrap(client).models.generate_content(model=MODEL, contents=history).text == WORDS
     )
     assert contents[2] in list(history)
     assert len(history) < len(contents)
-    assert len(events) == 1
+    assert len(compacter.events) == 1
 
 
 def test_streaming(
     client: genai.Client,
     gemini_server: Provider,
-    compacter: Compacter,
-    events: list[CompactionEvent],
+    compacter: Recording,
     contents: list[Any],
-    words: str,
     refusing: Any,
 ) -> None:
     gemini_server.refuse = refusing
     stream = compacter.wrap(client).models.generate_content_stream(model=MODEL, contents=contents)
     assert gemini_server.bodies == []
-    assert "".join(chunk.text or "" for chunk in stream) == words
-    check(gemini_server, contents, events)
+    assert "".join(chunk.text or "" for chunk in stream) == WORDS
+    check(gemini_server, contents, compacter.events)
 
 
 async def test_aio(
-    client: genai.Client,
-    gemini_server: Provider,
-    compacter: Compacter,
-    events: list[CompactionEvent],
-    contents: list[Any],
-    words: str,
+    client: genai.Client, gemini_server: Provider, compacter: Recording, contents: list[Any]
 ) -> None:
     wrapped = compacter.wrap(client)
     reply = await wrapped.aio.models.generate_content(model=MODEL, contents=contents)
-    assert reply.text == words
-    check(gemini_server, contents, events)
+    assert reply.text == WORDS
+    check(gemini_server, contents, compacter.events)
     alone = Compacter().wrap(client.aio)
     assert isinstance(alone, type(client.aio))
-    assert (await alone.models.generate_content(model=MODEL, contents=contents)).text == words
+    assert (await alone.models.generate_content(model=MODEL, contents=contents)).text == WORDS
     await client.aio.aclose()
 
 
 async def test_aio_streaming(
     client: genai.Client,
     gemini_server: Provider,
-    compacter: Compacter,
-    events: list[CompactionEvent],
+    compacter: Recording,
     contents: list[Any],
-    words: str,
     refusing: Any,
 ) -> None:
     gemini_server.refuse = refusing
     wrapped = compacter.wrap(client)
     stream = await wrapped.aio.models.generate_content_stream(model=MODEL, contents=contents)
-    assert "".join([chunk.text or "" async for chunk in stream]) == words
-    check(gemini_server, contents, events)
+    assert "".join([chunk.text or "" async for chunk in stream]) == WORDS
+    check(gemini_server, contents, compacter.events)
     await client.aio.aclose()
 
 
 def test_chats_compact_and_keep_their_whole_history(
-    client: genai.Client,
-    gemini_server: Provider,
-    compacter: Compacter,
-    events: list[CompactionEvent],
-    contents: list[Any],
-    words: str,
+    client: genai.Client, gemini_server: Provider, compacter: Recording, contents: list[Any]
 ) -> None:
     past = contents[:-1]
     chat = compacter.wrap(client).chats.create(model=MODEL, history=past)
-    assert chat.send_message("Which colour has the harbour?").text == words
-    check(gemini_server, contents, events)
+    assert chat.send_message("Which colour has the harbour?").text == WORDS
+    check(gemini_server, contents, compacter.events)
     history = list(chat.get_history())
     assert len(history) == len(past) + 2
     sent = len(gemini_server.bodies)
-    assert "".join(chunk.text or "" for chunk in chat.send_message_stream("Still?")) == words
+    assert "".join(chunk.text or "" for chunk in chat.send_message_stream("Still?")) == WORDS
     assert chat.get_history()[: len(history)] == history
     # The chat sends its whole history again, and the summary stands for the old part of it.
-    assert (len(gemini_server.bodies), len(events)) == (sent + 1, 1)
+    assert (len(gemini_server.bodies), len(compacter.events)) == (sent + 1, 1)
 
 
 def test_functions_that_the_sdk_calls_are_called_once(
-    client: genai.Client,
-    gemini_server: Provider,
-    compacter: Compacter,
-    events: list[CompactionEvent],
-    contents: list[Any],
-    words: str,
+    client: genai.Client, gemini_server: Provider, compacter: Recording, contents: list[Any]
 ) -> None:
     calls: list[int] = []
 
@@ -228,8 +199,8 @@ def test_functions_that_the_sdk_calls_are_called_once(
     reply = compacter.wrap(client).models.generate_content(
         model=MODEL, contents=fitting, config=config
     )
-    assert reply.text == words
-    assert (len(calls), len(events)) == (1, 1)
+    assert reply.text == WORDS
+    assert (len(calls), len(compacter.events)) == (1, 1)
     assert "functionResponse" in str(gemini_server.bodies[-1]["contents"][-1])
 
 
@@ -240,30 +211,30 @@ PART = types.Part(text="What?")
     "contents", ["What?", [PART], ["What?", "And why?"], types.Content(role="user", parts=[PART])]
 )
 def test_contents_in_every_form(
-    contents: Any, client: genai.Client, compacter: Compacter, gemini_server: Provider, words: str
+    contents: Any, client: genai.Client, compacter: Compacter, gemini_server: Provider
 ) -> None:
     assert (
-        compacter.wrap(client).models.generate_content(model=MODEL, contents=contents).text == words
+        compacter.wrap(client).models.generate_content(model=MODEL, contents=contents).text == WORDS
     )
     assert len(gemini_server.bodies) == 1
 
 
 @pytest.mark.parametrize("once_more", ["What?", [PART], ["What?", "And why?"]])
 def test_contents_in_every_form_when_a_compaction_is_remembered(
-    once_more: Any, client: genai.Client, compacter: Compacter, contents: list[Any], words: str
+    once_more: Any, client: genai.Client, compacter: Compacter, contents: list[Any]
 ) -> None:
     wrapped = compacter.wrap(client)
     wrapped.models.generate_content(model=MODEL, contents=contents)
     assert compacter.totals.rounds == 1
-    assert wrapped.models.generate_content(model=MODEL, contents=once_more).text == words
+    assert wrapped.models.generate_content(model=MODEL, contents=once_more).text == WORDS
 
 
 def test_retrieved_text_in_a_single_text_is_shortened(
-    client: genai.Client, compacter: Compacter, gemini_server: Provider, words: str
+    client: genai.Client, compacter: Compacter, gemini_server: Provider
 ) -> None:
     wrapped = compacter.replace(retrieved=("<context>", "</context>")).wrap(client)
     asked = f"<context>{'word ' * 5_000}</context> What is the word?"
-    assert wrapped.models.generate_content(model=MODEL, contents=asked).text == words
+    assert wrapped.models.generate_content(model=MODEL, contents=asked).text == WORDS
     assert "What is the word?" in str(gemini_server.bodies[-1]["contents"])
 
 
@@ -276,16 +247,11 @@ def test_a_single_text_that_is_too_long_is_refused_by_the_sdks_own_exception(
 
 
 def test_a_single_method_can_be_wrapped(
-    client: genai.Client,
-    gemini_server: Provider,
-    compacter: Compacter,
-    events: list[CompactionEvent],
-    contents: list[Any],
-    words: str,
+    client: genai.Client, gemini_server: Provider, compacter: Recording, contents: list[Any]
 ) -> None:
     generate = compacter.wrap(client.models.generate_content)
-    assert generate(model=MODEL, contents=contents).text == words
-    check(gemini_server, contents, events)
+    assert generate(model=MODEL, contents=contents).text == WORDS
+    check(gemini_server, contents, compacter.events)
 
 
 def test_a_method_that_sends_no_messages_is_refused(
@@ -296,19 +262,19 @@ def test_a_method_that_sends_no_messages_is_refused(
 
 
 def test_a_wrapped_client_outlives_the_one_it_was_made_from(
-    gemini_server: Provider, compacter: Compacter, words: str
+    gemini_server: Provider, compacter: Compacter
 ) -> None:
     import gc
 
     options = types.HttpOptions(base_url=gemini_server.url)
     wrapped = compacter.wrap(genai.Client(api_key="none", http_options=options))
     gc.collect()
-    assert wrapped.models.generate_content(model=MODEL, contents="What?").text == words
+    assert wrapped.models.generate_content(model=MODEL, contents="What?").text == WORDS
     wrapped.close()
 
 
 def test_a_wrapped_client_that_is_dropped_leaves_the_original_open(
-    client: genai.Client, compacter: Compacter, words: str
+    client: genai.Client, compacter: Compacter
 ) -> None:
     compacter.wrap(client)
-    assert client.models.generate_content(model=MODEL, contents="What?").text == words
+    assert client.models.generate_content(model=MODEL, contents="What?").text == WORDS

@@ -14,8 +14,10 @@ from litellm import anthropic_interface
 from litellm.exceptions import ContextWindowExceededError
 from litellm.router import Router
 from litellm.types.router import Deployment, LiteLLM_Params
+from tests.clients.conftest import Recording
+from tests.clients.loopback import WORDS
 
-from compacter import Compacter, CompactionEvent
+from compacter import Compacter
 from compacter.testing import ScriptedModel
 
 if TYPE_CHECKING:
@@ -38,36 +40,28 @@ def text_of(chunks: list[Any]) -> str:
 
 def test_completion(
     options: dict[str, Any],
-    compacter: Compacter,
-    events: list[CompactionEvent],
+    compacter: Recording,
     chat: list[Any],
-    words: str,
     refusing: Any,
     openai_server: Provider,
 ) -> None:
     openai_server.refuse = refusing
     completion: Any = compacter.wrap(litellm.completion)
-    assert completion(messages=chat, **options).choices[0].message.content == words
-    assert len(events) == 1
-    assert text_of(list(completion(messages=chat, stream=True, **options))) == words
-    assert len(events) == 1
+    assert completion(messages=chat, **options).choices[0].message.content == WORDS
+    assert len(compacter.events) == 1
+    assert text_of(list(completion(messages=chat, stream=True, **options))) == WORDS
+    assert len(compacter.events) == 1
 
 
-async def test_acompletion(
-    options: dict[str, Any],
-    compacter: Compacter,
-    events: list[CompactionEvent],
-    chat: list[Any],
-    words: str,
-) -> None:
+async def test_acompletion(options: dict[str, Any], compacter: Recording, chat: list[Any]) -> None:
     reply: Any = await compacter.wrap(litellm.acompletion)(messages=chat, **options)
-    assert reply.choices[0].message.content == words
-    assert len(events) == 1
+    assert reply.choices[0].message.content == WORDS
+    assert len(compacter.events) == 1
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
 async def test_a_model_by_name_writes_the_summary(
-    openai_server: Provider, monkeypatch: pytest.MonkeyPatch, words: str, *, asynchronous: bool
+    openai_server: Provider, monkeypatch: pytest.MonkeyPatch, *, asynchronous: bool
 ) -> None:
     monkeypatch.setenv("OPENAI_API_BASE", f"{openai_server.url}/v1")
     monkeypatch.setenv("OPENAI_API_KEY", "none")
@@ -84,48 +78,33 @@ async def test_a_model_by_name_writes_the_summary(
     else:
         made.wrap(model.completion)("m", talk)
     assert {body["model"] for body in openai_server.bodies} == {"gpt-summary"}
-    assert words in str(model.requests[-1].messages)
+    assert WORDS in str(model.requests[-1].messages)
     assert made.totals.summarizer_calls == len(openai_server.bodies)
 
 
 @pytest.mark.parametrize("name", ["completion_with_retries", "acompletion_with_retries"])
 async def test_the_functions_that_retry(
-    name: str,
-    options: dict[str, Any],
-    compacter: Compacter,
-    events: list[CompactionEvent],
-    chat: list[Any],
-    words: str,
+    name: str, options: dict[str, Any], compacter: Recording, chat: list[Any]
 ) -> None:
     reply: Any = compacter.wrap(getattr(litellm, name))(messages=chat, num_retries=1, **options)
     reply = await reply if inspect.isawaitable(reply) else reply
-    assert reply.choices[0].message.content == words
-    assert len(events) == 1
+    assert reply.choices[0].message.content == WORDS
+    assert len(compacter.events) == 1
 
 
-async def test_responses(
-    options: dict[str, Any],
-    compacter: Compacter,
-    events: list[CompactionEvent],
-    items: list[Any],
-    words: str,
-) -> None:
+async def test_responses(options: dict[str, Any], compacter: Recording, items: list[Any]) -> None:
     pytest.importorskip("mcp", reason="litellm.responses needs it")
     reply: Any = compacter.wrap(litellm.responses)(input=items, **options)
-    assert reply.output[0].content[0].text == words
-    assert len(events) == 1
-    other = Compacter(max_summary_tokens=200, on_compaction=events.append)
+    assert reply.output[0].content[0].text == WORDS
+    assert len(compacter.events) == 1
+    other = Compacter(max_summary_tokens=200, on_compaction=compacter.events.append)
     again: Any = await other.wrap(litellm.aresponses)(input=items, **options)
-    assert again.output[0].content[0].text == words
-    assert len(events) == 2
+    assert again.output[0].content[0].text == WORDS
+    assert len(compacter.events) == 2
 
 
 async def test_anthropic_messages(
-    anthropic_server: Provider,
-    compacter: Compacter,
-    events: list[CompactionEvent],
-    blocks: list[Any],
-    words: str,
+    anthropic_server: Provider, compacter: Recording, blocks: list[Any]
 ) -> None:
     options: dict[str, Any] = {
         "model": "anthropic/claude-test",
@@ -136,8 +115,8 @@ async def test_anthropic_messages(
     reply: Any = await compacter.wrap(anthropic_interface.messages.acreate)(
         messages=blocks, **options
     )
-    assert reply["content"][0]["text"] == words
-    assert len(events) == 1
+    assert reply["content"][0]["text"] == WORDS
+    assert len(compacter.events) == 1
 
 
 def test_the_module_is_refused_with_the_remedy(compacter: Compacter) -> None:
@@ -193,69 +172,58 @@ async def said(reply: Any) -> str:
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_the_router(
-    way: str,
-    router: Router,
-    compacter: Compacter,
-    events: list[CompactionEvent],
-    chat: list[Any],
-    words: str,
-) -> None:
+async def test_the_router(way: str, router: Router, compacter: Recording, chat: list[Any]) -> None:
     """Whichever method of a wrapped Router sends the messages, they are compacted; those of the
     original are not.
     """
     wrapped: Any = compacter.wrap(router)
-    assert await said(WAYS[way](wrapped, chat)) == words
-    assert len(events) == 1
+    assert await said(WAYS[way](wrapped, chat)) == WORDS
+    assert len(compacter.events) == 1
     with pytest.raises(ContextWindowExceededError):
         router.completion("ours", chat)
 
 
 def test_a_wrapped_router_is_a_router_and_keeps_what_it_was_made_from(
-    options: dict[str, Any], compacter: Compacter, chat: list[Any], words: str
+    options: dict[str, Any], compacter: Compacter, chat: list[Any]
 ) -> None:
     """A wrapped Router has the same type, and works where nothing else refers to the original."""
     made = [{"model_name": "ours", "litellm_params": options}]
     wrapped: Any = compacter.wrap(Router(model_list=made, num_retries=0))
     gc.collect()
+    assert wrapped.completion("ours", chat).choices[0].message.content == WORDS
     assert type(wrapped) is Router
-    assert wrapped.completion("ours", chat).choices[0].message.content == words
 
 
 def test_deployments_that_come_later_are_the_wrapped_routers_too(
-    options: dict[str, Any], router: Router, compacter: Compacter, chat: list[Any], words: str
+    options: dict[str, Any], router: Router, compacter: Compacter, chat: list[Any]
 ) -> None:
     """The wrapped Router sends to deployments that the original has got since."""
     wrapped: Any = compacter.wrap(router)
     router.add_deployment(Deployment(model_name="later", litellm_params=LiteLLM_Params(**options)))
-    assert wrapped.completion("later", chat).choices[0].message.content == words
+    assert wrapped.completion("later", chat).choices[0].message.content == WORDS
 
 
 async def test_the_routers_responses(
-    router: Router,
-    compacter: Compacter,
-    events: list[CompactionEvent],
-    items: list[Any],
-    words: str,
+    router: Router, compacter: Recording, items: list[Any]
 ) -> None:
     pytest.importorskip("mcp", reason="litellm.responses needs it")
     wrapped: Any = compacter.wrap(router)
     response = await wrapped.aresponses(model="ours", input=items)
-    assert response.output[0].content[0].text == words
-    assert len(events) == 1
+    assert response.output[0].content[0].text == WORDS
+    assert len(compacter.events) == 1
 
 
 async def test_a_routers_method_by_itself(
-    router: Router, compacter: Compacter, events: list[CompactionEvent], chat: list[Any], words: str
+    router: Router, compacter: Recording, chat: list[Any]
 ) -> None:
     """A method of a Router can be wrapped alone; one that compacts each of several requests cannot,
     and one without messages cannot.
     """
     wrap: Any = compacter.wrap
-    assert await said(wrap(router.completion)("ours", chat)) == words
-    assert await said(wrap(router.acompletion)("ours", chat)) == words
-    assert await said(wrap(router.schedule_acompletion)("ours", chat, priority=0)) == words
-    assert len(events) == 1
+    assert await said(wrap(router.completion)("ours", chat)) == WORDS
+    assert await said(wrap(router.acompletion)("ours", chat)) == WORDS
+    assert await said(wrap(router.schedule_acompletion)("ours", chat, priority=0)) == WORDS
+    assert len(compacter.events) == 1
     with pytest.raises(TypeError, match="abatch_completion: it sends several"):
         compacter.wrap(router.abatch_completion)
     with pytest.raises(TypeError, match="sends no messages"):

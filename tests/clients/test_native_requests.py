@@ -16,6 +16,7 @@ import pytest
 from google import genai
 from google.genai import types
 from pydantic import BaseModel
+from tests.clients.loopback import WORDS
 
 from compacter import Compacter, CompactionEvent
 from compacter.testing import ScriptedModel
@@ -138,13 +139,12 @@ def test_however_the_call_is_made_the_summary_is_asked_for_in_plain_words(
     events: list[CompactionEvent],
     chat: Any,
     tight: Any,
-    words: str,
 ) -> None:
     completions = native.wrap(openai_client).chat.completions
     history = tight(chat)
     if way == "stream":
         chunks = completions.create(model="m", messages=history, stream=True)
-        assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks) == words
+        assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks) == WORDS
     elif way == "parse":
         assert completions.parse(model="m", messages=history, response_format=Colour).choices
     else:

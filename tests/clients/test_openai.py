@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import openai
 import pytest
 from pydantic import BaseModel
+from tests.clients.conftest import Recording
+from tests.clients.loopback import WORDS
 
 from compacter import Compacter, CompactionEvent
 
@@ -58,10 +60,8 @@ def pieces(chunks: list[Any]) -> str:
 def test_the_stream_helper(
     client: openai.OpenAI,
     openai_server: Provider,
-    compacter: Compacter,
-    events: list[CompactionEvent],
+    compacter: Recording,
     chat: list[Any],
-    words: str,
     refusing: Any,
 ) -> None:
     openai_server.refuse = refusing
@@ -71,17 +71,15 @@ def test_the_stream_helper(
             if event.type == "content.delta":
                 seen += event.delta
                 assert event.snapshot == seen
-        assert stream.get_final_completion().choices[0].message.content == words == seen
-    check(openai_server, chat, events)
+        assert stream.get_final_completion().choices[0].message.content == WORDS == seen
+    check(openai_server, chat, compacter.events)
 
 
 def test_a_method_that_a_tracing_tool_has_replaced_is_wrapped_with_its_replacement(
     client: openai.OpenAI,
     openai_server: Provider,
-    compacter: Compacter,
-    events: list[CompactionEvent],
+    compacter: Recording,
     chat: list[Any],
-    words: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     traced: list[int] = []
@@ -94,8 +92,8 @@ def test_a_method_that_a_tracing_tool_has_replaced_is_wrapped_with_its_replaceme
 
     monkeypatch.setattr(completions, "create", functools.wraps(create)(tracing))
     reply = compacter.wrap(client).chat.completions.create(model=MODEL, messages=chat)
-    assert reply.choices[0].message.content == words
-    check(openai_server, chat, events)
+    assert reply.choices[0].message.content == WORDS
+    check(openai_server, chat, compacter.events)
     assert len(traced) == len(openai_server.bodies)
 
 
@@ -115,35 +113,28 @@ def test_a_client_without_any_method_that_is_known_is_refused(compacter: Compact
 async def test_async_streams(
     aclient: openai.AsyncOpenAI,
     openai_server: Provider,
-    compacter: Compacter,
-    events: list[CompactionEvent],
+    compacter: Recording,
     chat: list[Any],
-    words: str,
     refusing: Any,
 ) -> None:
     openai_server.refuse = refusing
     wrapped = compacter.wrap(aclient)
     stream = await wrapped.chat.completions.create(model=MODEL, messages=chat, stream=True)
     assert isinstance(stream, openai.AsyncStream)
-    assert pieces([chunk async for chunk in stream]) == words
-    check(openai_server, chat, events)
+    assert pieces([chunk async for chunk in stream]) == WORDS
+    check(openai_server, chat, compacter.events)
     async with wrapped.chat.completions.stream(model=MODEL, messages=chat) as helper:
-        assert (await helper.get_final_completion()).choices[0].message.content == words
+        assert (await helper.get_final_completion()).choices[0].message.content == WORDS
 
 
 def test_responses(
-    client: openai.OpenAI,
-    openai_server: Provider,
-    compacter: Compacter,
-    events: list[CompactionEvent],
-    items: list[Any],
-    words: str,
+    client: openai.OpenAI, openai_server: Provider, compacter: Recording, items: list[Any]
 ) -> None:
     reply = compacter.wrap(client).responses.create(
         model=MODEL, input=items, instructions="Be terse."
     )
-    assert reply.output_text == words
-    check(openai_server, items, events, "input")
+    assert reply.output_text == WORDS
+    check(openai_server, items, compacter.events, "input")
     assert "Be terse." not in str(openai_server.bodies[1])
     assert openai_server.bodies[1]["max_output_tokens"]
     assert openai_server.bodies[-1]["instructions"] == "Be terse."
@@ -152,10 +143,8 @@ def test_responses(
 def test_responses_streaming(
     client: openai.OpenAI,
     openai_server: Provider,
-    compacter: Compacter,
-    events: list[CompactionEvent],
+    compacter: Recording,
     items: list[Any],
-    words: str,
     refusing: Any,
 ) -> None:
     openai_server.refuse = refusing
@@ -163,28 +152,26 @@ def test_responses_streaming(
     stream = wrapped.responses.create(model=MODEL, input=items, stream=True)
     assert (
         "".join(event.delta for event in stream if event.type == "response.output_text.delta")
-        == words
+        == WORDS
     )
-    check(openai_server, items, events, "input")
+    check(openai_server, items, compacter.events, "input")
     with wrapped.responses.stream(model=MODEL, input=items) as helper:
-        assert helper.get_final_response().output_text == words
+        assert helper.get_final_response().output_text == WORDS
 
 
 async def test_async_responses(
     aclient: openai.AsyncOpenAI,
     openai_server: Provider,
-    compacter: Compacter,
-    events: list[CompactionEvent],
+    compacter: Recording,
     items: list[Any],
-    words: str,
     refusing: Any,
 ) -> None:
     openai_server.refuse = refusing
     wrapped = compacter.wrap(aclient)
     async with wrapped.responses.stream(model=MODEL, input=items) as helper:
-        assert (await helper.get_final_response()).output_text == words
-    check(openai_server, items, events, "input")
-    assert (await wrapped.responses.create(model=MODEL, input=items)).output_text == words
+        assert (await helper.get_final_response()).output_text == WORDS
+    check(openai_server, items, compacter.events, "input")
+    assert (await wrapped.responses.create(model=MODEL, input=items)).output_text == WORDS
 
 
 def test_other_errors_come_as_they_are(
@@ -196,20 +183,15 @@ def test_other_errors_come_as_they_are(
 
 
 def test_two_compacters_may_wrap_one_client(
-    client: openai.OpenAI,
-    openai_server: Provider,
-    compacter: Compacter,
-    events: list[CompactionEvent],
-    chat: list[Any],
-    words: str,
+    client: openai.OpenAI, openai_server: Provider, compacter: Recording, chat: list[Any]
 ) -> None:
     outer: list[CompactionEvent] = []
     wrapped = Compacter(on_compaction=outer.append).wrap(compacter.wrap(client))
     assert (
         wrapped.chat.completions.create(model=MODEL, messages=chat).choices[0].message.content
-        == words
+        == WORDS
     )
-    assert (len(events), outer) == (1, [])
+    assert (len(compacter.events), outer) == (1, [])
 
 
 def test_openais_own_models_get_the_output_limit_by_its_new_name(

@@ -10,8 +10,9 @@ import openai
 import pytest
 from anthropic import beta_tool
 from google import genai
+from tests.clients.conftest import Recording
 
-from compacter import Compacter, CompactionEvent
+from compacter import Compacter
 from compacter.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -101,32 +102,32 @@ def ready(
 
 @EACH
 def test_options_reach_the_compaction_of_this_call(
-    call: str, ready: Any, compacter: Compacter, events: list[CompactionEvent]
+    call: str, ready: Any, compacter: Recording
 ) -> None:
     client, history, _ = ready
     CALLS[call](compacter.wrap(client), history, MARKED)
-    assert {event.conversation for event in events} == {"ticket-4711"}
+    assert {event.conversation for event in compacter.events} == {"ticket-4711"}
 
 
 @EACH
 def test_false_makes_this_call_as_if_nothing_were_wrapped(
-    call: str, ready: Any, compacter: Compacter, events: list[CompactionEvent]
+    call: str, ready: Any, compacter: Recording
 ) -> None:
     client, history, server = ready
     with pytest.raises(Exception, match=r"(?i)token|too long|context"):
         CALLS[call](compacter.wrap(client), history, OFF)
     assert len(server.bodies) == 1
-    assert not events
+    assert not compacter.events
 
 
 @EACH
 def test_false_sends_nothing_that_is_remembered(
-    call: str, ready: Any, compacter: Compacter, events: list[CompactionEvent]
+    call: str, ready: Any, compacter: Recording
 ) -> None:
     client, history, server = ready
     wrapped = compacter.wrap(client)
     CALLS[call](wrapped, history, {})
-    assert events
+    assert compacter.events
     before = len(server.bodies)
     with pytest.raises(Exception, match=r"(?i)token|too long|context"):
         CALLS[call](wrapped, history, OFF)
@@ -134,7 +135,7 @@ def test_false_sends_nothing_that_is_remembered(
 
 
 async def test_async_methods_take_them_too(
-    gemini_server: Provider, contents: list[Any], compacter: Compacter, events: list[Any]
+    gemini_server: Provider, contents: list[Any], compacter: Recording
 ) -> None:
     options = genai.types.HttpOptions(base_url=gemini_server.url)
     client = genai.Client(api_key="none", http_options=options)
@@ -142,7 +143,7 @@ async def test_async_methods_take_them_too(
     await wrapped.aio.models.generate_content(model="gemini-test", contents=contents, **MARKED)
     chat = wrapped.aio.chats.create(model="gemini-test", history=contents[:-1])
     await chat.send_message("And now?", **MARKED)
-    assert {event.conversation for event in events} == {"ticket-4711"}
+    assert {event.conversation for event in compacter.events} == {"ticket-4711"}
     await client.aio.aclose()
 
 

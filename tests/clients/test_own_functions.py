@@ -44,7 +44,8 @@ def test_the_limit_has_the_formats_own_name_or_none(dialect: Dialect) -> None:
 class Chat:
     """Methods of a client such as Mistral's: one answers, the others parse or stream."""
 
-    def complete(self, *, messages: list[Any], model: str, max_tokens: int = 0) -> Any:
+    def complete(self, *, messages: list[Any], response_format: Any = None, **_: Any) -> Any:
+        assert response_format is None
         return {"choices": [{"message": {"content": "They talked about a harbour."}}]}
 
     def parse(self, response_format: type, **options: Any) -> Any:
@@ -80,7 +81,7 @@ def test_a_method_that_parses_gets_its_summary_from_the_one_that_answers() -> No
     """Where the same object has a method that answers in words, that one makes the summary."""
     events: list[CompactionEvent] = []
     parse: Any = Compacter(on_compaction=events.append).wrap(Client().chat.parse)
-    assert parse(dict, messages=HISTORY, model="m")
+    assert parse(response_format=dict, messages=HISTORY, model="m")
     assert [event.fallback for event in events] == [False]
     assert "harbour" in events[0].summary
 

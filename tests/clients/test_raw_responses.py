@@ -11,8 +11,10 @@ from contextlib import AsyncExitStack, ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.clients.conftest import Recording
+from tests.clients.loopback import WORDS
 
-from compacter import Compacter, CompactionEvent
+from compacter import Compacter
 
 if TYPE_CHECKING:
     from tests.clients.conftest import Vendor
@@ -40,62 +42,48 @@ def said(text: str) -> str:
     return words
 
 
-def read(vendor: Vendor, raw: Any, reading: str) -> str:
-    if reading == "events":
-        return "".join(map(vendor.text_of, raw.parse()))
+async def read(vendor: Vendor, raw: Any, reading: str) -> str:
+    """Return the words of a raw response, sync or async."""
     response = raw.http_response
-    if reading == "lines":
-        return said("\n".join(response.iter_lines()))
-    return said(b"".join(response.iter_bytes()).decode())
-
-
-async def aread(vendor: Vendor, raw: Any, reading: str) -> str:
     if reading == "events":
         stream = raw.parse()
         stream = await stream if inspect.isawaitable(stream) else stream
-        return "".join([vendor.text_of(event) async for event in stream])
-    response = raw.http_response
+        return "".join(map(vendor.text_of, await all_of(stream)))
+    prefix = "a" if is_async(raw) else ""
     if reading == "lines":
-        return said("\n".join([line async for line in response.aiter_lines()]))
-    return said(b"".join([chunk async for chunk in response.aiter_bytes()]).decode())
+        return said("\n".join(await all_of(getattr(response, f"{prefix}iter_lines")())))
+    return said(b"".join(await all_of(getattr(response, f"{prefix}iter_bytes")())).decode())
 
 
+async def all_of(stream: Any) -> list[Any]:
+    return [item async for item in stream] if hasattr(stream, "__aiter__") else list(stream)
+
+
+def is_async(raw: Any) -> bool:
+    return "Async" in type(getattr(raw, "_client", raw)).__name__
+
+
+@pytest.mark.parametrize("asynchronous", [False, True], ids=["sync", "async"])
 @pytest.mark.parametrize("reading", READINGS)
 @pytest.mark.parametrize("way", WAYS)
-def test_a_refusal_as_first_event_is_compacted_and_nothing_of_the_answer_is_missing(
-    way: str,
-    reading: str,
-    vendor: Vendor,
-    compacter: Compacter,
-    events: list[CompactionEvent],
-    words: str,
+async def test_a_refusal_as_first_event_is_compacted_and_nothing_of_the_answer_is_missing(
+    way: str, reading: str, asynchronous: bool, vendor: Vendor, compacter: Recording
 ) -> None:
-    with ExitStack() as stack:
-        client = stack.enter_context(vendor.client())
-        raw = vendor.method(compacter.wrap(client), f"{way}.create")(**vendor.options(stream=True))
-        raw = stack.enter_context(raw) if way == "with_streaming_response" else raw
-        assert raw.headers["content-type"] == "text/event-stream"
-        assert read(vendor, raw, reading) == words
-    assert [event.trigger for event in events] == ["token_limit"]
-    assert len(vendor.server.bodies) == 2 + events[0].summarizer_calls
-
-
-@pytest.mark.parametrize("reading", READINGS)
-@pytest.mark.parametrize("way", WAYS)
-async def test_so_it_is_with_the_async_clients(
-    way: str,
-    reading: str,
-    vendor: Vendor,
-    compacter: Compacter,
-    events: list[CompactionEvent],
-    words: str,
-) -> None:
+    """The events, lines and bytes of a raw response are those of the answer."""
     async with AsyncExitStack() as stack:
-        client = await stack.enter_async_context(vendor.client(asynchronous=True))
+        client = vendor.client(asynchronous=asynchronous)
         raw = vendor.method(compacter.wrap(client), f"{way}.create")(**vendor.options(stream=True))
-        raw = await (stack.enter_async_context(raw) if way == "with_streaming_response" else raw)
-        assert await aread(vendor, raw, reading) == words
-    assert [event.trigger for event in events] == ["token_limit"]
+        if way == "with_streaming_response":
+            enter = stack.enter_async_context if asynchronous else stack.enter_context
+            raw = enter(raw)
+        raw = await raw if inspect.isawaitable(raw) else raw
+        assert raw.headers["content-type"] == "text/event-stream"
+        assert await read(vendor, raw, reading) == WORDS
+        closed = client.close()
+        if asynchronous:
+            await closed
+    assert [event.trigger for event in compacter.events] == ["token_limit"]
+    assert len(vendor.server.bodies) == 2 + compacter.events[0].summarizer_calls
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -120,9 +108,7 @@ def path_of(vendor: Vendor) -> str:
     return vendor.server.paths[0]
 
 
-def test_a_refusal_in_a_packed_body_is_found(
-    vendor: Vendor, compacter: Compacter, events: list[CompactionEvent], words: str
-) -> None:
+def test_a_refusal_in_a_packed_body_is_found(vendor: Vendor, compacter: Recording) -> None:
     serve = vendor.server.vendor
 
     def packed(server: Provider, path: str, body: dict[str, Any]) -> Answer:
@@ -136,14 +122,14 @@ def test_a_refusal_in_a_packed_body_is_found(
         raw = vendor.method(compacter.wrap(client), "with_raw_response.create")(
             **vendor.options(stream=True)
         )
-        assert "".join(map(vendor.text_of, raw.parse())) == words
-    assert len(events) == 1
+        assert "".join(map(vendor.text_of, raw.parse())) == WORDS
+    assert len(compacter.events) == 1
 
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("way", WAYS)
 def test_a_document_with_an_error_inside_http_200_is_compacted(
-    way: str, stream: bool, vendor: Vendor, compacter: Compacter, events: list[CompactionEvent]
+    way: str, stream: bool, vendor: Vendor, compacter: Recording
 ) -> None:
     """Gateways answer so, also where a stream was asked for."""
     serve = vendor.server.vendor
@@ -161,7 +147,7 @@ def test_a_document_with_an_error_inside_http_200_is_compacted(
         )
         raw = stack.enter_context(raw) if way == "with_streaming_response" else raw
         assert "The harbour was painted" in raw.http_response.read().decode()
-    assert len(events) == 1
+    assert len(compacter.events) == 1
 
 
 def test_what_is_not_asked_for_raw_is_not_marked(vendor: Vendor, compacter: Compacter) -> None:

@@ -7,11 +7,12 @@ of the answer come, after one compaction.
 from __future__ import annotations
 
 import inspect
-from contextlib import AsyncExitStack, ExitStack
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.clients import loopback
+from tests.clients.loopback import WORDS
 from tests.kit import Refusal, refusals
 
 from compacter import Compacter
@@ -39,62 +40,44 @@ def compacter() -> Compacter:
     return Compacter(summarizer="extractive", memory=None, recall=None)
 
 
-def read(vendor: Vendor, way: str, reply: Any, *, streamed: bool) -> str:
-    thing = reply.parse() if way else reply
-    return "".join(map(vendor.text_of, thing)) if streamed else vendor.words(thing)
-
-
-async def aread(vendor: Vendor, way: str, reply: Any, *, streamed: bool) -> str:
+async def read(vendor: Vendor, way: str, reply: Any, *, streamed: bool) -> str:
+    """Return the words of a reply or a stream, sync or async, raw or parsed."""
     thing = reply.parse() if way else reply
     thing = await thing if inspect.isawaitable(thing) else thing
-    if streamed:
+    if not streamed:
+        return vendor.words(thing)
+    if hasattr(thing, "__aiter__"):
         return "".join([vendor.text_of(event) async for event in thing])
-    return vendor.words(thing)
+    return "".join(map(vendor.text_of, thing))
 
 
+@pytest.mark.parametrize("asynchronous", [False, True], ids=["sync", "async"])
 @pytest.mark.parametrize("way", WAYS)
-def test_sync_clients_recover_from_every_form(
-    way: str, vendor: Vendor, compacter: Compacter, words: str
+async def test_clients_recover_from_every_form(
+    way: str, asynchronous: bool, vendor: Vendor, compacter: Compacter
 ) -> None:
+    """Each form of a refusal inside HTTP 200 is followed by one compaction and the answer."""
     lost = []
-    with vendor.client() as bare:
-        create = vendor.method(compacter.wrap(bare), f"{way}create")
-        for refusal in forms(vendor, WAYS.index(way)):
-            vendor.server.refuse = refusal
-            rounds = compacter.totals.rounds
-            try:
-                with ExitStack() as stack:
-                    stream: dict[str, Any] = {"stream": True} if refusal.streamed else {}
-                    reply = create(**vendor.options(**stream))
-                    reply = stack.enter_context(reply) if "streaming" in way else reply
-                    text = read(vendor, way, reply, streamed=refusal.streamed)
-            except Exception as error:  # noqa: BLE001 - told with the others
-                text = repr(error)
-            if text != words or compacter.totals.rounds != rounds + 1:
-                lost.append(f"{refusal}: {text:.80}")
-    assert not lost, "\n".join(lost)
-
-
-@pytest.mark.parametrize("way", WAYS)
-async def test_async_clients_recover_from_every_form(
-    way: str, vendor: Vendor, compacter: Compacter, words: str
-) -> None:
-    lost = []
-    async with vendor.client(asynchronous=True) as bare:
-        create = vendor.method(compacter.wrap(bare), f"{way}create")
-        for refusal in forms(vendor, WAYS.index(way) + 3):
-            vendor.server.refuse = refusal
-            rounds = compacter.totals.rounds
-            try:
-                async with AsyncExitStack() as stack:
-                    stream: dict[str, Any] = {"stream": True} if refusal.streamed else {}
-                    reply = create(**vendor.options(**stream))
-                    reply = await (
-                        stack.enter_async_context(reply) if "streaming" in way else reply
-                    )
-                    text = await aread(vendor, way, reply, streamed=refusal.streamed)
-            except Exception as error:  # noqa: BLE001 - told with the others
-                text = repr(error)
-            if text != words or compacter.totals.rounds != rounds + 1:
-                lost.append(f"{refusal}: {text:.80}")
+    bare = vendor.client(asynchronous=asynchronous)
+    create = vendor.method(compacter.wrap(bare), f"{way}create")
+    for refusal in forms(vendor, WAYS.index(way) + 3 * asynchronous):
+        vendor.server.refuse = refusal
+        rounds = compacter.totals.rounds
+        try:
+            async with AsyncExitStack() as stack:
+                stream: dict[str, Any] = {"stream": True} if refusal.streamed else {}
+                reply = create(**vendor.options(**stream))
+                if hasattr(reply, "__aenter__") and "streaming" in way:
+                    reply = await stack.enter_async_context(reply)
+                elif hasattr(reply, "__enter__") and "streaming" in way:
+                    reply = stack.enter_context(reply)
+                reply = await reply if inspect.isawaitable(reply) else reply
+                text = await read(vendor, way, reply, streamed=refusal.streamed)
+        except Exception as error:  # noqa: BLE001 - reported with the others
+            text = repr(error)
+        if text != WORDS or compacter.totals.rounds != rounds + 1:
+            lost.append(f"{refusal}: {text:.80}")
+    closed = bare.close()
+    if asynchronous:
+        await closed
     assert not lost, "\n".join(lost)

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import openai
 import pytest
+from tests.clients.conftest import Recording
+from tests.clients.loopback import WORDS
 
-from compacter import Compacter, CompactionEvent
+from compacter import Compacter
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -58,32 +60,26 @@ async def test_a_history_that_the_server_keeps_is_compacted_by_the_server(
     stream: bool,
     client: Any,
     openai_server: Provider,
-    compacter: Compacter,
-    events: list[CompactionEvent],
-    words: str,
+    compacter: Recording,
     refusing: Any,
 ) -> None:
     openai_server.refuse = refusing
     reply = await settled(
         compacter.wrap(client).responses.create(**{**CHAINED, "input": question, "stream": stream})
     )
-    assert await words_of(reply) == words
+    assert await words_of(reply) == WORDS
     assert paths(openai_server) == ["/responses", "/responses/compact", "/responses"]
     asked = openai_server.bodies[-1]
     assert "previous_response_id" not in asked
     assert [item.get("type", item.get("role")) for item in asked["input"]] == ["compaction", "user"]
-    assert [(event.strategy, event.original_tokens) for event in events] == [
+    assert [(event.strategy, event.original_tokens) for event in compacter.events] == [
         ("responses.compact", 90)
     ]
-    assert "the server compacted its history" in str(events[0])
+    assert "the server compacted its history" in str(compacter.events[0])
 
 
 async def test_the_stream_helper_goes_on_as_well(
-    openai_server: Provider,
-    compacter: Compacter,
-    events: list[CompactionEvent],
-    words: str,
-    refusing: Any,
+    openai_server: Provider, compacter: Recording, refusing: Any
 ) -> None:
     openai_server.refuse = refusing
     async with AsyncExitStack() as stack:
@@ -91,17 +87,13 @@ async def test_the_stream_helper_goes_on_as_well(
         responses = compacter.wrap(await stack.enter_async_context(made)).responses
         helper: Any = responses.stream(**CHAINED)
         stream = await stack.enter_async_context(helper)
-        assert (await stream.get_final_response()).output_text == words
-    assert [event.strategy for event in events] == ["responses.compact"]
+        assert (await stream.get_final_response()).output_text == WORDS
+    assert [event.strategy for event in compacter.events] == ["responses.compact"]
 
 
 @pytest.mark.parametrize("way", ["with_raw_response", "with_streaming_response"])
 def test_so_does_a_stream_that_is_read_through_a_raw_response(
-    way: str,
-    openai_server: Provider,
-    compacter: Compacter,
-    events: list[CompactionEvent],
-    refusing: Any,
+    way: str, openai_server: Provider, compacter: Recording, refusing: Any
 ) -> None:
     openai_server.refuse = refusing
     with openai.OpenAI(base_url=openai_server.url + "/v1", api_key="none", max_retries=0) as client:
@@ -112,14 +104,14 @@ def test_so_does_a_stream_that_is_read_through_a_raw_response(
         else:
             kinds = [event.type for event in raw.parse()]
     assert kinds[-1] == "response.completed"
-    assert [event.strategy for event in events] == ["responses.compact"]
+    assert [event.strategy for event in compacter.events] == ["responses.compact"]
 
 
 async def test_calls_that_wait_for_their_results_are_sent_along(
-    client: Any, openai_server: Provider, compacter: Compacter, words: str
+    client: Any, openai_server: Provider, compacter: Compacter
 ) -> None:
     reply = await settled(compacter.wrap(client).responses.create(**{**CHAINED, "input": OUTPUTS}))
-    assert await words_of(reply) == words
+    assert await words_of(reply) == WORDS
     assert paths(openai_server) == [
         "/responses",
         "/responses/compact",
@@ -219,12 +211,7 @@ async def test_a_past_that_stays_too_long_gives_the_first_refusal(
     [({"previous_response_id": "resp_lost"}, 2), ({"conversation": "conv_1"}, 1)],
 )
 async def test_where_the_server_cannot_either_the_note_says_why(
-    held: dict[str, Any],
-    requests: int,
-    client: Any,
-    openai_server: Provider,
-    compacter: Compacter,
-    events: list[CompactionEvent],
+    held: dict[str, Any], requests: int, client: Any, openai_server: Provider, compacter: Recording
 ) -> None:
     with pytest.raises(openai.BadRequestError, match="context window") as caught:
         await settled(
@@ -232,7 +219,7 @@ async def test_where_the_server_cannot_either_the_note_says_why(
         )
     (note,) = caught.value.__notes__
     assert next(iter(held)) in note
-    assert (len(openai_server.bodies), events) == (requests, [])
+    assert (len(openai_server.bodies), compacter.events) == (requests, [])
 
 
 async def test_other_errors_come_as_they_are(

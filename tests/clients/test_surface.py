@@ -106,7 +106,9 @@ def test_each_public_member_is_still_there_and_of_the_same_kind(name: str) -> No
         )
         assert isinstance(mine, type(theirs))
         assert type(mine).__qualname__ == type(theirs).__qualname__
-        assert surface(mine) == surface(theirs), part
+        # litellm's Router of 1.110 does not list its ``chat``, which is the copy's own.
+        unlisted = {one for one in surface(mine).keys() - surface(theirs).keys() if one == "chat"}
+        assert {**surface(theirs), **dict.fromkeys(unlisted, "Chat")} == surface(mine), part
 
 
 @ALL

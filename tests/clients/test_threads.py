@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import anthropic
 import pytest
 from anthropic import beta_async_tool, beta_tool
-
-from compacter import Compacter, CompactionEvent
+from tests.clients.conftest import Recording
+from tests.clients.loopback import WORDS
 
 if TYPE_CHECKING:
     from tests.clients.loopback import Answer, Body, Provider
@@ -54,11 +54,7 @@ async def alook_up(pier: int) -> str:
 
 @pytest.mark.parametrize("asynchronous", [False, True])
 async def test_the_tool_runner_sends_whole_histories(
-    asynchronous: bool,
-    anthropic_server: Provider,
-    compacter: Compacter,
-    events: list[CompactionEvent],
-    words: str,
+    asynchronous: bool, anthropic_server: Provider, compacter: Recording
 ) -> None:
     """A wrapped client's tool runner begins no thread, so each of its turns can be compacted."""
     anthropic_server.vendor = calling(anthropic_server.vendor)
@@ -76,13 +72,13 @@ async def test_the_tool_runner_sends_whole_histories(
     )
     last = runner.until_done()
     last = await last if asynchronous else last
-    assert last.content[0].text == words
-    assert events
+    assert last.content[0].text == WORDS
+    assert compacter.events
     assert not any(body.get("thread") for body in anthropic_server.bodies)
 
 
 def test_a_turn_that_continues_a_thread_is_left_whole_and_says_why(
-    anthropic_server: Provider, compacter: Compacter, events: list[CompactionEvent]
+    anthropic_server: Provider, compacter: Recording
 ) -> None:
     """The server has the history of a thread, so the refusal comes with a note that says so."""
     client = anthropic.Anthropic(base_url=anthropic_server.url, api_key="none", max_retries=0)
@@ -91,24 +87,20 @@ def test_a_turn_that_continues_a_thread_is_left_whole_and_says_why(
     with pytest.raises(anthropic.BadRequestError) as caught:
         compacter.wrap(client).beta.messages.create(messages=new, thread=follow, **OPTIONS)
     assert "the history is kept by the server" in caught.value.__notes__[0]
-    assert events == []
+    assert compacter.events == []
     assert len(anthropic_server.bodies) == 1
 
 
 def test_a_whole_history_that_begins_a_thread_is_compacted(
-    anthropic_server: Provider,
-    compacter: Compacter,
-    events: list[CompactionEvent],
-    blocks: list[Any],
-    words: str,
+    anthropic_server: Provider, compacter: Recording, blocks: list[Any]
 ) -> None:
     """The first call of a thread has the whole history; its summary is requested outside of it."""
     client = anthropic.Anthropic(base_url=anthropic_server.url, api_key="none", max_retries=0)
     reply: Any = compacter.wrap(client).beta.messages.create(
         messages=blocks, thread={"type": "create"}, **OPTIONS
     )
-    assert reply.content[0].text == words
+    assert reply.content[0].text == WORDS
     refused, *summaries, answered = anthropic_server.bodies
     assert refused["thread"] == answered["thread"] == {"type": "create"}
     assert not any("thread" in body for body in summaries)
-    assert len(events) == 1
+    assert len(compacter.events) == 1

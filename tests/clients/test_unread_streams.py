@@ -10,6 +10,8 @@ import anthropic
 import openai
 import pytest
 import trio
+from tests.clients.conftest import Recording
+from tests.clients.loopback import WORDS
 
 from compacter import Compacter, History
 
@@ -63,22 +65,22 @@ def test_every_byte_can_be_read_there(
 
 @pytest.mark.parametrize("vendor", ["openai", "anthropic"])
 def test_so_it_can_after_a_compaction(
-    vendor: str, request: pytest.FixtureRequest, compacter: Compacter, events: list[Any]
+    vendor: str, request: pytest.FixtureRequest, compacter: Recording
 ) -> None:
     server = request.getfixturevalue(f"{vendor}_server")
     history = request.getfixturevalue("chat" if vendor == "openai" else "blocks")
     stream = opened(vendor, server, compacter, history)
-    assert events
+    assert compacter.events
     assert b"harbour" in stream.response.read()
 
 
 def test_a_history_is_installed_when_the_stream_has_been_read(
-    openai_server: Provider, chat: list[Any], compacter: Compacter, words: str
+    openai_server: Provider, chat: list[Any], compacter: Compacter
 ) -> None:
     history = History(chat)
     stream = opened("openai", openai_server, compacter, history)
     assert len(history) == len(chat)
-    assert "".join(chunk.choices[0].delta.content or "" for chunk in stream) == words
+    assert "".join(chunk.choices[0].delta.content or "" for chunk in stream) == WORDS
     assert len(history) < len(chat)
 
 

@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 
     from tests.clients.conftest import Vendor
 
-    from compacter import Compacter, CompactionEvent
+from tests.clients.conftest import Recording
+from tests.clients.loopback import WORDS
 
+from compacter import CompactionEvent
 
 STREAMS = (openai.Stream, openai.AsyncStream, anthropic.Stream, anthropic.AsyncStream)
 
@@ -71,42 +73,31 @@ def check(vendor: Vendor, events: list[CompactionEvent]) -> None:
         assert all(one["role"] != other["role"] for one, other in pairwise(sent))
 
 
-async def test_a_call(
-    vendor: Vendor, client: Any, compacter: Compacter, events: list[CompactionEvent], words: str
-) -> None:
+async def test_a_call(vendor: Vendor, client: Any, compacter: Recording) -> None:
     create = vendor.method(compacter.wrap(client))
     given = vendor.options()
-    assert vendor.words(await settled(create(**given))) == words
+    assert vendor.words(await settled(create(**given))) == WORDS
     assert given[vendor.param] == vendor.history
-    check(vendor, events)
+    check(vendor, compacter.events)
     # With a record in force: the same answer, in one request.
     sent = len(vendor.server.bodies)
-    assert vendor.words(await settled(create(**given))) == words
-    assert (len(vendor.server.bodies), len(events)) == (sent + 1, 1)
+    assert vendor.words(await settled(create(**given))) == WORDS
+    assert (len(vendor.server.bodies), len(compacter.events)) == (sent + 1, 1)
 
 
-async def test_a_stream(
-    vendor: Vendor,
-    client: Any,
-    compacter: Compacter,
-    events: list[CompactionEvent],
-    words: str,
-    refusing: Any,
-) -> None:
+async def test_a_stream(vendor: Vendor, client: Any, compacter: Recording, refusing: Any) -> None:
     vendor.server.refuse = refusing
     stream = await settled(vendor.method(compacter.wrap(client))(**vendor.options(stream=True)))
     assert isinstance(stream, STREAMS)
     seen = await all_of(stream)
-    assert "".join(map(vendor.text_of, seen)) == words
+    assert "".join(map(vendor.text_of, seen)) == WORDS
     assert [event.type for event in seen if hasattr(event, "type")].count(
         "message_start"
     ) == vendor.is_anthropic
-    check(vendor, events)
+    check(vendor, compacter.events)
 
 
-async def test_a_parsed_reply(
-    vendor: Vendor, client: Any, compacter: Compacter, events: list[CompactionEvent]
-) -> None:
+async def test_a_parsed_reply(vendor: Vendor, client: Any, compacter: Recording) -> None:
     option = {"chat.completions": "response_format", "responses": "text_format"}.get(
         vendor.path, "output_format"
     )
@@ -117,18 +108,11 @@ async def test_a_parsed_reply(
     )
     found = getattr(reply, parsed)
     assert (found[0].message.parsed if parsed == "choices" else found) == Colour(colour="blue")
-    check(vendor, events)
+    check(vendor, compacter.events)
 
 
 @pytest.mark.parametrize("way", ["with_raw_response", "with_streaming_response"])
-async def test_a_raw_response(
-    way: str,
-    vendor: Vendor,
-    client: Any,
-    compacter: Compacter,
-    events: list[CompactionEvent],
-    words: str,
-) -> None:
+async def test_a_raw_response(way: str, vendor: Vendor, client: Any, compacter: Recording) -> None:
     async with AsyncExitStack() as stack:
         raw = vendor.method(compacter.wrap(client), f"{way}.create")(**vendor.options())
         if hasattr(raw, "__aenter__"):
@@ -137,31 +121,24 @@ async def test_a_raw_response(
             raw = stack.enter_context(raw)
         raw = await settled(raw)
         assert raw.headers["content-type"] == "application/json"
-        assert vendor.words(await settled(raw.parse())) == words
-    check(vendor, events)
+        assert vendor.words(await settled(raw.parse())) == WORDS
+    check(vendor, compacter.events)
 
 
 @pytest.mark.parametrize("copying", ["copy", "with_options"])
 async def test_a_copy_of_a_wrapped_client(
-    copying: str,
-    vendor: Vendor,
-    client: Any,
-    compacter: Compacter,
-    events: list[CompactionEvent],
-    words: str,
+    copying: str, vendor: Vendor, client: Any, compacter: Recording
 ) -> None:
     again = getattr(getattr(compacter.wrap(client), copying)(timeout=30), copying)(max_retries=1)
     assert type(again) is type(client)
     assert (again.timeout, again.max_retries) == (30, 1)
-    assert vendor.words(await settled(vendor.method(again)(**vendor.options()))) == words
-    check(vendor, events)
+    assert vendor.words(await settled(vendor.method(again)(**vendor.options()))) == WORDS
+    check(vendor, compacter.events)
 
 
-async def test_a_single_method(
-    vendor: Vendor, client: Any, compacter: Compacter, events: list[CompactionEvent], words: str
-) -> None:
+async def test_a_single_method(vendor: Vendor, client: Any, compacter: Recording) -> None:
     create = compacter.wrap(vendor.method(client))
-    assert vendor.words(await settled(create(**vendor.options()))) == words
-    check(vendor, events)
+    assert vendor.words(await settled(create(**vendor.options()))) == WORDS
+    check(vendor, compacter.events)
     assert inspect.ismethod(create)
     assert vendor.method(client) != create

@@ -4,23 +4,23 @@ by step.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.dialects import DIALECTS, parts_of
 
-from compacter.compaction.cut import plan
+from compacter.compaction.conversation import Conversation
+from compacter.compaction.cut import plan_compaction
+from compacter.compaction.plan import CompactionPlan
 from compacter.compaction.run import compact
+from compacter.compaction.sizes import Calibration, Sizes
 from compacter.effects import AskSummarizer
 from compacter.io import run
 from compacter.messages.format import FORMATS, FormatName, MessageFormat, get_format
 from compacter.messages.replies import Reply
-
-if TYPE_CHECKING:
-    from compacter import CompactionPlan
-    from compacter.options import Options
+from compacter.options import Options
 
 Item = dict[str, Any]
 
@@ -71,6 +71,21 @@ def form(request: pytest.FixtureRequest) -> Form:
     return Form(request.param)
 
 
+def refused(
+    conversation: Conversation, calibration: Calibration | None = None, **facts: Any
+) -> CompactionPlan:
+    """A compaction that is to be planned; after a refusal unless the facts say otherwise."""
+    sizes = Sizes(Options(), calibration or Calibration())
+    facts = {"trigger": "token_limit", **facts}
+    return CompactionPlan(conversation=conversation, options=sizes.options, sizes=sizes, **facts)
+
+
+def plan(options: Options, work: CompactionPlan) -> CompactionPlan:
+    """The plan with these options, with its cut."""
+    sizes = replace(work.sizes, options=options)
+    return plan_compaction(replace(work, options=options, sizes=sizes))
+
+
 def carried_out(
     options: Options,
     work: CompactionPlan,
@@ -81,13 +96,13 @@ def carried_out(
     put into ``told``.
     """
     world = World(answers, told if told is not None else [])
-    made = run(compact(options, plan(options, work), world))
+    made = run(compact(plan(options, work), world))
     if made is None:
         return world.asked, None
     world.told.append(made.event)
     messages = list(made.conversation.messages)
     return world.asked, SimpleNamespace(
-        messages=messages, event=made.event, fits=work.is_met_by(made.conversation.size)
+        messages=messages, event=made.event, fits=work.fits_size(made.conversation.size)
     )
 
 

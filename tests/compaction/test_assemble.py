@@ -8,14 +8,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.compaction.conftest import refused
 from tests.dialects import parts_of
 
-from compacter import Compacter, CompactionPlan
+from compacter import Compacter
 from compacter.compaction.conversation import Conversation, check
-from compacter.compaction.plan import Calibration
-from compacter.compaction.task import CompactionTask
+from compacter.compaction.sizes import Calibration
 from compacter.messages.format import FILLERS, FORMATS, FormatName, get_format
-from compacter.options import Options
 from compacter.testing import ScriptedModel, ScriptedSummarizer
 
 OPENAI = get_format("openai")
@@ -75,10 +74,8 @@ def test_where_roles_alternate_fillers_are_added_to_what_a_strategy_returns(
 def test_the_summary_has_its_place(messages: list[Any], cut: int, out: list[Any]) -> None:
     calibration = Calibration()
     conversation = Conversation.of(messages, OPENAI)
-    work = CompactionPlan(
-        conversation=conversation, cut=cut, trigger="manual", calibration=calibration
-    )
-    made = CompactionTask(plan=work, options=Options()).replace_head("summary")
+    work = refused(conversation=conversation, cut=cut, trigger="manual", calibration=calibration)
+    made = work.replace_head("summary")
 
     at = out.index(SUMMARY)
     assert [*made[:at], *made[at + 1 :]] == [*out[:at], *out[at + 1 :]]

@@ -9,19 +9,18 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from tests.compaction.conftest import plan, refused
 
 from compacter import (
     Chain,
     ClearToolResults,
     Compacter,
-    CompactionPlan,
     Shorten,
     Summarize,
     Truncate,
 )
 from compacter.compaction.conversation import Conversation
-from compacter.compaction.cut import plan
-from compacter.compaction.plan import Calibration
+from compacter.compaction.sizes import Calibration
 from compacter.messages.format import FORMATS, get_format
 from compacter.messages.parts import Kind
 from compacter.options import Options
@@ -154,11 +153,11 @@ def test_a_readable_block_is_folded_where_what_stays_leaves_no_room_for_a_summar
     ]
     found = Conversation.of(messages, get_format("anthropic"))
     stays = found.sizes[0] + found.sizes[-1] + summary_message.FRAME
-    work = CompactionPlan(
+    work = refused(
         conversation=found,
         trigger="token_limit",
         calibration=Calibration(),
-        must=True,
+        is_required=True,
         target=stays + room,
     )
 
@@ -190,8 +189,11 @@ def test_a_readable_block_is_folded_where_there_is_nothing_else() -> None:
     plans = [
         plan(
             Options(),
-            CompactionPlan(
-                conversation=found, trigger="token_limit", calibration=Calibration(), must=must
+            refused(
+                conversation=found,
+                trigger="token_limit",
+                calibration=Calibration(),
+                is_required=must,
             ),
         )
         for must in (True, False)
@@ -250,8 +252,12 @@ def test_a_note_in_place_of_a_folded_block_leaves_no_result_of_its_call() -> Non
 
 def test_an_unreadable_block_is_never_folded() -> None:
     found = Conversation.of([block("sealed"), *talk("responses", 6)], get_format("responses"))
-    work = CompactionPlan(
-        conversation=found, trigger="token_limit", calibration=Calibration(), must=True, target=10
+    work = refused(
+        conversation=found,
+        trigger="token_limit",
+        calibration=Calibration(),
+        is_required=True,
+        target=10,
     )
     assert 0 not in plan(Options(), work).compacted
 

@@ -1,4 +1,4 @@
-"""A strategy may be a plain function of a task; whatever it is, the caller's messages stay as they
+"""A strategy may be a plain function of a plan; whatever it is, the caller's messages stay as they
 were.
 """
 
@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from compacter import Chain, ClearToolResults, Compacter, CompactionStrategy, Truncate
-from compacter.compaction.task import as_strategies
+from compacter.compaction.protocol import as_strategies
 from compacter.errors import ConfigurationError
 from compacter.events import CompactionFailed
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from compacter.compaction.task import CompactionTask
+    from compacter import CompactionPlan
 
 TALK: list[Any] = [
     {"role": role, "content": f"{role} {turn} " + "word " * 40}
@@ -28,7 +28,7 @@ TALK: list[Any] = [
 ]
 
 
-def newest(task: CompactionTask) -> list[Any]:
+def newest(task: CompactionPlan) -> list[Any]:
     return task.keep(
         range(len(task.messages) - 4, len(task.messages)), note="Older messages were left out."
     )
@@ -47,7 +47,7 @@ def test_a_plain_function_is_a_strategy_under_its_name(strategy: Any) -> None:
 
 def test_a_lambda_and_an_object_that_is_called_are_strategies() -> None:
     class Newest:
-        def __call__(self, task: CompactionTask) -> list[Any]:
+        def __call__(self, task: CompactionPlan) -> list[Any]:
             return newest(task)
 
     given = (lambda task: newest(task), Newest(), Truncate())  # noqa: PLW0108
@@ -60,9 +60,9 @@ def test_a_lambda_and_an_object_that_is_called_are_strategies() -> None:
     "value", [None, 7, "truncate", Truncate, object(), SimpleNamespace(name="x")]
 )
 def test_anything_else_is_refused_with_a_word_on_what_is_taken(value: Any) -> None:
-    with pytest.raises(ConfigurationError, match=r"Summarize\(\).*function of a task"):
+    with pytest.raises(ConfigurationError, match=r"Summarize\(\).*function of a plan"):
         Compacter(strategy=value)
-    with pytest.raises(ConfigurationError, match=r"Summarize\(\).*function of a task"):
+    with pytest.raises(ConfigurationError, match=r"Summarize\(\).*function of a plan"):
         Chain(value)
 
 
@@ -80,24 +80,24 @@ class Message:
         self.content = content
 
 
-def at_once(task: CompactionTask) -> list[Any]:
+def at_once(task: CompactionPlan) -> list[Any]:
     change(task.messages[0])
     return newest(task)
 
 
-def in_steps(task: CompactionTask) -> Generator[Any, Any, list[Any]]:
+def in_steps(task: CompactionPlan) -> Generator[Any, Any, list[Any]]:
     change(task.messages[0])
     yield from ()
     change(task.messages[2])
     return newest(task)
 
 
-def raising(task: CompactionTask) -> list[Any]:
+def raising(task: CompactionPlan) -> list[Any]:
     change(task.messages[0])
     raise RuntimeError("lost")
 
 
-def raising_in_steps(task: CompactionTask) -> Generator[Any, Any, list[Any]]:
+def raising_in_steps(task: CompactionPlan) -> Generator[Any, Any, list[Any]]:
     yield from ()
     change(task.messages[0])
     raise RuntimeError("lost")

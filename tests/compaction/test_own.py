@@ -7,8 +7,15 @@ from typing import Any
 
 import pytest
 
-from compacter import Chain, Compacter, CompactionEvent, CompactionStrategy, Summarize, Truncate
-from compacter.compaction.task import CompactionTask
+from compacter import (
+    Chain,
+    Compacter,
+    CompactionEvent,
+    CompactionPlan,
+    CompactionStrategy,
+    Summarize,
+    Truncate,
+)
 from compacter.effects import AskSummarizer
 from compacter.errors import ConfigurationError
 from compacter.events import CompactionFailed
@@ -17,7 +24,7 @@ from compacter.summary import message as summary_message
 from compacter.testing import ScriptedModel, ScriptedSummarizer
 
 Chat = dict[str, Any]
-Answer = Callable[[CompactionTask], Any]
+Answer = Callable[[CompactionPlan], Any]
 
 
 class SlidingWindow:
@@ -25,7 +32,7 @@ class SlidingWindow:
 
     name = "sliding_window"
 
-    def compact(self, task: CompactionTask) -> list[Any]:
+    def compact(self, task: CompactionPlan) -> list[Any]:
         newest = range(len(task.messages) - 6, len(task.messages))
         return task.keep(newest, note=f"{newest.start} older messages are not shown.")
 
@@ -35,13 +42,11 @@ class Important:
 
     name = "important"
 
-    def compact(self, task: CompactionTask) -> list[Any]:
+    def compact(self, task: CompactionPlan) -> list[Any]:
         telling = [
-            i
-            for i in task.plan.compacted
-            if any(c.isdigit() for c in str(task.messages[i]["content"]))
+            i for i in task.compacted if any(c.isdigit() for c in str(task.messages[i]["content"]))
         ]
-        return task.keep([*telling, *range(task.plan.cut, len(task.messages))])
+        return task.keep([*telling, *range(task.cut, len(task.messages))])
 
 
 class Says:
@@ -52,7 +57,7 @@ class Says:
     def __init__(self, answer: Answer) -> None:
         self.answer = answer
 
-    def compact(self, task: CompactionTask) -> Any:
+    def compact(self, task: CompactionPlan) -> Any:
         return self.answer(task)
 
 
@@ -113,10 +118,10 @@ def test_an_importance_scoring_one_keeps_what_it_scores() -> None:
 def test_one_may_measure_what_it_thinks_of_keeping_and_read_any_messages() -> None:
     seen: dict[str, Any] = {}
 
-    def fitting(task: CompactionTask) -> list[Any]:
+    def fitting(task: CompactionPlan) -> list[Any]:
         seen["head"], seen["read"] = (
             task.head,
-            [part.text for part in task.entries(task.messages[1:3])],
+            [part.text for part in task.parts([1, 2])],
         )
         for count in range(len(task.messages), 0, -1):
             kept = task.keep(range(len(task.messages) - count, len(task.messages)))
@@ -134,11 +139,11 @@ def test_one_may_measure_what_it_thinks_of_keeping_and_read_any_messages() -> No
 
 
 def test_one_may_ask_the_summarizer_and_its_costs_are_counted() -> None:
-    def asks(task: CompactionTask) -> Any:
+    def asks(task: CompactionPlan) -> Any:
         reply = yield AskSummarizer([{"role": "user", "content": "Sum up."}], 100)
         return task.replace_head(reply.text)
 
-    def fails(task: CompactionTask) -> Any:
+    def fails(task: CompactionPlan) -> Any:
         yield AskSummarizer([{"role": "user", "content": "Sum up."}], 100)
         raise LookupError("lost")
 
@@ -156,7 +161,7 @@ def test_one_may_ask_the_summarizer_and_its_costs_are_counted() -> None:
 
 
 def test_one_that_asks_for_something_else_is_told_of() -> None:
-    def asks(task: CompactionTask) -> Any:
+    def asks(task: CompactionPlan) -> Any:
         yield "a summary"
         return task.messages
 
@@ -182,12 +187,12 @@ def test_a_tuple_will_do_and_so_will_a_note_without_the_tag() -> None:
     assert note in result.messages
 
 
-def changed_in_place(task: CompactionTask) -> list[Any]:
+def changed_in_place(task: CompactionPlan) -> list[Any]:
     task.messages[1]["content"] = "gone"
     return list(task.messages[:1] + task.messages[-5:])
 
 
-async def later(task: CompactionTask) -> list[Any]:
+async def later(task: CompactionPlan) -> list[Any]:
     return []
 
 
@@ -311,7 +316,7 @@ def test_edits_that_are_announced_are_taken_one_for_one() -> None:
     class Terse(Says):
         edits = True
 
-    def first_words(task: CompactionTask) -> list[Any]:
+    def first_words(task: CompactionPlan) -> list[Any]:
         return [
             {**m, "content": "I see."} if m["role"] == "assistant" and m["content"] else m
             for m in task.messages

@@ -6,11 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.compaction.conftest import plan, refused
 
 from compacter import Compacter, CompactionPlan, Shorten
 from compacter.compaction.conversation import Conversation, check
-from compacter.compaction.cut import choose_cut, plan
-from compacter.compaction.plan import Calibration
+from compacter.compaction.cut import cut_at
+from compacter.compaction.sizes import Calibration
 from compacter.messages.format import get_format
 from compacter.options import Options
 from compacter.summary import message as summary_message
@@ -38,13 +39,13 @@ def turns(*sizes: int) -> list[dict[str, Any]]:
 def test_a_turn_that_is_nearly_folded_is_folded_to_its_end() -> None:
     talk = turns(500, 500, 500, 40, 300, 300, 9)
 
-    assert choose_cut(Conversation.of(talk, OPENAI), ratio=0.7) == 4
+    assert cut_at(Conversation.of(talk, OPENAI), ratio=0.7) == 4
 
 
 def test_a_turn_with_more_left_than_a_twentieth_is_cut_where_the_share_is_reached() -> None:
     talk = turns(500, 500, 500, 140, 300, 300, 9)
 
-    assert choose_cut(Conversation.of(talk, OPENAI), ratio=0.65) == 3
+    assert cut_at(Conversation.of(talk, OPENAI), ratio=0.65) == 3
 
 
 @pytest.mark.parametrize(("rest", "cut"), [(100, 4), (101, 3)])
@@ -53,7 +54,7 @@ def test_a_twentieth_of_what_may_go_is_the_most_that_is_folded_for_a_whole_turn(
 ) -> None:
     talk = turns(500, 500, 500, rest, 200, 300 - rest, 9)
 
-    assert choose_cut(Conversation.of(talk, OPENAI), ratio=0.7) == cut
+    assert cut_at(Conversation.of(talk, OPENAI), ratio=0.7) == cut
 
 
 def test_a_head_is_as_large_as_a_summary_of_forty_characters_at_least() -> None:
@@ -65,9 +66,7 @@ def test_a_head_is_as_large_as_a_summary_of_forty_characters_at_least() -> None:
 def test_a_prior_summary_does_not_count_against_the_share_of_the_messages() -> None:
     prior = {"role": "user", "content": summary_message.compose("p" * 2_000)}
     talk = [say(role, 100) for _ in range(5) for role in ("assistant", "user")]
-    folded = [
-        choose_cut(Conversation.of(list_, OPENAI), ratio=0.5) for list_ in ([prior, *talk], talk)
-    ]
+    folded = [cut_at(Conversation.of(list_, OPENAI), ratio=0.5) for list_ in ([prior, *talk], talk)]
 
     assert folded[0] - 1 == folded[1] > 0
 
@@ -79,16 +78,16 @@ def test_a_head_that_is_a_prior_summary_alone_takes_the_next_step_that_may_go(
     prior = {"role": "user", "content": summary_message.compose("p" * 500)}
     talk = Conversation.of([prior, *turns(100, 100, 100, 100, 100)], OPENAI, pinned=pins)
 
-    assert choose_cut(talk, ratio=0.7, keep_turns=3, must=True) == cut
-    assert choose_cut(talk, ratio=0.7, keep_turns=3, keep_need=100) == cut
-    assert choose_cut(talk, ratio=0.7, keep_turns=3) == 0
+    assert cut_at(talk, ratio=0.7, keep_turns=3, is_required=True) == cut
+    assert cut_at(talk, ratio=0.7, keep_turns=3, keep_need=100) == cut
+    assert cut_at(talk, ratio=0.7, keep_turns=3) == 0
 
 
 def test_what_stands_between_a_prior_summary_and_the_turns_that_stay_is_folded() -> None:
     prior = {"role": "user", "content": summary_message.compose("p" * 500)}
     talk = Conversation.of([prior, say("assistant", 300), *turns(100, 100, 100)], OPENAI)
 
-    assert choose_cut(talk, ratio=0.7, keep_turns=9) == 2
+    assert cut_at(talk, ratio=0.7, keep_turns=9) == 2
 
 
 def test_a_prior_summary_alone_is_not_folded_where_there_is_room_enough() -> None:
@@ -96,7 +95,7 @@ def test_a_prior_summary_alone_is_not_folded_where_there_is_room_enough() -> Non
         {"role": "user", "content": summary_message.compose("p" * 500)},
         *turns(100, 100, 100, 100, 100),
     ]
-    work = CompactionPlan(
+    work = refused(
         conversation=Conversation.of(talk, OPENAI),
         trigger="threshold",
         calibration=Calibration(),
@@ -109,22 +108,22 @@ def test_a_prior_summary_alone_is_not_folded_where_there_is_room_enough() -> Non
 def test_a_pinned_prior_summary_does_not_count_either() -> None:
     prior = {"role": "user", "content": summary_message.compose("p" * 2_000)}
     talk = turns(*[100] * 11)
-    pinned = choose_cut(Conversation.of([prior, *talk], OPENAI, pinned=(0,)), ratio=0.5)
+    pinned = cut_at(Conversation.of([prior, *talk], OPENAI, pinned=(0,)), ratio=0.5)
 
-    assert pinned - 1 == choose_cut(Conversation.of(talk, OPENAI), ratio=0.5)
+    assert pinned - 1 == cut_at(Conversation.of(talk, OPENAI), ratio=0.5)
 
 
 def test_what_the_assistant_said_last_is_not_kept_back_as_unread_results_are() -> None:
     talk = [say("user", 10), say("assistant", 100), say("assistant", 400)]
 
-    assert choose_cut(Conversation.of(talk, OPENAI), ratio=0.9) == 3
+    assert cut_at(Conversation.of(talk, OPENAI), ratio=0.9) == 3
 
 
 def test_turns_stay_only_where_what_is_left_to_fold_is_worth_it() -> None:
     talk = turns(20, 20, 500, 500, 500, 500, 9)
 
     assert plan(Options(preserve_recent_turns=3), job(talk)).cut == 2
-    assert plan(Options(preserve_recent_turns=3), job(talk, must=True)).cut == 4
+    assert plan(Options(preserve_recent_turns=3), job(talk, is_required=True)).cut == 4
 
 
 @pytest.mark.parametrize(("pins", "prior"), [((), 0), ((0,), None)])
@@ -135,7 +134,7 @@ def test_a_prior_summary_is_a_plans_where_it_is_folded(
         {"role": "user", "content": summary_message.compose("p" * 500)},
         *turns(100, 100, 100, 100, 100),
     ]
-    work = CompactionPlan(
+    work = refused(
         conversation=Conversation.of(talk, OPENAI, pinned=pins),
         trigger="token_limit",
         calibration=Calibration(),
@@ -147,9 +146,7 @@ def test_a_prior_summary_is_a_plans_where_it_is_folded(
 
 @pytest.mark.parametrize("count", [2, 300])
 def test_at_least_one_message_stays_where_nobody_asked_anything(count: int) -> None:
-    assert (
-        choose_cut(Conversation.of([say("assistant", 9)] * count, OPENAI), ratio=1.0) == count - 1
-    )
+    assert cut_at(Conversation.of([say("assistant", 9)] * count, OPENAI), ratio=1.0) == count - 1
 
 
 @pytest.mark.parametrize("ratio", [0.2, 0.4, 0.6, 0.8, 1.0])
@@ -166,7 +163,7 @@ def test_a_user_who_answers_and_speaks_in_one_message_is_not_parted_from_the_cal
             {"role": "user", "content": [seen, {"type": "text", "text": "Go on."}]},
         ]
     found = Conversation.of(talk, get_format("anthropic"))
-    cut = choose_cut(found, ratio=ratio, keep_turns=turns_kept)
+    cut = cut_at(found, ratio=ratio, keep_turns=turns_kept)
 
     assert cut in found.steps
     assert cut > 0
@@ -187,7 +184,7 @@ def test_by_hand_what_just_fits_is_enough() -> None:
 
 
 def job(messages: list[Any], **facts: Any) -> CompactionPlan:
-    return CompactionPlan(
+    return refused(
         conversation=Conversation.of(messages, OPENAI),
         trigger="token_limit",
         calibration=Calibration(),
@@ -203,7 +200,7 @@ def test_a_plan_is_made_once_and_carries_what_was_read() -> None:
 
 
 def test_a_plan_of_nothing_folds_nothing() -> None:
-    assert plan(Options(), job([])).cut == plan(Options(), job([], must=True)).cut == 0
+    assert plan(Options(), job([])).cut == plan(Options(), job([], is_required=True)).cut == 0
     assert Compacter().plan([]).cut == 0
 
 

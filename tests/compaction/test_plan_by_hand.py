@@ -10,7 +10,7 @@ from tests.conversations import Chat, history, talk
 
 from compacter import Compacter, CompactionPlan
 from compacter.compaction.conversation import Conversation
-from compacter.compaction.plan import Calibration, most_tokens
+from compacter.compaction.sizes import Calibration, most_tokens
 from compacter.messages.format import FILLERS, get_format
 from compacter.summary import message as summary_message
 from compacter.testing import ScriptedModel
@@ -101,7 +101,7 @@ class TestACutThatSomebodyElseChooses:
             return replace(plan, cut=wanted)
 
         def strategy(task: Any) -> Any:
-            told.append(task.plan)
+            told.append(task)
             return task.replace_head("Short.")
 
         Compacter(before_compaction=hook, strategy=strategy).compact(messages)

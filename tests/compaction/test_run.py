@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.compaction.conftest import carried_out
+from tests.compaction.conftest import carried_out, plan, refused
 from tests.conversations import history, talk
 
 from compacter import (
@@ -21,9 +21,7 @@ from compacter import (
     Truncate,
 )
 from compacter.compaction.conversation import Conversation
-from compacter.compaction.cut import plan
-from compacter.compaction.plan import Calibration
-from compacter.compaction.task import CompactionTask
+from compacter.compaction.sizes import Calibration
 from compacter.events import CompactionFailed, CompactionSkipped, CompactionStarted
 from compacter.messages.format import get_format
 from compacter.options import Options
@@ -57,7 +55,7 @@ def told(messages: list[Any], strategy: Any, **facts: Any) -> tuple[list[Any], A
     events: list[Any] = []
     options = Options(strategy=strategy, before_compaction=lambda plan: plan)
     facts = {"trigger": "token_limit", "calibration": Calibration(), **facts}
-    work = CompactionPlan(conversation=Conversation.of(messages, OPENAI), **facts)
+    work = refused(conversation=Conversation.of(messages, OPENAI), **facts)
     _, made = carried_out(options, work, "They talked of many things.", told=events)
     return events, made
 
@@ -68,14 +66,14 @@ class Watching:
     name = "watching"
 
     def __init__(self) -> None:
-        self.tasks: list[CompactionTask] = []
+        self.tasks: list[CompactionPlan] = []
 
-    def compact(self, task: CompactionTask) -> Any:
+    def compact(self, task: CompactionPlan) -> Any:
         self.tasks.append(task)
         return task.messages
 
 
-def fails(task: CompactionTask) -> Any:
+def fails(task: CompactionPlan) -> Any:
     task.replace_head(Summary("They never talked.", notes=("Some are left out.",)))
     raise LookupError("lost")
 
@@ -92,7 +90,7 @@ def fails(task: CompactionTask) -> Any:
 def test_hooks_are_asked_where_something_may_be_done(
     messages: list[Any], strategy: Any, *, must: bool, asked: bool, started: bool
 ) -> None:
-    events, _ = told(messages, strategy, must=must)
+    events, _ = told(messages, strategy, is_required=must)
 
     assert any(isinstance(event, CompactionPlan) for event in events) is asked
     assert any(isinstance(event, CompactionStarted) for event in events) is started
@@ -103,7 +101,7 @@ def test_a_strategy_knows_what_is_known_of_the_model() -> None:
     told(TALK, watching, calibration=Calibration(2.0, 5_000), target=1_000)
     (task,) = watching.tasks
 
-    assert (task.chars_per_token, task.window, task.target) == (2.0, 5_000, 1_000)
+    assert (task.sizes.calibration.window, task.target) == (5_000, 1_000)
 
 
 def test_that_nothing_can_be_folded_is_told() -> None:
@@ -116,7 +114,7 @@ def test_that_nothing_can_be_folded_is_told() -> None:
 
 
 def test_the_event_names_each_strategy_once_and_the_share_to_four_digits() -> None:
-    def drop(task: CompactionTask) -> Any:
+    def drop(task: CompactionPlan) -> Any:
         return task.messages[1:]
 
     _, made = told(history(10, 100), [drop, drop, Truncate()], target=1_700)
@@ -135,13 +133,13 @@ class TestACutThatAHookHasChosen:
         talk = [*history(10, 100), {"role": "user", "content": "?"}]
         watching = Watching()
 
-        def dropping(task: CompactionTask) -> list[Any]:
+        def dropping(task: CompactionPlan) -> list[Any]:
             return [message for at, message in enumerate(task.messages) if at not in (1, 2, 10)]
 
         hook: Any = lambda plan: replace(plan, cut=cut)  # noqa: E731
         Compacter(strategy=[dropping, watching], before_compaction=hook).compact(talk, budget=500)
         (task,) = watching.tasks
-        assert task.messages[task.plan.cut] is talk[first]
+        assert task.messages[task.cut] is talk[first]
 
     def test_holds_where_a_strategy_has_edited_the_message_behind_it(self) -> None:
         watching = Watching()
@@ -154,7 +152,7 @@ class TestACutThatAHookHasChosen:
         hook: Any = lambda plan: replace(plan, cut=3)  # noqa: E731
         strategy: list[Any] = [ClearToolResults(keep_recent=1), watching]
         Compacter(strategy=strategy, before_compaction=hook).compact(messages, budget=500)
-        assert watching.tasks[0].plan.cut == 3
+        assert watching.tasks[0].cut == 3
 
     def test_holds_where_a_strategy_has_edited_the_message_at_it(self) -> None:
         watching = Watching()
@@ -164,14 +162,14 @@ class TestACutThatAHookHasChosen:
             history(10, 2_000), budget=5_000
         )
         assert watching.tasks[0].messages[3]["content"] != history(10, 2_000)[3]["content"]
-        assert watching.tasks[0].plan.cut == 3
+        assert watching.tasks[0].cut == 3
 
     def test_may_be_the_end_of_all(self) -> None:
         watching = Watching()
         hook: Any = lambda plan: replace(plan, cut=20)  # noqa: E731
         strategy: list[Any] = [lambda task: task.messages[2:], watching]
         Compacter(strategy=strategy, before_compaction=hook).compact(TALK, budget=500)
-        assert (len(watching.tasks[0].messages), watching.tasks[0].plan.cut) == (18, 18)
+        assert (len(watching.tasks[0].messages), watching.tasks[0].cut) == (18, 18)
 
     def test_is_none_where_the_hook_changes_nothing(self) -> None:
         watching = Watching()
@@ -179,8 +177,8 @@ class TestACutThatAHookHasChosen:
             TALK, [lambda task: [*task.messages[:14], *task.messages[18:]], watching], target=1_500
         )
         (task,) = watching.tasks
-        asked = replace(task.plan, is_chosen=False)
-        assert task.plan.cut == plan(task.options, asked).cut < 14
+        asked = replace(task, is_chosen=False)
+        assert task.cut == plan(task.options, asked).cut < 14
 
 
 class TestAStrategyThatFails:
@@ -205,7 +203,7 @@ class TestAStrategyThatFails:
         assert (made.event.strategy, made.event.fallback) == ("truncate", False)
 
     def test_is_no_fallback_where_nothing_can_be_folded(self) -> None:
-        _, made = told(WAITING, fails, must=True)
+        _, made = told(WAITING, fails, is_required=True)
         assert (made.event.strategy, made.event.fallback) == ("shorten", False)
 
     def test_has_no_fallback_that_would_make_the_list_larger(self) -> None:
@@ -218,7 +216,7 @@ class TestAStrategyThatFails:
         )
 
     def test_in_a_summary_is_not_named_beside_the_fallback(self) -> None:
-        work = CompactionPlan(
+        work = refused(
             conversation=Conversation.of(TALK, OPENAI),
             trigger="token_limit",
             calibration=Calibration(),

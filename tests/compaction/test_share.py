@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.compaction.conftest import plan, refused
 
 from compacter import Compacter, CompactionPlan
 from compacter.compaction.conversation import Conversation
-from compacter.compaction.cut import plan
-from compacter.compaction.plan import Calibration
+from compacter.compaction.sizes import Calibration
 from compacter.messages.format import get_format
 from compacter.options import Options
 
@@ -43,12 +43,12 @@ def cut_of(messages: list[Any], ratio: float, room: int = 0, **options: Any) -> 
     """The plan after a refusal: with a known window, ``room`` is what fits beside the last
     question, in characters.
     """
-    work = CompactionPlan(
+    work = refused(
         conversation=Conversation.of(messages, OPENAI),
         trigger="token_limit",
         calibration=Calibration(window=(room + LAST) // 4 if room else None),
         target=room + LAST if room else None,
-        must=True,
+        is_required=True,
     )
     return plan(Options(compact_ratio=ratio, **options), work)
 
@@ -132,15 +132,8 @@ def test_ratio_of_window(messages: list[Any], ratio: float, room: int, cut: int)
 def test_default_ratio_is_the_ratio(messages: list[Any], room: int) -> None:
     """``Compacter()`` and ``Compacter(compact_ratio=0.7)`` do the same."""
     spelled = cut_of(messages, 0.7, room)
-    work = CompactionPlan(
-        conversation=spelled.conversation,
-        trigger="token_limit",
-        calibration=spelled.calibration,
-        target=spelled.target,
-        must=True,
-    )
 
-    assert plan(Options(), work).cut == spelled.cut
+    assert plan(Options(), spelled).cut == spelled.cut
 
 
 @pytest.mark.parametrize("turns", [1, 3, 6])

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.compaction.conftest import carried_out
+from tests.compaction.conftest import carried_out, plan, refused
 
 from compacter import (
     Compacter,
@@ -19,10 +19,7 @@ from compacter import (
     Truncate,
 )
 from compacter.compaction.conversation import Conversation
-from compacter.compaction.cut import plan
-from compacter.compaction.plan import Calibration
-from compacter.compaction.summarize import planned_reserve, room
-from compacter.compaction.task import CompactionTask
+from compacter.compaction.sizes import Calibration
 from compacter.effects import AskSummarizer
 from compacter.messages.format import get_format
 from compacter.messages.replies import Reply
@@ -45,8 +42,8 @@ class ContextLengthError(Exception):
 
 def job(**facts: Any) -> CompactionPlan:
     rules = facts.pop("rules", ())
-    facts = {"trigger": "token_limit", "calibration": Calibration(), "must": True, **facts}
-    return CompactionPlan(conversation=Conversation.of(TALK, OPENAI, rules=rules), **facts)
+    facts = {"trigger": "token_limit", "calibration": Calibration(), "is_required": True, **facts}
+    return refused(conversation=Conversation.of(TALK, OPENAI, rules=rules), **facts)
 
 
 class TestTheTokensOfASummary:
@@ -65,7 +62,10 @@ class TestTheTokensOfASummary:
         self, options: dict[str, Any], window: int | None, head: int, tokens: int
     ) -> None:
         work = job(calibration=Calibration(window=window))
-        assert planned_reserve(Options(**options), work, head) == tokens * 4 * 3 // 2 + FRAME
+        assert (
+            replace(work.sizes, options=Options(**options)).summary(head)
+            == tokens * 4 * 3 // 2 + FRAME
+        )
 
     def test_are_half_for_the_models_words_and_asked_for_in_words(self) -> None:
         options = Options(max_summary_tokens=500, compact_ratio=1.0)
@@ -202,20 +202,20 @@ class TestAnAnswerThatIsTooLong:
 
 
 class TestTheRoomOfASummary:
-    def of(self, work: CompactionPlan, **options: Any) -> tuple[int, CompactionTask]:
-        tasks: list[CompactionTask] = []
+    def of(self, work: CompactionPlan, **options: Any) -> tuple[int, CompactionPlan]:
+        tasks: list[CompactionPlan] = []
 
-        def watching(task: CompactionTask) -> Any:
+        def watching(task: CompactionPlan) -> Any:
             tasks.append(task)
             return task.messages
 
         options["strategy"] = watching
         carried_out(Options(**options), work)
-        return room(tasks[0]), tasks[0]
+        return tasks[0].sizes.longest_summary(tasks[0]), tasks[0]
 
     def test_is_less_than_what_it_replaces(self) -> None:
         size, task = self.of(job(), compact_ratio=0.5)
-        assert task.plan.head_size == 2_000
+        assert task.head_size == 2_000
         assert size == 2_000 - FRAME - 1
 
     @pytest.mark.parametrize(
@@ -226,13 +226,17 @@ class TestTheRoomOfASummary:
         self, target: int, reserved: int, left: int | None
     ) -> None:
         size, task = self.of(job(target=target, reserved=reserved), compact_ratio=1.0)
-        assert task.plan.tail_size == 100
+        assert task.tail_size == 100
         assert size == ((target - 100 - FRAME + 1) // 2 if left is None else left - FRAME)
 
     def test_by_hand_is_three_quarters_of_a_budget_that_cannot_be_kept(self) -> None:
-        size, _ = self.of(job(target=FRAME + 99, trigger="manual", must=False), compact_ratio=1.0)
+        size, _ = self.of(
+            job(target=FRAME + 99, trigger="manual", is_required=False), compact_ratio=1.0
+        )
         assert size == (FRAME + 99) * 3 // 4
-        exact, _ = self.of(job(target=FRAME + 100, trigger="manual", must=False), compact_ratio=1.0)
+        exact, _ = self.of(
+            job(target=FRAME + 100, trigger="manual", is_required=False), compact_ratio=1.0
+        )
         assert exact == 0
 
     @pytest.mark.parametrize(("longer", "asked_again"), [(0, False), (1, True)])
@@ -296,17 +300,25 @@ class TestTheCut:
             ({}, {"reserved": 5_000}, 3_500),  # half of it at most.
             ({"summarizer": "extractive", "max_summary_tokens": 4_000}, {}, 3_000),
             # By hand nearly all of it is the summary's,
-            ({}, {"trigger": "manual", "must": False}, 3_840),
-            ({"max_summary_tokens": 60}, {"trigger": "manual", "must": False}, 2_360 + FRAME),
+            ({}, {"trigger": "manual", "is_required": False}, 3_840),
+            (
+                {"max_summary_tokens": 60},
+                {"trigger": "manual", "is_required": False},
+                2_360 + FRAME,
+            ),
             (
                 {"max_summary_tokens": 60, "summarizer": "extractive"},
-                {"trigger": "manual", "must": False},
+                {"trigger": "manual", "is_required": False},
                 3_840,
             ),
             # where there is one.
-            ({"strategy": Truncate()}, {"trigger": "manual", "must": False}, 3_000),
-            ({"strategy": (Truncate(), Summarize())}, {"trigger": "manual", "must": False}, 3_840),
-            ({}, {"trigger": "manual", "must": False, "summary": "They talked."}, 3_000),
+            ({"strategy": Truncate()}, {"trigger": "manual", "is_required": False}, 3_000),
+            (
+                {"strategy": (Truncate(), Summarize())},
+                {"trigger": "manual", "is_required": False},
+                3_840,
+            ),
+            ({}, {"trigger": "manual", "is_required": False, "summary": "They talked."}, 3_000),
             ({}, {"rules": ("r" * 193,)}, 3_000),
             ({}, {"rules": ("r" * 1_193,)}, 3_200 + FRAME),
             (
@@ -340,11 +352,13 @@ class TestTheCut:
     def test_by_hand_is_none_where_the_budget_is_kept_already(self, size: int, cut: int) -> None:
         made = plan(
             Options(compact_ratio=0.01),
-            job(target=size, trigger="manual", must=False, summary=None),
+            job(target=size, trigger="manual", is_required=False, summary=None),
         )
         assert bool(made.cut) is bool(cut)
         assert bool(
-            plan(Options(), job(target=size, trigger="manual", must=False, summary="Given.")).cut
+            plan(
+                Options(), job(target=size, trigger="manual", is_required=False, summary="Given.")
+            ).cut
         )
 
 
@@ -355,14 +369,14 @@ class TestTheGoalOfAChain:
     def test_is_what_the_ratio_would_leave_with_a_summary_where_no_target_is_known(self) -> None:
         goals: list[int | None] = []
 
-        def watching(task: CompactionTask) -> Any:
+        def watching(task: CompactionPlan) -> Any:
             goals.append(task.target)
             return task.messages
 
-        carried_out(self.options([watching, watching]), job(must=False))
+        carried_out(self.options([watching, watching]), job(is_required=False))
         assert goals == [4_100 - 2_000 + 600 + FRAME] * 2
         goals.clear()
-        carried_out(self.options(watching), job(must=False))
+        carried_out(self.options(watching), job(is_required=False))
         assert goals == [None]
 
 
@@ -419,12 +433,12 @@ class TestTheLastResort:
     """
 
     def shortened(self, talk: list[Any], target: int | None, *, must: bool = True) -> Any:
-        work = CompactionPlan(
+        work = refused(
             conversation=Conversation.of(talk, OPENAI),
             trigger="token_limit",
             calibration=Calibration(),
             target=target,
-            must=must,
+            is_required=must,
         )
         _, made = carried_out(Options(), work, "They talked of many things.")
         return made
@@ -486,15 +500,18 @@ class TestTheLinesThatFillASummary:
             ({}, Calibration(), 32_097 // 3),
             ({}, Calibration(window=8_192), 1_536 * 4),
             ({}, Calibration(window=20_000, chars_per_token=2.0), 3_750 * 2),
-            ({"max_summary_tokens": 300}, Calibration(window=8_192), 450 * 4),  # or what is set.
+            ({"max_summary_tokens": 300}, Calibration(window=8_192), 300 * 4),  # or what is set.
         ],
     )
     def test_take_a_share_of_the_head_and_of_the_window(
         self, options: dict[str, Any], calibration: Calibration, most: int
     ) -> None:
         conversation = Conversation.of(self.TALK, OPENAI)
-        work = CompactionPlan(
-            conversation=conversation, trigger="token_limit", calibration=calibration, must=True
+        work = refused(
+            conversation=conversation,
+            trigger="token_limit",
+            calibration=calibration,
+            is_required=True,
         )
         _, made = carried_out(Options(compact_ratio=1.0, summarizer="extractive", **options), work)
         summary = parse(made.messages[0]["content"])
@@ -506,7 +523,7 @@ class TestTheLinesThatFillASummary:
     def test_fill_what_a_budget_leaves_by_hand_only(self, summarizer: Any, most: int) -> None:
         sizes = []
         for trigger in ("token_limit", "manual"):
-            work = CompactionPlan(
+            work = refused(
                 conversation=Conversation.of(self.TALK, OPENAI),
                 trigger=trigger,
                 calibration=Calibration(),

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.compaction.conftest import carried_out
+from tests.compaction.conftest import carried_out, refused
 
 from compacter import Chain, ClearToolResults, Compacter, CompactionPlan, Summarize, Truncate
 from compacter.compaction.conversation import Conversation
-from compacter.compaction.plan import Calibration
-from compacter.compaction.summarize import planned_reserve
+from compacter.compaction.sizes import Calibration, Sizes
 from compacter.errors import ConfigurationError
 from compacter.messages.format import get_format
 from compacter.options import Options
@@ -20,11 +19,11 @@ TALK = [{"role": "user", "content": f"Part {number} ".ljust(100, "x")} for numbe
 
 
 def work() -> CompactionPlan:
-    return CompactionPlan(
+    return refused(
         conversation=Conversation.of(TALK, get_format("openai")),
         trigger="token_limit",
         calibration=Calibration(window=4_000),
-        must=True,
+        is_required=True,
     )
 
 
@@ -43,7 +42,7 @@ def test_every_summarize_writes_by_the_options(nested: bool) -> None:
     asked = ask(options)
     assert "In French, please." in asked.messages[0]["content"]
     assert asked.max_tokens == 300
-    assert planned_reserve(options, work(), 40_000) < planned_reserve(Options(), work(), 40_000)
+    assert Sizes(options).summary(40_000) < Sizes(Options()).summary(40_000)
 
 
 def test_a_strategy_of_ones_own_may_hand_its_task_to_it() -> None:

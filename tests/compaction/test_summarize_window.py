@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.compaction.conftest import carried_out
+import pytest
+from tests.compaction.conftest import carried_out, refused
 from tests.effort import times
 
-from compacter import Compacter, CompactionEvent, CompactionPlan
+from compacter import Compacter, CompactionEvent
 from compacter.compaction.conversation import Conversation
-from compacter.compaction.plan import Calibration
+from compacter.compaction.sizes import Calibration
 from compacter.messages.format import get_format
 from compacter.options import Options
 from compacter.testing import token_limit_error
@@ -27,8 +28,8 @@ def prompts_for(summarizer_window: int | None) -> list[int]:
     ]
     calibration = Calibration(window=2_000, summarizer_window=summarizer_window)
     conversation = Conversation.of(messages, get_format("openai"))
-    job = CompactionPlan(
-        conversation=conversation, trigger="manual", calibration=calibration, must=True
+    job = refused(
+        conversation=conversation, trigger="manual", calibration=calibration, is_required=True
     )
     asked, _ = carried_out(options, job, "They spoke.")
     return [sum(len(message["content"]) for message in one.messages) for one in asked]
@@ -94,3 +95,51 @@ def test_a_summarizer_that_never_stops_in_time_costs_one_more_call_than_another(
     assert all(event.summarizer_calls <= event.chunks + 1 for event in events)
     assert not any(event.fallback for event in events)
     assert all("Harbour" in event.summary for event in events)
+
+
+class Verbose:
+    """A summarizer with a window of its own that writes as much as it does."""
+
+    def __init__(self, window: int, tokens: int) -> None:
+        self.window = window
+        self.text = " ".join(f"Harbour {n:05} was {n * 7} metres long." for n in range(tokens // 9))
+
+    def __call__(self, messages: list[Any], **_: Any) -> str:
+        tokens = sum(len(message["content"]) for message in messages) // 4
+        if tokens > self.window:
+            raise token_limit_error(limit=self.window, input_tokens=tokens)
+        return self.text
+
+
+@pytest.mark.parametrize("answer", [200, 3_000])
+@pytest.mark.parametrize(
+    ("window", "summarizer_window"),
+    [
+        *((8_000, 1_000), (8_000, 4_000), (32_000, 1_000), (32_000, 8_000)),
+        *((128_000, 4_000), (128_000, 8_000), (200_000, 16_000)),
+    ],
+)
+def test_no_compaction_asks_more_than_twice_for_each_piece_and_twice_more(
+    window: int, summarizer_window: int, answer: int
+) -> None:
+    """A ceiling on what one compaction may ask, whatever the two windows."""
+    events: list[CompactionEvent] = []
+
+    def provider(model: str, messages: list[Any]) -> dict[str, Any]:
+        tokens = sum(len(message["content"]) for message in messages) // 4
+        if tokens > window:
+            raise token_limit_error(limit=window, input_tokens=tokens)
+        return {"choices": [{"message": {"role": "assistant", "content": "Noted."}}]}
+
+    history = [
+        {"role": ("user", "assistant")[n % 2], "content": f"Pier {n} has {n * 7} lamps. " * 40}
+        for n in range(window * 4 // 800)
+    ]
+    history.append({"role": "user", "content": "And now?"})
+    summarizer = Verbose(summarizer_window, answer)
+    compacter = Compacter(summarizer=summarizer, on_compaction=events.append, recall=None)
+    compacter.wrap(provider)(model="m", messages=history)
+    for event in events:
+        assert event.summarizer_calls <= 2 * event.chunks + 2
+        assert event.chunks <= 6 * window / summarizer_window + 2
+        assert not event.fallback

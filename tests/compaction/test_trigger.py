@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from compacter.compaction.plan import due, threshold
+from compacter.compaction.sizes import Calibration, Sizes
+from compacter.options import Options
+
+SIZES = Sizes(Options())
 
 
 @pytest.mark.parametrize(
@@ -23,21 +26,22 @@ from compacter.compaction.plan import due, threshold
 def test_the_threshold_leaves_room_for_the_output(
     trigger: float, window: int | None, output: int, expected: int | None
 ) -> None:
-    assert threshold(trigger, window, output) == expected
+    sizes = Sizes(Options(), Calibration(window=window), output_tokens=output)
+    assert sizes.threshold(trigger) == expected
 
 
 def test_nothing_is_due_below_the_threshold() -> None:
-    assert due(size=4_000, tokens=999, limit=1_000) is None
+    assert SIZES.below(1_000, 4_000, 999) is None
 
 
 def test_at_the_threshold_the_goal_lies_below_it() -> None:
-    assert due(size=4_000, tokens=1_000, limit=1_000) == 3_600
+    assert SIZES.below(1_000, 4_000, 1_000) == 3_600
 
 
 def test_the_goal_is_in_the_characters_of_this_history() -> None:
-    assert due(size=2_000, tokens=2_000, limit=1_000) == 900
+    assert SIZES.below(1_000, 2_000, 2_000) == 900
 
 
 def test_what_could_not_become_small_enough_must_grow_by_a_quarter() -> None:
-    assert due(size=5_000, tokens=1_500, limit=1_000, stuck=4_000) is None
-    assert due(size=5_001, tokens=1_500, limit=1_000, stuck=4_000) is not None
+    assert SIZES.below(1_000, 5_000, 1_500, 4_000) is None
+    assert SIZES.below(1_000, 5_001, 1_500, 4_000) is not None

@@ -77,7 +77,7 @@ def reach(proxy: Proxy, name: str, amount: float) -> None:
 
 
 def test_every_counter_is_counted(begin: Callable[[Json], Proxy], tmp_path: Path) -> None:
-    proxy = begin({"sqlite": str(tmp_path / "memory.db")})
+    proxy = begin({"address": f"sqlite:{tmp_path / 'memory.db'}"})
     mark = new_mark()
     ask(proxy, "plain", mark)
     ask(proxy, "plain", mark)
@@ -105,7 +105,7 @@ def test_every_counter_is_counted(begin: Callable[[Json], Proxy], tmp_path: Path
         proxy.post(CHAT, another)
     found = {*counted(proxy)}
 
-    away = begin({"redis": "redis://127.0.0.1:1/0"})
+    away = begin({"address": "redis://127.0.0.1:1/0"})
     ask(away, "plain", new_mark())
     assert counted(away)[MEMORY_OPEN] == 1
     found |= {*counted(away)}

@@ -35,8 +35,8 @@ def test_the_config_has_settings_that_the_plugin_takes() -> None:
     pytest.importorskip("redis")
     (config,) = documents("config.yaml")
     given = config["callback_settings"]["compacter"]
-    assert given["memory"]["redis"] == "os.environ/REDIS_URL"  # The proxy puts in the value.
-    given["memory"]["redis"] = "redis://:secret@redis:6379/0"
+    assert given["memory"]["address"] == "os.environ/REDIS_URL"  # The proxy puts in the value.
+    given["memory"]["address"] = "redis://:secret@redis:6379/0"
     settings = Settings(given)
     assert "compacter.gateway.litellm_proxy.compacter" in config["litellm_settings"]["callbacks"]
     assert settings.of("local", (None,), (None,))[1].options.compact_ratio == 0.6

@@ -36,11 +36,7 @@ HERE = "callback_settings.compacter"
         ),
         ({"teams": {"blue": {"colour": "blue"}}}, f"{HERE}.teams.blue.colour is unknown"),
         ({"keys": {"anna": {"memory": {}}}}, f"{HERE}.keys.anna.memory: the proxy has one memory"),
-        ({"memory": {"redis": "localhost"}}, f"{HERE}.memory: memory takes sqlite:PATH"),
-        (
-            {"memory": {"redis": "redis://h", "sqlite": "x.db"}},
-            (f"{HERE}.memory takes redis or sqlite"),
-        ),
+        ({"memory": {"address": "localhost"}}, f"{HERE}.memory: memory takes sqlite:PATH"),
         ({"memory": {"disk": "x.db"}}, f"{HERE}.memory.disk: "),
         ({"memory": {"share": "everybody"}}, f"{HERE}.memory.share: "),
     ],

@@ -25,7 +25,7 @@ def workers(
     ]
     said = config(
         models,
-        {"memory": {"sqlite": str(path), "share": "team"}},
+        {"memory": {"address": f"sqlite:{path}", "share": "team"}},
         general_settings={"custom_auth": "gateway_auth.user_api_key_auth"},
     )
     said["litellm_settings"]["callbacks"].append("prometheus")

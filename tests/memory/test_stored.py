@@ -82,13 +82,13 @@ def test_the_plug_in_names_keys(tmp_path: Path) -> None:
     file = tmp_path / "keys"
     file.write_text(NEW)
     path = tmp_path / "memory.db"
-    given = {"sqlite": str(path), "encryption": f"file:{file}"}
+    given = {"address": f"sqlite:{path}", "encryption": f"file:{file}"}
     memory: Any = Settings({"memory": given}).memory
     memory.save(record("They chose a colour."))
     (stored,) = SQLiteMemory(path, encryption=[NEW]).find(["k"])
     assert "colour" in stored.to_json()
     assert b"colour" not in path.read_bytes()
-    with pytest.raises(ConfigurationError, match=r"memory\.encryption needs redis or sqlite"):
+    with pytest.raises(ConfigurationError, match=r"memory\.encryption needs an address"):
         Settings({"memory": {"encryption": f"file:{file}"}})
 
 

@@ -208,8 +208,8 @@ def test_a_call_without_its_result_in_a_message_of_the_same_id_stays_open() -> N
 )
 def test_a_name_pairs_whatever_the_ids_are(call_id: str | None, response_id: str | None) -> None:
     """Gemini's calls and responses are paired by name, in order."""
-    call = {"function_call": {"id": call_id, "name": "look", "args": {}}}
-    answer = {"function_response": {"id": response_id, "name": "look", "response": {}}}
+    call: Any = {"function_call": {"id": call_id, "name": "look", "args": {}}}
+    answer: Any = {"function_response": {"id": response_id, "name": "look", "response": {}}}
     messages = [model(call), answers(answer), answers({"text": "never mind"})]
 
     assert not get_format("gemini").outline(messages).broken

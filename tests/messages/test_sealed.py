@@ -25,6 +25,14 @@ RESULT = {
 }
 THINKING = {"type": "thinking", "thinking": "The sky  is\nto be looked at.", "signature": "c2ln"}
 REDACTED = {"type": "redacted_thinking", "data": "QUJD" * 9}
+SUMMARY = {"type": "compaction", "content": "They met."}
+REASONING = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "QUJD"}
+ITEM = {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "look", "arguments": "{}"}
+OUTPUT = {"type": "function_call_output", "call_id": "c1", "output": "blue"}
+ANSWER = {"type": "message", "role": "assistant", "content": "Blue."}
+LOOK = {"functionCall": {"name": "look", "args": {}}}
+THOUGHT = {"reasoningContent": {"reasoningText": {"text": "Hm.", "signature": "c2ln"}}}
+CHAT_CALL = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
 
 
 def said(*blocks: Any) -> Message:
@@ -35,8 +43,13 @@ def text(note: str) -> dict[str, str]:
     return {"type": "text", "text": note}
 
 
+def chat(**members: Any) -> Message:
+    return {"role": "assistant", "content": "Let me see.", **members}
+
+
 @pytest.mark.parametrize("name", FORMATS)
 def test_messages_with_nothing_sealed_are_the_very_same(name: str) -> None:
+    """Nothing is copied or counted where nothing is sealed."""
     dialect = DIALECTS[name]
     talk = [
         dialect.user("a"),
@@ -53,33 +66,124 @@ def test_messages_with_nothing_sealed_are_the_very_same(name: str) -> None:
     assert not kinds
 
 
-def test_signed_thinking_goes_and_its_text_is_quoted() -> None:
-    talk = [ASK, said(THINKING, CALL), RESULT, said(REDACTED, text("Blue."))]
+@pytest.mark.parametrize(
+    ("name", "talk", "left", "counted"),
+    [
+        pytest.param(
+            "anthropic",
+            [ASK, said(THINKING, CALL), RESULT, said(REDACTED, text("Blue."))],
+            [ASK, said(CALL), RESULT, said(text("Blue."))],
+            {"thinking": 1, "redacted_thinking": 1},
+            id="signed-thinking",
+        ),
+        pytest.param(
+            "anthropic",
+            [ASK, said(REDACTED), ASK],
+            [ASK, said(text("[compacter: thinking, left out]")), ASK],
+            {"redacted_thinking": 1},
+            id="a-message-of-nothing-but-thinking-keeps-its-turn",
+        ),
+        pytest.param("anthropic", [said(SUMMARY)], [said(SUMMARY)], {}, id="a-readable-summary"),
+        pytest.param(
+            "anthropic",
+            [said({**SUMMARY, "encrypted_content": "QUJD"})],
+            [said(text("[compacter: summary of earlier messages: They met.]"))],
+            {"compaction": 1},
+            id="a-sealed-summary-with-its-text",
+        ),
+        pytest.param(
+            "responses",
+            [ASK, REASONING, {**ITEM}, OUTPUT, REASONING, {**ANSWER, "id": "msg_1"}],
+            [ASK, {name: ITEM[name] for name in ITEM if name != "id"}, OUTPUT, ANSWER],
+            {"reasoning": 2},
+            id="reasoning-with-the-ids-of-what-was-made-with-it",
+        ),
+        pytest.param(
+            "responses",
+            [ASK, {"type": "compaction", "encrypted_content": "QUJD"}],
+            [ASK],
+            {"compaction": 1},
+            id="a-compaction-that-cannot-be-read",
+        ),
+        *(
+            pytest.param(
+                "gemini",
+                [
+                    {
+                        "role": "model",
+                        "parts": [
+                            {"text": "Hm.", "thoughtSignature": "QUJD"},
+                            {"text": "", "thoughtSignature": "QUJD"},
+                            call,
+                        ],
+                    }
+                ],
+                [
+                    {
+                        "role": "model",
+                        "parts": [{"text": "Hm."}, {**LOOK, "thoughtSignature": ANY_SIGNATURE}],
+                    }
+                ],
+                {"thought_signature": 3},
+                id="each-call-of-gemini-has-the-signature-that-any-model-takes",
+            )
+            for call in (LOOK, {**LOOK, "thoughtSignature": "Q0JB"})
+        ),
+        pytest.param(
+            "bedrock",
+            [
+                said(
+                    THOUGHT, {"reasoningContent": {"redactedContent": b"sealed"}}, {"text": "Blue."}
+                )
+            ],
+            [said({"text": "Blue."})],
+            {"reasoningContent": 2},
+            id="reasoning-of-bedrock",
+        ),
+        pytest.param(
+            "openai",
+            [
+                chat(
+                    reasoning_content="A look is needed.",
+                    thinking_blocks=[THINKING],
+                    tool_calls=[
+                        {**CHAT_CALL, "extra_content": {"google": {"thought_signature": "QUJD"}}}
+                    ],
+                )
+            ],
+            [
+                chat(
+                    reasoning_content="A look is needed.",
+                    tool_calls=[
+                        {
+                            **CHAT_CALL,
+                            "extra_content": {"google": {"thought_signature": ANY_SIGNATURE}},
+                        }
+                    ],
+                )
+            ],
+            {"thinking_blocks": 1},
+            id="what-litellm-and-google-keep-beside-a-chats-content",
+        ),
+    ],
+)
+def test_what_is_sealed_is_left_out_and_counted(
+    name: str, talk: list[Any], left: list[Any], counted: dict[str, int]
+) -> None:
+    """Pairs stay whole, no message is left empty, and the caller's list is not changed."""
+    form = get_format(name)
     before = copy.deepcopy(talk)
-    sent, kinds = get_format("anthropic").without_sealed(talk)
+    sent, kinds = form.without_sealed(talk)
 
-    note = "[compacter: earlier thinking, left out, began: The sky is to be looked at.]"
-    assert sent == [ASK, said(text(note), CALL), RESULT, said(text("Blue."))]
-    assert kinds == {"thinking": 1, "redacted_thinking": 1}
+    assert sent == left
+    assert kinds == counted
     assert talk == before
-    assert get_format("anthropic").outline(sent).broken == ()
-
-
-def test_a_long_thought_is_quoted_by_its_beginning() -> None:
-    block = {**THINKING, "thinking": "deep " * 900}
-    ((message,), _) = get_format("anthropic").without_sealed([said(block)])
-
-    assert 250 < len(message["content"][0]["text"]) < 400
-
-
-def test_a_message_of_nothing_but_thinking_keeps_its_turn() -> None:
-    sent, _ = get_format("anthropic").without_sealed([ASK, said(REDACTED), ASK])
-
-    assert [message["role"] for message in sent] == ["user", "assistant", "user"]
-    assert sent[1] == said(text("[compacter: thinking, left out]"))
+    assert form.outline(sent).broken == ()
+    assert form.without_sealed(sent) == (sent, {})
 
 
 def test_blocks_of_the_sdk_go_too() -> None:
+    """Objects of Anthropic's SDK are left out as dicts are."""
     blocks = [
         ThinkingBlock(type="thinking", thinking="", signature="c2ln"),
         TextBlock(type="text", text="Blue."),
@@ -90,120 +194,15 @@ def test_blocks_of_the_sdk_go_too() -> None:
     assert kinds == {"thinking": 1}
 
 
-@pytest.mark.parametrize(
-    ("block", "stays"),
-    [
-        ({"type": "compaction", "content": "They met."}, True),
-        ({"type": "compaction", "content": "They met.", "encrypted_content": "QUJD"}, False),
-    ],
-)
-def test_a_summary_by_the_provider_stays_unless_it_is_sealed(
-    block: dict[str, str], *, stays: bool
-) -> None:
-    ((message,), kinds) = get_format("anthropic").without_sealed([said(block)])
-
-    note = text("[compacter: summary of earlier messages: They met.]")
-    assert message["content"] == [block if stays else note]
-    assert bool(kinds) is not stays
-
-
-REASONING = {
-    "type": "reasoning",
-    "id": "rs_1",
-    "summary": [{"type": "summary_text", "text": "A look is needed."}],
-    "encrypted_content": "QUJD",
-}
-ITEM = {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "look", "arguments": "{}"}
-OUTPUT = {"type": "function_call_output", "call_id": "c1", "output": "blue"}
-
-
-def test_sealed_reasoning_goes_with_the_ids_of_the_items_that_were_made_with_it() -> None:
-    form = get_format("responses")
-    answer = {"type": "message", "id": "msg_1", "role": "assistant", "content": "Blue."}
-    talk = [ASK, REASONING, ITEM, OUTPUT, {**REASONING, "summary": []}, answer]
-    sent, kinds = form.without_sealed(talk)
-
-    note = "[compacter: earlier thinking, left out, began: A look is needed.]"
-    assert sent == [
-        ASK,
-        form.say("assistant", note),
-        {name: value for name, value in ITEM.items() if name != "id"},
-        OUTPUT,
-        {"type": "message", "role": "assistant", "content": "Blue."},
-    ]
-    assert kinds == {"reasoning": 2}
-    assert form.outline(sent).broken == ()
-
-
-def test_a_compaction_that_cannot_be_read_says_so() -> None:
-    item = {"type": "compaction", "encrypted_content": "QUJD"}
-    ((message,), kinds) = get_format("responses").without_sealed([item])
-
-    assert "cannot be read" in message["content"]
-    assert kinds == {"compaction": 1}
-
-
-@pytest.mark.parametrize("signature", ["Q0JB", None])
-def test_each_call_of_gemini_has_the_signature_that_any_model_takes(signature: str | None) -> None:
-    form = get_format("gemini")
-    call = {"functionCall": {"name": "look", "args": {}}}
-    signed = {**call, "thoughtSignature": signature} if signature else call
-    parts = [{"text": "Hm.", "thoughtSignature": "QUJD"}, {"text": "", "thoughtSignature": "QUJD"}]
-    sent, kinds = form.without_sealed([{"role": "model", "parts": [*parts, signed]}])
-
-    assert sent == [
-        {"role": "model", "parts": [{"text": "Hm."}, {**call, "thoughtSignature": ANY_SIGNATURE}]}
-    ]
-    assert kinds == {"thought_signature": 3}
-    assert form.without_sealed(sent) == (sent, {})
-
-
 def test_a_call_of_the_sdk_has_bytes_that_arrive_as_that_signature() -> None:
-    form = get_format("gemini")
+    """Google's SDK encodes bytes as base64, and the text must arrive as it is."""
     part = genai.Part(
         function_call=genai.FunctionCall(name="look", args={}), thought_signature=b"sealed"
     )
-    ((content,), _) = form.without_sealed([genai.Content(role="model", parts=[part])])
+    talk = [genai.Content(role="model", parts=[part])]
+    ((content,), _) = get_format("gemini").without_sealed(talk)
     signature = content.parts[0].thought_signature
 
     assert isinstance(content.parts[0], genai.Part)
     assert base64.urlsafe_b64encode(signature).decode() == ANY_SIGNATURE
     assert part.thought_signature == b"sealed"
-
-
-def test_reasoning_of_bedrock_goes() -> None:
-    thought = {"reasoningContent": {"reasoningText": {"text": "Hm.", "signature": "c2ln"}}}
-    sealed = {"reasoningContent": {"redactedContent": b"sealed"}}
-    message = {"role": "assistant", "content": [thought, sealed, {"text": "Blue."}]}
-    ((made,), kinds) = get_format("bedrock").without_sealed([message])
-
-    note = "[compacter: earlier thinking, left out, began: Hm.]"
-    assert made["content"] == [{"text": note}, {"text": "Blue."}]
-    assert kinds == {"reasoningContent": 2}
-
-
-def test_what_litellm_and_googles_compatible_server_keep_beside_a_chats_content_goes() -> None:
-    function = {"name": "look", "arguments": "{}"}
-    call = {"id": "c1", "type": "function", "function": function}
-    signed = {**call, "extra_content": {"google": {"thought_signature": "QUJD"}}}
-    message = {
-        "role": "assistant",
-        "content": "Let me see.",
-        "reasoning_content": "A look is needed.",
-        "thinking_blocks": [THINKING],
-        "tool_calls": [signed],
-    }
-    form = get_format("openai")
-    sent, kinds = form.without_sealed([message])
-
-    google = {"google": {"thought_signature": ANY_SIGNATURE}}
-    assert sent == [
-        {
-            "role": "assistant",
-            "content": "Let me see.",
-            "reasoning_content": "A look is needed.",
-            "tool_calls": [{**call, "extra_content": google}],
-        }
-    ]
-    assert kinds == {"thinking_blocks": 1}
-    assert form.without_sealed(sent) == (sent, {})

@@ -1,11 +1,22 @@
-"""The sentences of ``phrases.txt``: for each words in braces one sentence with each of them."""
+"""The token limit of a text alone, and the sentences of ``phrases.txt``: for words in braces one
+sentence with each of them.
+"""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
+from compacter.overflow import TokenLimit, explain
+
 _WORDS = re.compile(r"\{([^{}]*)\}")
+
+
+def detect_text(
+    text: str, *, status: int | None = None, code: str | None = None
+) -> TokenLimit | None:
+    """The token limit that the text of an error states."""
+    return explain(text, status=status, code=code).limit
 
 
 def spelled_out(line: str) -> list[str]:

@@ -66,17 +66,35 @@ def test_a_cause_of_a_cause_counts() -> None:
     assert detect_token_limit(raised(RuntimeError("agent failed"), middle, how="from")) is not None
 
 
+def app_error(text: str, base: type[Exception] = Exception) -> Exception:
+    return type("AppError", (base,), {})(text)
+
+
 @pytest.mark.parametrize(
-    "outer", [LLMError("the call failed"), RuntimeError("LLM error"), Exception(), LLMError("")]
+    "outer",
+    [
+        LLMError("the call failed"),
+        LLMError(""),
+        RuntimeError("LLM error"),
+        RuntimeError("no completion could be had: unexpected error"),
+        RuntimeError(TEXT),
+        Exception(),
+        Exception("it failed"),
+        type("LLMValueError", (ValueError,), {})("anything"),
+        app_error("the request failed"),
+        app_error(""),
+    ],
 )
 def test_the_context_counts_when_the_outer_error_only_wraps(outer: Exception) -> None:
+    """An error that says no more than "it failed" wraps the one that was being handled."""
     assert detect_token_limit(raised(outer, None, how="context")) is not None
 
 
 @pytest.mark.parametrize(
     "outer",
     [
-        ValueError("invalid literal for int() with base 10: 'x'"),
+        Exception("order 17 is gone"),
+        ValueError("it failed"),
         KeyError("answer"),
         TypeError("'NoneType' object is not subscriptable"),
         AttributeError("no attribute"),
@@ -84,12 +102,14 @@ def test_the_context_counts_when_the_outer_error_only_wraps(outer: Exception) ->
         TimeoutError("timed out"),
         ZeroDivisionError("division by zero"),
         OrderNotFound("order 17 is gone"),
+        app_error("it failed", ValueError),
         RateLimitError("Rate limit reached", 429),
         ProviderError("Invalid API key", 401),
         ProviderError("You exceeded your current quota", 400),
     ],
 )
 def test_an_old_error_in_the_context_does_not_count(outer: Exception) -> None:
+    """An error with a meaning of its own only happened after the token limit."""
     assert detect_token_limit(raised(outer, None, how="context")) is None
 
 
@@ -207,11 +227,27 @@ def test_the_last_attempt_of_tenacity_is_read() -> None:
     assert detect_token_limit(caught.value) is not None
 
 
-def test_an_attempt_that_is_not_finished_does_not_block() -> None:
-    error = LLMError("retry")
-    error.last_attempt = Future()  # type: ignore[attr-defined]
+def test_an_attempt_without_an_exception_is_no_reason() -> None:
+    """An attempt that is unfinished, cancelled or successful is not waited for."""
+    done = Future[int]()
+    done.set_result(1)
+    cancelled = Future[int]()
+    cancelled.cancel()
 
-    assert detect_token_limit(error) is None
+    for attempt in (Future[int](), done, cancelled):
+        error = LLMError("retry")
+        error.last_attempt = attempt  # type: ignore[attr-defined]
+        assert detect_token_limit(error) is None
+
+
+def test_of_a_group_of_attempts_the_last_one_decides() -> None:
+    """Members of a group that names attempts came one after the other."""
+    limit = ProviderError(TEXT)
+    other = KeyError("answer")
+
+    assert detect_token_limit(ExceptionGroup("failed after 2 attempts", [limit, other])) is None
+    assert detect_token_limit(ExceptionGroup("failed after 2 attempts", [other, limit])) is not None
+    assert detect_token_limit(ExceptionGroup("two tasks failed", [limit, other])) is not None
 
 
 def test_an_exception_among_the_arguments_is_read() -> None:
@@ -243,25 +279,6 @@ def test_a_very_long_chain_ends() -> None:
 )
 def test_cancellation_is_never_a_token_limit(error: BaseException) -> None:
     assert detect_token_limit(error) is None
-
-
-def test_a_class_name_alone_is_believed() -> None:
-    assert detect_token_limit(ContextWindowExceededError("")) is not None
-
-
-def test_a_class_name_is_not_believed_against_the_text() -> None:
-    error = ContextWindowExceededError(
-        "Invalid 'tools[0].function.description': string too long, maximum length 1024", 400
-    )
-
-    assert detect_token_limit(error) is None
-
-
-def test_the_numbers_of_the_cause_complete_a_wrapper_that_lost_them() -> None:
-    found = detect_token_limit(raised(LLMError("context window exceeded"), None, how="from"))
-
-    assert found is not None
-    assert (found.limit, found.requested) == (8192, 9000)
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.effort import grows_linearly, repeated, seconds, times
-
-from compacter.overflow import detect_text
+from tests.overflow.phrases import detect_text
 
 MAX_TEXT = 32_768
 """Characters that are read of a text, its beginning and its end, as the manual says."""

@@ -12,9 +12,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.overflow.phrases import phrases
+from tests.overflow.phrases import detect_text, phrases
 
-from compacter.overflow import TokenLimit, detect_text
+from compacter.overflow import TokenLimit
 
 
 def read(name: str) -> list[dict[str, Any]]:

@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.effort import every, seconds
+from tests.overflow.phrases import detect_text
 from tests.overflow.test_messages import read
 
-from compacter.overflow import TokenLimit, detect_text
+from compacter.overflow import TokenLimit
 
 FRAMES = {
     "an attempt after": "{}\nretrying in 5 s (2/5)",

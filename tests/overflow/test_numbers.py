@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from tests.overflow.phrases import detect_text
 
-from compacter.overflow import TokenLimit, detect_text
+from compacter.overflow import TokenLimit
 from compacter.overflow.numbers import measure, token_counts
 from compacter.overflow.table import default_table
 from compacter.overflow.text import normalise

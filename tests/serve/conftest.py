@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import socket
 import threading
 from collections.abc import Callable, Generator, Iterator
@@ -41,6 +42,16 @@ class Serving:
         connection.sendall(head.encode() + body)
         return connection
 
+    def post(self, path: str, body: object, more: str = "") -> bytes:
+        """All that comes back for a body, which is written as JSON unless it is bytes."""
+        data = body if isinstance(body, bytes) else json.dumps(body).encode()
+        head = f"POST {path} HTTP/1.1\nHOST\nContent-Length: {len(data)}\nConnection: close\n"
+        return self.ask(f"{head}{more}\n", data)
+
+    def get(self, path: str, more: str = "") -> bytes:
+        """All that comes back for a path."""
+        return self.ask(f"GET {path} HTTP/1.1\nHOST\nConnection: close\n{more}\n")
+
     def ask(self, head: str, body: bytes = b"") -> bytes:
         """All that comes back over a connection of its own."""
         with self.send(head, body) as connection, connection.makefile("rb") as read:
@@ -53,7 +64,7 @@ def running(
 ) -> Generator[Serving]:
     """A pass-through to the upstream, while the context lasts."""
     lines: list[str] = []
-    board = Board(say=lines.append, texts=texts)
+    board = Board(print_line=lines.append, texts=texts)
     app = create_app(upstream, board=board, **options)  # type: ignore[arg-type]
     running = server(app, drain)
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -87,6 +98,40 @@ def upstream() -> Iterator[Callable[..., Any]]:
     """Starts scripted upstreams that end with the test."""
     with contextlib.ExitStack() as stack:
         yield lambda answer: stack.enter_context(scripted.scripted(answer))
+
+
+@pytest.fixture
+def answering(upstream: Callable[..., Any]) -> Callable[..., Any]:
+    """Starts upstreams that answer every request with this body, by default ``{}``."""
+    return lambda body=b"{}", *rest, **more: upstream(
+        lambda _, write: write(scripted.plain(body, *rest, **more))
+    )
+
+
+@pytest.fixture(scope="module")
+def pair() -> Iterator[tuple[Serving, scripted.Scripted]]:
+    def answer(_: object, write: Callable[[bytes], object]) -> None:
+        write(scripted.plain(b"{}"))
+
+    with (
+        scripted.scripted(answer) as server,
+        running(server.url, prepare_tokens=None, summarizer="extractive") as serving,
+    ):
+        yield serving, server
+
+
+@pytest.fixture
+def passing(pair: tuple[Serving, scripted.Scripted]) -> Iterator[tuple[Serving, Any]]:
+    """A pass-through and its upstream, which answers ``{}`` unless a test sets ``answer``. They are
+    shared by the tests of a module; callers without a key share nothing.
+    """
+    serving, server = pair
+    usual = server.answer
+    server.asked.clear()
+    serving.lines.clear()
+    serving.board.counts.clear()
+    yield serving, server
+    server.answer = usual
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from compacter.gateway.serve import bodies
+from compacter.gateway.serve import answers as bodies
 
 PADDING = b" " * (bodies._LARGE + 1)
 

@@ -224,9 +224,7 @@ def test_the_extra_of_the_command_is_not_needed(root: Path, missing: str) -> Non
     assert "upstream: takes" in started_without(root, missing, "compacter", "serve").stderr
 
 
-def test_a_memory_that_does_not_answer_is_told_at_start(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_memory_that_does_not_answer_is_told_at_start(capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("redis")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

@@ -2,131 +2,89 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 Serve = Callable[..., Any]
-BODY = json.dumps({"messages": [{"role": "user", "content": "Hello"}]}).encode()
+PATH = "/v1/chat/completions"
+BODY = {"messages": [{"role": "user", "content": "Hello"}]}
+EVIL = "Origin: https://evil.example\n"
+FOREIGN = [
+    *(EVIL, f"{EVIL}Content-Type: text/plain\n", "Origin: null\n", "Origin: http://[::\n"),
+    "Origin: http://evil.example:8484\nSec-Fetch-Site: cross-site\n",
+    "Origin: https://localhost.evil.example\n",
+    "Sec-Fetch-Site: cross-site\n",
+    "Sec-Fetch-Site: cross-site\nSec-Fetch-Mode: no-cors\n",
+]
+OWN = [
+    *("", "Origin: http://127.0.0.1:5173\n", "Origin: vscode-file://vscode-app\n"),
+    *("Origin: app://obsidian.md\n", "Sec-Fetch-Site: none\n", "Sec-Fetch-Site: same-origin\n"),
+    "Origin: http://localhost:3000\nSec-Fetch-Site: cross-site\n",
+]
 
 
-def ask(serving: Any, *lines: str, path: str = "/v1/chat/completions") -> bytes:
-    head = "".join(f"{line}\n" for line in lines)
-    length = f"Content-Length: {len(BODY)}\nConnection: close\n"
-    got: bytes = serving.ask(f"POST {path} HTTP/1.1\nHOST\n{length}{head}\n", BODY)
-    return got
-
-
-@pytest.mark.parametrize(
-    "lines",
-    [
-        ("Origin: https://evil.example",),
-        ("Origin: https://evil.example", "Content-Type: text/plain"),
-        ("Origin: http://evil.example:8484", "Sec-Fetch-Site: cross-site"),
-        ("Origin: null",),
-        ("Origin: https://localhost.evil.example",),
-        ("Origin: http://[::",),
-        ("Sec-Fetch-Site: cross-site",),
-        ("Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: no-cors"),
-    ],
-)
-@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/files"])
-def test_a_form_of_another_site_does_not_reach_the_upstream(
-    serve: Serve, upstream: Any, wire: Any, lines: tuple[str, ...], path: str
-) -> None:
-    server = upstream(lambda asked, write: write(wire.plain(b"{}")))
-    got = ask(serve(server.url), *lines, path=path)
-    assert got.startswith(b"HTTP/1.1 403 ")
-    assert b"cross_site" in got
+@pytest.mark.parametrize("lines", FOREIGN)
+def test_a_page_of_another_site_reaches_nothing(passing: Any, lines: str) -> None:
+    """What a web page of another site makes a browser send reaches neither the upstream nor the
+    server's own pages.
+    """
+    serving, server = passing
+    answers = [serving.post(path, BODY, lines) for path in (PATH, "/v1/files")]
+    answers += [
+        serving.get(path, lines) for path in ("/compacter", "/metrics", "/healthz", "/readyz")
+    ]
+    for got in answers:
+        assert got.startswith(b"HTTP/1.1 403 ")
+        assert b"cross_site" in got
     assert server.asked == []
 
 
-@pytest.mark.parametrize(
-    "lines",
-    [
-        (),
-        ("Origin: http://localhost:3000", "Sec-Fetch-Site: cross-site"),
-        ("Origin: http://127.0.0.1:5173",),
-        ("Origin: vscode-file://vscode-app",),
-        ("Origin: app://obsidian.md",),
-        ("Sec-Fetch-Site: none",),
-        ("Sec-Fetch-Site: same-origin",),
-    ],
-)
-def test_programs_and_pages_of_this_machine_do(
-    serve: Serve, upstream: Any, wire: Any, lines: tuple[str, ...]
-) -> None:
-    server = upstream(lambda asked, write: write(wire.plain(b"{}")))
-    assert ask(serve(server.url), *lines).endswith(b"{}")
+@pytest.mark.parametrize("lines", OWN)
+def test_programs_and_pages_of_this_machine_do(passing: Any, lines: str) -> None:
+    assert passing[0].post(PATH, BODY, lines).endswith(b"{}")
 
 
-PAGES = ["/compacter", "/metrics", "/healthz", "/readyz"]
+def test_a_link_anywhere_may_lead_to_the_report(passing: Any) -> None:
+    serving, _ = passing
+    link = "Sec-Fetch-Site: cross-site\nSec-Fetch-Mode: navigate\nSec-Fetch-Dest: document\n"
+    assert serving.get("/compacter", link).startswith(b"HTTP/1.1 200 ")
+    assert serving.get("/v1/models", link).startswith(b"HTTP/1.1 403 ")
 
 
-@pytest.mark.parametrize("path", PAGES)
-@pytest.mark.parametrize(
-    "line", ["Origin: https://evil.example", "Origin: null", "Sec-Fetch-Site: cross-site"]
-)
-def test_the_servers_own_pages_are_not_read_by_another_sites(
-    serve: Serve, path: str, line: str
-) -> None:
-    head = f"GET {path} HTTP/1.1\nHOST\nConnection: close\n{line}\n\n"
-    assert serve("http://127.0.0.1:9").ask(head).startswith(b"HTTP/1.1 403 ")
+def test_another_site_may_where_the_operator_says_so(serve: Serve, answering: Any) -> None:
+    serving = serve(answering().url, origins=["https://Chat.example.com/"])
+    assert serving.post(PATH, BODY, "Origin: https://chat.example.com\n").endswith(b"{}")
+    assert b"cross_site" in serving.post(PATH, BODY, "Origin: https://chat.example.org\n")
 
 
-def test_a_link_anywhere_may_lead_to_the_report(serve: Serve) -> None:
-    from_link = "Sec-Fetch-Site: cross-site\nSec-Fetch-Mode: navigate\nSec-Fetch-Dest: document\n"
-    serving = serve("http://127.0.0.1:9")
-    head = f" HTTP/1.1\nHOST\nConnection: close\n{from_link}\n"
-    assert serving.ask(f"GET /compacter{head}").startswith(b"HTTP/1.1 200 ")
-    assert serving.ask(f"GET /v1/models{head}").startswith(b"HTTP/1.1 403 ")
+def test_a_page_may_where_it_came_from_this_server(serve: Serve, answering: Any) -> None:
+    serving = serve(answering().url, hosts=lambda host: host == "llm.example.com")
+    head = "Host: llm.example.com\nOrigin: https://llm.example.com\nConnection: close\n"
+    assert serving.ask(f"GET /v1/models HTTP/1.1\n{head}\n").endswith(b"{}")
 
 
-def test_another_site_may_where_the_operator_says_so(
-    serve: Serve, upstream: Any, wire: Any
-) -> None:
-    server = upstream(lambda asked, write: write(wire.plain(b"{}")))
-    serving = serve(server.url, origins=["https://Chat.example.com/"])
-    assert ask(serving, "Origin: https://chat.example.com").endswith(b"{}")
-    assert b"cross_site" in ask(serving, "Origin: https://chat.example.org")
-
-
-def test_a_page_may_where_it_came_from_this_server(serve: Serve, upstream: Any, wire: Any) -> None:
-    server = upstream(lambda asked, write: write(wire.plain(b"{}")))
-    serving = serve(server.url, hosts=lambda host: host == "llm.example.com")
-    head = f"Host: llm.example.com\nContent-Length: {len(BODY)}\nConnection: close\n"
-    head = f"POST /v1/messages HTTP/1.1\n{head}Origin: https://llm.example.com\n\n"
-    assert serving.ask(head, BODY).endswith(b"{}")
-
-
-@pytest.mark.parametrize("target", ["example.com:443", "/v1/chat/completions"])
-def test_connect_is_refused_whatever_it_names(
-    serve: Serve, upstream: Any, wire: Any, target: str
-) -> None:
-    server = upstream(lambda asked, write: write(wire.plain(b"{}")))
-    got = serve(server.url).ask(f"CONNECT {target} HTTP/1.1\nHOST\nConnection: close\n\n")
+@pytest.mark.parametrize("target", ["example.com:443", PATH])
+def test_connect_is_refused_whatever_it_names(passing: Any, target: str) -> None:
+    serving, server = passing
+    got = serving.ask(f"CONNECT {target} HTTP/1.1\nHOST\nConnection: close\n\n")
     assert got.startswith(b"HTTP/1.1 400 ")
     assert b"not_a_proxy" in got
     assert server.asked == []
 
 
-@pytest.mark.parametrize("path", ["/v1/models", "/v1/chat/completions"])
+@pytest.mark.parametrize("path", ["/v1/models", PATH])
 @pytest.mark.parametrize("length", [1, 2, 900])
 def test_an_answer_with_both_lengths_is_read_by_its_chunks(
-    serve: Serve,
-    upstream: Any,
-    wire: Any,
-    path: str,
-    length: int,
-    caplog: pytest.LogCaptureFixture,
+    passing: Any, wire: Any, path: str, length: int, caplog: pytest.LogCaptureFixture
 ) -> None:
+    serving, server = passing
     head = wire.STREAM.replace(b"text/event-stream", b"application/json")
     head = head.replace(b"\r\n\r\n", b"\r\nContent-Length: %d\r\n\r\n" % length)
     answer = head + wire.chunk(b'{"a":') + wire.chunk(b" 1}") + wire.chunk(b"")
-    serving = serve(upstream(lambda asked, write: write(answer)).url)
-    got = ask(serving, path=path).lower()
+    server.answer = lambda asked, write: write(answer)
+    got = serving.post(path, BODY).lower()
     assert got.startswith(b"http/1.1 200 ")
     assert b"content-length" not in got
     assert b'{"a":' in got

@@ -90,10 +90,7 @@ def test_what_does_not_end_in_time_is_cut_off_and_told(
     root: Path, upstream: Any, wire: Any
 ) -> None:
     slow = Slow(wire)
-    with (
-        program(root, "--upstream", upstream(slow).url, "--drain", "1") as server,
-        server.send(),
-    ):
+    with program(root, "--upstream", upstream(slow).url, "--drain", "1") as server, server.send():
         assert slow.begun.wait(300)
         server.process.send_signal(signal.SIGTERM)
         server.line("Cancel 1 running")
@@ -102,11 +99,11 @@ def test_what_does_not_end_in_time_is_cut_off_and_told(
 
 
 def test_another_configuration_is_taken_without_losing_a_stream(
-    root: Path, upstream: Any, wire: Any, tmp_path: Path
+    root: Path, answering: Any, upstream: Any, wire: Any, tmp_path: Path
 ) -> None:
     slow = Slow(wire)
     first = upstream(slow)
-    second = upstream(lambda asked, write: write(wire.plain(b'"second"')))
+    second = answering(b'"second"')
     file = tmp_path / "serve.toml"
     file.write_text(f'upstream = ["{first.url}"]\n')
     with program(root, "--config", str(file)) as server:

@@ -14,6 +14,8 @@ from tests.clients import loopback
 from tests.effort import every
 from tests.serve.test_other_protocols import GeminiArray, ollama
 
+from compacter.gateway.serve import gateway
+
 Serve = Callable[..., Any]
 Talk = Callable[..., Any]
 
@@ -73,6 +75,12 @@ PROTOCOLS: dict[str, tuple[Any, str, str, str, dict[str, Any]]] = {
 }
 WRITTEN = {"contents": as_contents, "converse": as_blocks}
 MODES = {"plain": (False, "status"), "streamed": (True, "status"), "inside 200": (True, "event")}
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Streams are held for as long as they take: a head that is sent before has no such headers."""
+    monkeypatch.setattr(gateway, "SILENCE", 300)
 
 
 @pytest.fixture(params=PROTOCOLS)

@@ -32,10 +32,8 @@ def everything(connection: socket.socket) -> bytes:
 
 
 @pytest.mark.parametrize("path", [INSPECTED, PASSED_ON])
-def test_a_body_that_does_not_come_is_told(
-    serve: Serve, upstream: Any, wire: Any, path: str
-) -> None:
-    server = upstream(lambda asked, write: write(wire.plain(b"{}")))
+def test_a_body_that_does_not_come_is_told(serve: Serve, answering: Any, path: str) -> None:
+    server = answering()
     serving = serve(server.url, body_timeout=0.2)
     got = everything(serving.send(HEAD.format(path=path, length=1_000), b'{"messages": ['))
     assert got.startswith(b"HTTP/1.1 408 ")
@@ -71,11 +69,11 @@ def test_an_unfinished_head_is_closed(
 
 @pytest.mark.parametrize("path", [INSPECTED, PASSED_ON])
 def test_a_half_body_does_not_delay_the_end(
-    serve: Serve, upstream: Any, wire: Any, path: str, monkeypatch: pytest.MonkeyPatch
+    serve: Serve, answering: Any, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The end of the server does not wait for a body of which nothing comes any more."""
     monkeypatch.setattr(server_module, "BODY_PAUSE", 0.1)
-    serving = serve(upstream(lambda asked, write: write(wire.plain(b"{}"))).url, drain=300.0)
+    serving = serve(answering().url, drain=300.0)
     with serving.send(HEAD.format(path=path, length=1_000), b'{"messages": ['):
         while not serving.board.counts["requests"]:
             time.sleep(0.01)
@@ -85,9 +83,9 @@ def test_a_half_body_does_not_delay_the_end(
 @pytest.mark.parametrize("path", [INSPECTED, PASSED_ON])
 @pytest.mark.parametrize("chunked", [False, True])
 def test_a_body_over_the_operators_limit_is_refused(
-    serve: Serve, upstream: Any, wire: Any, path: str, *, chunked: bool
+    serve: Serve, answering: Any, wire: Any, path: str, *, chunked: bool
 ) -> None:
-    server = upstream(lambda asked, write: write(wire.plain(b"{}")))
+    server = answering()
     serving = serve(server.url, max_body=1_000)
     body = b"x" * 2_000
     head = HEAD.format(path=path, length=len(body))
@@ -100,20 +98,13 @@ def test_a_body_over_the_operators_limit_is_refused(
     assert server.asked == []
 
 
-def test_a_body_below_it_goes_through(serve: Serve, upstream: Any, wire: Any) -> None:
-    server = upstream(lambda asked, write: write(wire.plain(b"{}")))
+def test_a_body_below_it_goes_through(serve: Serve, answering: Any) -> None:
+    server = answering()
     serving = serve(server.url, max_body=1_000)
     assert serving.ask(HEAD.format(path=PASSED_ON, length=9), b"x" * 9).endswith(b"{}")
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"max_body": 0},
-        {"max_body": "1"},
-        {"body_timeout": 0},
-    ],
-)
+@pytest.mark.parametrize("given", [{"max_body": 0}, {"max_body": "1"}, {"body_timeout": 0}])
 def test_a_limit_that_cannot_be_is_named(given: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError, match=next(iter(given))):
         create_app("https://api.openai.com/v1", **given)

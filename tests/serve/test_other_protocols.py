@@ -23,7 +23,6 @@ from compacter.memory import SQLiteMemory
 from compacter.serve import main
 
 Serve = Callable[..., Any]
-Turn = tuple[str, str]
 
 
 def ollama(server: loopback.Provider, path: str, body: loopback.Body) -> loopback.Answer:
@@ -77,33 +76,40 @@ class GeminiArray:
         return loopback.Answer(array.encode(), "application/json")
 
 
-def turns(count: int = 20) -> Iterator[Turn]:
-    for number in range(count):
-        yield (
-            f"What is known of pier {number}? " * 8,
-            f"Pier {number} was built of oak in {1800 + number}. " * 8,
-        )
+Make = Callable[[int], list[dict[str, Any]]]
+QUESTION = "Which pier came first?"
+
+
+def history(say: Callable[[str, str], dict[str, Any]], call: Make | None) -> list[dict[str, Any]]:
+    """A conversation that is too long; ``call`` makes a tool call and its result."""
+    talk = []
+    for number in range(20):
+        talk.append(say("user", f"What is known of pier {number}? " * 8))
+        talk += call(number) if call and number % 3 == 0 else []
+        talk.append(say("assistant", f"Pier {number} was built of oak in {1800 + number}. " * 8))
+    return [*talk, say("user", QUESTION)]
+
+
+def gemini_contents(call: str, response: str, *, tools: bool) -> list[dict[str, Any]]:
+    def use(number: int) -> list[dict[str, Any]]:
+        called = {call: {"name": "look_up", "args": {"pier": number}}}
+        result = {response: {"name": "look_up", "response": {"built": 1800 + number}}}
+        return [{"role": "model", "parts": [called]}, {"role": "user", "parts": [result]}]
+
+    roles = {"user": "user", "assistant": "model"}
+    return history(
+        lambda role, text: {"role": roles[role], "parts": [{"text": text}]}, use if tools else None
+    )
 
 
 def gemini_says(url: str, *, stream: bool, key: str, tools: bool) -> str:
-    contents: list[dict[str, Any]] = []
-    for number, (question, answer) in enumerate(turns()):
-        contents.append({"role": "user", "parts": [{"text": question}]})
-        if tools and number % 3 == 0:
-            call = {"name": "look_up", "args": {"pier": number}}
-            contents.append({"role": "model", "parts": [{"function_call": call}]})
-            result = {"name": "look_up", "response": {"built": 1800 + number}}
-            contents.append({"role": "user", "parts": [{"function_response": result}]})
-        contents.append({"role": "model", "parts": [{"text": answer}]})
-    contents.append({"role": "user", "parts": [{"text": "Which pier came first?"}]})
     options = types.HttpOptions(base_url=url, retry_options=types.HttpRetryOptions(attempts=1))
-    client = genai.Client(api_key=key, http_options=options)
     asked: dict[str, Any] = {
         "model": "gemini-test",
-        "contents": contents,
+        "contents": gemini_contents("function_call", "function_response", tools=tools),
         "config": {"system_instruction": "Be brief.", "max_output_tokens": 100},
     }
-    with client:
+    with genai.Client(api_key=key, http_options=options) as client:
         if stream:
             chunks = client.models.generate_content_stream(**asked)
             return "".join(chunk.text or "" for chunk in chunks)
@@ -111,16 +117,7 @@ def gemini_says(url: str, *, stream: bool, key: str, tools: bool) -> str:
 
 
 def gemini_array_says(url: str, *, stream: bool, key: str, tools: bool) -> str:
-    contents: list[dict[str, Any]] = []
-    for number, (question, answer) in enumerate(turns()):
-        contents.append({"role": "user", "parts": [{"text": question}]})
-        if tools and number % 3 == 0:
-            call = {"name": "look_up", "args": {"pier": number}}
-            contents.append({"role": "model", "parts": [{"functionCall": call}]})
-            result = {"name": "look_up", "response": {"built": 1800 + number}}
-            contents.append({"role": "user", "parts": [{"functionResponse": result}]})
-        contents.append({"role": "model", "parts": [{"text": answer}]})
-    contents.append({"role": "user", "parts": [{"text": "Which pier came first?"}]})
+    contents = gemini_contents("functionCall", "functionResponse", tools=tools)
     verb = "streamGenerateContent" if stream else "generateContent"
     path = f"{url}/v1beta/models/gemini-test:{verb}?key={key}"
     answer = httpx.post(path, json={"contents": contents}, timeout=300).json()
@@ -130,15 +127,12 @@ def gemini_array_says(url: str, *, stream: bool, key: str, tools: bool) -> str:
 
 
 def ollama_says(url: str, *, stream: bool, key: str, tools: bool) -> str:
-    messages: list[dict[str, Any]] = []
-    for number, (question, answer) in enumerate(turns()):
-        messages.append({"role": "user", "content": question})
-        if tools and number % 3 == 0:
-            call = {"function": {"name": "look_up", "arguments": {"pier": number}}}
-            messages.append({"role": "assistant", "content": "", "tool_calls": [call]})
-            messages.append({"role": "tool", "tool_name": "look_up", "content": str(number)})
-        messages.append({"role": "assistant", "content": answer})
-    messages.append({"role": "user", "content": "Which pier came first?"})
+    def use(number: int) -> list[dict[str, Any]]:
+        call = {"function": {"name": "look_up", "arguments": {"pier": number}}}
+        result = {"role": "tool", "tool_name": "look_up", "content": str(number)}
+        return [{"role": "assistant", "content": "", "tool_calls": [call]}, result]
+
+    messages = history(lambda role, text: {"role": role, "content": text}, use if tools else None)
     body: dict[str, Any] = {"model": "m", "messages": messages, "options": {"num_ctx": 1500}}
     if not stream:
         body["stream"] = False
@@ -159,19 +153,21 @@ def aws(url: str, key: str) -> Any:
     )
 
 
+def converse_messages(*, tools: bool) -> list[dict[str, Any]]:
+    def use(number: int) -> list[dict[str, Any]]:
+        call = {"toolUseId": f"t{number}", "name": "look_up", "input": {"pier": number}}
+        result = {"toolUseId": f"t{number}", "content": [{"text": str(number)}]}
+        answer = {"role": "user", "content": [{"toolResult": result}]}
+        return [{"role": "assistant", "content": [{"toolUse": call}]}, answer]
+
+    return history(
+        lambda role, text: {"role": role, "content": [{"text": text}]}, use if tools else None
+    )
+
+
 def converse_says(url: str, *, stream: bool, key: str, tools: bool) -> str:
-    messages: list[dict[str, Any]] = []
-    for number, (question, answer) in enumerate(turns()):
-        messages.append({"role": "user", "content": [{"text": question}]})
-        if tools and number % 3 == 0:
-            use = {"toolUseId": f"t{number}", "name": "look_up", "input": {"pier": number}}
-            messages.append({"role": "assistant", "content": [{"toolUse": use}]})
-            result = {"toolUseId": f"t{number}", "content": [{"text": str(number)}]}
-            messages.append({"role": "user", "content": [{"toolResult": result}]})
-        messages.append({"role": "assistant", "content": [{"text": answer}]})
-    messages.append({"role": "user", "content": [{"text": "Which pier came first?"}]})
     client = aws(url, key)
-    asked = {"modelId": "amazon.nova-pro-v1:0", "messages": messages}
+    asked = {"modelId": "amazon.nova-pro-v1:0", "messages": converse_messages(tools=tools)}
     if not stream:
         return str(client.converse(**asked)["output"]["message"]["content"][0]["text"])
     events = client.converse_stream(**asked)["stream"]
@@ -180,26 +176,20 @@ def converse_says(url: str, *, stream: bool, key: str, tools: bool) -> str:
 
 
 def invoke_says(url: str, *, stream: bool, key: str, tools: bool) -> str:
-    messages: list[dict[str, Any]] = []
-    for number, (question, answer) in enumerate(turns()):
-        messages.append({"role": "user", "content": question})
-        if tools and number % 3 == 0:
-            use = {"type": "tool_use", "id": f"t{number}", "name": "look_up", "input": {}}
-            messages.append({"role": "assistant", "content": [use]})
-            result = {"type": "tool_result", "tool_use_id": f"t{number}", "content": "1800"}
-            messages.append({"role": "user", "content": [result]})
-        messages.append({"role": "assistant", "content": answer})
-    messages.append({"role": "user", "content": "Which pier came first?"})
-    version = {"anthropic_version": "bedrock-2023-05-31", "max_tokens": 100}
-    asked = {"modelId": "anthropic.claude-x", "body": json.dumps({**version, "messages": messages})}
+    def use(number: int) -> list[dict[str, Any]]:
+        call = {"type": "tool_use", "id": f"t{number}", "name": "look_up", "input": {}}
+        result = {"type": "tool_result", "tool_use_id": f"t{number}", "content": "1800"}
+        return [{"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}]
+
+    messages = history(lambda role, text: {"role": role, "content": text}, use if tools else None)
+    body = {"anthropic_version": "bedrock-2023-05-31", "max_tokens": 100, "messages": messages}
+    asked = {"modelId": "anthropic.claude-x", "body": json.dumps(body)}
     client = aws(url, key)
     if not stream:
         return str(json.loads(client.invoke_model(**asked)["body"].read())["content"][0]["text"])
-    found = []
-    for event in client.invoke_model_with_response_stream(**asked)["body"]:
-        chunk = json.loads(event["chunk"]["bytes"])
-        found.append((chunk.get("delta") or {}).get("text") or "")
-    return "".join(found)
+    events = client.invoke_model_with_response_stream(**asked)["body"]
+    chunks = [json.loads(event["chunk"]["bytes"]) for event in events]
+    return "".join((chunk.get("delta") or {}).get("text") or "" for chunk in chunks)
 
 
 PROTOCOLS: dict[str, tuple[Any, Any]] = {
@@ -339,11 +329,7 @@ def test_without_credentials_a_signed_request_is_passed_on_and_told_once(serve: 
 
 
 def test_an_api_key_of_bedrock_needs_no_signature(serve: Serve, words: str) -> None:
-    messages = []
-    for question, answer in turns():
-        messages.append({"role": "user", "content": [{"text": question}]})
-        messages.append({"role": "assistant", "content": [{"text": answer}]})
-    messages.append({"role": "user", "content": [{"text": "Which came first?"}]})
+    messages = converse_messages(tools=False)
     with loopback.serving(loopback.bedrock) as server:
         serving = serve(server.url)
         got = httpx.post(
@@ -388,9 +374,9 @@ def test_without_any_credentials_the_remedy_is_told(
     ],
 )
 def test_a_body_of_another_vendor_is_passed_on(
-    serve: Serve, upstream: Any, wire: Any, body: dict[str, Any]
+    serve: Serve, answering: Any, body: dict[str, Any]
 ) -> None:
-    server = upstream(lambda asked, write: write(wire.plain(b"{}")))
+    server = answering()
     serving = serve(server.url)
     raw = json.dumps(body).encode()
     httpx.post(f"{serving.url}/model/amazon.titan/invoke", content=raw, timeout=300)

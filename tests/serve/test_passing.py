@@ -20,128 +20,102 @@ Serve = Callable[..., Any]
 CHAT = {"model": "m", "stream": True, "messages": [{"role": "user", "content": "Hello"}]}
 
 
-def post(path: str, body: bytes, more: str = "") -> tuple[str, bytes]:
-    return (
-        f"POST {path} HTTP/1.1\nHOST\nContent-Length: {len(body)}\nConnection: close\n{more}\n",
-        body,
-    )
+PATH = "/v1/chat/completions"
+PATHS = [PATH, "/v1/audio/speech"]
+
+
+def post(path: str, body: bytes = json.dumps(CHAT).encode()) -> tuple[str, bytes]:
+    head = f"POST {path} HTTP/1.1\nHOST\nContent-Length: {len(body)}\nConnection: close\n\n"
+    return head, body
 
 
 def event(text: str) -> bytes:
     return b"data: " + json.dumps({"choices": [{"delta": {"content": text}}]}).encode() + b"\n\n"
 
 
+def answer_with(server: Any, body: bytes) -> None:
+    server.answer = lambda asked, write: write(body)
+
+
 @pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "DELETE", "OPTIONS", "POST"])
 def test_any_method_goes_through_with_its_path_query_and_body(
-    serve: Serve, upstream: Any, wire: Any, method: str
+    passing: Any, wire: Any, method: str
 ) -> None:
-    server = upstream(
-        lambda asked, write: write(wire.plain(b"\0\xff", "207 Odd", "application/x-odd"))
-    )
+    serving, server = passing
+    answer_with(server, wire.plain(b"\0\xff", "207 Odd", "application/x-odd"))
     body = b"" if method == "GET" else b"\0 bytes \xff"
     target = "/v1/files/a%2Fb%20c;v=1?key=%20x&key=y&z"
     length = f"Content-Length: {len(body)}\n" * bool(body)
-    got = serve(server.url).ask(
-        f"{method} {target} HTTP/1.1\nHOST\n{length}Connection: close\n\n", body
-    )
+    got = serving.ask(f"{method} {target} HTTP/1.1\nHOST\n{length}Connection: close\n\n", body)
     (asked,) = server.asked
     assert (asked.method, asked.target, asked.body) == (method, target, body)
     assert got.startswith(b"HTTP/1.1 207 ")
     assert got.endswith(b"\0\xff")
 
 
-def test_headers_of_one_connection_stay_there(serve: Serve, upstream: Any, wire: Any) -> None:
-    theirs = (
-        "Keep-Alive: timeout=5\r\nX-Kept: yes\r\nX-Kept: twice\r\nSet-Cookie: "
-        "a=1\r\nX-Hop: 1\r\nTrailer: t\r\n"
-    )
-    server = upstream(
-        lambda asked, write: write(
-            wire.plain(b"{}", more=theirs).replace(b"close", b"close, X-Hop")
-        )
-    )
-    mine = (
-        "Connection: close, X-Mine\nX-Mine: 1\nTE: trailers\nProxy-Authorization: "
-        "x\nX-Kept: no\nUser-Agent: odd\n"
-    )
-    got = serve(server.url).ask(f"GET /v1/models HTTP/1.1\nHOST\n{mine}\n").lower()
+def test_headers_of_one_connection_stay_there(passing: Any, wire: Any) -> None:
+    serving, server = passing
+    kept = "X-Kept: yes\r\nX-Kept: twice\r\nSet-Cookie: a=1\r\n"
+    theirs = f"Keep-Alive: timeout=5\r\n{kept}X-Hop: 1\r\nTrailer: t\r\n"
+    answer_with(server, wire.plain(b"{}", more=theirs).replace(b"close", b"close, X-Hop"))
+    mine = "X-Mine: 1\nTE: trailers\nProxy-Authorization: x\nX-Kept: no\nUser-Agent: odd\n"
+    got = serving.ask(f"GET /v1/models HTTP/1.1\nHOST\nConnection: close, X-Mine\n{mine}\n").lower()
     (asked,) = server.asked
     assert sorted(name.lower() for name, _ in asked.headers) == ["host", "user-agent", "x-kept"]
     assert asked.header("host") == [server.url.removeprefix("http://")]
     assert got.count(b"x-kept:") == 2
     assert b"set-cookie: a=1" in got
-    assert not any(
-        name in got for name in (b"x-hop", b"keep-alive", b"trailer", b"server:", b"date:")
-    )
+    for name in (b"x-hop", b"keep-alive", b"trailer", b"server:", b"date:"):
+        assert name not in got
 
 
-def test_a_cookie_of_one_caller_is_not_sent_for_another(
-    serve: Serve, upstream: Any, wire: Any
-) -> None:
-    server = upstream(
-        lambda asked, write: write(wire.plain(b"{}", more=("Set-Cookie: session=1; Path=/\r\n")))
-    )
-    serving = serve(server.url)
+def test_a_cookie_of_one_caller_is_not_sent_for_another(passing: Any, wire: Any) -> None:
+    serving, server = passing
+    answer_with(server, wire.plain(b"{}", more="Set-Cookie: session=1; Path=/\r\n"))
     for _ in range(2):
-        serving.ask("GET /v1/models HTTP/1.1\nHOST\nConnection: close\n\n")
+        serving.get("/v1/models")
     assert [asked.header("cookie") for asked in server.asked] == [[], []]
 
 
-def test_a_head_request_has_no_body(serve: Serve, upstream: Any, wire: Any) -> None:
-    server = upstream(
-        lambda asked, write: write(wire.plain(b"", more="X-Size: 7\r\n").replace(b"h: 0", b"h: 7"))
-    )
-    got = serve(server.url).ask("HEAD /v1/files/1 HTTP/1.1\nHOST\nConnection: close\n\n").lower()
+def test_a_head_request_has_no_body(passing: Any, wire: Any) -> None:
+    serving, server = passing
+    answer_with(server, wire.plain(b"", more="X-Size: 7\r\n").replace(b"h: 0", b"h: 7"))
+    got = serving.ask("HEAD /v1/files/1 HTTP/1.1\nHOST\nConnection: close\n\n").lower()
     assert b"content-length: 7" in got
     assert got.endswith(b"\r\n\r\n")
 
 
-def test_an_upload_of_unknown_length_goes_through(serve: Serve, upstream: Any, wire: Any) -> None:
-    server = upstream(lambda asked, write: write(wire.plain(b"{}")))
+def test_an_upload_of_unknown_length_goes_through(passing: Any, wire: Any) -> None:
+    """A chunked body arrives whole; a length beside the chunks smuggles nothing."""
+    serving, server = passing
     body = wire.chunk(b"first ") + wire.chunk(b"second") + wire.chunk(b"")
-    serve(server.url).ask(
-        ("POST /v1/files HTTP/1.1\nHOST\nTransfer-Encoding: chunked\nConnection: close\n\n"), body
-    )
+    head = "POST /v1/files HTTP/1.1\nHOST\nTransfer-Encoding: chunked\nConnection: close\n"
+    serving.ask(f"{head}\n", body)
     assert server.asked[0].body == b"first second"
-
-
-def test_a_length_beside_chunks_smuggles_nothing(serve: Serve, upstream: Any, wire: Any) -> None:
-    server = upstream(lambda asked, write: write(wire.plain(b"{}")))
-    serving = serve(server.url)
-    body = wire.chunk(b"abc GET /admin HTTP/1.1\r\n\r\n") + wire.chunk(b"")
-    head = (
-        "POST /v1/files HTTP/1.1\nHOST\nContent-Length: 3\nTransfer-Encoding: "
-        "chunked\nConnection: close\n\n"
-    )
-    got = serving.ask(head, body)
+    smuggled = b"abc GET /admin HTTP/1.1\r\n\r\n"
+    body = wire.chunk(smuggled) + wire.chunk(b"")
+    got = serving.ask(f"{head}Content-Length: 3\n\n", body)
     assert got.startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 200 "))
-    assert [
-        (asked.target, asked.body, asked.header("content-length")) for asked in server.asked
-    ] in (
-        [],
-        [("/v1/files", b"abc GET /admin HTTP/1.1\r\n\r\n", [])],
-    )
+    asked = [(one.target, one.body, one.header("content-length")) for one in server.asked[1:]]
+    assert asked in ([], [("/v1/files", smuggled, [])])
 
 
-def test_a_packed_answer_stays_packed(serve: Serve, upstream: Any, wire: Any) -> None:
-    server = upstream(
-        lambda asked, write: write(wire.plain(b"\x1f\x8b odd", more="Content-Encoding: br\r\n"))
-    )
-    serving = serve(server.url)
-    for path in ("/v1/models", "/v1/chat/completions"):
-        got = serving.ask(*post(path, json.dumps(CHAT).encode(), "Accept-Encoding: br\n"))
+def test_a_packed_answer_stays_packed(passing: Any, wire: Any) -> None:
+    serving, server = passing
+    answer_with(server, wire.plain(b"\x1f\x8b odd", more="Content-Encoding: br\r\n"))
+    for path in ("/v1/models", PATH):
+        got = serving.post(path, CHAT, "Accept-Encoding: br\n")
         assert got.endswith(b"\r\n\r\n\x1f\x8b odd")
     assert [asked.header("accept-encoding") for asked in server.asked] == [["br"], ["identity"]]
 
 
 def test_a_body_that_is_too_large_to_look_into_goes_through(
-    serve: Serve, upstream: Any, wire: Any, monkeypatch: pytest.MonkeyPatch
+    passing: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("compacter.gateway.serve.gateway._LARGEST_BODY", 100_000)
-    server = upstream(lambda asked, write: write(wire.plain(b"{}")))
+    serving, server = passing
     body = json.dumps({**CHAT, "user": "x" * 300_000}).encode()
-    serving = serve(server.url)
-    serving.ask(*post("/v1/chat/completions", body))
+    serving.post(PATH, body)
     assert server.asked[0].body == body
     assert serving.board.counts["passed_on"] == 1
 
@@ -159,7 +133,7 @@ def test_each_piece_of_a_stream_is_passed_on_when_it_comes(
         write(wire.chunk(b""))
 
     serving = serve(upstream(answer).url)
-    with serving.send(*post("/v1/chat/completions", json.dumps(CHAT).encode())) as connection:
+    with serving.send(*post(PATH)) as connection:
         got = b""
         for number in range(3):
             while f"piece {number}".encode() not in got:
@@ -170,7 +144,7 @@ def test_each_piece_of_a_stream_is_passed_on_when_it_comes(
     assert got.endswith(b"0\r\n\r\n")
 
 
-@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/audio/speech"])
+@pytest.mark.parametrize("path", PATHS)
 def test_nothing_is_read_faster_than_the_caller_takes_it(
     serve: Serve, upstream: Any, wire: Any, path: str
 ) -> None:
@@ -186,7 +160,7 @@ def test_nothing_is_read_faster_than_the_caller_takes_it(
         stuck.set()
 
     serving = serve(upstream(answer).url)
-    with serving.send(*post(path, json.dumps(CHAT).encode())) as connection:
+    with serving.send(*post(path)) as connection:
         connection.recv(10)
         assert not stuck.wait(1.5)  # Buffers take some megabytes; the rest waits for a reader.
         assert written[0] < 40
@@ -194,7 +168,7 @@ def test_nothing_is_read_faster_than_the_caller_takes_it(
             connection.recv(size)
 
 
-@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/audio/speech"])
+@pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("begun", [False, True])
 def test_a_caller_that_goes_away_is_seen_upstream(
     serve: Serve, upstream: Any, wire: Any, path: str, *, begun: bool
@@ -208,7 +182,7 @@ def test_a_caller_that_goes_away_is_seen_upstream(
         asked.closed.wait(300)
 
     server = upstream(answer)
-    with serve(server.url).send(*post(path, json.dumps(CHAT).encode())) as connection:
+    with serve(server.url).send(*post(path)) as connection:
         assert reached.wait(300)
         if begun:
             got = b""
@@ -272,8 +246,8 @@ def test_an_answer_that_breaks_off_is_not_ended_as_if_it_were_whole(
 ) -> None:
     server = upstream(lambda asked, write: write(wire.STREAM + wire.chunk(event("begin"))))
     serving = serve(server.url)
-    for path in ("/v1/chat/completions", "/v1/audio/speech"):
-        got = serving.ask(*post(path, json.dumps(CHAT).encode()))
+    for path in PATHS:
+        got = serving.ask(*post(path))
         assert b"begin" in got
         assert not got.endswith(b"0\r\n\r\n")
     assert serving.board.counts["unreachable"] == 2
@@ -281,12 +255,12 @@ def test_an_answer_that_breaks_off_is_not_ended_as_if_it_were_whole(
 
 @pytest.mark.parametrize("status", ["200 OK", "400 Bad Request"])
 def test_a_document_that_breaks_off_is_passed_on_as_far_as_it_came(
-    serve: Serve, upstream: Any, wire: Any, status: str
+    passing: Any, wire: Any, status: str
 ) -> None:
+    serving, server = passing
     whole = wire.plain(json.dumps({"error": {"code": "context_length_exceeded"}}).encode(), status)
-    server = upstream(lambda asked, write: write(whole[:-5]))
-    serving = serve(server.url)
-    got = serving.ask(*post("/v1/chat/completions", json.dumps(CHAT).encode()))
+    answer_with(server, whole[:-5])
+    got = serving.post(PATH, CHAT)
     assert got.endswith(whole[:-5].partition(b"\r\n\r\n")[2])
     assert (len(server.asked), serving.board.counts["unreachable"]) == (1, 1)
 
@@ -299,29 +273,25 @@ def test_a_document_that_breaks_off_is_passed_on_as_far_as_it_came(
         ("application/json", ""),
     ],
 )
-def test_what_cannot_be_read_goes_through(
-    serve: Serve, upstream: Any, wire: Any, kind: str, more: str
-) -> None:
-    server = upstream(
-        lambda asked, write: write(wire.plain(b"context_length_exceeded", kind=kind, more=more))
-    )
+def test_what_cannot_be_read_goes_through(passing: Any, wire: Any, kind: str, more: str) -> None:
+    serving, server = passing
+    answer_with(server, wire.plain(b"context_length_exceeded", kind=kind, more=more))
     for body in (CHAT, {**CHAT, "messages": {"role": "user"}}):
-        got = serve(server.url).ask(*post("/v1/chat/completions", json.dumps(body).encode()))
-        assert got.endswith(b"\r\n\r\ncontext_length_exceeded")
+        assert serving.post(PATH, body).endswith(b"\r\n\r\ncontext_length_exceeded")
     assert len(server.asked) == 2
 
 
 def test_a_caller_that_goes_away_before_the_end_of_its_request_is_left_alone(
-    serve: Serve, upstream: Any, wire: Any
+    serve: Serve, answering: Any
 ) -> None:
-    server = upstream(lambda asked, write: write(wire.plain(b"{}")))
+    server = answering()
     serving = serve(server.url)
     for path in ("/v1/chat/completions", "/v1/files"):
         head, body = post(path, b"x" * 1_000)
         with serving.send(head, body[:10]) as connection:
             connection.shutdown(socket.SHUT_WR)
             assert connection.recv(1) == b""
-    assert serving.ask(*post("/v1/chat/completions", json.dumps(CHAT).encode())).endswith(b"{}")
+    assert serving.ask(*post(PATH)).endswith(b"{}")
     assert [json.loads(asked.body) for asked in server.asked] == [CHAT]
 
 
@@ -351,8 +321,8 @@ async def test_another_server_that_runs_it_may_send_what_uvicorn_does_not() -> N
     assert begun["status"] == 400
 
 
-async def test_it_can_be_a_part_of_another_application(upstream: Any, wire: Any) -> None:
-    server = upstream(lambda asked, write: write(wire.plain(b"{}")))
+async def test_it_can_be_a_part_of_another_application(answering: Any) -> None:
+    server = answering()
     part = create_app(server.url, hosts=lambda _: True)
     whole = Starlette(routes=[Mount("/llm", app=part)])  # It does not run the lifespan of a part.
     transport = httpx.ASGITransport(app=whole)
@@ -376,7 +346,7 @@ def test_an_upstream_that_cannot_be_reached_is_a_502_that_says_so(serve: Serve) 
         address = f"http://127.0.0.1:{deaf.getsockname()[1]}"
         serving = serve(address)
         for path in ("/v1/chat/completions", "/v1/models"):
-            got = serving.ask(*post(path, json.dumps(CHAT).encode()))
+            got = serving.ask(*post(path))
             assert got.startswith(b"HTTP/1.1 502 ")
             assert (
                 json.loads(got.partition(b"\r\n\r\n")[2])["error"]["code"] == "upstream_unreachable"
@@ -384,8 +354,8 @@ def test_an_upstream_that_cannot_be_reached_is_a_502_that_says_so(serve: Serve) 
             assert address in serving.lines[-1]
 
 
-def test_an_upgrade_is_passed_on_as_a_plain_request(serve: Serve, upstream: Any, wire: Any) -> None:
-    server = upstream(lambda asked, write: write(wire.plain(b"{}", "426 Upgrade Required")))
+def test_an_upgrade_is_passed_on_as_a_plain_request(serve: Serve, answering: Any) -> None:
+    server = answering(b"{}", "426 Upgrade Required")
     mine = (
         f"Connection: Upgrade\nUpgrade: websocket\nSec-WebSocket-Version: "
         f"13\nSec-WebSocket-Key: {'A' * 22}==\n"

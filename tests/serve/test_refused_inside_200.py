@@ -59,8 +59,7 @@ def written(events: list[Any], *, named: bool) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("way", "named"),
-    [("stream", True), ("stream", False), ("one piece", False), ("json", True)],
+    ("way", "named"), [("stream", True), ("stream", False), ("one piece", False), ("json", True)]
 )
 @pytest.mark.parametrize("form", FORMS)
 def test_it_is_recovered(

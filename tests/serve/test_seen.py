@@ -33,7 +33,7 @@ def ask(url: str, history: Any, model: str = "m") -> None:
 
 
 def get(serving: Any, path: str) -> tuple[int, str]:
-    got = serving.ask(f"GET {path} HTTP/1.1\nHOST\nConnection: close\n\n").decode()
+    got = serving.get(f"{path}").decode()
     head, _, body = got.partition("\r\n\r\n")
     return int(head.split()[1]), body
 

@@ -101,8 +101,8 @@ def test_the_users_short_messages_stay_newest_first_and_corrections_before_them(
 def test_of_a_long_message_wishes_stay_and_no_code() -> None:
     chatter = "I saw a ship in the bay, and it was a large one. " * 8
     code = "self.deck.paint(colour)  # must never be [red]; use {blue}"
-    lines = kept(said("Look at the bay."), said(f"{chatter}\nThe mast must be of oak.\n{code}"))
-    assert lines == ["User: Look at the bay.", "User: The mast must be of oak."]
+    lines = kept(said("Look at the bay."), said(f"{chatter}\nMake the mast of oak only.\n{code}"))
+    assert lines == ["User: Look at the bay.", "User: Make the mast of oak only."]
 
 
 def test_an_order_outranks_talk_wherever_it_stands() -> None:
@@ -133,7 +133,7 @@ def test_no_other_kind_outranks_what_the_user_said() -> None:
     mine = [said(f"Ich habe {number} Lampen an Mole {number * 3} gezählt.") for number in range(9)]
     text = keep(
         Head([part for pair in zip(mine, ships, strict=True) for part in pair]),
-        480,
+        900,
         with_story=True,
     )
     assert all(part.text in text for part in mine)

@@ -6,8 +6,7 @@ import json
 
 import pytest
 from tests.kit import Refusal, refusals
-
-from compacter.overflow import detect_text
+from tests.overflow.phrases import detect_text
 
 TABLE = refusals(limit=8192, requested=9000)
 

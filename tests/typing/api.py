@@ -33,7 +33,6 @@ from compacter import (
     compacted,
     detect_token_limit,
 )
-from compacter.compaction.task import CompactionTask
 from compacter.events import Totals
 
 Chat = dict[str, Any]
@@ -199,7 +198,7 @@ class Window:
 
     name = "window"
 
-    def compact(self, task: CompactionTask) -> list[Any]:
+    def compact(self, task: CompactionPlan) -> list[Any]:
         return task.keep(
             range(len(task.messages) - 5, len(task.messages)), note="Older messages are gone."
         )

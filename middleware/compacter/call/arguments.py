@@ -182,9 +182,10 @@ class Binding:
         prompt: Prompt,
         limit: int,
         prefix: Sequence[Message] | None = None,
+        option: str | None = None,
     ) -> Arguments:
         """Return the arguments of a request for a summary to the same model, of at most ``limit``
-        tokens.
+        tokens, with that limit in ``option`` where the usual one was refused.
 
         With a ``prefix``, the request continues the call's own messages: it has the same system
         prompt, tools and messages, then the prompt's instruction, so that the provider's prompt
@@ -199,7 +200,7 @@ class Binding:
             # budget.
             budget = first(facts.named, THINKING)
             limit += max(budget, 0) if isinstance(budget, int) else 0
-        extra[facts.output_option or wire.output_option] = limit
+        extra[facts.output_option or wire.output_option if option is None else option] = limit
         args, options = self.keep(args, kwargs, native=prefix is not None)
         streams = self.declared.get("stream") and "stream" not in facts.named
         if not self.vendors and (streams or "stream" in kwargs):

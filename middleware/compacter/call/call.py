@@ -24,7 +24,6 @@ from compacter.call.request import (
     calibrate,
     facts_of,
     missing_tokens,
-    room_for_quotes,
 )
 from compacter.call.smaller import (
     advice,
@@ -34,7 +33,7 @@ from compacter.call.smaller import (
     make_room,
     make_smaller,
 )
-from compacter.compaction.plan import MARGIN, TARGET_SHARE, Calibration, due, threshold
+from compacter.compaction.sizes import MARGIN, TARGET_SHARE, Calibration, Sizes
 from compacter.effects import Quote
 from compacter.errors import CompactionError, FunctionError, add_note
 from compacter.events import (
@@ -204,7 +203,7 @@ class Call:
             return
         state = self.state
         window = self.calibration.window
-        limit = self.threshold()
+        limit = self.sizes.trigger
         if isinstance(trigger, float) and limit is None:
             await self.skip_once("threshold")
         if state.calls == 1:
@@ -220,7 +219,7 @@ class Call:
             tokens = await self._estimate_tokens()
         if limit is None:
             return
-        target = due(size=self.request.size, tokens=tokens, limit=limit, stuck=state.stuck)
+        target = self.sizes.below(limit, self.request.size, tokens, state.stuck)
         if target is None:
             return
         if self.is_held_back and tokens < limit * _FAR_OVER:
@@ -228,17 +227,6 @@ class Call:
         elif await compact_to(self, max(1, target - self.request.overhead), "threshold"):
             left = await self._estimate_tokens()
             state.stuck = self.request.size if left >= limit else 0
-
-    def threshold(self) -> int | None:
-        """Return the input tokens from which the trigger compacts, with room for the output.
-
-        ``None`` without the option ``trigger_tokens``, if it is a share of an unknown window, and
-        for a function, which is asked at each call.
-        """
-        trigger = self.options.trigger_tokens
-        if trigger is None or callable(trigger):
-            return None
-        return threshold(trigger, self.calibration.window, self.request.output_tokens or 0)
 
     async def _decides(self, trigger: Callable[[TriggerFacts], bool], tokens: int) -> bool:
         """Return whether the user's function wants a compaction; False if it fails."""
@@ -287,12 +275,12 @@ class Call:
         if not self.quotes or (request.messages is request.original and not request.archive):
             return  # Nothing was compacted.
         is_last = bool(self.tried) and len(self.tried) == self.options.max_retries
-        if (is_last and self.room is None) or request.conversation.last_user is None:
+        if (is_last and self.sizes.room is None) or request.conversation.last_user is None:
             # They may be refused, and then the request could not be sent without them.
             return
-        wanted, free = room_for_quotes(self)
+        wanted, free = self.room_for_quotes()
         text = await self.quote(min(wanted, free))
-        if not text and self.room is not None and min(wanted, free) < min(wanted, _ENOUGH):
+        if not text and self.sizes.room is not None and min(wanted, free) < min(wanted, _ENOUGH):
             await make_room(self, wanted, free)
 
     async def quote(self, room: int, *, sent: bool = True) -> str:
@@ -378,12 +366,13 @@ class Call:
         self.state.tokens = tokens - calibration.tokens(quotes)
         self.state.characters = request.size - quotes
 
-    # -- what these go by --------------------------------------------------------------------------
+    # -- sizes and limits --------------------------------------------------------------------------
 
     @property
-    def room(self) -> int | None:
-        """Most tokens that are sent, as far as is known: the window, or the threshold."""
-        return self.calibration.window or self.threshold()
+    def sizes(self) -> Sizes:
+        """The sizes of this call."""
+        request = self.request
+        return Sizes(self.options, self.calibration, request.overhead, request.output_tokens or 0)
 
     @property
     def staying(self) -> int:
@@ -391,14 +380,13 @@ class Call:
         read = self.request.conversation
         return read.size - read.free - self.request.saved
 
-    @property
-    def tokens_of_one(self) -> float:
-        """Cautious estimate of the tokens of one character of the request: by the calibration, or
-        by its script if that is more.
+    def room_for_quotes(self) -> tuple[int, int]:
+        """Return the largest size that quotes may have, and how many characters are free (negative
+        if the request is too large), counted in characters of the request's own script.
         """
-        calibration = self.calibration
-        by_script = self.request.tokens_of_one * calibration.scale
-        return max(by_script, calibration.learnt / calibration.chars_per_token)
+        if self.options.recall is None:
+            return 0, 0
+        return self.sizes.quotes(self.request.size, self.request.tokens_of_one)
 
     @property
     def attempt(self) -> int:
@@ -416,13 +404,9 @@ class Call:
 
         By the calibration's characters of a token, unless others are given.
         """
-        request = self.request
-        window = limit.limit or self.calibration.window
-        if not window:
-            return None
-        room = (window - request.output_that_counts(limit)) * MARGIN
-        room *= chars_per_token or self.calibration.chars_per_token
-        return max(0, int(room) - request.overhead)
+        return self.sizes.target(
+            limit.limit, self.request.output_that_counts(limit), chars_per_token
+        )
 
     def is_confirmed(self, limit: TokenLimit) -> bool:
         """Return whether a reply that was cut off has filled the window; True for any other sign of

@@ -4,6 +4,7 @@ request for a summary.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from compacter.messages.fields import dig, field
@@ -24,6 +25,8 @@ OUTPUT_PARAMS = (
     "num_predict",
     "maxTokens",
 )
+_OTHER_NAMES = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
+_NUMBER = re.compile(r"\b\d{3,7}\b")
 BESIDE = _names(
     "tools functions toolConfig prompt",
     "system instructions system_instruction",
@@ -118,6 +121,26 @@ _OFF: Mapping[str, tuple[object, ...]] = {
     "reasoning_effort": ("none", "minimal"),
 }
 # Path in an option -> what stands there if it disables something.
+
+
+def other_limit(error: Exception, name: str, limit: int) -> tuple[str, int | None] | None:
+    """Return the name of an output limit that a server may take, after it has refused one, and
+    the most that it takes, if stated; ``None`` if the error is about something else.
+
+    Args:
+        error: Exception of the request.
+        name: Option with which it was sent.
+        limit: Its number, in tokens.
+    """
+    text = str(error)
+    named = [each for each in OUTPUT_PARAMS if each in text]
+    others = [each for each in named if each != name]
+    stated = [int(number) for number in _NUMBER.findall(text) if int(number) < limit]
+    if not named:
+        return None
+    if stated and not others:
+        return name, max(stated)
+    return next(iter(others), _OTHER_NAMES.get(name, "")), None
 
 
 def is_off_switch(name: str, value: object) -> bool:

@@ -20,6 +20,7 @@ from compacter.call.apart import APART, drive
 from compacter.call.arguments import Args, Binding, Named
 from compacter.call.nested import GiveUps, limit_since
 from compacter.call.one_summary import lead
+from compacter.call.option_names import other_limit
 from compacter.call.request import ConversationState, calibrate, holds_secrets
 from compacter.call.state import State
 from compacter.compaction.conversation import Conversation
@@ -190,6 +191,12 @@ class Performer:
         began = time.monotonic()
         try:
             raw = await self.io.ask(request, seconds, blocks=blocks)
+        except Exception as error:
+            if not self._learn_output_limit(error, question):
+                raise
+            request, blocks = await self._request_of(question)
+            totals.add(summarizer_calls=1)
+            raw = await self.io.ask(request, seconds, blocks=blocks)
         finally:
             self._spent += time.monotonic() - began
         reply = Reply("".join(map(chunk_text, raw))) if isinstance(raw, tuple) else read_reply(raw)
@@ -207,6 +214,25 @@ class Performer:
         )
         return reply
 
+    def _learn_output_limit(self, error: Exception, question: AskSummarizer) -> bool:
+        """Return whether the server has refused the output limit of a request for a summary: the
+        next one has another, or none.
+        """
+        options = self.state.options
+        if callable(options.summarizer) or options.detect(error):
+            return False
+        usual = self.binding.read(self.args, self.kwargs).output_option or "max_tokens"
+        name, _ = known = self.state.output_limits.get(self._limit_key, (usual, None))
+        other = other_limit(error, name, question.max_tokens)
+        if other in (None, known):
+            return False
+        self.state.output_limits[self._limit_key] = other
+        return True
+
+    @property
+    def _limit_key(self) -> str:
+        return f"{self.model}\0{self.place}\0{self.state.options.summarizer}"
+
     async def _request_of(self, question: AskSummarizer) -> tuple[Callable[[], Any], bool]:
         """Return a function that requests the summary, and whether it blocks an event loop: the
         option ``summarizer``, the wrapped function itself, or litellm.
@@ -214,6 +240,8 @@ class Performer:
         summarizer = self.state.options.summarizer
         messages = [dict(message) for message in question.messages]
         limit = question.max_tokens
+        option, most = self.state.output_limits.get(self._limit_key, (None, None))
+        limit = min(limit, most or limit)
         if callable(summarizer):
             options = {"model": self.model, "max_tokens": limit}
             given = {
@@ -232,14 +260,17 @@ class Performer:
                 messages,
                 limit,
                 question.prefix,
+                option,
             )
             return partial(binding.summary_function or self.function, *args, **kwargs), False
         await self.io.thread(models.load)  # Here, as `timeout` is a limit for the request alone.
         model = summarizer or self.model
         messages = [*(question.prefix or ()), *messages]
         awaits = self.io.awaits
+        option = "max_tokens" if option is None else option
+        given = {option: limit} if option else {}
         request = partial(
-            models.completion, awaited=awaits, model=model, max_tokens=limit, messages=messages
+            models.completion, awaited=awaits, model=model, messages=messages, **given
         )
         return request, not awaits
 

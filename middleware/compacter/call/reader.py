@@ -13,7 +13,7 @@ from compacter.call.perform import Performer
 from compacter.call.request import Request, expected_tokens
 from compacter.call.state import State
 from compacter.compaction.conversation import find_pinned
-from compacter.compaction.plan import Calibration
+from compacter.compaction.sizes import Calibration
 from compacter.memory.record import conversation_digest
 from compacter.messages.format import Message, get_format
 from compacter.messages.recognise import UnknownFormatError, recognise

@@ -11,7 +11,7 @@ from json import JSONEncoder
 from typing import TYPE_CHECKING, Any
 
 from compacter.compaction.conversation import Conversation
-from compacter.compaction.plan import MARGIN, MOST_RESERVED, Calibration, most_tokens, threshold
+from compacter.compaction.sizes import Calibration, most_tokens
 from compacter.errors import FunctionError
 from compacter.messages.fields import json_text
 from compacter.messages.format import Message, MessageFormat
@@ -37,24 +37,6 @@ _CUT_SHARE = 0.6
 _MOST_CHARACTERS = 7.0
 # Histories of which three integers are kept.
 _MOST_MEASURED = 256
-# Tokens of English by the estimate for its script. A smaller ratio, learnt from a script that is
-# estimated too high or from pictures, must not make English quotes seem lighter than they are.
-_LEAST_SCALE = 0.8
-# Share of the limit up to which quotes may fill a request while no number of the provider is known:
-# the tokenizers in use differ by a seventh on one text.
-_UNSURE_MARGIN = 0.85
-# Share of the smallest refused request up to which quotes may fill one if the window is unknown: it
-# may have been far over the window.
-_REFUSED_BEFORE = 0.5
-_NOTED = 1 / 2
-"""Share of the size for a preparation from which requests are noted: only one that continues the
-request before begins a preparation."""
-# Latest size to begin at, as a share of the size at which a compaction is due: the summary takes as
-# long as several turns.
-_BEFORE_LIMIT = 7 / 8
-# Share of the window at which `prepare_tokens` is taken to be if the window is unknown: the value
-# that the presets have.
-_USUAL = 0.7
 # Newest messages by whose texts the script of a conversation is judged.
 _SAMPLED = 16
 
@@ -242,7 +224,7 @@ def calibrate(call: Call, limit: TokenLimit) -> TokenLimit:
     size = request.size
     if not used:
         if not limit.limit:
-            calibration.refuse(int(size * call.tokens_of_one))
+            calibration.refuse(int(size * calibration.tokens_of_one(request.tokens_of_one)))
         return replace(limit, input_tokens=used)
     is_believed = size >= used * _DENSE
     if not is_believed:
@@ -321,62 +303,19 @@ def _members(value: Any) -> dict[str, Any]:
 _encode = JSONEncoder(ensure_ascii=False, check_circular=False, default=_members).encode
 
 
-# -- room for quotes -------------------------------------------------------------------------------
-
-
-def room_for_quotes(call: Call) -> tuple[int, int]:
-    """Return the largest size that quotes in a request may have, and the size that the request
-    leaves free, less than 0 if it is too large: in characters as dear as its own.
-
-    If the window is unknown, a request may grow up to half the size of one that was refused.
-    """
-    recall = call.options.recall
-    if recall is None:
-        return 0, 0
-    window = call.room
-    request = call.request
-    calibration = call.calibration
-    of_quotes = request.tokens_of_one * max(calibration.scale, _LEAST_SCALE)
-    wanted = int(recall.room_in_tokens(window) / of_quotes)
-    if window is not None:
-        output = min(request.output_tokens or 0, int(window * MOST_RESERVED))
-        limit = (window - output) * (MARGIN if calibration.learnt else _UNSURE_MARGIN)
-    elif calibration.refused:
-        limit = calibration.refused * _REFUSED_BEFORE
-    else:
-        return wanted, wanted
-    return wanted, int((limit - request.size * call.tokens_of_one) / of_quotes)
-
-
 # -- the next compaction, made ahead ---------------------------------------------------------------
 
 
 async def begin_ahead(call: Call, tokens: int) -> None:
-    """Have the next compaction made ahead if the request, which had so many input tokens, has
-    reached the size for it; from half of that on, have the request noted.
-
-    It leaves what would be left if the request had grown up to the size at which a compaction is
-    due, at the trigger or where it would exceed the window: until it is in force, the conversation
-    grows by the rest. Asked for are the share of the compactable size, 0 to note the request only,
-    and the largest size of the messages afterwards, in characters.
+    """Start the next compaction in the background once the request, which had so many input tokens,
+    is large enough. From half that size on, note the request, so that the next one can be
+    recognised as its continuation.
     """
-    options = call.options
     request = call.request
     calibration = call.calibration
-    window = calibration.window
-    begin = threshold(options.prepare_tokens or 0, window, request.output_tokens or 0)
-    if begin is None:
-        await call.skip_once("prepared")
-        return
     tokens = (tokens or calibration.tokens(request.size)) - calibration.tokens(len(request.quotes))
-    due = call.threshold() or int((window or 0) * MARGIN)
-    if due:
-        begin = max(1, min(begin, int(due * _BEFORE_LIMIT)))
-    if tokens < begin:
-        if tokens >= begin * _NOTED:
-            await call.world.prepare(0.0, 1)
-        return
-    due = due or int(begin / _USUAL)
-    growth = max(0.0, 1 - tokens / due)
-    target = int(due * calibration.chars_per_token) - request.overhead
-    await call.world.prepare(min(1.0, options.compact_ratio + growth), max(1, target))
+    ahead = call.sizes.ahead(tokens)
+    if ahead is None:
+        await call.skip_once("prepared")
+    elif ahead[0] >= 0:
+        await call.world.prepare(*ahead)

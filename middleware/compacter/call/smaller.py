@@ -11,10 +11,11 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from compacter.call.request import FEWEST_QUOTED, Request, room_for_quotes
-from compacter.compaction.cut import plan
-from compacter.compaction.plan import GROWN, MOST_RESERVED, Calibration, CompactionPlan
+from compacter.call.request import FEWEST_QUOTED, Request
+from compacter.compaction.cut import plan_compaction
+from compacter.compaction.plan import CompactionPlan
 from compacter.compaction.run import compact
+from compacter.compaction.sizes import GROWN, MOST_RESERVED, Calibration
 from compacter.compaction.strategies import shorten_message
 from compacter.errors import CompactionError, FunctionError
 from compacter.events import (
@@ -116,7 +117,7 @@ async def _lower_output(call: Call, limit: TokenLimit) -> tuple[str, bool]:
         return "", False
     used = limit.input_tokens
     if limit.is_bound and request.output_option not in request.options:
-        used = int(request.size * call.tokens_of_one)
+        used = int(request.size * call.calibration.tokens_of_one(request.tokens_of_one))
     after = window - used - _OUTPUT_MARGIN if used else 0
     fits = after >= _LEAST_OUTPUT
     if not fits:
@@ -152,11 +153,13 @@ async def compact_history(
     planned = plan_of(call, target, trigger, limit, quotes)
     request = call.request
     if options.memory is not None and planned.cut:
-        smaller = request.with_view(await call.world.look_up(planned.replaced))
+        smaller = request.with_view(
+            await call.world.look_up([planned.messages[index] for index in planned.compacted])
+        )
         if smaller is not None and smaller.size < request.size:
             await _reuse(call, smaller, attempt=call.attempt)
             return "a compaction that another call had just made"
-    made = await compact(options, planned, call.world)
+    made = await compact(planned, call.world)
     if made is None:
         return ""
     after = made.conversation
@@ -210,7 +213,7 @@ async def make_room(call: Call, wanted: int, free: int) -> None:
     else:
         target = max(1, call.request.conversation.size + free)
         done = await compact_to(call, target, "quotes", wanted)
-        text = await call.quote(min(room_for_quotes(call)))
+        text = await call.quote(min(call.room_for_quotes()))
         state.full = 0 if text else call.request.size
         if done and not text:
             reason = "no_progress"
@@ -242,28 +245,25 @@ def plan_of(
             target = call.target(limit, request.size / used) if used else None
             if not target or target >= conversation.size:
                 target = None
-        recall = call.options.recall
         # Between an agent's steps there is no new question, so its steps need the room more than
         # quotes (issue 10): the last message has to be the user's.
         begins_turn = conversation.last_user == len(conversation.messages) - 1
-        if recall is not None and call.quotes and target is not None and begins_turn:
-            room = max(0, target - conversation.size + conversation.free)
-            tokens = recall.room_in_tokens(call.calibration.tokens(room))
-            quotes = int(tokens * call.calibration.chars_per_token)
-    return plan(
-        call.options,
+        if call.quotes and target is not None and begins_turn:
+            quotes = call.sizes.quotes_in(target - conversation.size + conversation.free)
+    return plan_compaction(
         CompactionPlan(
             conversation=conversation,
+            options=call.options,
+            sizes=call.sizes,
             reserved=quotes if quotes >= FEWEST_QUOTED else 0,
             trigger=trigger,
-            calibration=call.calibration,
             model=request.model,
             attempt=0 if trigger == "prepared" else call.attempt,
             digest=request.digest,
             target=target,
             token_limit=limit,
-            must=limit is not None,
-        ),
+            is_required=limit is not None,
+        )
     )
 
 

@@ -19,7 +19,7 @@ from compacter.call.ahead import Preparations
 from compacter.call.log import Log
 from compacter.call.request import ConversationState
 from compacter.call.warm import warm_up
-from compacter.compaction.plan import Calibration
+from compacter.compaction.sizes import Calibration
 from compacter.events import (
     CompactionEvent,
     CompactionFailed,
@@ -87,6 +87,9 @@ class State:
         """
         self._conversations: LRUCache[str, ConversationState] = LRUCache(_MOST_CONVERSATIONS)
         self._learnt: LRUCache[str, Calibration] = LRUCache(_MOST_MODELS)
+        self.output_limits: dict[str, tuple[str, int | None]] = {}
+        """Name of the output limit that a server takes in a request for a summary, and the most
+        that it takes, where it has refused another; by model and place."""
         # Ids of the records that calls have made, or whose use was counted.
         self._records: LRUCache[str, bool] = LRUCache(_MOST_CONVERSATIONS)
         self._lock = Lock()

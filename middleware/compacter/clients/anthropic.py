@@ -52,6 +52,7 @@ class Messages(Binding):
         prompt: Prompt,
         limit: int,
         prefix: Sequence[Message] | None = None,
+        option: str | None = None,
     ) -> Arguments:
         """Return the request; where it continues the call's messages, with a cache mark at its end
         if the caller uses such marks.
@@ -59,7 +60,9 @@ class Messages(Binding):
         A cached prefix is found only from a mark within twenty blocks, and the newest mark is not
         in the prefix.
         """
-        args, changed = Binding.summary_call(self, args, kwargs, wire, prompt, limit, prefix)
+        args, changed = Binding.summary_call(
+            self, args, kwargs, wire, prompt, limit, prefix, option
+        )
         beside = [kwargs.get("system"), kwargs.get("tools")]
         if (
             prefix is not None

@@ -19,8 +19,6 @@ from compacter.clients.copying import (
     Copies,
     copy_client,
     is_awaited,
-    set_method,
-    unbound,
 )
 from compacter.messages.format import FormatName
 from compacter.models import without_banner
@@ -111,12 +109,15 @@ def wrap_plain(
     """Return the wrapper of a function of litellm, by its messages argument and wire format."""
     binding = bind(function, messages_param=param, wire_format=wire_format)
     assert binding is not None  # noqa: S101 - with messages_param there always is one
+    positional = binding.positional
+    if positional in {(), ("self",)}:
+        # A method of a Router of 1.110 takes any arguments: these come first.
+        positional += _POSITIONAL[param]
     binding = replace(
         binding,
         vendors=True,
         server=server or _litellm,
-        # A method of a Router of 1.110 takes any arguments: these come first.
-        positional=binding.positional or _POSITIONAL[param],
+        positional=positional,
     )
     return wrap_function(state, function, binding, asynchronous=is_awaited(function))
 
@@ -146,13 +147,10 @@ def wrap_client(state: State, router: Any) -> Any:
 
     for name, (param, wire_format) in FUNCTIONS.items():
         method = getattr(router, name, None)
-        if core is None and isinstance(method, MethodType):
-            set_method(
-                copy, name, wrap_plain(state, unbound(copy, name), param, wire_format, server)
-            )
-        elif callable(method):
-            own = _call_late(router, name, method)
-            copy.__dict__[name] = wrap_plain(state, own, param, wire_format, server)
+        if method is not None:
+            late = _call_late(router, name, method)
+            own = wrap_plain(state, late, param, wire_format, server)
+            copy.__dict__[name] = MethodType(own, copy) if isinstance(method, MethodType) else own
     if core is not None:
         # The core works only while its Router exists.
         copy.__dict__[_ORIGINAL] = router
@@ -177,11 +175,14 @@ def _core_of(endpoints: Any) -> Any:
 
 
 def _call_late(router: Any, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that calls the Router's method as it is then."""
+    """Return a function that calls the Router's method as it is then; if it is a method, the
+    function takes ``self`` first.
+    """
+    before = isinstance(method, MethodType)
 
-    @wraps(method)
+    @wraps(getattr(method, "__func__", method))
     def call(*args: Any, **kwargs: Any) -> Any:
-        return getattr(router, name)(*args, **kwargs)
+        return getattr(router, name)(*args[before:], **kwargs)
 
     return call
 

@@ -19,16 +19,10 @@ from typing import Any, NoReturn, TypeVar
 from compacter.call.arguments import Binding, bind
 from compacter.call.state import State
 from compacter.call.wrap import WRAPPED_BY, wrap_function
-from compacter.errors import ConfigurationError
 from compacter.manual import page
 from compacter.objects import with_special_methods
 
 T = TypeVar("T")
-
-
-class ParsingMethodError(ConfigurationError):
-    """The wrapped method can only parse replies, and there is no option ``summarizer``."""
-
 
 CLIENTS_PAGE = page("clients")
 """Page of the manual with all that can be wrapped."""
@@ -142,36 +136,14 @@ def _find_summary_method(method: Any) -> Callable[..., Any] | None:
         return None
     ending = "_async" if name.endswith("_async") else ""
     for answering in _ANSWERING:
-        other = getattr(method.__self__, answering + ending, None)
+        other: Callable[..., Any] | None = getattr(method.__self__, answering + ending, None)
         if callable(other) and answering != name:
-            return _call_with_known(other, tuple(parameters))
+            return other
 
     def refuse(*_: object, **__: object) -> NoReturn:
-        raise ParsingMethodError(f"{name} parses its replies, so it makes no summary")
+        raise NotImplementedError(f"{name} parses its replies, so it makes no summary")
 
     return refuse if parses else None
-
-
-def _call_with_known(function: Callable[..., Any], names: tuple[str, ...]) -> Callable[..., Any]:
-    """Return the function, called by name with the arguments of another that it has too.
-
-    ``names`` are the other's parameters, in order.
-    """
-    binding = bind(function, messages_param="messages")
-    accepts = None if binding is None else binding.accepts
-
-    @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        named = {**dict(zip(names, args, strict=False)), **kwargs}
-        return function(
-            **{
-                name: value
-                for name, value in named.items()
-                if value is not None and (accepts is None or name in accepts)
-            }
-        )
-
-    return call
 
 
 def _wrap_mock(state: State, mock: T, messages_param: str, wire_format: str | None) -> T:
@@ -259,7 +231,7 @@ _CLIENTS = {
     ("litellm.router_rust.core", "RustCore"): "clients.litellm",
     ("litellm.router_rust.invoke.endpoints", "RustEndpoints"): "clients.litellm",
 }
-_BY_THE_CLIENT = ("tool_runner", "thread")
+_BY_THE_CLIENT = ("tool_runner",)
 
 
 def _client_of(kind: type) -> str | None:

@@ -158,6 +158,12 @@ class Conversation:
             parts_read={} if earlier is None else earlier.parts_read,
         )
 
+    @property
+    def prior_size(self) -> int:
+        """Size of the earlier summary that a compaction would replace; 0 without one."""
+        prior = self.prior
+        return 0 if prior is None or self.protected[prior] else self.sizes[prior]
+
     def step(self, index: int) -> tuple[int, int]:
         """Return the beginning and end of the step that contains this message, as a half-open
         range.

@@ -1,200 +1,45 @@
-"""The plan of one compaction, what is known of the model (sizes in characters and in tokens), and
-the size at which a compaction is due before any refusal.
-"""
+"""The plan of one compaction, and the methods with which a strategy makes the new list."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from itertools import compress
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import compress, pairwise
 from operator import not_
-from string import ascii_letters
 from typing import TYPE_CHECKING, Any
 
-from compacter.compaction.conversation import is_inserted
+from compacter.compaction.conversation import Conversation, is_inserted, with_fillers
+from compacter.compaction.sizes import Sizes
+from compacter.messages.fields import flat
 from compacter.messages.format import Message
+from compacter.messages.parts import Kind, Part
 from compacter.overflow import TokenLimit
+from compacter.summary.message import Summary, compose, parse, rule_lines
 
 if TYPE_CHECKING:
-    from compacter.compaction.conversation import Conversation
     from compacter.events import Trigger
-
-DEFAULT = 4.0
-"""Default characters per token: OpenAI's rule of thumb for English."""
-# Characters per token outside of which a sample is taken for an error in one of its two sizes.
-_LEAST = 0.25
-_MOST = 20.0
-# Most characters per token that text may have; English has 4 to 5. Above it are pictures lighter
-# than estimated.
-_MOST_TEXT = 6.0
-# Smallest sample to learn from, in tokens; a smaller one is dominated by the chat template.
-_FEWEST_TOKENS = 50
-_LETTERS = ascii_letters.encode()
-# Tokens that a chat template may put around a message.
-_TEMPLATE = 8
-MARGIN = 0.97
-"""Share of the limit to aim at, as sizes in tokens are estimates."""
+    from compacter.options import Options
 
 
-@dataclass(slots=True)
-class Calibration:
-    """Facts learnt about a model from the provider's numbers: those of a token-limit error, or the
-    usage of a reply.
+class Tally(dict[str, Any]):
+    """What one compaction has cost and written so far: fields of the ``CompactionEvent``, by their
+    names. The only mutable part of a plan.
     """
 
-    chars_per_token: float = DEFAULT
-    window: int | None = None
-    learnt: bool = False
-    summarizer_window: int | None = None
-    """Window in tokens of the model that summarizes; ``None``: it is the same model."""
-    scale: float = 1.0
-    """Tokens by the provider's count for each one by the estimate for the script
-    (``recall/weight.py``)."""
-    taken: int = 0
-    """Input tokens of the largest request that was answered."""
-    refused: int = 0
-    """Estimated tokens of the smallest request that was refused without a number; 0 if none was."""
-    is_bracketed: bool = False
-    """Whether ``window`` is only the middle between ``taken`` and ``refused``."""
-    warned: bool = False
-    """Whether the unknown window was already reported in an event; the trigger cannot work without
-    it."""
-
-    def learn(self, characters: int, tokens: int, of_one: float = 0.0) -> None:
-        """Learn from a request whose size is known in both units. Empty, tiny and implausible
-        samples are ignored.
-
-        ``of_one`` is the estimated size of one of the characters in tokens, by their script; 0 if
-        that is unknown.
-        """
-        if tokens >= _FEWEST_TOKENS and _LEAST <= characters / tokens <= _MOST:
-            self.chars_per_token = characters / tokens
-            self.learnt = True
-            if of_one:
-                self.scale = tokens / (characters * of_one)
-
-    def state_window(self, window: int) -> None:
-        """Take the window, in tokens, that a refusal states."""
-        self.window = window
-        self.is_bracketed = False
-        self.refused = 0
-        if window < self.taken:  # Another server took that request, or this one with more memory.
-            self.taken = 0
-
-    def assume_window(self, window: int | None) -> None:
-        """Take a window from a table or a record, unless one is known or a larger request was
-        answered.
-        """
-        if self.window is None and window is not None and window >= self.taken:
-            self.window = window
-
-    def take(self, tokens: int) -> None:
-        """Learn from a request of so many input tokens that was answered: a smaller window, or a
-        refusal of less, no longer holds.
-        """
-        if tokens <= self.taken:
-            return
-        self.taken = tokens
-        if self.window is not None and tokens > self.window:
-            self.window = None
-            self.is_bracketed = False
-        if tokens >= self.refused:
-            self.refused = 0
-        self._bracket()
-
-    def refuse(self, tokens: int) -> None:
-        """Learn from a request of an estimated size that was refused without a number."""
-        self.refused = min(tokens, self.refused or tokens)
-        if self.taken >= self.refused:  # The window has become smaller since.
-            self.taken = 0
-        if self.window is not None and self.refused < self.window and self.learnt:
-            self.window = None
-        self._bracket()
-
-    def _bracket(self) -> None:
-        """Take the middle between what was answered and what was refused for the window, if no
-        number states it.
-        """
-        if self.taken and self.refused and (self.window is None or self.is_bracketed):
-            self.window = (self.taken + self.refused) // 2
-            self.is_bracketed = True
-
-    @property
-    def text_per_token(self) -> float:
-        """Characters per token of text alone, as summaries and quotes are."""
-        return DEFAULT if self.chars_per_token > _MOST_TEXT else self.chars_per_token
-
-    def tokens(self, characters: int) -> int:
-        """Return an estimate in tokens."""
-        return round(characters / self.chars_per_token)
-
-
-def most_tokens(texts: Iterable[str]) -> int:
-    """Return an upper bound on the number of tokens of these messages' texts, for any tokenizer.
-
-    The worst case is one token per byte, for emoji and scripts unknown to the tokenizer. Blanks are
-    part of the next word, and four letters count as three tokens (random base64 text has 1.4
-    letters per token, words four and more).
-    """
-    most = 0
-    for text in texts:
-        solid = text.encode("utf-8", "surrogatepass").translate(None, b" ")
-        letters = len(solid) - len(solid.translate(None, _LETTERS))
-        most += len(solid) - letters // 4 + _TEMPLATE
-    return most
-
-
-# -- before any refusal: calls with ``trigger_tokens``, and ``History`` ----------------------------
-
-MOST_RESERVED = 0.5
-"""Largest share of the window that is reserved for the output: many programs set the output limit
-to the whole window, which would leave no room for any input."""
-TARGET_SHARE = 0.9
-"""Size to compact to, as a share of the threshold, so that the next message does not trigger
-again."""
-GROWN = 1.25
-"""Growth after which a history that stayed above the threshold is compacted again, as a multiple of
-its size: each try costs a summary, and what must stay has not become smaller."""
-
-
-def threshold(trigger: float, window: int | None, output_tokens: int = 0) -> int | None:
-    """Return the input tokens from which a compaction is due; ``None`` for a share of an unknown
-    window.
-
-    Args:
-        trigger: Tokens, or as a ``float`` a share of the window.
-        window: The model's context window in tokens, if known.
-        output_tokens: Output limit of the request; the threshold leaves room for it.
-    """
-    whole = isinstance(trigger, int)
-    if window is None:
-        return int(trigger) if whole else None
-    wanted = int(trigger if whole else trigger * window)
-    room = window - min(output_tokens, int(window * MOST_RESERVED))
-    return max(1, min(wanted, room))
-
-
-def due(*, size: int, tokens: int, limit: int, stuck: int = 0) -> int | None:
-    """Return the size to compact to, in characters; ``None`` if no compaction is due.
-
-    Args:
-        size: Size of all that is sent, in characters.
-        tokens: The same in tokens.
-        limit: The threshold, in tokens.
-        stuck: Size of a history that stayed above the threshold although it was compacted, in
-            characters; 0 if there is none. It must have grown before the next try.
-    """
-    if tokens < limit or size <= stuck * GROWN:
-        return None
-    return max(1, int(size * limit * TARGET_SHARE / tokens))
-
-
-# -- the plan --------------------------------------------------------------------------------------
+    def add(self, **values: float | tuple[str, ...] | None) -> None:
+        """Add to fields that are sums or lists; ``None`` makes a sum ``None``."""
+        for name, value in values.items():
+            if name not in self or value is None:
+                self[name] = value
+            elif self[name] is not None:
+                self[name] += value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CompactionPlan:
-    """The messages that a compaction would replace. Sizes are data sizes in characters.
+    """One compaction: what it would replace, and what a strategy makes the new list with. Sizes are
+    data sizes in characters. Messages must not be changed.
 
     ``before_compaction`` may return a copy with another cut: ``dataclasses.replace(plan,
     cut=...)``. A cut inside a step is moved to the beginning of the step. Protected messages are
@@ -204,25 +49,26 @@ class CompactionPlan:
     conversation: Conversation
     """The messages as they were read: kinds, sizes, steps, and which must be kept verbatim
     (``protected``)."""
+    options: Options
+    """The options of the ``Compacter``."""
+    sizes: Sizes
+    """How large its parts may be, and what is known of the model: ``sizes.calibration`` has the
+    window, and the characters per token."""
     cut: int = 0
     """Index of the first message of the tail. The messages before it, except ``held``, are the
     head."""
-    strategy: str = ""
-    """Name of the strategy; the names of several are joined by ``+``."""
     trigger: Trigger
     """``token_limit``, ``threshold``, ``quotes``, ``manual`` or ``prepared``."""
     model: str | None = None
     """Name of the model, if the call has one."""
-    calibration: Calibration
-    """What is known of the model: its window, and its characters per token."""
     target: int | None = None
     """Largest size of the messages afterwards; ``None`` if unknown."""
     reserved: int = 0
     """Part of the target to leave free for quotes; at most half of the room is."""
     summary: str | None = None
     """Summary given by the caller, used instead of the model's."""
-    must: bool = False
-    """Whether something must be compacted, whatever ``preserve_recent_turns`` is."""
+    is_required: bool = False
+    """Whether something must be compacted: a request was refused, or a budget is to be kept."""
     is_chosen: bool = False
     """Whether a hook has set the cut."""
     attempt: int = 1
@@ -231,9 +77,18 @@ class CompactionPlan:
     """Digest that identifies the conversation in events."""
     token_limit: TokenLimit | None = None
     """The refusal that requires the compaction."""
+    is_last: bool = True
+    """Whether its strategy is the last one, so that the fallback is used if that fails."""
+    tally: Tally = field(default_factory=lambda: Tally(cost=0.0))
+    """Costs and results so far. Internal."""
 
     def __repr__(self) -> str:
         return f"CompactionPlan(cut={self.cut}, strategy={self.strategy!r})"
+
+    @property
+    def strategy(self) -> str:
+        """Name of the strategy; the names of several are joined by ``+``."""
+        return "+".join(strategy.name for strategy in self.options.strategy)
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -246,19 +101,22 @@ class CompactionPlan:
         return self.conversation.format.name
 
     @property
-    def held(self) -> tuple[int, ...]:
-        """Indexes before the cut of messages to keep verbatim: system, pinned, and the last user
-        message.
+    def protected(self) -> tuple[bool, ...]:
+        """Whether each message must be kept verbatim: system, pinned, last user messages are."""
+        return self.conversation.protected
+
+    @property
+    def alternates(self) -> bool:
+        """Whether user and assistant must alternate in the result. Fillers that this needs are
+        added to what a strategy returns.
         """
-        return tuple(compress(range(self.cut), self.conversation.protected))
+        wanted = self.options.alternate_roles
+        return self.conversation.format.alternates if wanted is None else wanted
 
     @property
     def compacted(self) -> tuple[int, ...]:
         """Indexes of the head, ascending."""
-        return tuple(compress(range(self.cut), map(not_, self.conversation.protected)))
-
-    # Its name up to 0.3, for one version.
-    folded = compacted
+        return tuple(compress(range(self.cut), map(not_, self.protected)))
 
     @property
     def prior(self) -> int | None:
@@ -289,11 +147,6 @@ class CompactionPlan:
         return round(self.head_size / (self.conversation.free or 1), 4)
 
     @property
-    def replaced(self) -> tuple[Message, ...]:
-        """The messages of the head, the earlier summary included."""
-        return tuple(self.messages[index] for index in self.compacted)
-
-    @property
     def head(self) -> tuple[Message, ...]:
         """The conversation's own messages that would be compacted, in order: without the earlier
         summary and the fillers beside it, which compacter has written.
@@ -306,14 +159,16 @@ class CompactionPlan:
         return self._own(range(self.cut, len(self.messages)))
 
     @property
-    def staying(self) -> tuple[int, ...]:
-        """Indexes of the messages to keep verbatim, ascending."""
-        return (*self.held, *range(self.cut, len(self.messages)))
+    def held(self) -> tuple[int, ...]:
+        """Indexes before the cut of messages to keep verbatim: system, pinned, and the last user
+        message.
+        """
+        return tuple(compress(range(self.cut), self.protected))
 
     @property
-    def kept(self) -> tuple[Message, ...]:
-        """The messages to keep verbatim, in order."""
-        return tuple(self.messages[index] for index in self.staying)
+    def kept(self) -> tuple[int, ...]:
+        """Indexes of the messages to keep verbatim, ascending."""
+        return (*self.held, *range(self.cut, len(self.messages)))
 
     def _own(self, indexes: Iterable[int]) -> tuple[Message, ...]:
         """Return the messages at these indexes that compacter has not inserted."""
@@ -338,14 +193,6 @@ class CompactionPlan:
         limit = self.token_limit or TokenLimit()
         return self.named | {"limit": limit.limit, "requested": limit.requested}
 
-    def is_met_by(self, size: int) -> bool:
-        """Return whether messages of this size are within the target.
-
-        Args:
-            size: Data size in characters.
-        """
-        return self.target is None or size <= self.target
-
     @property
     def has_budget(self) -> bool:
         """Whether a budget was given by hand, all of which is to be used."""
@@ -354,5 +201,136 @@ class CompactionPlan:
     @property
     def is_satisfied(self) -> bool:
         """Whether a compaction by hand has nothing to do, as the messages are within its budget."""
-        is_met = self.has_budget and self.is_met_by(self.original_data_size)
+        is_met = self.has_budget and self.fits_size(self.original_data_size)
         return is_met and self.summary is None
+
+    @property
+    def room(self) -> int:
+        """Part of the target beside the messages that must stay; with a target alone."""
+        return (self.target or 0) - self.conversation.size + self.conversation.free
+
+    @property
+    def rules_size(self) -> int:
+        """Size of the declared rules in a summary."""
+        return sum(len(line) + 1 for line in rule_lines(self.conversation.rules))
+
+    @property
+    def fillers_size(self) -> int:
+        """Size of the fillers that the messages to keep need among them: many, if messages of one
+        role are pinned.
+        """
+        if not (self.alternates and self.held):
+            return 0
+        kept = [self.messages[index] for index in self.kept]
+        return self.size(with_fillers(self.conversation, kept, self.kept)) - self.size(kept)
+
+    # -- for strategies ----------------------------------------------------------------------------
+
+    def size(self, messages: Sequence[Message] | None = None) -> int:
+        """Return the data size of messages, in characters.
+
+        Args:
+            messages: Messages to measure; ``None``: all of the plan's.
+        """
+        if messages is None:
+            return self.conversation.size
+        return sum(map(self.conversation.format.size, messages))
+
+    def fits(self, messages: Sequence[Message]) -> bool:
+        """Return whether messages are within the target; True if the target is unknown.
+
+        Args:
+            messages: List to be returned by a strategy.
+        """
+        return self.fits_size(self.size(messages))
+
+    def fits_size(self, size: int) -> bool:
+        """Return whether messages of this size are within the target; True if it is unknown.
+
+        Args:
+            size: Data size in characters.
+        """
+        return self.target is None or size <= self.target
+
+    def parts(self, indexes: Iterable[int] | None = None) -> list[Part]:
+        """Return the readable parts of messages, without reasoning, with ``redact`` applied.
+
+        Args:
+            indexes: Indexes of the messages; ``None``: those of the head but the earlier summary.
+        """
+        conversation = self.conversation
+        if indexes is None:
+            # A summary message has nothing else in it; the provider's own block is a part of a
+            # message.
+            prior = self.prior
+            indexes = (
+                index
+                for index in self.compacted
+                if index >= conversation.start
+                and (index != prior or conversation.kinds[index] is not Kind.USER)
+            )
+        redact = self.options.redact or str
+        indexes = list(indexes)
+        reads = conversation.parts_of_each([self.messages[index] for index in indexes])
+        return [
+            replace(part, index=index, text=redact(part.text), name=redact(part.name))
+            for index, read in zip(indexes, reads, strict=True)
+            for part in read.readable
+        ]
+
+    def prior_summary(self) -> Summary | None:
+        """Return the prior summary in the head, with secrets redacted, or ``None``."""
+        if self.prior is None:
+            return None
+        form = self.conversation.format
+        message = self.messages[self.prior]
+        text = form.compacted(message) or form.plain_text(message) or ""
+        # A provider's own summary has no tag.
+        prior = parse(text) or Summary(text)
+        redact = self.options.redact
+        if redact is None:
+            return prior
+        # The Compacter that made it may have had no redaction, or another one.
+        try:
+            return replace(prior, story=redact(prior.story), quoted=redact(prior.quoted))
+        except Exception:  # noqa: BLE001 - the user's function; text that cannot be redacted is dropped
+            return Summary()
+
+    def replace_head(
+        self, summary: Summary | str, keep: Sequence[int] | None = None
+    ) -> list[Message]:
+        """Return the compacted list, with a summary message in place of the compacted messages.
+
+        Args:
+            summary: Text of the summary.
+            keep: Indexes of the messages to keep, ascending; ``None``: all but the head.
+        """
+        keep = self.kept if keep is None else keep
+        # Every summary contains the declared rules, whatever the strategy.
+        summary = summary if isinstance(summary, Summary) else Summary(summary)
+        text = compose(replace(summary, rules=rule_lines(self.conversation.rules)))
+        messages = [self.messages[index] for index in keep]
+        place = bisect_left(keep, self.conversation.lead)
+        messages.insert(place, self.conversation.format.say("user", text))
+        return messages
+
+    def keep(self, indexes: Sequence[int], note: str = "") -> list[Message]:
+        """Return the list of chosen messages, all protected ones, and a note in a summary message.
+
+        All messages of a step are kept with any of them, so that tool calls keep their results. A
+        prior summary is kept too: unchanged without a note, otherwise below it. A later note
+        replaces this one.
+
+        Args:
+            indexes: Indexes of the messages to keep.
+            note: One line that describes the dropped messages; empty: no summary message.
+        """
+        prior = self.prior
+        wanted = {*indexes} if note else {*indexes, prior}
+        steps = pairwise(self.conversation.steps)
+        whole = [range(*step) for step in steps if not wanted.isdisjoint(range(*step))]
+        kept = {*compress(range(len(self.messages)), self.protected)}.union(*whole)
+        if note:
+            noted = replace(self.prior_summary() or Summary(), notes=(flat(note),))
+            return self.replace_head(noted, sorted(kept - {prior}))
+        return [self.messages[index] for index in sorted(kept)]

@@ -10,14 +10,14 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
-from compacter.compaction.summarize import Summarize
-from compacter.compaction.task import (
+from compacter.compaction.plan import CompactionPlan
+from compacter.compaction.protocol import (
     CompactionStrategy,
-    CompactionTask,
     StrategyLike,
     as_strategies,
     check_name,
 )
+from compacter.compaction.summarize import Summarize
 from compacter.errors import ConfigurationError, whole_number
 from compacter.messages.format import Message, MessageFormat
 from compacter.messages.parts import tools_of
@@ -39,12 +39,12 @@ class Truncate:
     def __post_init__(self) -> None:
         check_name(self)
 
-    def compact(self, task: CompactionTask) -> list[Message]:
-        """Return the list of ``task`` without its head, with the prior summary below the note."""
-        summary = task.prior() or Summary()
-        dropped = len(task.plan.compacted) - (task.plan.prior is not None)
+    def compact(self, plan: CompactionPlan) -> list[Message]:
+        """Return the list of ``plan`` without its head, with the prior summary below the note."""
+        summary = plan.prior_summary() or Summary()
+        dropped = len(plan.compacted) - (plan.prior is not None)
         if not dropped:
-            return list(task.messages)
+            return list(plan.messages)
         others: list[str] = []
         for note in summary.notes:
             earlier = _NOTE.fullmatch(note)
@@ -53,7 +53,7 @@ class Truncate:
             else:
                 others.append(note)
         note = f"{dropped} earlier message{'s' if dropped > 1 else ''} left out without a summary."
-        return task.replace_head(replace(summary, notes=(*others, note)))
+        return plan.replace_head(replace(summary, notes=(*others, note)))
 
 
 # Least size of one of a message's texts, in characters with its receipt.
@@ -92,15 +92,15 @@ class ClearToolResults:
             raise ConfigurationError(f"exclude takes several names of tools, not {given!r}")
         object.__setattr__(self, "exclude", frozenset(names))
 
-    def compact(self, task: CompactionTask) -> list[Message]:
-        """Return the list of ``task`` with receipts. Messages without a large result are the
+    def compact(self, plan: CompactionPlan) -> list[Message]:
+        """Return the list of ``plan`` with receipts. Messages without a large result are the
         identical objects.
         """
-        conversation = task.conversation
-        tools = tools_of(conversation.parts_of_each(task.messages))
-        out = list(task.messages)
+        conversation = plan.conversation
+        tools = tools_of(conversation.parts_of_each(plan.messages))
+        out = list(plan.messages)
         for index in list(tools)[: max(0, len(tools) - self.keep_recent)]:
-            if not task.protected[index] and tools[index].isdisjoint(self.exclude):
+            if not plan.protected[index] and tools[index].isdisjoint(self.exclude):
                 out[index] = conversation.format.rewrite(out[index], self._receipt)
         return out
 
@@ -133,25 +133,25 @@ class Shorten:
     def __post_init__(self) -> None:
         whole_number("min_size", self.min_size, least=100, of="characters")
 
-    def compact(self, task: CompactionTask) -> list[Message]:
-        """Return the list of ``task`` with the largest messages shortened, no more than needed."""
-        whole = task.size()
-        goal = whole // 2 if task.target is None else task.target
+    def compact(self, plan: CompactionPlan) -> list[Message]:
+        """Return the list of ``plan`` with the largest messages shortened, no more than needed."""
+        whole = plan.size()
+        goal = whole // 2 if plan.target is None else plan.target
         free = {
             index: size
-            for index, size in enumerate(task.conversation.sizes)
-            if not task.protected[index] and index != task.conversation.prior
+            for index, size in enumerate(plan.conversation.sizes)
+            if not plan.protected[index] and index != plan.conversation.prior
         }
-        return shorten_largest(task, free, goal - whole + sum(free.values()), self.min_size)
+        return shorten_largest(plan, free, goal - whole + sum(free.values()), self.min_size)
 
 
 def shorten_largest(
-    task: CompactionTask, sizes: Mapping[int, int], room: int, least: int = LEAST_SHORTENED
+    plan: CompactionPlan, sizes: Mapping[int, int], room: int, least: int = LEAST_SHORTENED
 ) -> list[Message]:
-    """Return the messages of a task with some of them shortened to fair shares of a room.
+    """Return the messages of a plan with some of them shortened to fair shares of a room.
 
     Args:
-        task: The messages, which are not changed.
+        plan: The messages, which are not changed.
         sizes: Index and size, in characters, of each message that may be shortened.
         room: Size that these messages may have together, in characters; the largest ones are
             shortened to one size.
@@ -167,17 +167,17 @@ def shorten_largest(
         )
         - 1
     )
-    redact = task.options.redact
+    redact = plan.options.redact
 
     def cut(text: str, most: int) -> str:
         short = shorten(text, most)
         # Half of a secret would not be recognised later, in a summary or the memory.
         return short if redact is None or short == text else shorten(redact(text), most)
 
-    out = list(task.messages)
-    form = task.conversation.format
+    out = list(plan.messages)
+    form = plan.conversation.format
     for index, size in sizes.items():
-        texts = (part for part in task.conversation.parts(index) if part.kind in EDITED)
+        texts = (part for part in plan.conversation.parts(index) if part.kind in EDITED)
         # Else the texts are not what makes it too large.
         if size > ceiling > size - sum(len(part.text) for part in texts):
             out[index] = shorten_message(form, out[index], size - ceiling, cut)
@@ -236,7 +236,7 @@ class Chain(tuple[CompactionStrategy, ...]):
     limit is known, the goal is the size that compacting the head would leave.
 
     Args:
-        *strategies: Strategies, functions of a task, or sequences of them.
+        *strategies: Strategies, functions of a plan, or sequences of them.
 
     Raises:
         ConfigurationError: No strategy is given, or an argument is not a strategy.
@@ -245,7 +245,7 @@ class Chain(tuple[CompactionStrategy, ...]):
     __slots__ = ()
 
     def __new__(cls, *strategies: StrategyLike | Sequence[StrategyLike]) -> Self:
-        """Make a chain of strategies, functions of a task, and sequences of them."""
+        """Make a chain of strategies, functions of a plan, and sequences of them."""
         return super().__new__(cls, as_strategies(strategies))
 
 

@@ -1,4 +1,4 @@
-"""What stands between programs and a provider: the plug-in of the LiteLLM proxy, and `serve`, a
+"""Servers between programs and a provider: the plug-in of the LiteLLM proxy, and `serve`, a
 pass-through server.
 """
 

@@ -1,4 +1,4 @@
-"""What is checked once, at start: settings, and whether the memory answers."""
+"""Checks at start: settings, and whether the memory answers."""
 
 from __future__ import annotations
 

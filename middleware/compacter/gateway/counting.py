@@ -23,7 +23,7 @@ class CountingState(State):
         options: The options.
         metrics: Where they are counted.
         preparations: What is made ahead, with its bound: one for all states of a process.
-        hear: Called with each event.
+        on_event: Called with each event.
         tenant_class: Class of callers that the options are for.
     """
 
@@ -33,7 +33,7 @@ class CountingState(State):
         metrics: Metrics,
         preparations: Preparations,
         *,
-        hear: Callable[[Event], object] = lambda _: None,
+        on_event: Callable[[Event], object] = lambda _: None,
         tenant_class: str = "other",
     ) -> None:
         super().__init__(options)
@@ -41,27 +41,27 @@ class CountingState(State):
         self.preparations = preparations
         self.preparations.tenant = lambda: ORIGIN.get().caller
         self.metrics = metrics
-        self._hear = hear
+        self._on_event = on_event
         self.log = _CountingLog(options, metrics)
         self.totals = _CountingTotals(metrics)
         self.count_call = self.totals.count_call
 
     def record(self, event: Event) -> None:
         """Count an event."""
-        for hear in (self.metrics.hear, self._hear):
+        for record in (self.metrics.record, self._on_event):
             with self.safely("hook"):
-                hear(event)
+                record(event)
         super().record(event)
 
     def count(self, what: str, model: str) -> None:
-        """Count something that is no event."""
+        """Count something beside events."""
         origin = ORIGIN.get()
         self.metrics.add(what, origin=replace(origin, model=model or origin.model))
 
 
 class _CountingTotals(RunningTotals):
-    """Totals that also count what each request for a summary costs: events tell it once more where
-    a fallback follows a failure.
+    """Totals that also count what each request for a summary costs: events repeat it if a fallback
+    follows a failure.
     """
 
     def __init__(self, metrics: Metrics) -> None:

@@ -1,4 +1,4 @@
-"""What an operator counts, under the same names in the LiteLLM proxy and in the pass-through, on a
+"""Figures for operators, under the same names in the LiteLLM proxy and in the pass-through, on a
 page for Prometheus.
 """
 
@@ -41,7 +41,7 @@ COUNTERS = {
     "fallbacks": "Compactions that had to do without a model's summary",
     "quotes": "Requests that passages of the compacted part were quoted in",
     "output_limits_lowered": "Requests whose output limit was lowered",
-    "not_compactable": "Refused requests of which nothing could be compacted",
+    "not_compactable": "Refused requests in which nothing could be compacted",
     "given_up": "Requests that stayed too long; the client got the provider's error",
     "dry_runs": "Refusals that dry_run has let through",
 }
@@ -121,7 +121,7 @@ class Metrics:
         if name in self._figures:
             self._figures[name].labels(*self._labels()).observe(seconds)
 
-    def hear(self, event: Event) -> None:
+    def record(self, event: Event) -> None:
         """Count an event."""
         for name in _counters_of(event):
             self.add(name)

@@ -18,7 +18,6 @@ from compacter.messages.fields import (
     dig,
     field,
     first,
-    flat,
     json_text,
     listed,
     replaced,
@@ -121,8 +120,6 @@ Found: TypeAlias = tuple[Row, Json, str]
 an empty string."""
 
 
-_QUOTED = 300
-"""Most characters of a thought that are quoted where it is left out."""
 _NOTHING_LEFT = "[compacter: thinking, left out]"
 
 
@@ -303,8 +300,8 @@ class Blocks:
         """Return messages without what only the model that made them can read, such as encrypted
         reasoning, and the number of such blocks by their type.
 
-        Pairs of calls and results stay, and no message is left empty. What could be read is quoted
-        in a note, thoughts by their beginning.
+        Pairs of calls and results stay, and no message is left empty. The readable text of a
+        compaction stays as a text.
         """
         kinds: Counter[str] = Counter()
         sent: list[Json] = []
@@ -318,20 +315,9 @@ class Blocks:
 
     def _unseal(self, block: Json, kinds: Counter[str]) -> list[Json]:
         """Return what stands for a block, and count what was left out."""
-        notes = self._note(block, kinds)
-        return [block] if notes is None else list(map(self._text_block, notes))
-
-    def _note(self, block: Json, kinds: Counter[str]) -> list[str] | None:
-        """Return the note for a block that is sealed, if any; ``None`` for any other block."""
         row, inner, key = self.find(block)
         if not row.is_sealed(inner):
-            return None
+            return [block]
         kinds[key or word(block, "type")] += 1
-        text = row.read(inner) or ""
-        if row is COMPACTION:
-            return [f"[compacter: summary of earlier messages: {text or 'it cannot be read'}]"]
-        return (
-            [f"[compacter: earlier thinking, left out, began: {flat(text)[:_QUOTED]}]"]
-            if text
-            else []
-        )
+        text = row.read(inner) if row is COMPACTION else ""
+        return [self._text_block(f"[compacter: summary of earlier messages: {text}]")] * bool(text)

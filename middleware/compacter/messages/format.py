@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
@@ -277,10 +277,6 @@ class MessageFormat(Blocks):
         if any(part.kind != "text" for part in parts):
             return None
         return "".join(part.text for part in parts)
-
-    def plain_texts(self, messages: Iterable[Message]) -> list[str | None]:
-        """Return the ``plain_text`` of each message."""
-        return list(map(self.plain_text, messages))
 
     def content(self, message: Message) -> Json:
         """Return a message as data for a digest, without cache marks.

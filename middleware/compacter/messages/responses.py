@@ -16,7 +16,7 @@ from itertools import accumulate
 from compacter.messages.blocks import COMPACTION, MEDIUM, Edit, Row
 from compacter.messages.fields import Json, field, first, listed, replaced, text_of, without, word
 from compacter.messages.format import Message, MessageFormat, foreign
-from compacter.messages.parts import Broken, Kind, Steps, Voice
+from compacter.messages.parts import Broken, Kind, Outline, Steps, Voice
 
 # What the items of the rows of the table are.
 _KINDS = {
@@ -101,9 +101,7 @@ class ResponsesFormat(MessageFormat):
         """Return the row of an item that is no message."""
         return None if _type(message) == "message" else self.find(message)[0]
 
-    def outline(  # noqa: C901, PLR0912 - one decision a line
-        self, messages: Sequence[Message]
-    ) -> Steps:
+    def outline(self, messages: Sequence[Message]) -> Steps:
         """Return kinds, sizes and steps; a step spans from a call to its output, and from reasoning
         to its items.
         """
@@ -111,45 +109,16 @@ class ResponsesFormat(MessageFormat):
         kinds = [read[0] for read in outlines]
         _keep_what_is_sent(kinds)
         types = [_type(item) for item in messages]
-        count = len(kinds)
-        # Index of the last item that must stay together with this one.
-        reach = list(range(count))
-        broken: list[Broken] = []
-        waiting: defaultdict[str, list[int]] = defaultdict(list)
-        referred: int | None = None
-        for index, (kind, _, calls, results) in enumerate(outlines):
-            if kind is Kind.USER:
-                referred = None
-            elif types[index] == "item_reference":
-                referred = index
-            for answered in results:
-                if waiting[answered]:
-                    # The latest: ids may be reused, and an earlier call has its output by then.
-                    reach[waiting[answered].pop()] = index
-                elif referred is not None:
-                    # The call may be the stored item that a reference names.
-                    reach[referred] = index
-                else:
-                    broken.append(Broken(index, answered, "orphan result"))
-            for called in calls:
-                waiting[called].append(index)
-        # A response's items follow each other: reasoning stays with those that were made with it. A
-        # reference may stand for reasoning.
-        end = count
-        for index in reversed(range(count)):
-            if kinds[index] not in _MADE:
-                end = index
-            elif types[index] in ("reasoning", "item_reference"):
-                reach[index] = max(reach[index], end - 1)
+        reach, waiting, broken = _pair_outputs(outlines, types)
+        _reach_over_responses(reach, kinds, types)
         # The last response, if only outputs follow it: some calls may have no output yet.
-        final = count
+        count = final = len(kinds)
         for run in ((Kind.RESULT, Kind.SYSTEM), _MADE):
             while final and kinds[final - 1] in run:
                 final -= 1
-        unanswered = [(index, called) for called, places in waiting.items() for index in places]
-        broken += [Broken(*half, "unanswered call") for half in unanswered if half[0] < final]
+        broken += [Broken(*half, "unanswered call") for half in waiting if half[0] < final]
         broken.sort(key=lambda half: half.index)
-        opened = min((index for index, _ in unanswered if index >= final), default=None)
+        opened = min((index for index, _ in waiting if index >= final), default=None)
         if opened is not None:
             reach[opened] = count - 1
         furthest = accumulate(reach, max, initial=-1)
@@ -172,8 +141,10 @@ class ResponsesFormat(MessageFormat):
         kinds: Counter[str] = Counter()
         sent: list[Message] = []
         for item in messages:
-            notes = self._note(item, kinds)
-            sent += [item] if notes is None else [self.say("assistant", note) for note in notes]
+            sent += [
+                left if left is item else self.say("assistant", left["text"])
+                for left in self._unseal(item, kinds)
+            ]
         if kinds:
             sent = [
                 without(item, "id") if field(item, "call_id") or word(item, "role") else item
@@ -200,6 +171,47 @@ class ResponsesFormat(MessageFormat):
         return ""
 
 
+def _pair_outputs(
+    outlines: Sequence[Outline], types: Sequence[str]
+) -> tuple[list[int], list[tuple[int, str]], list[Broken]]:
+    """Return the index of the last item that must stay together with each, the calls without an
+    output, and the outputs without a call.
+    """
+    reach = list(range(len(outlines)))
+    broken: list[Broken] = []
+    waiting: defaultdict[str, list[int]] = defaultdict(list)
+    referred: int | None = None
+    for index, (kind, _, calls, results) in enumerate(outlines):
+        if kind is Kind.USER:
+            referred = None
+        elif types[index] == "item_reference":
+            referred = index
+        for answered in results:
+            if waiting[answered]:
+                # The latest: ids may be reused, and an earlier call has its output by then.
+                reach[waiting[answered].pop()] = index
+            elif referred is not None:
+                # The call may be the stored item that a reference names.
+                reach[referred] = index
+            else:
+                broken.append(Broken(index, answered, "orphan result"))
+        for called in calls:
+            waiting[called].append(index)
+    return reach, [(at, called) for called, places in waiting.items() for at in places], broken
+
+
+def _reach_over_responses(reach: list[int], kinds: Sequence[Kind], types: Sequence[str]) -> None:
+    """Let reasoning reach to the end of its response, whose items follow each other. A reference
+    may stand for reasoning.
+    """
+    end = len(kinds)
+    for index in reversed(range(len(kinds))):
+        if kinds[index] not in _MADE:
+            end = index
+        elif types[index] in ("reasoning", "item_reference"):
+            reach[index] = max(reach[index], end - 1)
+
+
 def _keep_what_is_sent(kinds: list[Kind]) -> None:
     """Make the newest compaction an item that stays in place, if nothing but the user's messages
     stand before it.
@@ -209,10 +221,8 @@ def _keep_what_is_sent(kinds: list[Kind]) -> None:
     response has made itself (``context_management``) stand the model's items too, and the server
     drops all of them.
     """
-    if Kind.COMPACTED not in kinds:
-        return
-    newest = max(at for at, kind in enumerate(kinds) if kind is Kind.COMPACTED)
-    before = set(kinds[:newest])
+    newest = bytes(kinds).rfind(Kind.COMPACTED)
+    before = {*kinds[: max(newest, 0)]}
     if Kind.USER in before and before <= {Kind.USER, Kind.SYSTEM}:
         kinds[newest] = Kind.SYSTEM
 

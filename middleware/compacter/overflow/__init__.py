@@ -10,7 +10,6 @@ reads what came without an exception.
 from __future__ import annotations
 
 from compacter.overflow.detect import (
-    detect_text,
     detect_token_limit,
     explain,
     is_sealed,
@@ -19,7 +18,6 @@ from compacter.overflow.numbers import TokenLimit
 
 __all__ = [
     "TokenLimit",
-    "detect_text",
     "detect_token_limit",
     "explain",
     "is_sealed",

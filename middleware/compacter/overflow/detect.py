@@ -52,20 +52,6 @@ def detect_token_limit(error: BaseException) -> TokenLimit | None:
     return None
 
 
-def detect_text(
-    text: str, *, status: int | None = None, code: str | None = None
-) -> TokenLimit | None:
-    """Return the token limit that the text of an error states, or None if it is another error.
-    Never raises.
-
-    Args:
-        text: the text of an error.
-        status: the HTTP status of the response, if known.
-        code: the error code of the response, if known.
-    """
-    return explain(text, status=status, code=code).limit
-
-
 def is_sealed(error: object) -> bool:
     """Return whether an error, or the body of one, says that the conversation has something that
     only another model can read. Never raises.
@@ -129,7 +115,7 @@ def judge_error(error: BaseException, table: Table, seen: set[int] | None = None
         if behind.kind != "nothing":
             break
     else:
-        together = (judge_error(member, table, seen) for member in siblings(error))
+        together = (judge_error(member, table, seen) for member in reversed(siblings(error)))
         behind = max(together, key=lambda verdict: _RANKS.index(verdict.kind), default=NOTHING)
     if stated is None:
         old = find_handled(error)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
+from operator import itemgetter
 from typing import Final, Literal, NamedTuple
 
 from compacter.overflow.table import Table
@@ -182,14 +183,12 @@ def measure(
     unclaimed: set[int] = set()
     # Numbers whose word is too far away to be certain if there are other numbers.
     distant: set[int] = set()
-    for index, number in enumerate(numbers):
-        # Words between two numbers belong to either: the text is cut at the numbers beside this
-        # one.
-        start = max(numbers[index - 1].end if index else 0, number.start - _REACH)
-        end = min(
-            numbers[index + 1].start + 1 if index + 1 < len(numbers) else len(text),
-            number.end + _REACH,
-        )
+    # Words between two numbers belong to either: the text is cut at the numbers beside each one.
+    starts = [0, *(number.end for number in numbers)]
+    ends = [*(number.start + 1 for number in numbers[1:]), len(text)]
+    for number, before, behind in zip(numbers, starts, ends, strict=False):
+        start = max(before, number.start - _REACH)
+        end = min(behind, number.end + _REACH)
         is_near = near is None or near[0] <= number.start <= near[1]
         role, close = _role(text[start : number.start], text[number.end : end], table)
         roles[number.start] = role
@@ -240,13 +239,13 @@ def _token_limit(
     chosen: dict[Role, int], distant: set[int], *, counted: bool, is_bound: bool, source: str
 ) -> TokenLimit:
     """Return the numbers of these roles as a token limit."""
-    limit, total, sent, output = (chosen.get(role) for role in ("limit", "sent", "input", "output"))
+    limit, total, output, sent = map(chosen.get, _ROLES)
     if output and total and output < total:
         # What is not output is input: of text, of tools, of pictures.
         has_more_parts = counted if sent is None else sent + output < total
         sent = total - output if has_more_parts else sent
-    if total is None or (total == sent and output is not None and total < (limit or 0)):
-        total = None if sent is None else sent + (output or 0)
+    if sent is not None and (total is None or (total == sent and total < (limit or 0))):
+        total = sent + (output or 0)
     # The limit is for both if an output is stated, or the text counts the completion.
     both = bool(output) or (counted and output is None)
     if output is None and (not both or sent == total):
@@ -327,48 +326,41 @@ def _role(before: str, after: str, table: Table) -> tuple[Role | None, bool]:
     filler = _FILLER.search(clause)
     edge = filler.start() if filler else len(clause)
     # The nearest words before it; of two with the same end the longer.
-    left: tuple[int, int, Role | None] = (-1, 0, None)
-    for role in _ROLES:
-        for match in table[f"{role} before"].finditer(clause):
-            if match.group() and (min(match.end(), edge), -match.start()) > left[:2]:
-                left = (min(match.end(), edge), -match.start(), role)
-    close = left[0] >= edge
+    words = (
+        (min(match.end(), edge), -match.start(), role)
+        for role in _ROLES
+        for match in table[f"{role} before"].finditer(clause)
+        if match.group()
+    )
+    end, _, left = max(words, key=itemgetter(0, 1), default=(-1, 0, None))
+    close = end >= edge
     unit = _UNIT.match(after)
     rest = after[unit.end() :] if unit else after
     right: Role | None = next((role for role in _ROLES if table[f"{role} after"].match(rest)), None)
     if right is None:
-        return left[2], close
-    if close and left[2] == "output" and right == "sent" and _ADDED.match(before):
-        return "output", True  # "prompt 10 + max_tokens 5 exceeds 12": the sum exceeds it
-    if close and left[2] == "limit" and right != "limit" and not _IS_MORE.match(after):
-        return "limit", True  # "a maximum of 8192 input tokens"
-    return right, True
+        return left, close
+    # "prompt 10 + max_tokens 5 exceeds 12": the sum exceeds it.
+    is_part = left == "output" and right == "sent" and _ADDED.match(before)
+    # "a maximum of 8192 input tokens"
+    is_limit = left == "limit" and not _IS_MORE.match(after)
+    return left if close and (is_part or is_limit) else right, True
 
 
 def _calculate(text: str, values: dict[int, int], table: Table) -> dict[Role, int]:
     """Return the numbers of calculations, by role."""
     chosen: dict[Role, int] = {}
-    for formula in _FORMULAS:
-        for match in formula.finditer(text):
-            terms: dict[Role, int] = {
-                role: values[match.start(role)]
-                for role in _ROLES
-                if role in match.groupdict() and match.start(role) in values
-            }
-            if len(terms) < len(match.groupdict()):
-                continue
-            if "output" in terms:
-                named = text[max(0, match.start() - 120) : match.start()]
-                if "+" in match.group() and _names_output_first(named, table):
-                    terms |= {"input": terms["output"], "output": terms["input"]}
-                terms["sent"] = terms["input"] + terms["output"]
-            elif min(terms.values()) < _SMALLEST or (
-                terms["sent"] <= terms["limit"] and "<" not in match.group()
-            ):
-                continue  # 7000 / 8192 is not too long
-            else:
-                terms = {"limit": min(terms.values()), "sent": max(terms.values())}
-            chosen |= terms
+    for match in chain.from_iterable(formula.finditer(text) for formula in _FORMULAS):
+        groups = match.groupdict().keys()
+        terms = {role: values.get(match.start(role), 0) for role in _ROLES if role in groups}
+        smallest = min(terms.values())
+        if "output" in terms and smallest:
+            named = text[max(0, match.start() - 120) : match.start()]
+            if "+" in match[0] and _names_output_first(named, table):
+                terms |= {"input": terms["output"], "output": terms["input"]}
+            chosen |= terms | {"sent": terms["input"] + terms["output"]}
+        # 7000 / 8192 is not too long.
+        elif smallest >= _SMALLEST and (terms["sent"] > terms["limit"] or "<" in match[0]):
+            chosen |= {"limit": smallest, "sent": max(terms.values())}
     return chosen
 
 

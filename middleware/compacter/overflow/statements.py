@@ -11,7 +11,7 @@ rate limit or a token limit counts as a rate limit, as compacting the history wo
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal, NamedTuple
 
 from compacter.overflow.numbers import TokenLimit, measure
@@ -133,8 +133,10 @@ def decide(text: str, table: Table, codes: frozenset[str], *, coded: bool) -> Ve
     text = marked.replace(SOFT, " ")
     if not coded and table["other call"].search(text):
         return Verdict("other error", "other call", text)
-    spans = sentences(text)
-    text, read = _read(text, marked, spans, table, codes)
+    source = _read(text, marked, table, codes)
+    text = source.text
+    spans = source.spans
+    read = source.read
     last = _last_claim(read, coded=coded)
     if last is not None:
         index = last
@@ -147,7 +149,7 @@ def decide(text: str, table: Table, codes: frozenset[str], *, coded: bool) -> Ve
         index = -1
         rule = "code"
     else:
-        index, rule = _likely_statement(text, spans, read, table, codes)
+        index, rule = source.find_likely()
     if not rule:
         return Verdict("nothing", statement=text)
     near = None
@@ -180,43 +182,91 @@ def _last_claim(read: list[_Reading], *, coded: bool) -> int | None:
     return doubt
 
 
-def _likely_statement(
-    text: str,
-    spans: list[Span],
-    read: list[_Reading],
-    table: Table,
-    codes: frozenset[str],
-) -> tuple[int, str]:
-    """Return index and rule of a sentence that states a token limit if nothing speaks against one;
-    without a rule if there is no such sentence.
-    """
-    likely = [index for index, each in enumerate(read) if each.weight == "likely"]
-    for index in likely:
-        if read[index].rule != "advice":
-            return index, read[index].rule
-    if (pair := _find_pair(text, spans, read, table, codes, _SIZED)) is not None:
-        return pair, "sizes"
-    # Advice is the whole message; elsewhere it follows another fault.
-    for index in likely:
-        advice = table["reduce"].search(text, *spans[index])
-        if advice and sum(map(str.isalpha, text[: advice.start()])) <= _OPENING:
-            return index, "advice"
-    return -1, ""
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """A text with the readings of its sentences."""
+
+    text: str
+    spans: list[Span]
+    read: list[_Reading]
+    table: Table
+    codes: frozenset[str]
+
+    def piece(self, index: int) -> str:
+        """Return a sentence with the next one, if that has no veto.
+
+        "The limit is 8192. You sent 9000." is one statement in two sentences.
+        """
+        follows = index + 1 < len(self.spans) and not self.read[index + 1].veto
+        return self.text[self.spans[index][0] : self.spans[index + follows][1]]
+
+    def sizes(self, index: int) -> TokenLimit:
+        """Return the numbers that words in a piece give a role."""
+        return measure(self.piece(index), self.table, codes=self.codes, guess=False)
+
+    def states(self, index: int, *, is_doubted: bool) -> bool:
+        """Return whether a sentence says by itself what is too long, and for which window."""
+        reading = self.read[index]
+        sentence = self.text[slice(*self.spans[index])]
+        if reading.veto or not reading.rule or sentence.rstrip().endswith("?"):
+            return False
+        is_clear = reading.rule in _CLEAR
+        if is_clear and names_window(reading.rule, sentence, self.table):
+            return True
+        # No quota is a matter of how long a prompt is; of characters or a field it may be.
+        if reading.rule in {"request too long", "subject too long"} and not is_doubted:
+            return True
+        sizes = self.sizes(index)
+        if is_clear:
+            return is_excess(sizes)
+        size = sizes.limit or sizes.requested or 0
+        return reading.rule in _TELLING and size >= _SMALLEST_WINDOW
+
+    def find_pair(self, names: tuple[str, ...]) -> int | None:
+        """Return the index of a sentence that, with the next one, states a limit and a larger size
+        of what one of ``names`` means; no rule is needed.
+        """
+        has = self.table.has
+        for index, reading in enumerate(self.read):
+            if reading.veto or (reading.rule in _WITHOUT_WINDOW and names is _WINDOWS):
+                continue
+            piece = self.piece(index)
+            if has(piece, *names) or (has(piece, "too long") and has(piece, "request")):
+                sizes = self.sizes(index)
+                if is_excess(sizes) and (sizes.limit or 0) >= _SMALLEST_WINDOW:
+                    return index
+        return None
+
+    def find_likely(self) -> tuple[int, str]:
+        """Return index and rule of a sentence that states a token limit if nothing speaks against
+        one; without a rule if there is no such sentence.
+        """
+        likely = [index for index, each in enumerate(self.read) if each.weight == "likely"]
+        for index in likely:
+            if self.read[index].rule != "advice":
+                return index, self.read[index].rule
+        if (pair := self.find_pair(_SIZED)) is not None:
+            return pair, "sizes"
+        # Advice is the whole message; elsewhere it follows another fault.
+        for index in likely:
+            advice = self.table["reduce"].search(self.text, *self.spans[index])
+            if advice and sum(map(str.isalpha, self.text[: advice.start()])) <= _OPENING:
+                return index, "advice"
+        return -1, ""
 
 
-def _read(
-    text: str, marked: str, spans: list[Span], table: Table, codes: frozenset[str]
-) -> tuple[str, list[_Reading]]:
-    """Classify the sentences; return the text without what a statement outranks, which has numbers
-    of its own, in spaces.
+def _read(text: str, marked: str, table: Table, codes: frozenset[str]) -> _Source:
+    """Classify the sentences of a text. What a statement outranks, which has numbers of its own, is
+    replaced by spaces.
     """
+    spans = sentences(text)
     read = [_read_sentence(text[start:end], table) for start, end in spans]
+    whole = _Source(text, spans, read, table, codes)
     for index, (start, end) in enumerate(spans):
         # No waiting helps a single request that is larger than all that a rate limit allows.
-        if table["one request"].search(text, start, end) and read[index].veto == "other error":
-            sizes = measure(text[start:end], table, codes=codes, guess=False)
-            if is_excess(sizes):
-                read[index] = _Reading("states", ABOVE_BUDGET)
+        is_one = table["one request"].search(text, start, end) is not None
+        if is_one and read[index].veto == "other error" and is_excess(whole.sizes(index)):
+            read[index] = _Reading("states", ABOVE_BUDGET)
     plain = text
     alone = list(read)
     for index, (start, end) in enumerate(spans):
@@ -225,24 +275,22 @@ def _read(
             rest = _without_asides(marked[start:end], table)
             plain = plain[:start] + rest + plain[end:]
             alone[index] = _read_sentence(rest, table)
+    source = replace(whole, text=plain, read=alone)
     # A doubt is about its own block of text: another line of a log is about another error.
     blocks = [text.count(BREAK, 0, start) for start, _ in spans]
     doubted = {block for block, each in zip(blocks, alone, strict=True) if each.weight == "doubt"}
-    for index, (start, end) in enumerate(spans):
-        piece = _with_next(plain, spans, alone, index)
-        is_doubted = blocks[index] in doubted
-        if _states(alone[index], plain[start:end], piece, table, codes, is_doubted=is_doubted):
+    for index, block in enumerate(blocks):
+        if source.states(index, is_doubted=block in doubted):
             read[index] = alone[index]._replace(weight="states")
     if all(each.weight != "states" for each in read):
-        pair = _find_pair(plain, spans, alone, table, codes, _WINDOWS)
-        if pair is not None and blocks[pair] not in doubted:
-            read[pair] = alone[pair]._replace(weight="states", rule="sizes")
-    if all(each.weight != "states" for each in read):
-        return text, read
+        pair = source.find_pair(_WINDOWS)
+        if pair is None or blocks[pair] in doubted:
+            return whole
+        read[pair] = alone[pair]._replace(weight="states", rule="sizes")
     for (start, end), each in zip(spans, alone, strict=True):
         if each.veto in _OUTRANKED:
             plain = plain[:start] + " " * (end - start) + plain[end:]
-    return plain, read
+    return replace(whole, text=plain)
 
 
 def _without_asides(marked: str, table: Table) -> str:
@@ -260,40 +308,6 @@ def _without_asides(marked: str, table: Table) -> str:
         # Another thing is the subject of its sentence, unless it stands in brackets.
         pieces.append(table.blank(piece, *vetoes))
     return "".join(pieces)
-
-
-def _states(
-    reading: _Reading,
-    sentence: str,
-    piece: str,
-    table: Table,
-    codes: frozenset[str],
-    *,
-    is_doubted: bool,
-) -> bool:
-    """Return whether a sentence says by itself what is too long, and for which window; ``piece``
-    is the sentence with the next one.
-    """
-    if reading.veto or not reading.rule or sentence.rstrip().endswith("?"):
-        return False
-    is_clear = reading.rule in _CLEAR
-    if is_clear and names_window(reading.rule, sentence, table):
-        return True
-    # No quota is a matter of how long a prompt is; of characters or a field it may be.
-    if reading.rule in {"request too long", "subject too long"} and not is_doubted:
-        return True
-    sizes = measure(piece, table, codes=codes, guess=False)
-    if is_clear:
-        return is_excess(sizes)
-    return reading.rule in _TELLING and (sizes.limit or sizes.requested or 0) >= _SMALLEST_WINDOW
-
-
-def _with_next(text: str, spans: list[Span], read: list[_Reading], index: int) -> str:
-    """Return a sentence with the next one, if that has no veto: "The limit is 8192. You sent
-    9000."
-    """
-    follows = index + 1 < len(spans) and not read[index + 1].veto
-    return text[spans[index][0] : spans[index + follows][1]]
 
 
 def is_excess(stated: TokenLimit) -> bool:
@@ -369,27 +383,3 @@ def _has_input(sentence: str, table: Table) -> bool:
     middle = sign.end() if sign else len(sentence)
     sentence = sentence[:middle] + table["context"].sub(" ", sentence[middle:])
     return table.has(sentence, "subject", "sum")
-
-
-def _find_pair(
-    text: str,
-    spans: list[Span],
-    read: list[_Reading],
-    table: Table,
-    codes: frozenset[str],
-    names: tuple[str, ...],
-) -> int | None:
-    """Return the index of a sentence that, with the next one, states a limit and a larger size of
-    what one of ``names`` means; no rule is needed.
-    """
-    for index, reading in enumerate(read):
-        if reading.veto or (reading.rule in _WITHOUT_WINDOW and names is _WINDOWS):
-            continue
-        piece = _with_next(text, spans, read, index)
-        if table.has(piece, *names) or (
-            table.has(piece, "too long") and table.has(piece, "request")
-        ):
-            sizes = measure(piece, table, codes=codes, guess=False)
-            if is_excess(sizes) and (sizes.limit or 0) >= _SMALLEST_WINDOW:
-                return index
-    return None

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from html import unescape
 from itertools import pairwise
 from typing import Final
 
@@ -56,21 +57,10 @@ _PARAGRAPH: Final = re.compile(
     r" [a-z])"
 )
 
-_ESCAPED_LETTER: Final = re.compile(
-    r"\\{1,16}u([0-9a-fA-F]{4})(?:\\{1,16}u([dD][c-fC-F][0-9a-fA-F]{2}))?"
-)
+_ESCAPED_LETTERS: Final = re.compile(r"(?:\\{1,16}u[0-9a-fA-F]{4}){1,64}")
+_ESCAPE: Final = re.compile(r"\\{1,16}u")
 _ESCAPED_SPACE: Final = re.compile(r"\\{1,16}[nrt](?![a-z]{1,8}[:\\])")
 _ESCAPED_QUOTE: Final = re.compile(r"\\{1,16}(?=[\"'`/])")
-_ENTITIES: Final = {
-    "&gt;": ">",
-    "&lt;": "<",
-    "&#39;": "'",
-    "&quot;": '"',
-    "&nbsp;": " ",
-    "&amp;": "&",
-}
-_ENTITY: Final = re.compile("|".join(_ENTITIES))
-
 _END: Final = re.compile(
     r"(?<!\be\.g)(?<!\bi\.e)(?<!\bmax)(?<!\bmin)(?<!\bapprox)(?<!\bno)[.!?](?=[\s\"'`)\]}]|$)"
     r"|[。！？\x1e;；]|[\"'`](?=\s?[,}])|\s-\s(?=\{)"
@@ -176,13 +166,13 @@ def normalise(text: str) -> str:
 def mark(text: str) -> str:
     """Return the normalised form with ``SOFT`` for spaces at which something new may begin."""
     text = _ANSI.sub("", limit_text(text))
-    text = _ESCAPED_LETTER.sub(_decode_escape, text)
+    text = _ESCAPED_LETTERS.sub(_decode_escapes, text)
     # Before frames and line breaks go: afterwards nobody sees that a number was broken.
     text = _BROKEN_NUMBER.sub(BROKEN, text)
     text = _FRAMES.sub(" ", text)
     text = _PARAGRAPH.sub(f" {BREAK} ", text)
     text = _ESCAPED_QUOTE.sub("", _ESCAPED_SPACE.sub("\n", text))
-    text = _ENTITY.sub(lambda match: _ENTITIES[match.group()], text)
+    text = unescape(text)
     text = _NEW_LINE.sub(SOFT, _BLOB.sub(" ", text))
     # Most errors are ASCII, for which this would be wasted.
     if not text.isascii():
@@ -197,13 +187,9 @@ def mark(text: str) -> str:
     return _TWO_PIECES.sub(_mend, text)
 
 
-def _decode_escape(match: re.Match[str]) -> str:
-    """Return the character of a JSON escape, or of two that are a surrogate pair."""
-    first = int(match[1], 16)
-    second = match[2]
-    if 0xD800 <= first < 0xDC00 and second:
-        return chr(0x10000 + ((first - 0xD800) << 10) + (int(second, 16) - 0xDC00))
-    return chr(first) + (chr(int(second, 16)) if second else "")
+def _decode_escapes(match: re.Match[str]) -> str:
+    """Return the characters of JSON escapes, two of which may be one character."""
+    return bytes.fromhex(_ESCAPE.sub("", match[0])).decode("utf-16-be", "replace")
 
 
 def _endpoint(match: re.Match[str]) -> str:

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from compacter.messages.fields import flat
 from compacter.summary.head import ELLIPSIS, SINCE, Head, Said
 from compacter.summary.message import NAMES, WORK
-from compacter.summary.sources import KINDS, STORY
+from compacter.summary.sources import KINDS, story
 
 # Shorter lines are kept even if they also stand in messages that stay: "Yes." is everywhere.
 _SHORTEST = 16
@@ -32,7 +31,9 @@ def keep(head: Head, budget: int, *, with_story: bool = False) -> str:
     left = budget
     told = set[str]()
     chosen: dict[Said, dict[int, str]] = {}
-    for source, share in (*KINDS, STORY) if with_story else KINDS:
+    for source, share in KINDS:
+        if source is story and not with_story:
+            continue
         most = int(share * budget)
         lines = sorted(source(head), key=lambda line: (-line.weight, _age(line.said)))
         for line in lines:
@@ -70,9 +71,9 @@ def _age(said: Said) -> tuple[int, int]:
 def _join(pieces: dict[int, str], speaker: str) -> str:
     """Return pieces of one text by their numbers, with marks of what is left out between them."""
     if speaker == NAMES:
-        return flat(", ".join(pieces.values()))
+        return ", ".join(pieces.values())
     text = ""
     for at, piece in sorted(pieces.items()):
         text += f" {piece}" if at - 1 in pieces else f" {ELLIPSIS} {piece}"
     # No other kind of line break may begin a line that looks like a speaker's.
-    return flat(text.removeprefix(f" {ELLIPSIS} "))
+    return " ".join(text.removeprefix(f" {ELLIPSIS} ").splitlines())

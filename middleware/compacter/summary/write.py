@@ -6,9 +6,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from math import inf
 from typing import Any
 
@@ -119,16 +118,16 @@ class Writer:
     """Pieces in which the head was given to the model."""
     chunks_without_model: int = 0
     """Those that quoted lines stand for."""
-    requests: int = 0
-    """How often the model was asked."""
+    _requests: int = 0
     _story: str = ""
     _cause: Exception | None = None
     _limit: TokenLimit | None = None
-    _spends: int = 0
-    """Tokens that an answer may take, reasoning included."""
+    _times: int = 1
+    """Times the tokens of the text that an answer may take, reasoning included."""
+    _most_piece: float = inf
+    """Characters of a piece, after one was too long."""
     _most_story: float = inf
     """Characters of the summary so far, where the head goes to the model in pieces."""
-    _is_in_pieces: bool = False
     _can_shorten: bool = True
     _bytes_of_one: float = 1.0
 
@@ -140,49 +139,38 @@ class Writer:
         the first one. After two such pieces in a row, so are all others.
         """
         self._story = self.head.prior.story
-        self._spends = self.tokens
         sample = "".join([part.text for part in self.head.parts][:_SAMPLE])[:_SAMPLE]
         self._bytes_of_one = len(_encoded(sample)) / max(1, len(sample)) or 1.0
-        pending = self._split(prompt.lines(self.head.parts))
-        native = self.prefix is not None and len(pending) == 1
+        pieces = self._split(prompt.lines(self.head.parts))
+        native = self.prefix is not None and len(pieces) == 1
         fault = ""
         tries = lost = written = 0
-        while pending and lost < _MOST_LOST and self.requests < self._most_requests(pending):
-            if self._weigh(self._story) > self._most_story:
-                yield from self._shorten(int(self._most_story))
-            pending = self._fitting(pending)
-            fault = yield from self._try(pending[0], short=tries > 0, native=native)
-            if fault and native:  # Whatever it fails at, the transcript is another request.
-                native = False
-                continue
-            if self._limit is not None and (size := self._smaller(pending[0])):
-                pending = prompt.chunks(chain.from_iterable(pending), size)
-                continue
-            if fault.startswith(_RAISED) and not written:
-                raise NoSummaryError(fault, self._cause)
-            tries += 1
-            if fault and tries < _MOST_TRIES and fault != _TOO_LONG:
-                if fault in checks.NEED_ROOM:
-                    pending = self._with_more_room(pending)
-                continue
-            if fault and not written:
+        while pieces and lost < _MOST_LOST and self._requests < self._most_requests(pieces):
+            fault = yield from self._try(pieces[0], short=tries > 0, native=native)
+            if fault.startswith(_RAISED) and not (native or written):
                 break
-            tries = 0
-            lost = lost + 1 if fault else 0
-            written += not fault
-            del pending[0]
-            self.chunks += 1
-            self.chunks_without_model += bool(fault)
-        self.chunks += len(pending)
-        self.chunks_without_model += len(pending)
+            is_smaller = fault == _TOO_LONG and self._has_smaller(pieces[0])
+            tries += not (native or is_smaller)
+            if fault in checks.NEED_ROOM and tries:
+                self._times = _MORE_ROOM
+            if not fault or (tries == _MOST_TRIES and written):
+                tries = 0
+                lost = lost + 1 if fault else 0
+                written += not fault
+                self.chunks += 1
+                self.chunks_without_model += bool(fault)
+                del pieces[0]
+            elif tries == _MOST_TRIES or (tries and fault == _TOO_LONG):
+                break
+            native = False  # Whatever it fails at, the transcript is another request.
+            yield from self._shorten(self._most_story)
+            pieces = self._split([line for piece in pieces for line in piece])
+        self.chunks += len(pieces)
+        self.chunks_without_model += len(pieces)
         if not written:
-            raise NoSummaryError(f"the summary was refused: {fault}", self._cause)
-        return (yield from self._finish())
-
-    def _finish(self) -> Generator[Any, Any, Summary]:
-        """Return the model's text, and lines beside it."""
-        if self._weigh(self._story) > self.room:
-            yield from self._shorten(self.room)
+            reason = fault if fault.startswith(_RAISED) else f"the summary was refused: {fault}"
+            raise NoSummaryError(reason, self._cause)
+        yield from self._shorten(self.room)
         is_lacking = bool(self.fills or self.chunks_without_model)
         size = self._weigh(self._story)
         left = self.room - size
@@ -202,34 +190,32 @@ class Writer:
         stated = dict.fromkeys((*identifiers(self._story), *numbers))
         return tuple(each for each in stated if each not in known)
 
-    def _most_requests(self, pending: Sequence[Any]) -> int:
-        return _OF_PIECE * (self.chunks + len(pending)) + _BESIDE
+    # -- sizes -------------------------------------------------------------------------------------
+
+    def _most_requests(self, pieces: Sequence[Any]) -> int:
+        return _OF_PIECE * (self.chunks + len(pieces)) + _BESIDE
 
     def _split(self, transcript: Sequence[str]) -> list[list[str]]:
-        """Return the transcript in pieces that a prompt may hold: one where that leaves the answer
-        enough of the window, or where no window is known.
+        """Return the transcript in pieces that a prompt may hold beside the summary so far and the
+        answer: one where that leaves the answer enough of the window, or where no window is known.
         """
-        whole = sum(len(line) + 1 for line in transcript) + prompt.FENCE_SIZE
-        if self.window is None:
-            return prompt.chunks(transcript, whole)
-        left = self._left(whole)
-        if left >= min(self.tokens // 2, self.window // _LEAST_ANSWER):
-            return prompt.chunks(transcript, whole)
-        self._work_in_pieces(self.window)
-        return self._fitting([list(transcript)])
+        whole = _size(transcript)
+        most = min(whole, self._most_piece)
+        if transcript and self.window and self._left(whole) < self._least():
+            part = self.window // _OF_WINDOW
+            self.tokens = min(self.tokens, part)
+            self._most_story = part * self.chars_per_token
+            left = int((self._left(0) - self._spends()) * self.chars_per_token)
+            most = max(prompt.SMALLEST_CHUNK, min(most, left))
+            # Of one size: a tiny last one would cost a request of its own for next to nothing.
+            most = min(most, whole // -(-whole // most) + most // 8)
+        return prompt.chunks(transcript, int(most)) if transcript else []
 
-    def _fitting(self, pieces: list[list[str]]) -> list[list[str]]:
-        """Return the pieces as they are if the first one fits beside the summary so far, else all
-        of it in new ones of one size: a tiny last one would cost a request of its own.
-        """
-        if not self._is_in_pieces or self.window is None:
-            return pieces
-        most = self._piece(self.window)
-        if sum(len(line) + 1 for line in pieces[0]) + prompt.FENCE_SIZE <= most:
-            return pieces
-        transcript = list(chain.from_iterable(pieces))
-        whole = sum(len(line) + 1 for line in transcript) + prompt.FENCE_SIZE
-        return prompt.chunks(transcript, min(most, whole // -(-whole // most) + most // 8))
+    def _least(self) -> int:
+        """Return the fewest tokens that an answer needs."""
+        if self._times > 1:
+            return 2 * self.tokens
+        return min(self.tokens // 2, (self.window or 0) // _LEAST_ANSWER)
 
     def _left(self, size: int) -> int:
         """Return the tokens of the window that a transcript of ``size`` characters leaves."""
@@ -237,80 +223,52 @@ class Writer:
         room = int((self.window or 0) * _PROMPT_MARGIN)
         return room - int((size + frame) / self.chars_per_token)
 
-    def _work_in_pieces(self, window: int) -> None:
-        """Keep the summary so far, and what an answer spends, to their parts of the window."""
-        part = window // _OF_WINDOW
-        self._is_in_pieces = True
-        self.window = window
-        self.tokens = min(self.tokens, part)
-        self._spends = min(self._spends, max(part, window // 2))
-        self._most_story = part * self.chars_per_token
+    def _spends(self) -> int:
+        """Return the tokens that an answer may take."""
+        most = self.tokens * self._times
+        return min(most, max(self.tokens, self.window // 2)) if self.window else most
 
-    def _piece(self, window: int) -> int:
-        """Return the characters of transcript in a request beside the summary so far and the
-        answer.
+    def _has_smaller(self, piece: Sequence[str]) -> bool:
+        """Return whether a piece that was too long can be smaller, and note how large it may be."""
+        limit = self._limit.limit if self._limit else None
+        self.window = limit or self.window
+        self._most_piece = _size(piece) // (2 if limit else _CUT)
+        self._most_story = min(self._most_story, self._most_piece)
+        return self._most_piece >= prompt.SMALLEST_CHUNK
+
+    def _weigh(self, text: str) -> int:
+        """Return the size of a text in characters of the head's script: an English summary of a
+        Chinese talk has more of them, and costs a third for each.
         """
-        frame = len(self._prompt((), short=False)) - prompt.FENCE_SIZE
-        left = int(window * _PROMPT_MARGIN) - self._spends
-        return max(prompt.SMALLEST_CHUNK, int(left * self.chars_per_token) - frame)
+        return int(len(_encoded(text)) / self._bytes_of_one)
 
-    def _smaller(self, chunk: Sequence[str]) -> int:
-        """Return the characters that are tried after a chunk was too long; 0 if it was not, or
-        cannot be smaller.
-        """
-        size = sum(map(len, chunk))
-        if self._limit is None:
-            return 0
-        limit = self._limit.limit
-        if limit:
-            self._work_in_pieces(limit)
-            smaller = min(self._piece(limit), size // 2)
-        else:
-            smaller = size // _CUT
-            self._most_story = min(self._most_story, smaller)
-        return smaller if smaller >= prompt.SMALLEST_CHUNK else 0
+    # -- requests ----------------------------------------------------------------------------------
 
-    def _with_more_room(self, pending: list[list[str]]) -> list[list[str]]:
-        """Let the next answer spend several times the tokens; return the pieces, smaller if the
-        window has no room for it beside the first one.
-        """
-        wanted = _MORE_ROOM * self.tokens
-        self._spends = wanted
-        if self.window is None:
-            return pending
-        left = self._left(sum(len(line) + 1 for line in pending[0]) + prompt.FENCE_SIZE)
-        if left >= min(wanted, 2 * self.tokens):
-            return pending
-        self._work_in_pieces(self.window)
-        return self._fitting(pending)
-
-    def _prompt(self, chunk: Sequence[str], *, short: bool, native: bool = False) -> str:
-        # Models write more than they are asked for; the second time the first answer may have been
-        # cut off.
-        most = self.tokens // (4 if short else 2)
+    def _prompt(self, piece: Sequence[str], *, short: bool, native: bool = False) -> str:
         # What a model reads of the summary so far: quoted lines only without a text. At the end of
         # the conversation itself it has read it.
         return prompt.build(
-            None if native else chunk,
+            None if native else piece,
             prior=self._story if native else self._story or self.head.prior.quoted,
             template=self.template,
-            max_tokens=most,
+            # Models write more than they are asked for; the second time the first answer may have
+            # been cut off.
+            max_tokens=self.tokens // (4 if short else 2),
             short=short,
         )
 
     def _try(
-        self, chunk: Sequence[str], *, short: bool = False, native: bool = False
+        self, piece: Sequence[str], *, short: bool, native: bool = False
     ) -> Generator[Any, Any, str]:
         """Ask once. Return what is wrong with the answer; an empty text if nothing is. Without a
-        ``chunk`` the text so far is only to be shorter.
+        ``piece`` the text so far is only to be shorter.
         """
         self._limit = None
-        self.requests += 1
-        asked = self._prompt(chunk, short=short, native=native)
-        tokens = self._spends
-        if self.window is not None:
-            left = self._left(sum(len(line) + 1 for line in chunk) + prompt.FENCE_SIZE)
-            tokens = min(tokens, max(left, min(self.tokens // 2, self.window // _LEAST_ANSWER)))
+        self._requests += 1
+        asked = self._prompt(piece, short=short, native=native)
+        tokens = self._spends()
+        if self.window:
+            tokens = min(tokens, max(self._left(_size(piece)), self._least()))
         try:
             reply: Reply = yield self.ask(
                 [{"role": "user", "content": asked}], tokens, self.prefix if native else None
@@ -322,7 +280,7 @@ class Writer:
         text = checks.clean(reply.text)
         earlier = self._story
         # In bytes, as the head may be in another script.
-        most = self.size * self._bytes_of_one - FRAME if chunk else len(_encoded(earlier))
+        most = self.size * self._bytes_of_one - FRAME if piece else len(_encoded(earlier))
         limit = int(most * len(text) / max(1, len(_encoded(text))))
         instruction = prompt.build((), template=self.template, max_tokens=0, short=short)
         if fault := checks.fault(replace(reply, text=text), limit, instruction):
@@ -330,26 +288,26 @@ class Writer:
         if self.redact is not None:
             text = self.redact(text)
         # What is so much shorter was not written in place of the earlier text.
-        if chunk and len(earlier) >= _LOSABLE and len(text) * _SHRINKS < len(earlier):
+        if piece and len(earlier) >= _LOSABLE and len(text) * _SHRINKS < len(earlier):
             text = f"{earlier}\n\n{text}"
         self._story = text
         return ""
 
-    def _shorten(self, size: int) -> Generator[Any, Any, None]:
-        """Have the model write its text in ``size`` characters; once it does not, or no request is
-        left, only the beginning stays.
+    def _shorten(self, size: float) -> Generator[Any, Any, None]:
+        """Have the model write a text that is longer in ``size`` characters; once it does not, or
+        no request is left, only the beginning stays.
         """
-        if self._can_shorten and self.requests < self._most_requests(()):
+        can_ask = self._can_shorten and self._requests < self._most_requests(())
+        if self._weigh(self._story) > size and can_ask:
             fault = yield from self._try((), short=True)
             self._can_shorten = not fault and self._weigh(self._story) <= size
         if (weight := self._weigh(self._story)) > size:
-            self._story = shortened(self._story, size * len(self._story) // weight)
+            self._story = shortened(self._story, int(size * len(self._story) / weight))
 
-    def _weigh(self, text: str) -> int:
-        """Return the size of a text in characters of the head's script: an English summary of a
-        Chinese talk has more of them, and costs a third for each.
-        """
-        return int(len(_encoded(text)) / self._bytes_of_one)
+
+def _size(transcript: Iterable[str]) -> int:
+    """Return the characters of a transcript with its fence."""
+    return sum(len(line) + 1 for line in transcript) + prompt.FENCE_SIZE
 
 
 def _encoded(text: str) -> bytes:

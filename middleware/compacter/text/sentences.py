@@ -31,9 +31,12 @@ SENTENCE_END = re.compile(
 )
 """End of a sentence or a line; not after an abbreviation, a list's number, or an ordinal. It begins
 with one set of characters, so that ``re`` skips all others at once."""
-# A line that a program has broken at a column, as mail and many hosts do: it is long, and the next
-# one goes on with a small letter.
-_BROKEN = re.compile(r"(?m)^([^\n]{54,119}[^\s.!?:;{}()|…。])[ \t]*\n[ \t]*(?=[a-zà-ÿа-я]{2})")
+# A line that a program has broken at a column, as mail and many hosts do: it is long, has eight
+# words or more, and the next one goes on with a small letter.
+_BROKEN = re.compile(
+    r"(?m)^((?=[^\n]{55,120}$)(?:[^\s]{1,60} ){7,40}[^\s]{0,60}[^\s.!?:;{}()|…。])[ \t]*\n[ \t]*"
+    r"(?=[a-zà-ÿа-я]{2})"
+)
 # Characters after which a sentence that is too long may be cut at a comma or a bracket.
 _CLAUSE_LEAST = 120
 _CLAUSE = r"(?:[,;:)}\]]\s|[，；：、]|$)"

@@ -1,3 +1,3 @@
-"""What a person uses beside the library: the command, the report, and the exporters of events."""
+"""Tools beside the library: the command, the report, and the exporters of events."""
 
 from __future__ import annotations

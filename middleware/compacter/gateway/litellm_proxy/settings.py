@@ -63,10 +63,6 @@ class MemorySettings(BaseModel):
 
     address: str = IN_PROCESS
     """An address, as the option ``memory`` of a client takes it."""
-    redis: str | None = None
-    """``redis://host:port/db``, ``rediss://...`` or ``unix:///path``."""
-    sqlite: str | None = None
-    """Path of a file that is shared by the workers of one machine."""
     ttl: float = Field(default=WEEK, gt=0)
     """Seconds after which an unused record is deleted."""
     namespace: str = Field(default="compacter", min_length=1)
@@ -79,25 +75,18 @@ class MemorySettings(BaseModel):
     share: Literal["key", "team"] = "key"
     """Calls that share records: those of one key, or of one team."""
 
-    @property
-    def place(self) -> str:
-        """The address, however it is written."""
-        return self.redis or (f"sqlite:{self.sqlite}" if self.sqlite else self.address)
-
     def open(self, path: str) -> Memory | None:
-        """Return the memory. Raises ``ConfigurationError`` for an address or keys that are none."""
-        if self.redis is not None and self.sqlite is not None:
-            raise ConfigurationError(f"{path} takes redis or sqlite, not both")
+        """Return the memory. Raises ``ConfigurationError`` for an invalid address or key."""
         name = f"{path}.encryption"
         sources = [self.encryption] if isinstance(self.encryption, str) else self.encryption
         keys = [key for source in sources for key in keys_from(source, name)] or None
-        if keys and self.place == IN_PROCESS:
-            raise ConfigurationError(f"{name} needs redis or sqlite: nothing else is stored")
+        if keys and self.address == IN_PROCESS:
+            raise ConfigurationError(f"{name} needs an address to store at")
         more: dict[str, Any] = {"encryption": keys}
-        if self.place.startswith(REDIS):
+        if self.address.startswith(REDIS):
             more |= {"ttl": self.ttl, "namespace": self.namespace, "deadline": self.deadline}
         try:
-            return memory_of(self.place, **more)
+            return memory_of(self.address, **more)
         except (ConfigurationError, ImportError) as error:
             raise ConfigurationError(f"{path}: {error}") from error
 
@@ -260,18 +249,12 @@ class RouterSummarizer:
         from litellm.proxy import proxy_server
 
         router: Any = proxy_server.llm_router
-        known = []
-        for deployment in (
-            router.get_model_list(model_name=self.group) if self.group else None
-        ) or ():
-            stated = (deployment.get("model_info") or {}).get("max_input_tokens")
-            found = (
-                stated
-                if isinstance(stated, int)
-                else window(deployment["litellm_params"].get("model"))
-            )
-            known.extend([found] if found else [])
-        return min(known, default=None)
+        listed = router.get_model_list(model_name=self.group) if self.group else None
+        windows = (
+            _window(deployment, deployment["litellm_params"].get("model"))
+            for deployment in listed or ()
+        )
+        return min(filter(None, windows), default=None)
 
     async def __call__(self, messages: Sequence[Mapping[str, str]], *, max_tokens: int) -> object:
         """Return the completion. Raises the router's exceptions, and the proxy's if the key may not
@@ -306,14 +289,19 @@ def learn_windows(state: State, group: str, kwargs: Mapping[str, Any]) -> None:
     calibration = state.calibration(group)
     summarizer = state.options.summarizer
     if calibration.window is None:
-        stated = (kwargs.get("model_info") or {}).get("max_input_tokens")
-        calibration.window = stated if isinstance(stated, int) else window(str(kwargs.get("model")))
+        calibration.window = _window(kwargs, kwargs.get("model"))
     if calibration.summarizer_window is None and isinstance(summarizer, RouterSummarizer):
         calibration.summarizer_window = summarizer.window
 
 
+def _window(given: Mapping[str, Any], model: object) -> int | None:
+    """Return the window that a deployment or a request states, else that of litellm's table."""
+    stated = (given.get("model_info") or {}).get("max_input_tokens")
+    return stated if isinstance(stated, int) else window(str(model))
+
+
 def _account(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the metadata that says who pays, without the call's budget reservation.
+    """Return the metadata of who pays, without the call's budget reservation.
 
     The proxy reserves a call's largest cost before it, and gives the rest back once, after it. With
     the same reservation at a summary it would be given back twice, and a spent key never refused.

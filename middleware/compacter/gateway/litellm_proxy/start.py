@@ -1,4 +1,4 @@
-"""What is looked at once, when the proxy starts: litellm's version, names in the config, and
+"""Checks at the start of the proxy: litellm's version, names in the config, and
 whether the memory answers.
 """
 
@@ -54,7 +54,7 @@ def check_settings(settings: Settings, given: object) -> None:
     config = read() if callable(read) else None
     if isinstance(config, Mapping) and isinstance(given, Mapping):
         check_names(config, given)
-    problem = problem_of(settings.memory, settings.memory_settings.place)
+    problem = problem_of(settings.memory, settings.memory_settings.address)
     if problem:
         log.warning("compacter: %s", problem)
 
@@ -62,7 +62,7 @@ def check_settings(settings: Settings, given: object) -> None:
 def check_names(config: Mapping[str, Any], given: Mapping[str, Any]) -> None:
     """Check that every model group which the settings name is in the config.
 
-    A config without a list, or with models in a database, says nothing about names.
+    A config without a list, or with models in a database, has no names to compare.
 
     Args:
         config: The proxy's config file.

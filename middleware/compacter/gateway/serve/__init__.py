@@ -5,10 +5,11 @@ Start it with ``compacter serve --upstream https://api.openai.com/v1``, or ``pyt
 compacter.serve``, and set a program's base URL to it. It needs the extra ``serve``. The manual's
 page is ``docs/serve.md``.
 
-The way of a request: ``server`` and ``guard`` take it in, ``gateway`` decides what becomes of it,
-``sender`` reads its body, ``protocols`` recognises it, ``callers`` tells whose it is, ``exchange``
-sends it as a wrapped call, ``answers`` inspects what comes back. Beside it: ``app`` has the own
-pages (``board``, ``metrics``); ``command``, ``config`` and ``targets`` say how the server runs.
+The way of a request: ``server`` and ``guard`` take it in, ``gateway`` handles it and sends signs of
+life, ``sender`` reads its body, ``protocols`` recognises it, ``callers`` identifies its sender,
+``exchange`` sends it as a wrapped call, ``answers`` and ``streams`` inspect the responses. Beside
+it: ``app`` has the own pages (``board``, ``metrics``); ``command``, ``config`` and ``targets``
+start the server.
 """
 
 from __future__ import annotations

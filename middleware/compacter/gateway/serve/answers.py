@@ -112,7 +112,7 @@ class EventOpening(Opening, EventWatch):
 
 Watches = Callable[[str, str], Opening | None]
 """Function of a content type and a content encoding that returns the reader for a stream's
-beginning; ``None`` if it is no stream."""
+beginning; ``None`` for anything but a stream."""
 
 
 def watch_events(kind: str, packed: str) -> Opening | None:

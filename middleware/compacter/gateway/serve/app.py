@@ -57,7 +57,7 @@ def create_app(
         hosts: Function that returns whether a request's ``Host``, in lower case and without a port,
             is allowed. This protects against web pages whose own name resolves to this machine (DNS
             rebinding).
-        **options: As for ``run``. An ASGI server of your own does not tell connections apart, so
+        **options: As for ``run``. An ASGI server of your own does not name connections, so
             callers without a key share nothing there, unless ``keyless`` is ``"shared"``.
 
     Raises:

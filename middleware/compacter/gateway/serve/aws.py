@@ -19,8 +19,6 @@ _OF_SIGNATURE = frozenset(
     {b"authorization", b"x-amz-date", b"x-amz-security-token", b"x-amz-content-sha256"}
 )
 _SERVICE = "bedrock"
-# Headers that the new signature covers; others may still be changed on the way.
-_COVERED = (b"content-type", b"host")
 
 
 def is_signed(headers: Headers) -> bool:
@@ -66,16 +64,11 @@ class Signer:
         kept = [(name, value) for name, value in headers if name not in _OF_SIGNATURE]
         if self._key is not None:
             return [*kept, (b"authorization", f"Bearer {self._key.token}".encode())]
-        covered = {
-            name.decode(): value.decode("latin-1") for name, value in kept if name in _COVERED
-        }
+        covered = {name.decode(): value.decode("latin-1") for name, value in kept}
         request = AWSRequest(method=method, url=str(url), data=content, headers=covered)
-        SigV4Auth(self._credentials.get_frozen_credentials(), _SERVICE, self._region).add_auth(
-            request
-        )
-        made = [
+        signer = SigV4Auth(self._credentials.get_frozen_credentials(), _SERVICE, self._region)
+        signer.add_auth(request)
+        return [
             (name.lower().encode(), str(value).encode("latin-1"))
             for name, value in request.headers.items()
-            if name.lower().encode() in _OF_SIGNATURE
         ]
-        return [*kept, *made]

@@ -38,11 +38,11 @@ OWN_COUNTERS = {
 class Board:
     """Counts and events of one server."""
 
-    say: Callable[[str], object] = lambda _: None
+    print_line: Callable[[str], object] = lambda _: None
     """Called with each line that the user should see."""
-    tell: Callable[[str, dict[str, object]], object] | None = None
-    """Called with each event's name and fields, in place of ``say``, for a log that is read by
-    programs."""
+    log_event: Callable[[str, dict[str, object]], object] | None = None
+    """Called with each event's name and fields, in place of ``print_line``, for a log that programs
+    read."""
     texts: bool = False
     """Whether the text of summaries is kept and shown."""
     totals: list[RunningTotals] = field(default_factory=list)
@@ -54,43 +54,43 @@ class Board:
     """Number of events since the start."""
     records: deque[Record] = field(default_factory=lambda: deque(maxlen=_EVENTS))
     registry: CollectorRegistry = field(default_factory=CollectorRegistry)
-    """What the page ``/metrics`` shows."""
+    """Figures of the page ``/metrics``."""
     metrics: Metrics = field(init=False)
-    _said: set[str] = field(default_factory=set)
+    _printed: set[str] = field(default_factory=set)
     _away: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.metrics = Metrics(self.registry, OWN_COUNTERS.items())
 
-    def say_once(self, line: str) -> None:
-        """Say a line that has not been said before."""
-        if line not in self._said:
-            self._said.add(line)
-            self.say(line)
+    def print_once(self, line: str) -> None:
+        """Print a line that was not printed before."""
+        if line not in self._printed:
+            self._printed.add(line)
+            self.print_line(line)
 
-    def say_state(self, upstream: str, problem: str = "") -> None:
-        """Say that an upstream is away, or answers again; once for each time that it goes."""
+    def print_status(self, upstream: str, problem: str = "") -> None:
+        """Print that an upstream is away, or answers again; once for each time that it goes."""
         if (not problem) == (upstream in self._away):
             self._away ^= {upstream}
-            self.say(f"{upstream} {problem or 'answers again'}")
+            self.print_line(f"{upstream} {problem or 'answers again'}")
 
     def count(self, name: str) -> None:
         """Add one to a counter, for the present call."""
         self.counts[name] += 1
         self.metrics.add(name)
 
-    def hear(self, event: Event) -> None:
-        """Keep an event, and tell of it."""
+    def record(self, event: Event) -> None:
+        """Keep an event, and print or log it."""
         shown = event.model_copy(update={"model": event.model and shown_name(event.model)})
         data = json.loads(shown.model_dump_json(exclude=None if self.texts else set(TEXTS)))
         self.records.append(Record(type(event).__name__, data, time.time()))
         self.heard += 1
-        if self.tell is not None:
-            self.tell(type(event).__name__, {"upstream": ORIGIN.get().upstream, **data})
+        if self.log_event is not None:
+            self.log_event(type(event).__name__, {"upstream": ORIGIN.get().upstream, **data})
         elif is_stuck(event) or isinstance(
             event, (CompactionEvent, CompactionFailed, RetriesExhausted)
         ):
-            self.say(shown.sentence)
+            self.print_line(shown.sentence)
 
     def veto(self, plan: CompactionPlan) -> bool:
         """Report what would be compacted, and return False to prevent it; a hook for
@@ -99,7 +99,7 @@ class Board:
         compacted = f"{len(plan.compacted):,} of {len(plan.messages):,}"
         size = plan.original_data_size
         name = f", {shown_name(plan.model)}" if plan.model else ""
-        self.say(
+        self.print_line(
             f"would compact {compacted} messages, {plan.head_size:,} of {size:,} characters{name}"
         )
         return False
@@ -129,8 +129,8 @@ class Board:
             ("Would compact", f"{numbers['dry_runs']:,}", "with a dry run"),
             ("Upstream", f"{numbers['unreachable']:,}", "times unreachable, or broken off"),
         ]
-        told = [f"{name} {value}" for name, value in settings.items() if value not in (None, "")]
-        notes = [f"compacter {compacter.__version__}. {'; '.join(told)}".strip()]
+        shown = [f"{name} {value}" for name, value in settings.items() if value not in (None, "")]
+        notes = [f"compacter {compacter.__version__}. {'; '.join(shown)}".strip()]
         if self.heard > _EVENTS:
             notes.append(f"The page shows the last {_EVENTS:,} events of {self.heard:,}.")
         return page(

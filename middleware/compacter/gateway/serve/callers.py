@@ -1,4 +1,4 @@
-"""Whose request it is: callers who are told apart never share a summary.
+"""Whose request it is: callers who are marks apart never share a summary.
 
 A caller is known by the headers and query parameters that carry a key or name an account, and by
 the user that the body names. Servers and gateways invent such names freely (``api-key``,
@@ -23,7 +23,7 @@ from compacter.gateway.serve.upstream import Headers
 _CARRIES_A_KEY = re.compile(
     r"(?:key|token|auth|authorization|secret|passw(?:or)?d|credentials?|cookie|jwt|cert)$"
 )
-# Parts of a name that tell an account, a project or a person.
+# Parts of a name that identify an account, a project or a person.
 _ACCOUNTS = frozenset(
     (
         "user",
@@ -38,7 +38,7 @@ _ACCOUNTS = frozenset(
         "workspace",
     )
 )
-# Names that look like these and tell nobody apart; the one for a proxy ends at this server.
+# Names that look like these and identify nobody; the one for a proxy ends at this server.
 _OTHER = frozenset(
     ("user-agent", "sec-websocket-key", "proxy-authorization", "x-csrf-token", "x-xsrf-token")
 )
@@ -49,7 +49,7 @@ _FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip")
 # A signature differs for each request; the id of its key does not.
 _SIGNED = re.compile(rb"AWS4-[A-Z0-9-]+ .*?Credential=([^/,\s]{1,256})")
 CONNECTION = "compacter.connection"
-"""Name in an ASGI scope's ``state`` of what tells one connection from all others."""
+"""Key in an ASGI scope's ``state`` of the name of a connection."""
 
 Keyless = Literal["connection", "shared"]
 
@@ -59,7 +59,7 @@ class Callers:
     """Tells callers apart.
 
     Args:
-        named: Further headers or query parameters that tell callers apart, in lower case.
+        named: Further headers or query parameters that identify callers, in lower case.
         keyless: What callers without any of these share: ``connection`` for nothing beyond a
             connection, ``shared`` for all, on a machine with one user.
     """
@@ -67,27 +67,27 @@ class Callers:
     named: frozenset[str] = frozenset()
     keyless: Keyless = "connection"
 
-    def tell(
+    def digest(
         self,
         headers: Headers,
         query: str = "",
         body: Mapping[str, Any] | None = None,
         scope: Mapping[str, Any] | None = None,
     ) -> str:
-        """Return a digest of what tells a request's caller, which contains no key."""
+        """Return a digest of what identifies a request's caller, without any key in it."""
         pairs = [(name.decode("latin-1").lower(), value) for name, value in headers]
         pairs += [
             (name.lower(), value.encode("utf-8", "surrogatepass"))
             for name, value in parse_qsl(query, keep_blank_values=True)
         ]
-        told = [(name, _stable(value)) for name, value in pairs if self._tells(name)]
-        told += [("body", user.encode("utf-8", "surrogatepass")) for user in _users(body or {})]
-        if not told and self.keyless == "connection":
-            told = [(name, value) for name, value in pairs if name in _FORWARDED]
-            told.append(("connection", _connection(scope or {})))
-        return _digest(told)
+        marks = [(name, _stable(value)) for name, value in pairs if self._identifies(name)]
+        marks += [("body", user.encode("utf-8", "surrogatepass")) for user in _users(body or {})]
+        if not marks and self.keyless == "connection":
+            marks = [(name, value) for name, value in pairs if name in _FORWARDED]
+            marks.append(("connection", _connection(scope or {})))
+        return _digest(marks)
 
-    def _tells(self, name: str) -> bool:
+    def _identifies(self, name: str) -> bool:
         if name in self.named:
             return True
         parts = re.split(r"[-_.]", name)
@@ -111,15 +111,15 @@ def _users(body: Mapping[str, Any]) -> Iterable[str]:
 
 
 def _connection(scope: Mapping[str, Any]) -> bytes:
-    """Return what tells a connection; a random value where the server does not, so that nothing is
+    """Return the name of a connection; a random value if the server gives none, so that nothing is
     shared.
     """
     known = (scope.get("state") or {}).get(CONNECTION)
     return str(known or secrets.token_hex(16)).encode()
 
 
-def _digest(told: Iterable[tuple[str, bytes]]) -> str:
+def _digest(pairs: Iterable[tuple[str, bytes]]) -> str:
     digest = blake2b(digest_size=16, person=b"compacter caller")
-    for name, value in sorted(told):
+    for name, value in sorted(pairs):
         digest.update(b"%d %d " % (len(name.encode()), len(value)) + name.encode() + value)
     return digest.hexdigest()

@@ -10,9 +10,7 @@ from typing import Any, Unpack
 from compacter.errors import CompacterError, ConfigurationError
 from compacter.gateway.serve import log as logs
 from compacter.gateway.serve.config import (
-    DRAIN,
-    PORT,
-    ServeOptions,
+    RunOptions,
     parser,
     read_config,
     read_settings,
@@ -20,41 +18,21 @@ from compacter.gateway.serve.config import (
 from compacter.memory import Memory
 
 
-def run(
-    *,
-    upstream: str | Iterable[str],
-    host: str = "127.0.0.1",
-    port: int = PORT,
-    show_text: bool = False,
-    drain: float = DRAIN,
-    log: str = "text",
-    **options: Unpack[ServeOptions],
-) -> None:
+def run(*, upstream: str | Iterable[str], **options: Unpack[RunOptions]) -> None:
     """Run the server until a signal ends it.
 
     Args:
         upstream: Base URL of the server to pass requests on to, such as
             ``https://api.openai.com/v1``; or several, each as ``NAME=URL``.
-        host: Address to listen on. Anyone who can reach it can use the upstreams, with a key of
-            their own.
-        port: Port to listen on; 0 for a free one, which is printed.
-        show_text: Whether the page shows summaries, which quote messages, to anyone who can reach
-            the address.
-        drain: Seconds that requests in progress have at the end.
-        log: ``text`` or ``json``, one object a line, on standard error.
-        **options: Those of the command line under their names with underscores (``ratio``,
-            ``prepare``, ``memory_encryption``, ``dry_run``, ``caller_names``,
-            ``keyless``, ``origins``, ``aws_region``, ``class_header``, ``max_body``,
-            ``body_timeout``), and all of ``Compacter``. ``summarizer`` names a model of the same
-            upstream; ``None`` is the model that is called, and the caller's key pays for both.
-            ``memory`` also takes an address.
+        **options: Those of the command line under their names with underscores, and all of
+            ``Compacter``. ``summarizer`` names a model of the same upstream; ``None`` is the model
+            that is called, and the caller's key pays for both. ``memory`` also takes an address.
 
     Raises:
         ConfigurationError: An argument is invalid, or the server cannot listen on the address.
         ImportError: The extra ``serve`` is not installed.
     """
-    where = {"host": host, "port": port, "show_text": show_text, "drain": drain, "log": log}
-    _serve(lambda: {"upstream": upstream, **where, **options})
+    _serve(lambda: {"upstream": upstream, **options})
 
 
 def _serve(read: Callable[[], dict[str, Any]], *, reloads: bool = False) -> None:
@@ -69,13 +47,13 @@ def _serve(read: Callable[[], dict[str, Any]], *, reloads: bool = False) -> None
 
     given = read()
     settings, _ = read_settings(given)
-    say = logs.say_line
-    tell = None
+    print_line = logs.print_line
+    log_event = None
     if settings.log == "json":
         logs.capture_others()
-        say = logs.say_object
-        tell = logs.tell_object
-    board = Board(say, tell, texts=settings.show_text)
+        print_line = logs.print_object
+        log_event = logs.log_object
+    board = Board(print_line, log_event, texts=settings.show_text)
     memories: dict[object, Memory] = {}
     setup = make_setup(board, memories, given)
     local = is_loopback(settings.host)
@@ -88,28 +66,28 @@ def _serve(read: Callable[[], dict[str, Any]], *, reloads: bool = False) -> None
     app = app_of(setup, board, is_loopback if local else lambda _: True)
 
     def reload() -> None:
-        """Read the configuration file again. If it is invalid, say so and keep the old one."""
+        """Read the configuration file again. If it is invalid, print that and keep the old one."""
         try:
             app.state.gateway.begin(make_setup(board, memories, read()))
         except Exception as error:  # noqa: BLE001 - a file, whatever is in it, must not end the server
-            say(f"the configuration was not changed: {error}")
+            print_line(f"the configuration was not changed: {error}")
         else:
-            say("the configuration was read again")
+            print_line("the configuration was read again")
 
     with _listener(settings.host, settings.port) as listener:
         address, bound = listener.getsockname()[:2]
         origin = f"http://[{address}]:{bound}" if ":" in address else f"http://{address}:{bound}"
         for upstream in settings.upstream:
             dry = " (dry run)" if settings.dry_run else ""
-            say(f"{origin}/{upstream.name} -> {upstream.base_url}{dry}")
-        say(f"report at {origin}/compacter")
+            print_line(f"{origin}/{upstream.name} -> {upstream.base_url}{dry}")
+        print_line(f"report at {origin}/compacter")
         if not local:
-            say(
+            print_line(
                 "anyone who can reach this address can use it, with a key of their own; there "
                 "is no authentication"
             )
         running = server(app, settings.drain)
-        running.say = say
+        running.print_line = print_line
         if reloads:
             running.reload = reload
         running.run(sockets=[listener])
@@ -119,18 +97,18 @@ def main(argv: Sequence[str]) -> int:
     """Run the server with the arguments of a command line, and return the exit code: 2 for a
     mistake in them.
     """
-    say: Callable[[str], object] = sys.stderr.write
+    print_line: Callable[[str], object] = sys.stderr.write
     try:
         words = vars(parser().parse_args(argv))
         if words.get("log") == "json":
-            say = logs.say_object
+            print_line = logs.print_object
         path = words.pop("config", None)
         _serve(lambda: {**(read_config(path) if path else {}), **words}, reloads=path is not None)
     except SystemExit as left:  # argparse has printed the help or an error.
         return int(left.code or 0)
     except (CompacterError, ImportError) as error:
         text = str(error).replace("compact_ratio", "--ratio")  # The name of the option here.
-        say(f"compacter serve: {text}\nTry --help.\n")
+        print_line(f"compacter serve: {text}\nTry --help.\n")
         return 2
     except KeyboardInterrupt:
         pass

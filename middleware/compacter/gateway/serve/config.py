@@ -44,6 +44,22 @@ class ServeOptions(CompacterOptions, total=False):
     body_timeout: float
 
 
+class RunOptions(ServeOptions, total=False):
+    """Options of ``run``: also where the server listens, and what it shows."""
+
+    host: str
+    """Address to listen on. Anyone who can reach it can use the upstreams, with a key of their
+    own."""
+    port: int
+    """Port to listen on; 0 for a free one, which is printed."""
+    show_text: bool
+    """Whether the page shows summaries, which quote messages, to anyone who can reach it."""
+    drain: float
+    """Seconds that requests in progress have at the end."""
+    log: str
+    """``text`` or ``json``, one object a line, on standard error."""
+
+
 class Settings(BaseModel):
     """The server's own settings."""
 
@@ -58,9 +74,9 @@ class Settings(BaseModel):
     caller_names: Annotated[
         frozenset[str], AfterValidator(lambda names: frozenset(map(str.lower, names)))
     ] = frozenset()
-    """Names of further headers or query parameters that tell callers apart."""
+    """Names of further headers or query parameters that identify callers."""
     keyless: Literal["connection", "shared"] = "connection"
-    """What callers without a key share: ``connection`` for nothing beyond a connection, ``shared``
+    """Reach of summaries for callers without a key: ``connection`` for one connection, ``shared``
     for all summaries, on a machine with one user."""
     origins: Annotated[
         frozenset[str],
@@ -107,7 +123,7 @@ def read_config(path: str) -> dict[str, Any]:
     """
     try:
         settings = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-        repr(settings)  # What cannot be shown, as it is nested too deeply, cannot be a setting.
+        repr(settings)  # Raises for nesting that is too deep to be shown.
         settings |= {**settings.pop("options", {}), **settings}
     except (OSError, ValueError, TypeError, RecursionError) as error:
         raise ConfigurationError(f"--config {path} cannot be read as TOML: {error}") from None
@@ -141,7 +157,7 @@ unread)
 where it listens, and to whom
   host ADDRESS: where to listen (127.0.0.1)
   port NUMBER: the port ({PORT}); 0 takes a free one
-  caller-name NAME: a further header or query parameter that tells callers apart
+  caller-name NAME: a further header or query parameter that identifies callers
   keyless WHAT: what callers without a key share: the summaries of their connection, or, on a \
 machine with one user, all (connection)
   allow-origin ORIGIN: another site whose web pages may use the server, such as \
@@ -175,7 +191,7 @@ def parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
         argument_default=argparse.SUPPRESS,
         description="A pass-through for the OpenAI (chat completions, responses), Anthropic "
-        "(messages), Gemini, Ollama and Bedrock protocols. Where the upstream says that a request "
+        "(messages), Gemini, Ollama and Bedrock protocols. If the upstream says that a request "
         "is too long, the oldest part of its history is compacted into a summary, and it is sent "
         "again.",
         epilog="Example: compacter serve --upstream https://api.openai.com/v1 --memory "

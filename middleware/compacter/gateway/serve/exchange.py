@@ -19,7 +19,7 @@ import httpx
 
 from compacter.call.wrap import wrap_function
 from compacter.clients.openai import Responses, compacting, output_param
-from compacter.compaction.plan import DEFAULT
+from compacter.compaction.sizes import CHARS_PER_TOKEN
 from compacter.gateway.serve.answers import (
     Answer,
     Refused,
@@ -126,7 +126,7 @@ class Exchange:
         if self._sent is not None:
             sizes = [self._arguments.get(protocol.param), self._sent]
             before, after = await asyncio.to_thread(list, map(_characters, sizes))
-            saved = int(max(0, before - after) / DEFAULT)
+            saved = int(max(0, before - after) / CHARS_PER_TOKEN)
             board.metrics.add("tokens_saved", saved)
             answer.headers += (
                 (b"x-compacter-rounds", b"%d" % (self._attempts - 1)),

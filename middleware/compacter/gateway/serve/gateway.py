@@ -115,7 +115,7 @@ class _Handler:
         self._upstream = target.upstream.base_url
         try:
             answer = await self._from(target, tail)
-            self._board.say_state(self._upstream)
+            self._board.print_status(self._upstream)
             return answer
         except Stalled:
             message = "the body of the request did not come in time"
@@ -157,9 +157,9 @@ class _Handler:
             await answer.aclose()
 
     def _note_away(self, what: str, error: Exception) -> None:
-        """Count that the upstream is away, and say it once until it answers."""
+        """Count that the upstream is away, and print it once until it answers."""
         self._board.count("unreachable")
-        self._board.say_state(self._upstream, f"{what}: {type(error).__name__}")
+        self._board.print_status(self._upstream, f"{what}: {type(error).__name__}")
 
     def _target(self, path: str) -> tuple[Target | None, str]:
         for target in self._setup.targets:
@@ -176,7 +176,7 @@ class _Handler:
         if protocol is None or self._given.get("content-encoding"):
             return await self._pass_on(target, url, b"")
         if protocol.aws and target.signer is None and is_signed(self._headers):
-            self._board.say_once(
+            self._board.print_once(
                 "a request that is signed for AWS cannot be changed, and was passed on; "
                 "see --aws-region, or use an API key"
             )
@@ -194,7 +194,7 @@ class _Handler:
         body = await read(raw) if len(raw) <= _LARGEST_BODY else None
         if body is None or OWN_OPTIONS in body or not protocol.fits(body):
             return await self._pass_on(target, url, raw)
-        caller = self._setup.callers.tell(self._headers, self._query, body, self._scope)
+        caller = self._setup.callers.digest(self._headers, self._query, body, self._scope)
         model = protocol.model_of(tail) or str(body.get("model") or "")
         ORIGIN.set(replace(ORIGIN.get(), caller=caller, model=model))
         hold = self._lifeline.begin

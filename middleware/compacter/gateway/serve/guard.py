@@ -1,5 +1,5 @@
-"""What is refused before anything else is done: requests for another server, and those that a web
-page of somebody else made a browser send.
+"""Refuse requests for another server, and those that a web page of somebody else made a browser
+send.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def is_cross_site(headers: Headers, origins: frozenset[str], *, is_link: bool) -
     """Return whether a web page of another site made a browser send this request.
 
     A form or an image needs no consent of this server, and a page anywhere can aim one at
-    ``127.0.0.1``; the browser then says where it comes from:
+    ``127.0.0.1``; the browser then names its origin:
     https://fetch.spec.whatwg.org/#origin-header, https://www.w3.org/TR/fetch-metadata/.
     Pages of this machine, of this server's own address and of ``origins`` may, and so may programs
     (editors, extensions), whose origins are no web addresses. Whoever follows a link

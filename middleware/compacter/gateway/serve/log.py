@@ -1,4 +1,4 @@
-"""What the server says on standard error: lines for people, or one JSON object a line."""
+"""Lines on standard error: lines for people, or one JSON object a line."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ import threading
 import time
 
 
-def say_line(line: str) -> None:
-    """Say a line to people."""
+def print_line(line: str) -> None:
+    """Print a line for people."""
     _write(f"{time.strftime('%H:%M:%S')} {line}")
 
 
-def say_object(line: str) -> None:
-    """Say a line to programs."""
-    tell_object("line", {"message": line})
+def print_object(line: str) -> None:
+    """Print a line for programs."""
+    log_object("line", {"message": line})
 
 
-def tell_object(name: str, fields: dict[str, object]) -> None:
-    """Tell an event to programs."""
-    told = {"time": round(time.time(), 3), "event": name, **fields}
-    _write(json.dumps(told, ensure_ascii=False, default=str))
+def log_object(name: str, fields: dict[str, object]) -> None:
+    """Log an event for programs."""
+    entry = {"time": round(time.time(), 3), "event": name, **fields}
+    _write(json.dumps(entry, ensure_ascii=False, default=str))
 
 
 def capture_others() -> None:
-    """Write what the libraries, warnings and exceptions say as objects too."""
+    """Log the entries of libraries, warnings and uncaught exceptions as objects too."""
     logging.basicConfig(handlers=[_Objects()], level=logging.WARNING, force=True)
     logging.captureWarnings(capture=True)
     log = logging.getLogger("compacter")
@@ -39,7 +39,7 @@ class _Objects(logging.Handler):
         """Write a record, with its traceback."""
         level = record.levelname.lower()
         message = self.format(record)
-        tell_object("log", {"level": level, "logger": record.name, "message": message})
+        log_object("log", {"level": level, "logger": record.name, "message": message})
 
 
 def _write(line: str) -> None:

@@ -1,4 +1,4 @@
-"""The HTTP server below the application: connections that are told apart, and an end that loses no
+"""The HTTP server below the application: connections with names, and an end that loses no
 answer.
 """
 
@@ -43,7 +43,7 @@ class Protocol(H11Protocol):
 
     def connection_made(self, transport: Any) -> None:
         """Name the connection, and wait for the head of its first request."""
-        # asyncio does so only for sockets that say their protocol, which ``create_server`` leaves
+        # asyncio does so only for sockets with a stated protocol, which ``create_server`` leaves
         # out: the end of an answer would wait 40 ms for the acknowledgement of its beginning.
         transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         super().connection_made(transport)
@@ -91,7 +91,7 @@ class Protocol(H11Protocol):
 class Server(uvicorn.Server):
     """uvicorn's server. At its end it answers what is open, and who calls meanwhile."""
 
-    say: Callable[[str], object] = staticmethod(lambda _: None)
+    print_line: Callable[[str], object] = staticmethod(lambda _: None)
     """Called with a line if answers are open at the end."""
     reload: Callable[[], object] | None = None
     """Called at SIGHUP."""
@@ -115,7 +115,7 @@ class Server(uvicorn.Server):
         open_requests = len(self.server_state.tasks)
         if open_requests:
             seconds = self.config.timeout_graceful_shutdown
-            self.say(f"ending: {open_requests} open requests have {seconds} seconds")
+            self.print_line(f"ending: {open_requests} open requests have {seconds} seconds")
         if self.server_state.connections:
             await asyncio.sleep(_LAST_CALLS)
         await super().shutdown(sockets)

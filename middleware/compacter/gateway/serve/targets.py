@@ -1,4 +1,4 @@
-"""What requests are sent with: for each upstream the state that its calls share.
+"""The upstreams, each with the state that its calls share.
 
 A configuration is exchanged as a whole. Requests that have begun keep the targets they began with.
 """
@@ -43,7 +43,7 @@ class Target:
     """The upstream's model that writes summaries; ``None`` for the model that is called."""
     dry_run: bool = False
     signer: Signer | None = None
-    """What signs requests for AWS anew; ``None`` if signed requests are passed on."""
+    """Signer of requests for AWS; ``None`` if signed requests are passed on."""
     client: httpx.AsyncClient = field(init=False)
 
 
@@ -84,7 +84,7 @@ def make_setup(board: Board, memories: dict[object, Memory], given: Mapping[str,
     targets = [
         Target(
             upstream,
-            CountingState(checked, board.metrics, preparations, hear=board.hear),
+            CountingState(checked, board.metrics, preparations, on_event=board.record),
             model,
             settings.dry_run,
             signer,
@@ -121,7 +121,7 @@ def _open_memory(
         opened: Any = memory_of(address or IN_PROCESS, encryption=keys)
         problem = problem_of(opened, address or "")
         if problem is not None:
-            board.say(problem)
+            board.print_line(problem)
         memories[place] = opened
     options["memory"] = memories[place]
 

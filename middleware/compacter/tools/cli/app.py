@@ -57,7 +57,7 @@ conversation. | report events.jsonl -o report.html
   --force: overwrite an existing file
 doctor: Check versions, windows, prices, memories and addresses. Exit code 1: a check failed. \
 | doctor --model gpt-4o --memory sqlite:compacter.db
-  --model NAME: a model to look up; may be repeated (some)
+  --model NAME: a model to look up; may be repeated (none)
   --memory ADDRESS: sqlite:PATH or redis://HOST:PORT/DB; may be repeated (none)
   --json: print JSON
 serve: Run a server that passes requests on, and compacts those that are too long. | serve \

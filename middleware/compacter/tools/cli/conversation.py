@@ -21,7 +21,8 @@ from compacter import models
 from compacter.call.log import REMEDIES
 from compacter.compacter import Compacter, CompactionResult
 from compacter.compaction.conversation import Conversation
-from compacter.compaction.plan import Calibration, CompactionPlan
+from compacter.compaction.plan import CompactionPlan
+from compacter.compaction.sizes import Calibration
 from compacter.errors import CompactionError, ConfigurationError
 from compacter.events import CompactionEvent, CompactionFailed, Event
 from compacter.messages.format import Message, MessageFormat

@@ -31,7 +31,6 @@ class Finding(NamedTuple):
 
 _STYLES = {"ok": "green", "note": "yellow", "bad": "bold red"}
 _PACKAGES = ("llm-compacter", "litellm", "openai", "anthropic", "google-genai", "boto3", "redis")
-_MODELS = ("gpt-4o", "claude-sonnet-4-5", "gemini/gemini-2.5-pro")
 _VARIABLES = (
     *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"),
     *("OPENAI_BASE_URL", "OPENAI_API_BASE", "AZURE_OPENAI_ENDPOINT", "ANTHROPIC_BASE_URL"),
@@ -68,12 +67,12 @@ def _versions() -> Iterator[Finding]:
 
 
 def _tables(asked: Sequence[str]) -> Iterator[Finding]:
-    for model in asked or (_MODELS if models.known() else ()):
+    for model in asked:
         window = models.window(model)
         price = models.prices(model)
         if window is None:
             text = "unknown window: the first refusal may state it; else set trigger_tokens"
-            yield Finding(model, "bad" if asked else "note", text)
+            yield Finding(model, "bad", text)
             continue
         text = f"{window:,} tokens"
         if price and price[0]:

@@ -1,8 +1,8 @@
 """``compacter run -- claude ...``: a program behind a pass-through of its own.
 
 `serve` runs on a free port of this machine for as long as the program does. The program finds it by
-the variables with which the vendors' SDKs and agent programs are told another address; what these
-named before is where requests go.
+the variables from which the vendors' SDKs and agent programs read an address; requests go on to the
+address that these named before.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 
 USAGE = """\
 compacter run [OPTIONS of compacter serve] -- PROGRAM [ARGUMENTS]
-Runs a program behind `compacter serve`, and says at the end what was compacted.
+Runs a program behind `compacter serve`, and prints at the end what was compacted.
 Example: compacter run --memory sqlite:compacter.db -- claude
 """
 # Name of an upstream -> the variables that name it (the first one set counts), its address if none

@@ -120,7 +120,7 @@ def _number(value: object) -> float | None:
 
 
 _DIGEST = re.compile(r"[0-9a-f]{32,}")
-# Characters that tell digests apart, in a column of a table.
+# Characters of a digest that a column of a table shows.
 _DIGEST_SHOWN = 12
 
 

@@ -276,19 +276,14 @@ def _row(compaction: Compaction, number: int) -> str:
     return f'<tr><th scope="row">{first}</th><td class="l">{by}</td>{cells}</tr>\n'
 
 
-def _way(record: Record) -> str:
-    """Return how a compaction was made: a summary without a model is not called one of a model."""
-    strategy = record.text("strategy")
-    if strategy == "summarize" and not record.count("summarizer_calls"):
-        return "extractive"
-    return strategy.replace("_", " ")
-
-
 def _cells(compaction: Compaction, number: int) -> dict[str, str]:
-    """Return what is told of a compaction by the headings of the columns."""
+    """Return the cells of a compaction by the headings of the columns."""
     record = compaction.record
     trigger = record.text("trigger")
-    by = escape(_way(record))
+    way = record.text("strategy")
+    if way == "summarize" and not record.count("summarizer_calls"):
+        way = "extractive"  # No model has written the summary.
+    by = escape(way.replace("_", " "))
     by += f" <small>{escape(trigger.replace('_', ' '))}</small>" * (trigger != "token_limit")
     by += ' <small class="bad">fallback</small>' if record.fields.get("fallback") else ""
     return {

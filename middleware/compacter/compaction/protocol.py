@@ -1,0 +1,122 @@
+"""The interface of strategies: what one is passed, and what it must return."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Generator, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+from compacter.compaction.plan import CompactionPlan
+from compacter.effects import Effect
+from compacter.errors import ConfigurationError
+from compacter.messages.format import Message
+
+Compacting = Generator[Effect[Any], Any, Sequence[Message]]
+"""A strategy that needs a model is a generator of effects that returns the compacted list."""
+
+
+@runtime_checkable
+class CompactionStrategy(Protocol):
+    """A way to compact. A class with a ``name`` and this one method is enough.
+
+    Where a strategy is taken, a plain function of a plan will do: ``strategy=lambda plan:
+    plan.keep(...)``.
+
+    ``compact`` must promise:
+
+    * The list it returns is made of the plan's own message objects, in their order, and at most one
+      more: what ``plan.replace_head`` or ``plan.keep`` put beside them. Only a strategy that also
+      has ``edits = True`` may return changed copies, one for one, of what is not protected; it is
+      asked though nothing can be compacted.
+    * Messages are read only. One that was changed in place is put back, and the result refused.
+    * What is ``plan.protected`` is in it, tool calls keep their results and results their calls,
+      and it is smaller than what came in. The list as it came in, unchanged, means that there is
+      nothing this strategy can do.
+    * It may raise. Whatever it raises (``CompactionError`` excepted, which goes to the caller), and
+      a result that breaks one of these promises, is reported in a ``CompactionFailed`` event and
+      never sent; the option ``fallback`` is used.
+    """
+
+    @property
+    def name(self) -> str:
+        """A stable name that events carry."""
+        ...
+
+    def compact(self, plan: CompactionPlan) -> Sequence[Message] | Compacting:
+        """The compacted list, or a generator of effects that returns it.
+
+        Args:
+            plan: The messages, their sizes, the goal, and the methods that make a new list.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionStrategy:
+    """A plain function of a plan as a strategy, under the function's name."""
+
+    function: Callable[[CompactionPlan], Sequence[Message] | Compacting]
+    name: str
+
+    def compact(self, plan: CompactionPlan) -> Sequence[Message] | Compacting:
+        """What the function returns."""
+        return self.function(plan)
+
+
+StrategyLike: TypeAlias = (
+    CompactionStrategy | Callable[[CompactionPlan], Sequence[Message] | Compacting]
+)
+"""A strategy, or a function that acts as one."""
+
+
+def as_strategies(given: Iterable[object]) -> tuple[CompactionStrategy, ...]:
+    """Return values as strategies, those of nested sequences in their place: a strategy as it is, a
+    function wrapped. Raises ``ConfigurationError`` for anything else, and if there are none.
+    """
+    strategies: list[CompactionStrategy] = []
+    for value in given:
+        if isinstance(value, (list, tuple)):
+            strategies += as_strategies(value)
+        else:
+            strategies.append(_as_strategy(value))
+    if not strategies:
+        raise ConfigurationError("takes at least one strategy, such as Summarize()")
+    return tuple(strategies)
+
+
+def _as_strategy(value: object) -> CompactionStrategy:
+    # The class of a strategy may stand where one of its instances is wanted.
+    if isinstance(value, type) or is_async(value) or is_async(getattr(value, "compact", None)):
+        pass
+    elif isinstance(value, CompactionStrategy) and isinstance(value.name, str):
+        return value
+    elif callable(value):
+        name = str(getattr(value, "__name__", type(value).__name__))
+        function: Callable[[CompactionPlan], Any] = value
+        return FunctionStrategy(function, name.strip("<>"))
+    from compacter.compaction.strategies import BUILT_IN
+
+    meant = value if isinstance(value, type) else BUILT_IN.get(str(value).lower())
+    raise ConfigurationError(
+        "takes a strategy such as Summarize(), with a text `name` and `compact(plan)`, "
+        "or a function of a plan; one that is not async, as it is not awaited; "
+        f"not {value!r}{f'; say {meant.__name__}()' if meant else ''}"
+    )
+
+
+def check_name(strategy: CompactionStrategy) -> None:
+    """Raise ``ConfigurationError`` if the name of a strategy is not a text."""
+    name: object = strategy.name
+    if not isinstance(name, str):
+        raise ConfigurationError(
+            f"{type(strategy).__name__} takes a name for events, not {name!r}; how much is "
+            "compacted is what the options compact_ratio and preserve_recent_turns say"
+        )
+
+
+def is_async(value: object) -> bool:
+    """Return whether a function, or an object's ``__call__``, is a coroutine function."""
+    # The method itself: a callable object is none, though its ``__call__`` may be async.
+    called = getattr(value, "__call__", None)  # noqa: B004
+    return inspect.iscoroutinefunction(value) or inspect.iscoroutinefunction(called)

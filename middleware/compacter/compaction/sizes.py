@@ -1,0 +1,432 @@
+"""How large something may be: every answer to that question, and the numbers behind the answers.
+
+`Calibration` is what is learnt of a model from one call to the next; `Sizes` answers for one
+request or one compaction. Sizes are data sizes in characters unless tokens are named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from string import ascii_letters
+from typing import TYPE_CHECKING
+
+from compacter.summary.message import FRAME
+
+if TYPE_CHECKING:
+    from compacter.compaction.plan import CompactionPlan
+    from compacter.options import Options
+
+# -- the numbers, each with what set it ------------------------------------------------------------
+
+CHARS_PER_TOKEN = 4.0
+"""Characters per token of a model of which nothing is known: OpenAI's rule of thumb for English."""
+MARGIN = 0.97
+"""Share of a limit to aim at, as sizes in tokens are estimates. On real conversations whose
+characters per token were learnt from a refusal, the next count was off by less."""
+MOST_RESERVED = 0.5
+"""Largest share of the window that is reserved for the output: many programs set the output limit
+to the whole window, which would leave no room for any input."""
+TARGET_SHARE = 0.9
+"""Size to compact to, as a share of the threshold, so that the next message does not trigger
+again."""
+GROWN = 1.25
+"""Growth after which a history that stayed above the threshold is compacted again, as a multiple of
+its size: each try costs a summary, and what must stay has not become smaller."""
+# Characters per token outside of which a sample is taken for an error in one of its two sizes.
+_LEAST_PER_TOKEN = 0.25
+_MOST_PER_TOKEN = 20.0
+# Most characters per token that text may have; English has 4 to 5. Above it are pictures lighter
+# than estimated.
+_MOST_TEXT = 6.0
+# Smallest sample to learn from, in tokens; a smaller one is dominated by the chat template.
+_FEWEST_LEARNT = 50
+# Tokens that a chat template may put around a message.
+_TEMPLATE = 8
+_LETTERS = ascii_letters.encode()
+# Part of the window that a model's text may take, and its share with the lines beside it. On agents
+# with made-up tasks an eighth had 1.00 of the needs in the request, a quarter .96, a twelfth .99;
+# on real runs a quarter had .868 of the names, an eighth .836.
+_SUMMARY_PART = 8
+_WITH_LINES = 1.5
+# Fewest tokens that a summary is given: two or three sentences, and a line beside them.
+_FEWEST_SUMMARY = 96
+# Share of a budget that the summary gets by hand: passages chosen from the head are needed later
+# more often than a tail. On real conversations at a fifth of their size, without a model: facts .55
+# with half of it, .62 with .85, .68 with all.
+_OF_BUDGET = 0.92
+# Share of a budget for the summary if the messages that must stay exceed it. On agents' histories
+# at a tenth of their size .88 of what was needed later survived with it, .82 with a tenth of the
+# head.
+_OF_EXCEEDED_BUDGET = 0.75
+# Parts of what a summary replaces: all that a summary without a model takes, and what lines beside
+# a model's text take if no window is known; or these characters, as a smaller one has no sentences.
+# Times .6 and 1.5 they change neither made-up tasks nor real runs.
+_EXTRACT_PART = 3
+_LINES_PART = 8
+_LEAST_TEXT = 200
+_LEAST_LINES = 800
+# Tokens of English by the estimate for its script. A smaller ratio, learnt from a script that is
+# estimated too high or from pictures, must not make English quotes seem lighter than they are.
+_LEAST_SCALE = 0.8
+# Share of the limit up to which quotes may fill a request while no number of the provider is known:
+# the tokenizers in use differ by a seventh on one text.
+_UNSURE_MARGIN = 0.85
+# Share of the smallest refused request up to which quotes may fill one if the window is unknown: it
+# may have been far over the window.
+_REFUSED_BEFORE = 0.5
+# Share of the size for a preparation from which requests are noted: only one that continues the
+# request before begins a preparation.
+_NOTED = 1 / 2
+# Latest size to begin at, as a share of the size at which a compaction is due: the summary takes as
+# long as several turns.
+_BEFORE_LIMIT = 7 / 8
+# Share of the window at which `prepare_tokens` is taken to be if the window is unknown: the value
+# that the presets have.
+_USUAL = 0.7
+
+
+# -- what is learnt of a model ---------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Calibration:
+    """Facts learnt about a model from the provider's numbers: those of a token-limit error, or the
+    usage of a reply.
+    """
+
+    chars_per_token: float = CHARS_PER_TOKEN
+    window: int | None = None
+    learnt: bool = False
+    summarizer_window: int | None = None
+    """Window in tokens of the model that summarizes; ``None``: it is the same model."""
+    scale: float = 1.0
+    """Tokens by the provider's count for each one by the estimate for the script
+    (``recall/weight.py``)."""
+    taken: int = 0
+    """Input tokens of the largest request that was answered."""
+    refused: int = 0
+    """Estimated tokens of the smallest request that was refused without a number; 0 if none was."""
+    is_bracketed: bool = False
+    """Whether ``window`` is only the middle between ``taken`` and ``refused``."""
+    warned: bool = False
+    """Whether the unknown window was already reported in an event; the trigger cannot work without
+    it."""
+
+    def learn(self, characters: int, tokens: int, of_one: float = 0.0) -> None:
+        """Learn from a request whose size is known in both units. Empty, tiny and implausible
+        samples are ignored.
+
+        ``of_one`` is the estimated size of one of the characters in tokens, by their script; 0 if
+        that is unknown.
+        """
+        if tokens >= _FEWEST_LEARNT and _LEAST_PER_TOKEN <= characters / tokens <= _MOST_PER_TOKEN:
+            self.chars_per_token = characters / tokens
+            self.learnt = True
+            if of_one:
+                self.scale = tokens / (characters * of_one)
+
+    def state_window(self, window: int) -> None:
+        """Take the window, in tokens, that a refusal states."""
+        self.window = window
+        self.is_bracketed = False
+        self.refused = 0
+        if window < self.taken:  # Another server took that request, or this one with more memory.
+            self.taken = 0
+
+    def assume_window(self, window: int | None) -> None:
+        """Take a window from a table or a record, unless one is known or a larger request was
+        answered.
+        """
+        if self.window is None and window is not None and window >= self.taken:
+            self.window = window
+
+    def take(self, tokens: int) -> None:
+        """Learn from a request of so many input tokens that was answered: a smaller window, or a
+        refusal of less, no longer holds.
+        """
+        if tokens <= self.taken:
+            return
+        self.taken = tokens
+        if self.window is not None and tokens > self.window:
+            self.window = None
+            self.is_bracketed = False
+        if tokens >= self.refused:
+            self.refused = 0
+        self._bracket()
+
+    def refuse(self, tokens: int) -> None:
+        """Learn from a request of an estimated size that was refused without a number."""
+        self.refused = min(tokens, self.refused or tokens)
+        if self.taken >= self.refused:  # The window has become smaller since.
+            self.taken = 0
+        if self.window is not None and self.refused < self.window and self.learnt:
+            self.window = None
+        self._bracket()
+
+    def _bracket(self) -> None:
+        """Take the middle between what was answered and what was refused for the window, if no
+        number states it.
+        """
+        if self.taken and self.refused and (self.window is None or self.is_bracketed):
+            self.window = (self.taken + self.refused) // 2
+            self.is_bracketed = True
+
+    @property
+    def text_per_token(self) -> float:
+        """Characters per token of text alone, as summaries and quotes are."""
+        return CHARS_PER_TOKEN if self.chars_per_token > _MOST_TEXT else self.chars_per_token
+
+    def tokens(self, characters: int) -> int:
+        """Return an estimate in tokens."""
+        return round(characters / self.chars_per_token)
+
+    def tokens_of_one(self, script: float) -> float:
+        """Return a cautious estimate of the tokens of one character: by what was learnt, or by the
+        ``script`` if that is more.
+        """
+        return max(script * self.scale, self.learnt / self.chars_per_token)
+
+
+def most_tokens(texts: Iterable[str]) -> int:
+    """Return an upper bound on the number of tokens of these messages' texts, for any tokenizer.
+
+    The worst case is one token per byte, for emoji and scripts unknown to the tokenizer. Blanks are
+    part of the next word, and four letters count as three tokens (random base64 text has 1.4
+    letters per token, words four and more).
+    """
+    most = 0
+    for text in texts:
+        solid = text.encode("utf-8", "surrogatepass").translate(None, b" ")
+        letters = len(solid) - len(solid.translate(None, _LETTERS))
+        most += len(solid) - letters // 4 + _TEMPLATE
+    return most
+
+
+# -- one request -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """The sizes of one request and its parts, by the options and what is known of the model."""
+
+    options: Options
+    calibration: Calibration = field(default_factory=Calibration)
+    overhead: int = 0
+    """Size of the tools, and of a system prompt outside the messages."""
+    output_tokens: int = 0
+    """Output limit of the request; 0 without one."""
+
+    def target(
+        self, limit: int | None, output_tokens: int, chars_per_token: float = 0.0
+    ) -> int | None:
+        """Return the largest size of the messages with which the request fits; ``None`` if no limit
+        is known.
+
+        Args:
+            limit: The limit of a refusal, in tokens, in place of the window.
+            output_tokens: Tokens of the output that the limit counts too.
+            chars_per_token: By these, if given, instead of the calibration.
+        """
+        window = limit or self.calibration.window
+        if not window:
+            return None
+        room = (window - output_tokens) * MARGIN
+        room *= chars_per_token or self.calibration.chars_per_token
+        return max(0, int(room) - self.overhead)
+
+    # -- before any refusal ------------------------------------------------------------------------
+
+    def threshold(self, trigger: float) -> int | None:
+        """Return the input tokens from which a compaction is due, with room for the output.
+
+        ``None`` for a share of an unknown window.
+
+        Args:
+            trigger: Tokens, or as a ``float`` a share of the window.
+        """
+        window = self.calibration.window
+        is_share = not isinstance(trigger, int)
+        if window is None:
+            return None if is_share else int(trigger)
+        wanted = int(trigger * window if is_share else trigger)
+        room = window - min(self.output_tokens, int(window * MOST_RESERVED))
+        return max(1, min(wanted, room))
+
+    @property
+    def trigger(self) -> int | None:
+        """The input tokens from which the option ``trigger_tokens`` compacts. ``None`` without it,
+        and for a function, which is asked at each call.
+        """
+        trigger = self.options.trigger_tokens
+        return None if trigger is None or callable(trigger) else self.threshold(trigger)
+
+    @property
+    def room(self) -> int | None:
+        """Most tokens that are sent, as far as is known: the window, or the threshold."""
+        return self.calibration.window or self.trigger
+
+    def below(self, limit: int, size: int, tokens: int, size_above: int = 0) -> int | None:
+        """Return the size to compact all that is sent to; ``None`` if no compaction is due.
+
+        Args:
+            limit: The threshold, in tokens.
+            size: Size of all that is sent.
+            tokens: The same in tokens.
+            size_above: Size of a history that stayed above the threshold although it was compacted;
+                0 if there is none. It must have grown before the next try.
+        """
+        if tokens < limit or size <= size_above * GROWN:
+            return None
+        return max(1, int(size * limit * TARGET_SHARE / tokens))
+
+    def ahead(self, tokens: int) -> tuple[float, int] | None:
+        """Return the share of the compactable size to compact ahead, and the largest size of the
+        messages afterwards; a share of 0 if that is not due yet, and -1 if it is far off. ``None``
+        for a share of an unknown window.
+
+        It leaves what would be left if the request had grown up to the size at which a compaction
+        is due: until it is in force, the conversation grows by the rest.
+
+        Args:
+            tokens: Input tokens of the request.
+        """
+        begin = self.threshold(self.options.prepare_tokens or 0)
+        if begin is None:
+            return None
+        limit = self.trigger or int((self.calibration.window or 0) * MARGIN)
+        if limit:
+            begin = max(1, min(begin, int(limit * _BEFORE_LIMIT)))
+        if tokens < begin:
+            return (0.0 if tokens >= begin * _NOTED else -1.0), 1
+        limit = limit or int(begin / _USUAL)
+        growth = max(0.0, 1 - tokens / limit)
+        target = int(limit * self.calibration.chars_per_token) - self.overhead
+        return min(1.0, self.options.compact_ratio + growth), max(1, target)
+
+    # -- quotes ------------------------------------------------------------------------------------
+
+    def quotes(self, size: int, script: float) -> tuple[int, int]:
+        """Return the largest size that quotes in a request may have, and the size that the request
+        leaves free, less than 0 if it is too large: in characters of the request's script.
+
+        If the window is unknown, a request may grow up to half the size of one that was refused.
+
+        Args:
+            size: Size of the request.
+            script: Estimated tokens of one of its characters.
+        """
+        recall = self.options.recall
+        if recall is None:
+            return 0, 0
+        calibration = self.calibration
+        window = self.room
+        of_quotes = script * max(calibration.scale, _LEAST_SCALE)
+        wanted = int(recall.room_in_tokens(window) / of_quotes)
+        if window is not None:
+            output = min(self.output_tokens, int(window * MOST_RESERVED))
+            limit = (window - output) * (MARGIN if calibration.learnt else _UNSURE_MARGIN)
+        elif calibration.refused:
+            limit = calibration.refused * _REFUSED_BEFORE
+        else:
+            return wanted, wanted
+        return wanted, int((limit - size * calibration.tokens_of_one(script)) / of_quotes)
+
+    def quotes_in(self, room: int) -> int:
+        """Return the part of a room, in characters, to leave free for quotes."""
+        recall = self.options.recall
+        if recall is None:
+            return 0
+        calibration = self.calibration
+        tokens = recall.room_in_tokens(calibration.tokens(max(0, room)))
+        return int(tokens * calibration.chars_per_token)
+
+    # -- a compaction ------------------------------------------------------------------------------
+
+    def tail(self, plan: CompactionPlan) -> int:
+        """Return the largest size of the compactable messages that stay: ``1 - compact_ratio`` of
+        what fits, less if summary and quotes leave less.
+        """
+        room = plan.room
+        left = room - min(plan.reserved, max(room, 0) // 2)
+        return min(
+            left - self._beside_tail(plan, left), room - int(room * self.options.compact_ratio)
+        )
+
+    def _beside_tail(self, plan: CompactionPlan, room: int) -> int:
+        """Return the part of the room for summary and tail that the summary has."""
+        summary = self.summary(plan.conversation.free)
+        if plan.trigger == "manual":
+            most = int(room * _OF_BUDGET)
+            if self.options.summarizer == "extractive":
+                return most
+            if plan.summary is None and self.options.summarizes:
+                return min(summary, most)
+        declared = plan.rules_size
+        return min(summary + declared, max(room // 2, FRAME + declared))
+
+    def longest_tail(self, plan: CompactionPlan) -> int:
+        """Return the size of the compactable messages that may stay whatever the ratio is: all but
+        the declared rules and the shortest summary.
+        """
+        return plan.room - FRAME - plan.rules_size - int(_FEWEST_SUMMARY * CHARS_PER_TOKEN)
+
+    def summary_tokens(self, replaced: int) -> int:
+        """Return the tokens that a model's text may have in place of so many characters: the
+        option, capped to a share of a known window and to what it replaces.
+        """
+        share = int(replaced / self.calibration.text_per_token)
+        if self.calibration.window:
+            share = min(share, self.calibration.window // _SUMMARY_PART)
+        return min(self.options.max_summary_tokens, max(_FEWEST_SUMMARY, share))
+
+    def summary(self, replaced: int) -> int:
+        """Return the size to leave for a summary message in place of so many characters."""
+        text = self._text(replaced)
+        if self.options.summarizer == "extractive":
+            text = min(text, max(replaced // _EXTRACT_PART, _LEAST_TEXT))
+        return text + FRAME
+
+    def _text(self, replaced: int) -> int:
+        """Return the size of a model's text in place of so many characters, and the lines beside
+        it.
+        """
+        tokens = self.summary_tokens(replaced)
+        return int(tokens * _WITH_LINES * self.calibration.text_per_token)
+
+    def longest_summary(self, plan: CompactionPlan) -> int:
+        """Return the largest size of a summary's text: less than it replaces, and within the
+        target.
+
+        A budget that is smaller than what must stay cannot be kept; a summary made by hand then
+        gets a share of it, because losing everything would be worse.
+        """
+        size = plan.head_size - FRAME - 1
+        if plan.target is None:
+            return size
+        left = plan.target - plan.tail_size - plan.fillers_size - FRAME
+        left -= min(plan.reserved, max(left, 0) // 2)
+        if left < 0 and plan.has_budget:
+            left = int(plan.target * _OF_EXCEEDED_BUDGET)
+        return min(size, left)
+
+    def text(self, plan: CompactionPlan, *, by_model: bool) -> int:
+        """Return the size that a summary's text may have without the declared rules: a model's with
+        the lines beside it, or that of one made without a model. A budget is used up.
+        """
+        size = self.longest_summary(plan)
+        if not plan.has_budget:
+            size = min(size, self._text(plan.head_size))
+            if not by_model:
+                most = int(self.options.max_summary_tokens * self.calibration.chars_per_token)
+                size = min(size, most, max(plan.head_size // _EXTRACT_PART, _LEAST_TEXT))
+        size -= plan.rules_size
+        # What stays may be too large by itself: then it is shortened, not the model's text.
+        return max(size, _LEAST_TEXT) if by_model else size
+
+    def lines(self, text: int, replaced: int) -> int:
+        """Return the part of a summary's text that lines beside a model's have."""
+        lines = text // 3
+        if self.calibration.window:
+            return lines
+        return min(lines, max(replaced // _LINES_PART, min(_LEAST_LINES, replaced // 2)))
