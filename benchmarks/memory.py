@@ -17,10 +17,10 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
-from compacter.io import run
 from compacter.memory import InProcessMemory, Memory, RedisMemory, SQLiteMemory
 from compacter.memory.match import Matcher
 from compacter.messages.format import get_format
+from compacter.runtime.io import run
 
 MESSAGES = 10_000
 FOLDED = 7_000

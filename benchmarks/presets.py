@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from compacter import ClearToolResults, Compacter, Summarize
-from compacter.settings import PRESETS
+from compacter.options.settings import PRESETS
 from compacter.testing import ScriptedModel
 
 WINDOW = 8_000

@@ -13,7 +13,7 @@ from collections import defaultdict
 from importlib.metadata import distribution
 from pathlib import Path
 
-from compacter import models
+from compacter.runtime import models
 
 PAGE = Path(__file__).parent / "windows.md"
 BEGIN = "<!-- models: written by docs/make_windows.py -->\n"

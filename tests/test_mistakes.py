@@ -114,7 +114,7 @@ def test_a_field_that_an_event_lacks(caplog: pytest.LogCaptureFixture) -> None:
     assert copy.deepcopy(event) == event
 
 
-@pytest.mark.parametrize("answer", [["a", "list"], 5, None, lambda prompt: prompt[0]["content"]])
+@pytest.mark.parametrize("answer", [["a", "list"], 5, None, lambda prompt: prompt])
 def test_what_a_function_returns_in_place_of_a_summary(
     answer: Any, caplog: pytest.LogCaptureFixture
 ) -> None:

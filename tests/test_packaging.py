@@ -41,11 +41,11 @@ PURE_ENOUGH = {
     "call/call.py": {"compacter.call.perform.Performer"},
     "overflow/table.py": {"pathlib.Path"},
     "recall/index.py": {"sys.getsizeof"},
-    "recall/archive.py": {"compacter.locks.Lock", "compacter.locks.ForkAware"},
+    "recall/archive.py": {"compacter.runtime.locks.Lock", "compacter.runtime.locks.ForkAware"},
     "recall/turns.py": {
         "cachetools.LRUCache",
-        "compacter.locks.Lock",
-        "compacter.locks.ForkAware",
+        "compacter.runtime.locks.Lock",
+        "compacter.runtime.locks.ForkAware",
     },
 }
 """Data files of the package itself, a database and caches in memory, which reach no disk, the bytes

@@ -13,8 +13,8 @@ from tests.kit import OddModel
 
 from compacter import Compacter, History
 from compacter.call import streams
-from compacter.io import ASYNC, SYNC, run
 from compacter.messages.replies import has_content
+from compacter.runtime.io import ASYNC, SYNC, run
 from compacter.testing import (
     AsyncScriptedStream,
     Interrupted,

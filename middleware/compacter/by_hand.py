@@ -1,5 +1,5 @@
-"""Compaction by hand: what ``Compacter.compact`` and ``plan`` do with a list of messages, and the
-checks of their arguments.
+"""Compaction without a wrapped call: ``Compacter.compact``, ``plan`` and ``search``, and the checks
+of their arguments.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Never
 
-from compacter import models
 from compacter.call.state import State
 from compacter.compaction.conversation import Conversation, find_pinned
 from compacter.compaction.cut import plan_compaction
@@ -18,11 +17,12 @@ from compacter.compaction.plan import CompactionPlan
 from compacter.compaction.sizes import Sizes
 from compacter.errors import ConfigurationError, InvalidHistoryError, check_text, whole_number
 from compacter.events import CompactionEvent
-from compacter.io import ASYNC, IO, SYNC, is_large, run
 from compacter.memory.record import conversation_digest
 from compacter.messages.format import Message, MessageFormat, get_format
 from compacter.messages.recognise import recognise
 from compacter.recall.passages import Passage
+from compacter.runtime import models
+from compacter.runtime.io import ASYNC, IO, SYNC, is_large, run
 
 _NOT_MESSAGES = (
     type(None),
@@ -41,7 +41,7 @@ _NOT_MESSAGES = (
 
 @dataclass(frozen=True, slots=True)
 class CompactionResult:
-    """The new messages, and those that a summary stands for."""
+    """The new messages, and those that the compaction removed."""
 
     messages: list[Message] = field(repr=False)
     """A new list; messages that were kept are the same objects."""
@@ -66,9 +66,7 @@ class CompactionResult:
 
 
 class ByHand:
-    """What a ``Compacter`` does with a list of messages that it is passed, without a call of the
-    model that they are for.
-    """
+    """Methods of a ``Compacter`` that take a list of messages and call no wrapped function."""
 
     _state: State
 
@@ -154,10 +152,10 @@ class ByHand:
             summary: A summary of your own, in place of a model's.
             strict: Whether a tool call without its result, or a result without its call, is an
                 error. Otherwise it is passed through.
-            **given: Nothing else; the error for another argument says what is meant.
+            **given: Other arguments, which raise an error that names the remedy.
 
         Raises:
-            TypeError: There is no such argument.
+            TypeError: An argument is unknown.
             CompactionError: There is no summary, and ``fallback`` is ``None``.
             InvalidHistoryError: ``strict`` is set, and a tool call or result lacks its partner.
             ConfigurationError: An argument is invalid, the format is unknown, or there is no
@@ -315,14 +313,14 @@ def _refuse(given: Mapping[str, object]) -> None:
 
 def format_of(messages: Sequence[Message], wire_format: str | None) -> MessageFormat:
     """Return the format of that name, or else that of the messages. Raises ``ConfigurationError``
-    if there is none.
+    if the format is unknown.
     """
     return get_format(recognise(messages) if wire_format is None else wire_format)
 
 
 def check_messages(messages: Any, of: type[Any] = Sequence) -> list[Message]:  # noqa: ANN401 - checked here
-    """Return a list of the messages. Raises ``ConfigurationError`` if it is none, or one certainly
-    is not a message.
+    """Return a list of the messages. Raises ``ConfigurationError`` for anything else, also in the
+    list.
     """
     if isinstance(messages, (str, bytes, bytearray, Mapping)) or not isinstance(messages, of):
         raise ConfigurationError(

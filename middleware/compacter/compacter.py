@@ -10,16 +10,16 @@ from functools import partial
 from inspect import Parameter, Signature
 from typing import Any, Never, Self, TypeVar, Unpack, overload
 
-from compacter import models
 from compacter.by_hand import ByHand, CompactionResult
 from compacter.call.state import State
 from compacter.errors import ConfigurationError, check_text
 from compacter.events import CompactionEvent, Totals
-from compacter.io import ASYNC, SYNC, run
 from compacter.messages.format import get_format
-from compacter.option_checks import check_hook
 from compacter.options import CompacterOptions, Options, validated
-from compacter.settings import PRESETS, from_environment
+from compacter.options.checks import check_hook
+from compacter.options.settings import PRESETS, from_environment
+from compacter.runtime import models
+from compacter.runtime.io import ASYNC, SYNC, run
 
 __all__ = ["Compacter", "CompacterOptions", "CompactionResult"]
 

@@ -1,4 +1,4 @@
-"""What a strategy may ask for, as data, and what compaction asks of the world.
+"""Requests of a strategy, as data, and the methods that compaction needs of its world.
 
 A strategy that needs a model is a generator: ``reply = yield from AskSummarizer(...)`` requests a
 summary and continues with the answer. All other code is written as coroutines, which await the
@@ -47,7 +47,7 @@ class AskSummarizer(Effect[Reply]):
 
 
 World: TypeAlias = Any
-"""Does what a compaction asks for, as coroutines: a `Performer`, or what stands for one.
+"""Has the methods that a compaction awaits: a `Performer`, or a substitute in tests.
 
 * ``ask(question)`` sends a prompt to the summarizer; see `AskSummarizer`.
 * ``emit(event)`` sends an event to totals, log and hooks, and returns it with its ``duration``.

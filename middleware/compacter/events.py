@@ -11,7 +11,7 @@ from compacter.errors import UnknownFieldError
 
 Trigger = Literal["token_limit", "threshold", "quotes", "manual", "prepared"]
 TEXTS = frozenset({"summary", "ledger", "unverified", "reworded"})
-"""Fields with text of messages: a file has them only if that is asked for."""
+"""Fields with text of messages: a file contains them only if its option says so."""
 UNTOLD = TEXTS | {"discarded", "cause"}
 """Fields that no log entry, span or metric has."""
 
@@ -133,7 +133,7 @@ class CompactionEvent(Event):
     chunks: int = 0
     """Pieces in which the messages were given to the summarizer; 0 without a model."""
     chunks_without_model: int = 0
-    """Those of which it made no summary: quoted lines stand for them."""
+    """Pieces without a summary, which are replaced by quoted lines."""
     discarded: tuple[Any, ...] = Field(default=(), exclude=True, repr=False)
     """Original messages that were removed from the request, in order; not serialised."""
 
@@ -175,7 +175,7 @@ class CompactionStarted(Event):
 
 
 class _Failure(BaseModel):
-    """What the events have that tell of one."""
+    """Fields of the events of a failure."""
 
     model_config = _CONFIG
 

@@ -18,8 +18,8 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Final
 
-# A pair of surrogates, or one character that is no quote, backslash, control character or half of
-# such a pair.
+# A pair of surrogates, or one character, except quotes, backslashes, control characters and halves
+# of such a pair.
 _ESCAPE = re.compile(
     r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
     r"|\\u(?!00[01]|0022|005[cC]|[dD][89a-fA-F])[0-9a-fA-F]{4}"
@@ -124,7 +124,7 @@ def _replace(
     check: Callable[[re.Match[str]], bool] | None = None,
     each: re.Pattern[str] | None = None,
 ) -> str:
-    """Return what stands in place of a secret; what it is if a check finds that it is none."""
+    """Return the replacement of a match; the match itself if its check fails."""
     if check is not None and not check(match):
         return match[0]
     groups = match.groupdict("")
@@ -168,13 +168,13 @@ def _is_assigned(match: re.Match[str]) -> bool:
     return bool(ends) and (value.isalpha() or bool(groups["password"]))
 
 
-# Prefixes and lengths of the card networks (ISO/IEC 7812), as a valid check digit alone is no proof
-# of a card.
+# Prefixes and lengths of the card networks (ISO/IEC 7812), as one number in ten has a valid check
+# digit.
 _ISSUERS: Final = re.compile(
     r"4\d{15}(?:\d{3})?|5[0-8]\d{14}|2[2-7]\d{14}|3[47]\d{13}|3(?:0[0-5]|"
     r"[689]\d)\d{11}|35\d{14}|6\d{15,18}"
 )
-# A value that is none: its whole text, in one of these forms.
+# Values that are not secrets: the whole text has one of these forms.
 _NO_SECRET: Final = re.compile(
     r"""
     (.)\1*                             # one character, repeated

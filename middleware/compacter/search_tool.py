@@ -111,7 +111,7 @@ def _answer(look_up: Callable[[str], str], wire_format: FormatName, call: Json) 
         )
     arguments = first(inner, _ARGUMENTS)
     if isinstance(arguments, str):
-        with suppress(ValueError):  # then there is no query
+        with suppress(ValueError):  # Then it has no query.
             arguments = json.loads(arguments)
     query: Any = arguments.get("query") if isinstance(arguments, Mapping) else None
     is_query = isinstance(query, str) and bool(query.strip())

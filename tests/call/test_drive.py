@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from compacter.call.apart import APART, drive
-from compacter.io import ASYNC, SYNC, run
+from compacter.runtime.io import ASYNC, SYNC, run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine

@@ -21,7 +21,7 @@ from tests.conversations import Chat, talk
 import compacter as package
 from compacter import Compacter, CompactionEvent, History, InProcessMemory, Truncate
 from compacter.call import call
-from compacter.io import SyncIO
+from compacter.runtime.io import SyncIO
 from compacter.testing import ScriptedModel, ScriptedSummarizer, token_limit_error
 
 HOUSE = Path(package.__file__).parent

@@ -11,8 +11,9 @@ import pytest
 import trio
 from tests.conversations import Chat, talk
 
-from compacter import Compacter, InProcessMemory, models
+from compacter import Compacter, InProcessMemory
 from compacter.call import one_summary, perform
+from compacter.runtime import models
 from compacter.testing import ScriptedModel, ScriptedSummarizer
 
 if TYPE_CHECKING:

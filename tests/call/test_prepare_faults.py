@@ -15,7 +15,7 @@ import pytest
 
 from compacter import Compacter, CompactionEvent, SQLiteMemory
 from compacter.events import CompactionReused, PreparationFailed
-from compacter.io import AsyncIO, SyncIO
+from compacter.runtime.io import AsyncIO, SyncIO
 from compacter.testing import ScriptedModel
 
 if TYPE_CHECKING:

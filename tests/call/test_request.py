@@ -19,13 +19,13 @@ from compacter.call.smaller import plan_of
 from compacter.call.state import State
 from compacter.compaction.conversation import find_pinned
 from compacter.compaction.sizes import MARGIN, Calibration
-from compacter.io import is_large, weight
 from compacter.messages.format import get_format
 from compacter.messages.refusals import NO_ROOM
 from compacter.messages.replies import Reply, read_reply
 from compacter.messages.usage import tokens_read, usage_of
 from compacter.options import Options
 from compacter.overflow import TokenLimit
+from compacter.runtime.io import is_large, weight
 from compacter.testing import ScriptedModel, ScriptedSummarizer, token_limit_error
 
 if TYPE_CHECKING:

@@ -20,10 +20,10 @@ from compacter.compaction.conversation import find_pinned
 from compacter.compaction.sizes import Calibration
 from compacter.effects import AskSummarizer, Quote
 from compacter.events import CompactionFailed, CompactionSkipped, SilentTruncation
-from compacter.io import is_large
 from compacter.messages.format import get_format
 from compacter.messages.replies import Reply
 from compacter.overflow import TokenLimit
+from compacter.runtime.io import is_large
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -19,11 +19,11 @@ from compacter.call.smaller import advice, shorten_last_message
 from compacter.compaction.sizes import Calibration
 from compacter.errors import ConfigurationError
 from compacter.events import CompactionEvent, Event, MessageShortened
-from compacter.io import run
 from compacter.messages.format import FORMATS, MessageFormat, get_format
 from compacter.messages.parts import Part
 from compacter.options import Options
 from compacter.overflow import TokenLimit
+from compacter.runtime.io import run
 from compacter.summary.message import FRAME
 from compacter.testing import ScriptedModel, TokenLimitError, token_limit_error
 

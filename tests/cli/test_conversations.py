@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from compacter import models
 from compacter.messages.format import get_format
 from compacter.messages.parts import Kind
+from compacter.runtime import models
 from compacter.tools.cli.files import read_transcript, read_transcripts
 
 if TYPE_CHECKING:

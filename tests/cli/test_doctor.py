@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from compacter import SQLiteMemory, models
+from compacter import SQLiteMemory
+from compacter.runtime import models
 from compacter.tools.cli import doctor
 
 if TYPE_CHECKING:

@@ -17,10 +17,10 @@ from compacter.compaction.plan import CompactionPlan
 from compacter.compaction.run import compact
 from compacter.compaction.sizes import Calibration, Sizes
 from compacter.effects import AskSummarizer
-from compacter.io import run
 from compacter.messages.format import FORMATS, FormatName, MessageFormat, get_format
 from compacter.messages.replies import Reply
 from compacter.options import Options
+from compacter.runtime.io import run
 
 Item = dict[str, Any]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from compacter.io import run
 from compacter.memory import Memory
 from compacter.memory.match import Matcher, View
 from compacter.memory.record import Record
 from compacter.messages.format import MessageFormat
+from compacter.runtime.io import run
 
 
 class Matching:

@@ -17,10 +17,10 @@ import pytest
 from tests.effort import times
 
 import compacter.call
-from compacter import locks
-from compacter.database import Database
-from compacter.locks import Lock, import_before_fork, was_forked_busy
 from compacter.memory import InProcessMemory, MemoryUnavailable, Record, SQLiteMemory
+from compacter.runtime import locks
+from compacter.runtime.database import Database
+from compacter.runtime.locks import Lock, import_before_fork, was_forked_busy
 
 PROGRAM = Path(__file__).with_name("forking.py")
 RECORD = Record("k", 3, (), (), "d", "l")
@@ -126,7 +126,7 @@ def test_a_fork_waits_until_no_other_thread_holds_a_lock() -> None:
 def test_a_child_forked_while_sqlite_is_busy_uses_none_and_its_calls_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("compacter.locks.PATIENCE", 0.01)
+    monkeypatch.setattr("compacter.runtime.locks.PATIENCE", 0.01)
     memory = SQLiteMemory(tmp_path / "memory.db")
     memory.save(RECORD)
     lock = Lock()
@@ -179,7 +179,7 @@ def test_every_use_of_sqlite_by_a_memory_is_one_that_a_fork_waits_for(
         note("connect")
         return connect(*given, **options, factory=Guarded)
 
-    monkeypatch.setattr("compacter.database.sqlite3.connect", connected)
+    monkeypatch.setattr("compacter.runtime.database.sqlite3.connect", connected)
     memory = SQLiteMemory(tmp_path / "memory.db")
     memory.save(RECORD)
     assert list(memory.find(["k"])) == [RECORD]

@@ -14,8 +14,8 @@ from unittest.mock import Mock
 
 import pytest
 
-from compacter.io import ASYNC, IO, SYNC, run
-from compacter.single_flight import Flight, SingleFlight
+from compacter.runtime.io import ASYNC, IO, SYNC, run
+from compacter.runtime.single_flight import Flight, SingleFlight
 
 
 def lead(flights: SingleFlight, key: str = "k") -> Flight:
@@ -204,7 +204,7 @@ def test_a_waiter_whose_loop_has_ended_disturbs_nobody(caplog: pytest.LogCapture
 def test_a_forked_child_does_not_wait_for_its_parents_flights(environment: dict[str, str]) -> None:
     program = """
 import os, threading
-from compacter.single_flight import SingleFlight
+from compacter.runtime.single_flight import SingleFlight
 flights = SingleFlight()
 thread = threading.Thread(target=lambda: held.append(flights.join("k")))
 held = []

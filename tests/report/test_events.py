@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from compacter import CompactionEvent, models
+from compacter import CompactionEvent
 from compacter.events import (
     CompactionFailed,
     CompactionReused,
@@ -22,6 +22,7 @@ from compacter.events import (
     SealedContentRemoved,
     SilentTruncation,
 )
+from compacter.runtime import models
 from compacter.tools.report import page, read_lines, stories
 
 if TYPE_CHECKING:

@@ -26,12 +26,12 @@ from compacter.call.smaller import WORTH, compact_history
 from compacter.compaction.conversation import Conversation
 from compacter.errors import CompactionError, FunctionError
 from compacter.events import PreparationFailed
-from compacter.io import IO, run
-from compacter.locks import ForkAware, Lock
 from compacter.memory.record import prefix_digest
 from compacter.messages.fields import Unencodable
 from compacter.messages.format import Message, MessageFormat
-from compacter.single_flight import LONGEST_WAIT, Flight, running_loop
+from compacter.runtime.io import IO, run
+from compacter.runtime.locks import ForkAware, Lock
+from compacter.runtime.single_flight import LONGEST_WAIT, Flight, running_loop
 
 if TYPE_CHECKING:
     import asyncio

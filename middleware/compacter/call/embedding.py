@@ -16,12 +16,12 @@ from typing import Any
 
 from cachetools import LRUCache
 
-from compacter import models
 from compacter.errors import FunctionError
-from compacter.io import in_thread, resolve
-from compacter.locks import ForkAware, Lock
 from compacter.recall.index import Index
 from compacter.recall.vectors import ELSEWHERE, Embed, closeness, read_vectors
+from compacter.runtime import models
+from compacter.runtime.io import in_thread, resolve
+from compacter.runtime.locks import ForkAware, Lock
 
 _DEADLINE = 1.0
 """Longest time in seconds that a turn waits for the vectors of its question."""

@@ -79,7 +79,7 @@ class Log:
         said = event.sentence
         if level == "warning" and isinstance(event, CompactionFailed):
             cause = self._explain(event)
-            said = f"{cause}. What helps: {REMEDIES}. Further events CompactionFailed of this kind are debug entries"
+            said = f"{cause} (CompactionFailed, later ones at level debug). What helps: {REMEDIES}"
             facts |= {"cause": cause, "remedies": REMEDIES}
         name = re.sub("(?<!^)([A-Z])", r"_\1", type(event).__name__).lower()
         self.write(level, f"compacter.{name}", said, facts)

@@ -9,7 +9,7 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from compacter.single_flight import LONGEST_WAIT
+from compacter.runtime.single_flight import LONGEST_WAIT
 
 if TYPE_CHECKING:
     from compacter.call.perform import Performer

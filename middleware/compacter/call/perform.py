@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from compacter import models
 from compacter.call import ahead, streams
 from compacter.call.apart import APART, drive
 from compacter.call.arguments import Args, Binding, Named
@@ -33,15 +32,16 @@ from compacter.events import (
     Event,
     PassagesRecalled,
 )
-from compacter.io import IO, is_kind
 from compacter.memory.match import View
 from compacter.memory.record import Record, prefix_digest
 from compacter.messages.fields import Unencodable, first, word
 from compacter.messages.format import Message
 from compacter.messages.refusals import SEALED
 from compacter.messages.replies import Reply, chunk_text, read_reply
-from compacter.option_checks import ASKED, taken
-from compacter.single_flight import LONGEST_WAIT
+from compacter.options.checks import ASKED, taken
+from compacter.runtime import models
+from compacter.runtime.io import IO, is_kind
+from compacter.runtime.single_flight import LONGEST_WAIT
 from compacter.text.words import clip
 
 if TYPE_CHECKING:

@@ -32,18 +32,18 @@ from compacter.events import (
     SealedContentRemoved,
     Totals,
 )
-from compacter.io import IO, SYNC, run
-from compacter.locks import Lock, import_before_fork
 from compacter.memory import InProcessMemory
 from compacter.memory.match import Matcher
 from compacter.memory.protocol import BaseMemory, base_memory
 from compacter.messages.format import Message
 from compacter.messages.refusals import detect_sealed
-from compacter.models import window
-from compacter.option_checks import UserDetector
 from compacter.options import Options
+from compacter.options.checks import UserDetector
 from compacter.overflow import TokenLimit
-from compacter.single_flight import SingleFlight
+from compacter.runtime.io import IO, SYNC, run
+from compacter.runtime.locks import Lock, import_before_fork
+from compacter.runtime.models import window
+from compacter.runtime.single_flight import SingleFlight
 
 if TYPE_CHECKING:
     from compacter.recall.turns import Near, Recall

@@ -12,7 +12,7 @@ from concurrent.futures import Future
 from functools import cache
 from importlib import import_module
 
-from compacter.io import IO, in_thread
+from compacter.runtime.io import IO, in_thread
 
 
 def warm_up() -> Future[None]:
@@ -33,8 +33,8 @@ async def warmed_up(io: IO) -> None:
 
 
 def _load() -> None:
-    from compacter.models import known
     from compacter.overflow.table import default_table
+    from compacter.runtime.models import known
 
     known()
     for name in ("recall.turns", "compaction.run", "summary.write"):

@@ -20,7 +20,7 @@ from compacter.clients import openai
 from compacter.clients.openai import Function, Method, wrap_call
 from compacter.messages.fields import field
 from compacter.messages.format import Message, MessageFormat
-from compacter.objects import with_special_methods
+from compacter.runtime.objects import with_special_methods
 
 T = TypeVar("T")
 # Largest number of `cache_control` marks in a request.

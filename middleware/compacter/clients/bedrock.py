@@ -20,7 +20,7 @@ from compacter.clients.copying import copy_client, set_method, unbound
 from compacter.clients.nested import Nested
 from compacter.messages.fields import dig, field
 from compacter.messages.format import Message
-from compacter.objects import with_special_methods
+from compacter.runtime.objects import with_special_methods
 
 T = TypeVar("T")
 _LIMIT = "maxTokens"

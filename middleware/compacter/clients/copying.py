@@ -22,7 +22,7 @@ from types import MemberDescriptorType, MethodType
 from typing import Any, TypeVar
 
 from compacter.call.wrap import OWN_OPTIONS
-from compacter.io import ASYNC, IO, SYNC, run
+from compacter.runtime.io import ASYNC, IO, SYNC, run
 
 T = TypeVar("T")
 Copies = dict[int, Any]

@@ -24,7 +24,7 @@ from compacter.clients.nested import Nested
 from compacter.messages.fields import dig, field
 from compacter.messages.format import Message
 from compacter.messages.gemini import snake_key
-from compacter.objects import with_special_methods
+from compacter.runtime.objects import with_special_methods
 
 METHODS = ("generate_content", "generate_content_stream")
 _INNER = tuple(f"_{name}" for name in METHODS)

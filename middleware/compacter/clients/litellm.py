@@ -21,7 +21,7 @@ from compacter.clients.copying import (
     is_awaited,
 )
 from compacter.messages.format import FormatName
-from compacter.models import without_banner
+from compacter.runtime.models import without_banner
 
 FUNCTIONS: Mapping[str, tuple[str, FormatName | None]] = {
     "completion": ("messages", None),

@@ -34,11 +34,11 @@ from compacter.clients.copying import (
 from compacter.clients.raw import looking_into_raw, parsing, without_raw
 from compacter.errors import add_note
 from compacter.events import CompactionEvent
-from compacter.io import IO
 from compacter.messages.fields import field, listed
 from compacter.messages.format import FormatName
 from compacter.messages.replies import Reply
 from compacter.messages.usage import usage_of
+from compacter.runtime.io import IO
 
 T = TypeVar("T")
 Function = Callable[..., Any]

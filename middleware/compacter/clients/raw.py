@@ -13,8 +13,8 @@ from typing import Any
 from compacter.call.arguments import Options
 from compacter.call.streams import look_into
 from compacter.clients.copying import divert
-from compacter.io import IO
 from compacter.messages.fields import field
+from compacter.runtime.io import IO
 
 _RAW = "x-stainless-raw-response"
 

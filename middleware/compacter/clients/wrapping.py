@@ -20,7 +20,7 @@ from compacter.call.arguments import Binding, bind
 from compacter.call.state import State
 from compacter.call.wrap import WRAPPED_BY, wrap_function
 from compacter.manual import page
-from compacter.objects import with_special_methods
+from compacter.runtime.objects import with_special_methods
 
 T = TypeVar("T")
 

@@ -27,7 +27,7 @@ from compacter.frameworks.own_types import (
 )
 from compacter.messages.fields import field, json_text
 from compacter.messages.refusals import detect_in_reply
-from compacter.objects import with_special_methods
+from compacter.runtime.objects import with_special_methods
 
 T = TypeVar("T")
 # Options of the call that are kept in a summary request.

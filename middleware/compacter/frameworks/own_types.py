@@ -21,12 +21,12 @@ from compacter.call.arguments import Args, Arguments, Binding, CallFacts, Option
 from compacter.call.state import State
 from compacter.call.wrap import wrap_function
 from compacter.clients.copying import divert, is_awaited
-from compacter.io import IO
 from compacter.memory import InProcessMemory
 from compacter.messages.fields import field as member
 from compacter.messages.format import Message
-from compacter.objects import with_special_methods
 from compacter.options import validated
+from compacter.runtime.io import IO
+from compacter.runtime.objects import with_special_methods
 
 T = TypeVar("T")
 Function = Callable[..., Any]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from compacter.errors import whole_number
-from compacter.locks import Lock
 from compacter.memory.protocol import BaseMemory, Claim, HeldClaim
 from compacter.memory.record import Record, footprint
+from compacter.runtime.locks import Lock
 
 
 class InProcessMemory(BaseMemory):

@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 
 from compacter.compaction.conversation import origins_of
-from compacter.io import IO, SYNC
 from compacter.memory.protocol import Memory, base_memory
 from compacter.memory.record import (
     LONGEST_OPENING,
@@ -28,9 +27,10 @@ from compacter.memory.record import (
 from compacter.messages.fields import Json, Unencodable
 from compacter.messages.format import Message, MessageFormat
 from compacter.messages.parts import Kind
+from compacter.runtime.io import IO, SYNC
 
 T = TypeVar("T")
-# Records of which is known what they last matched; others are compared by their digests.
+# Records whose last match is known; others are compared by their digests.
 _MOST_MATCHES = 1_000
 
 
@@ -180,10 +180,10 @@ class Matcher:
             return None
 
     def _report(self, error: Exception) -> None:
-        tell = self._on_unencodable
+        report = self._on_unencodable
         self._on_unencodable = None
-        if tell is not None:
-            tell(str(error) if isinstance(error, Unencodable) else type(error).__name__)
+        if report is not None:
+            report(str(error) if isinstance(error, Unencodable) else type(error).__name__)
 
 
 class _Prefix:
@@ -227,7 +227,7 @@ def _record_of(
     """
     form = history.form
     body = history.body
-    said = [history.messages[index] for index in body]
+    spoken = [history.messages[index] for index in body]
     origins = origins_of(history.messages, after)
     places = {index: position for position, index in enumerate(body)}
     kept = {places[origin] for origin in origins if origin in places}
@@ -249,16 +249,16 @@ def _record_of(
         elif origin >= history.first:
             position = max(position, bisect_left(body, origin))
             behind_system = True
-    folded = [said[position] for position in gone]
+    folded = [spoken[position] for position in gone]
     record = Record(
-        key=record_key(scope, form, said[:LONGEST_OPENING], gone),
+        key=record_key(scope, form, spoken[:LONGEST_OPENING], gone),
         boundary=boundary,
         kept=tuple(sorted(position for position in kept if position < boundary)),
         literals=tuple(literals),
         digest=prefix_digest(form, folded),
         last=prefix_digest(form, folded[-1:]),
         folded_user=next(
-            (place for place in reversed(gone) if form.read(said[place])[0] is Kind.USER),
+            (place for place in reversed(gone) if form.read(spoken[place])[0] is Kind.USER),
             -1,
         ),
         window=window,
@@ -301,8 +301,8 @@ def _view(record: Record, history: _Prefix, alternate: bool) -> View | None:  # 
 
 
 def _head(record: Record, history: _Prefix, end: int) -> list[Message]:
-    """Return what stands for the messages between the leading system messages and ``end``: those
-    that stay, system messages among them, and the inserted ones.
+    """Return the view of the messages between the leading system messages and ``end``: those that
+    stay, system messages among them, and the inserted ones.
     """
     messages = history.messages
     body = history.body

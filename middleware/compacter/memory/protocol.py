@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 from compacter.errors import CompacterError
 from compacter.memory.record import Record
-from compacter.single_flight import SingleFlight
+from compacter.runtime.single_flight import SingleFlight
 
 if TYPE_CHECKING:
     from compacter.memory.circuit import Circuit

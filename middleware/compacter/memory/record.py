@@ -193,9 +193,9 @@ def conversation_digest(form: MessageFormat, messages: Sequence[Message], count:
     be encoded.
     """
     digests: list[bytes] = []
-    said = (message for message in messages if form.speaker(message) != "system")
+    spoken = (message for message in messages if form.speaker(message) != "system")
     with suppress(Unencodable):
-        digests.extend(message_digest(form, message) for message in islice(said, count))
+        digests.extend(message_digest(form, message) for message in islice(spoken, count))
     return chain(digests)[:16] if digests else ""
 
 
@@ -204,8 +204,8 @@ def lookup_keys(scope: str, form: MessageFormat, messages: Sequence[Message]) ->
     among them. Keys with a message that cannot be encoded are left out.
     """
     openings: list[bytes] = []
-    said = (message for message in messages if form.speaker(message) != "system")
-    for message in islice(said, LONGEST_OPENING):
+    spoken = (message for message in messages if form.speaker(message) != "system")
+    for message in islice(spoken, LONGEST_OPENING):
         try:
             openings.append(message_digest(form, message))
         except Unencodable:

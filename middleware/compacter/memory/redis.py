@@ -9,7 +9,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from compacter.errors import ConfigurationError, seconds
-from compacter.io import in_thread
 from compacter.memory.circuit import Circuit
 from compacter.memory.protocol import (
     DEADLINE,
@@ -21,6 +20,7 @@ from compacter.memory.protocol import (
 )
 from compacter.memory.record import Record
 from compacter.memory.stored import Encryption, StoringMemory
+from compacter.runtime.io import in_thread
 
 if TYPE_CHECKING:
     from redis import Redis, RedisCluster
@@ -225,7 +225,7 @@ def _check_client(client: object) -> object:
 
 
 def _address(client: Any) -> str:  # noqa: ANN401 - as above
-    """Return where a client's server is, without credentials; empty if the client does not tell."""
+    """Return where a client's server is, without credentials; empty if it is unknown."""
     options = getattr(getattr(client, "connection_pool", None), "connection_kwargs", {})
     if "path" in options:
         return f"unix://{options['path']}"

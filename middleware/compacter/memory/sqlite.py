@@ -12,7 +12,6 @@ import time
 from collections.abc import Sequence
 from functools import partial
 
-from compacter.database import Database
 from compacter.errors import ConfigurationError, seconds, whole_number
 from compacter.memory.protocol import (
     DEADLINE,
@@ -25,6 +24,7 @@ from compacter.memory.protocol import (
 from compacter.memory.record import Record
 from compacter.memory.sqlite_file import DAMAGED, LOCKED, File, result_code
 from compacter.memory.stored import Encryption, StoringMemory
+from compacter.runtime.database import Database
 
 # Smallest time in seconds between two updates of a record's last use, so that reading seldom
 # writes.

@@ -10,11 +10,11 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import TypeVar
 
-from compacter.database import Database, LibraryUnusableError
 from compacter.errors import ConfigurationError
-from compacter.locks import ForkAware, Lock
 from compacter.memory.circuit import Circuit
 from compacter.memory.protocol import MemoryUnavailable, Report
+from compacter.runtime.database import Database, LibraryUnusableError
+from compacter.runtime.locks import ForkAware, Lock
 
 T = TypeVar("T")
 Work = Callable[[Database], T]
@@ -39,7 +39,7 @@ _STATE = (
     "FROM pragma_application_id, pragma_user_version"
 )
 # Longest wait for a lock of the file inside SQLite, in seconds; a longer one is made of several. A
-# fork waits until no thread is inside, for `locks.PATIENCE` seconds.
+# fork waits until no thread is inside, for `runtime.locks.PATIENCE` seconds.
 _LONGEST_WAIT = 0.4
 DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
@@ -140,7 +140,7 @@ class File(ForkAware):
             self._open = None
 
     def _replace(self) -> bool:
-        """Remove the file; return whether it was one of this class, as its header tells."""
+        """Remove the file if its header is that of this class; return whether it was removed."""
         with Path(self._path).open("rb") as file:
             if file.read(72)[68:] != b"cmpt":
                 return False

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import replace
 
-from compacter.locks import Lock
 from compacter.messages.fields import Json
 from compacter.messages.parts import Part
 from compacter.recall.index import Index, Redact
+from compacter.runtime.locks import Lock
 
 # Largest size of an archive in bytes, with its index; the oldest texts are dropped.
 _ARCHIVE_BYTES = 16_000_000

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from cachetools import LRUCache
 
-from compacter.locks import Lock
 from compacter.messages.format import Message
 from compacter.messages.parts import Kind, Part
 from compacter.recall.frame import STEP_NOTE, Quotation, folded
@@ -16,6 +15,7 @@ from compacter.recall.passages import Quotes
 from compacter.recall.question import question
 from compacter.recall.quotes import Quoter
 from compacter.recall.weight import tokens
+from compacter.runtime.locks import Lock
 from compacter.text.words import clip
 
 if TYPE_CHECKING:

@@ -23,11 +23,11 @@ from typing import Any
 
 import pytest
 
-from compacter.io import run
 from compacter.memory import Memory, Record
 from compacter.memory.match import Matcher
 from compacter.memory.record import StoredMessage
 from compacter.messages.format import get_format
+from compacter.runtime.io import run
 
 Opener = Callable[[], Memory]
 _FORMAT = get_format("openai")

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
-from compacter.io import ASYNC
 from compacter.messages.format import Message
+from compacter.runtime.io import ASYNC
 from compacter.testing.errors import (
     ProviderError,
     Style,

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any, Literal, Self, TypeAlias, cast
 
-from compacter.io import ASYNC
 from compacter.messages.format import Message
+from compacter.runtime.io import ASYNC
 
 ReplyType = Literal["dict", "object"]
 """Dicts, or objects with attributes like those of the SDKs."""

@@ -18,9 +18,9 @@ from compacter.call.state import State
 from compacter.call.wrap import WrappedFunction
 from compacter.compaction.plan import CompactionPlan
 from compacter.errors import CompactionError, add_note
-from compacter.io import ASYNC, weight
 from compacter.messages.replies import Reply
 from compacter.overflow import TokenLimit
+from compacter.runtime.io import ASYNC, weight
 
 # Largest share of the window that a history certainly fits into, by a quick estimate.
 _SMALL = 0.5

@@ -61,8 +61,8 @@ from compacter.gateway.metrics import (
     default_registry,
     show,
 )
-from compacter.io import ASYNC
 from compacter.overflow import TokenLimit
+from compacter.runtime.io import ASYNC
 
 log = logging.getLogger("compacter")
 

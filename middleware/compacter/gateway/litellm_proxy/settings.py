@@ -25,8 +25,8 @@ from compacter.gateway.metrics import Metrics
 from compacter.memory import Memory
 from compacter.memory.address import IN_PROCESS, REDIS, keys_from, memory_of
 from compacter.memory.protocol import DEADLINE, WEEK
-from compacter.models import window
 from compacter.options import Options, validated
+from compacter.runtime.models import window
 
 _PATH = "callback_settings.compacter"
 # Options that take objects or functions, or need the wrapped call itself, and cannot be set in a

@@ -17,7 +17,6 @@ from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
-from compacter import models
 from compacter.call.log import REMEDIES
 from compacter.compacter import Compacter, CompactionResult
 from compacter.compaction.conversation import Conversation
@@ -28,6 +27,7 @@ from compacter.events import CompactionEvent, CompactionFailed, Event
 from compacter.messages.format import Message, MessageFormat
 from compacter.messages.parts import Kind
 from compacter.recall.weight import tokens as script_tokens
+from compacter.runtime import models
 from compacter.tools.cli.files import Transcript, read_transcript
 from compacter.tools.cli.terminal import (
     STDIN,

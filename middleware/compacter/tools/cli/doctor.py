@@ -15,9 +15,9 @@ from typing import Any, Literal, NamedTuple
 
 from rich.text import Text
 
-from compacter import models
 from compacter.errors import ConfigurationError
 from compacter.memory.address import memory_of, sqlite_path
+from compacter.runtime import models
 from compacter.tools.cli.terminal import print_json, print_table, results
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from compacter.errors import ConfigurationError, whole_number
 from compacter.events import TEXTS, Event
-from compacter.locks import Lock
+from compacter.runtime.locks import Lock
 
 if sys.platform != "win32":
     import fcntl

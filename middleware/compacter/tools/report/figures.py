@@ -17,7 +17,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from compacter import events, models
+from compacter import events
+from compacter.runtime import models
 
 _TYPICAL_FIELDS = (
     ("CompactionEvent", "compacted_data_size"),

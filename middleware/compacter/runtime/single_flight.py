@@ -14,16 +14,16 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from compacter.locks import ForkAware
+from compacter.runtime.locks import ForkAware
 
 if TYPE_CHECKING:
     import asyncio
 
-    from compacter.io import IO
+    from compacter.runtime.io import IO
 
 LONGEST_WAIT = 120.0
 """Seconds after which a waiting call makes its own summary."""
-# Seconds after which it looks again whether the leader is still there: a loop that stops tells
+# Seconds between two checks whether the loop of the leader still runs: a loop that stops notifies
 # nobody.
 _LOOK_AGAIN = 1.0
 # What ends the flights begun in this context; inherited by tasks and threads that a hook or a

@@ -11,8 +11,8 @@ from operator import attrgetter
 from typing import Any
 
 from compacter.errors import UserFunction
-from compacter.locks import Lock
 from compacter.redaction import Redaction
+from compacter.runtime.locks import Lock
 
 _PLAIN = (type(None), bool, int, float, str, bytes)
 # By the ``id`` of an object, until it dies.

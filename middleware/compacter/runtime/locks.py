@@ -1,6 +1,6 @@
 """Locks and state that survive ``os.fork`` (gunicorn, celery and multiprocessing on Linux).
 
-A child gets a copy of every lock in its present state: one that another thread of the parent held
+A child gets a copy of every lock in its present state: a lock of another thread of the parent
 would stay locked for ever. So a fork of the process waits a moment for the locks made here. If one
 does not get free, what its thread was using may be locked in the child (``was_forked_busy``). See
 https://docs.python.org/3/library/os.html#os.register_at_fork.
@@ -72,7 +72,7 @@ def _all(items: weakref.WeakValueDictionary[int, T]) -> list[T]:
 
 
 def import_before_fork(*names: str) -> None:
-    """Have these modules, and of packages all modules, imported before the next fork.
+    """Import these modules (of a package, all its modules) before the next fork.
 
     A child that imports a module which another thread of its parent was importing waits for ever.
     Calls import some modules late; with this none of them can be half imported in a child.

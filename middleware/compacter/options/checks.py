@@ -16,10 +16,10 @@ from typing import Any, Final
 from compacter.compaction.protocol import as_strategies, is_async
 from compacter.errors import ConfigurationError, UserFunction, check_size
 from compacter.memory.address import memory_of
-from compacter.models import check_installed
 from compacter.overflow import TokenLimit, detect_token_limit
 from compacter.recall.passages import Quotes
 from compacter.redaction import Redaction, redact_secrets
+from compacter.runtime.models import check_installed
 
 _LIMIT = "a TokenLimit with whole numbers or None, True, False or None"
 _TEXT = "a text that is not empty"
@@ -113,7 +113,7 @@ def function(
     awaited: bool = False,
 ) -> Callable[[object], object]:
     """Return a check of functions, called as ``shown`` and with these ``options``; ``awaited`` if
-    they may be async. What is no function is for pydantic to check.
+    they may be async. Values that are not callable are left to pydantic.
 
     With ``read``, which checks what they return, it makes a ``UserFunction`` of them, and passes it
     to ``wrap``.
@@ -161,8 +161,8 @@ def summarizer(value: object) -> object:
     name = value.strip().lower()
     if name in _NOT_MODELS:
         raise ValueError(
-            f"{value!r} is no model: leave summarizer out to have summaries written by the wrapped "
-            "call; strategy=Truncate() and strategy=Shorten() need none"
+            f"{value!r} is not a model: leave summarizer out to have summaries written by the "
+            "wrapped call; strategy=Truncate() and strategy=Shorten() need none"
         )
     meant = difflib.get_close_matches(name, ["extractive"], 1, 0.8)
     if meant and name not in meant:

@@ -22,8 +22,7 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 # Size of a history, in characters and in messages, from which computations on it run outside the
-# event loop.
-# One of 20,000 characters holds the loop for 5 to 10 ms.
+# event loop: those on 20,000 characters take 5 to 10 ms.
 _LARGE = 20_000
 _MANY = 400
 THREADS = "compacter"
@@ -32,7 +31,7 @@ THREADS = "compacter"
 _LONGEST_IMPORT = 30.0
 
 
-class Stopped(Exception):  # noqa: N818 - it is no error of its own
+class Stopped(Exception):  # noqa: N818 - not an error
     """Carries a ``StopIteration`` of the wrapped function, which no coroutine can raise (PEP 479),
     up to ``run``.
     """
@@ -95,7 +94,7 @@ class AsyncIO:
 
     @property
     def awaits(self) -> bool:
-        """As above: False under trio."""
+        """Whether code that needs asyncio can be awaited: False under trio."""
         return _trio() is None
 
     async def call(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
@@ -106,8 +105,9 @@ class AsyncIO:
     hook = call
 
     async def ask(self, action: Callable[[], Any], seconds: float | None, *, blocks: bool) -> Any:
-        """As above. With ``blocks``, the action runs in a thread: it is a plain function, which may
-        block.
+        """Return the reply to a request for a summary; a stream as a tuple of its chunks.
+
+        With ``blocks``, the action runs in a thread: it is a plain function, which may block.
         """
         async with _timeout(seconds):
             reply = (

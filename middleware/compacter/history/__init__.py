@@ -10,7 +10,7 @@ from compacter.by_hand import CompactionResult, check_messages, format_of
 from compacter.compacter import Compacter
 from compacter.compaction.sizes import Calibration, Sizes
 from compacter.errors import CompactionError, ConfigurationError, check_text, whole_number
-from compacter.io import ASYNC, IO, SYNC, run
+from compacter.history.snapshot import read_snapshot, write_snapshot
 from compacter.memory.record import conversation_digest
 from compacter.messages.format import Message, get_format
 from compacter.messages.recognise import UnknownFormatError
@@ -18,7 +18,7 @@ from compacter.recall.archive import Archive
 from compacter.recall.frame import folded
 from compacter.recall.index import Redact
 from compacter.recall.passages import Passage
-from compacter.snapshot import read_snapshot, write_snapshot
+from compacter.runtime.io import ASYNC, IO, SYNC, run
 
 # Default threshold, as a share of a known window.
 _WINDOW_SHARE = 0.8
@@ -130,7 +130,11 @@ class History(UserList[Message]):
         self.data.insert(i, item)
 
     def extend(self, other: Iterable[Message]) -> None:
-        """Append messages; those of another ``History`` keep their pins."""
+        """Append messages; those of another ``History`` keep their pins.
+
+        Args:
+            other: The messages.
+        """
         self[len(self) :] = other
         self._pinned |= getattr(other, "_pinned", {})
 

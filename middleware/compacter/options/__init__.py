@@ -27,10 +27,10 @@ from compacter.compaction.protocol import CompactionStrategy, StrategyLike
 from compacter.compaction.summarize import Summarize
 from compacter.errors import ConfigurationError
 from compacter.events import CompactionEvent
-from compacter.identity import identify
 from compacter.memory import InProcessMemory, Memory
 from compacter.messages.format import Message
-from compacter.option_checks import CHECKS, TAKES
+from compacter.options.checks import CHECKS, TAKES
+from compacter.options.identity import identify
 from compacter.overflow import TokenLimit
 from compacter.recall.passages import Quotes
 
@@ -44,7 +44,7 @@ CompactionHook = Callable[[CompactionEvent], object]
 
 @dataclass(frozen=True, slots=True)
 class TriggerFacts:
-    """What a function given as ``trigger_tokens`` decides by."""
+    """Facts by which a function given as ``trigger_tokens`` decides."""
 
     tokens: int
     """Estimated input tokens of the request, tools included."""
@@ -119,7 +119,7 @@ BESIDE_SUMMARIES: Final = frozenset(
         "token_counter",
     }
 )
-"""Options that do not matter to what a summary says. ``Options`` that differ in any other share no
+"""Options that do not change summaries. ``Options`` that differ in another option never share a
 summary."""
 
 
@@ -332,7 +332,7 @@ _CALLED_ELSEWHERE = {
 
 
 def unknown(name: str) -> str:
-    """Return what helps who has passed an option that does not exist."""
+    """Return a hint for an option that does not exist."""
     meant = [option for option, names in _CALLED_ELSEWHERE.items() if name in names.split()]
     meant += difflib.get_close_matches(name, Options.model_fields, 1, 0.7)
     helps = (

@@ -1,4 +1,4 @@
-"""SQLite databases that a fork does not catch at work.
+"""SQLite connections that are safe across ``os.fork``.
 
 SQLite has locks for the whole process. A child that is forked while another thread of its parent
 holds one of them would wait for it for ever, even with a database of its own. So each use of SQLite
@@ -13,12 +13,12 @@ import weakref
 from collections.abc import Sequence
 from typing import Any
 
-from compacter.locks import Lock, was_forked_busy
+from compacter.runtime.locks import Lock, was_forked_busy
 
 # Connections of a parent process. A child must not even close them:
 # https://www.sqlite.org/howtocorrupt.html, 2.6.
 _INHERITED: list[sqlite3.Connection] = []
-# For databases that are garbage-collected: their owners hold no lock.
+# For databases that are garbage-collected, whose owners have not acquired a lock.
 _COLLECTING = Lock()
 
 
@@ -31,8 +31,8 @@ class LibraryUnusableError(RuntimeError):
 class Database:
     """A connection to a database. Its methods raise ``sqlite3.Error``.
 
-    Not thread-safe: its owner holds a ``locks.Lock`` around each use. Closed at the latest when it
-    is garbage-collected; not used in a forked child.
+    Not thread-safe: its owner holds a ``runtime.locks.Lock`` around each use. Closed at the latest
+    when it is garbage-collected; not used in a forked child.
 
     Args:
         path: File name, or ``":memory:"``.

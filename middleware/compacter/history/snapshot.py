@@ -17,12 +17,12 @@ from compacter.messages.format import Message
 from compacter.recall.archive import Archive
 
 VERSION = 1
-# Key of an object that stands for bytes, which JSON has not.
+# Key of an object in place of bytes, which JSON does not have.
 _BYTES = "compacter:bytes"
 
 
 class Snapshot(BaseModel):
-    """What was read from a snapshot."""
+    """Content of a snapshot."""
 
     # Errors quote no message.
     model_config = ConfigDict(frozen=True, strict=True, hide_input_in_errors=True)

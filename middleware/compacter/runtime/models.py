@@ -35,7 +35,7 @@ _NO_MODEL = 'pass a function as summarizer, or summarizer="extractive", which ne
 
 def check_installed(asked: str, instead: str = _NO_MODEL) -> None:
     """Raise ``ConfigurationError`` if litellm is not installed; ``asked`` is the argument that
-    needs it, ``instead`` says what helps.
+    needs it, ``instead`` is the remedy.
     """
     if _spec() is None and sys.modules.get("litellm") is None:
         raise ConfigurationError(
@@ -149,7 +149,7 @@ def _table() -> dict[str, Any]:
 
 def _spec() -> ModuleSpec | None:
     """Return where the litellm package is; ``None`` if it is not installed, or a module made by
-    hand stands for it.
+    hand has its name.
     """
     with suppress(ValueError):  # Of a module made by hand.
         return find_spec("litellm")

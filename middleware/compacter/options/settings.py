@@ -87,7 +87,7 @@ def _read(name: str, text: str) -> object:
     is_none = text.lower() == "none"
     if name in _SEPARATORS:
         if text.startswith("["):
-            with suppress(ValueError):  # What is no JSON is no list.
+            with suppress(ValueError):  # Then it is not a list.
                 return json.loads(text)
             return text
         parts = [] if is_none else filter(None, map(str.strip, text.split(_SEPARATORS[name])))
