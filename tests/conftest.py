@@ -76,6 +76,8 @@ SLOW = (
     "tests/clients/test_methods.py",
     "tests/clients/test_summary_requests.py",
     "tests/test_compacter.py::TestLitellm",
+    "tests/test_compacter.py::test_litellm_is_imported",
+    "tests/test_compacter.py::test_without_litellm",
     "tests/test_readme.py",
     "tests/test_sdk_streams.py",
     # Many histories, or long texts.

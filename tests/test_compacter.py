@@ -469,45 +469,63 @@ class TestHistories:
         assert list(history)[:2] == before[:2]
 
 
-def run(program: str, root: Path) -> subprocess.CompletedProcess[str]:
-    env = os.environ | {
-        "PYTHONPATH": str(root / "middleware"),
-        "LITELLM_LOCAL_MODEL_COST_MAP": "True",
-    }
-    return subprocess.run(
+def printed(program: str, *places: Path) -> list[str]:
+    """Lines that a program of its own prints; ``places`` come first where it looks for modules."""
+    path = os.pathsep.join(map(str, places))
+    env = os.environ | {"PYTHONPATH": path, "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
+    done = subprocess.run(
         [sys.executable, "-c", program], env=env, capture_output=True, text=True, check=False
     )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
 
 
-TALKING = (
-    "from compacter import Compacter\nfrom compacter.testing import ScriptedModel\n"
-    "talk = [{'role': 'user', 'content': f'Harbour {n} takes ships of {n} "
-    "metres.'} for n in range(60)]\n"
-)
+WITHOUT_LITELLM = """
+import sys
+sys.modules["litellm"] = None
+from compacter import Compacter
+from compacter.testing import ScriptedModel
+
+talk = [{"role": "user", "content": f"Harbour {n} takes ships of {n} metres."} for n in range(60)]
+compacter = Compacter(trigger_tokens=0.8)
+compacter.wrap(ScriptedModel(window=300, replies="Harbours.").completion)("gpt-4o", talk)
+print(compacter.totals.rounds, compacter.totals.failures)
+for use in (
+    lambda: Compacter(summarizer="gpt-4o"), lambda: Compacter().compact(talk, model="gpt-4o")
+):
+    try:
+        use()
+    except Exception as error:
+        print(type(error).__name__, "pip install litellm" in str(error))
+"""
 
 
-class TestWithoutLitellm:
-    ABSENT = "import sys; sys.modules['litellm'] = None\n"
+def test_without_litellm(root: Path) -> None:
+    """Calls are recovered without litellm; a model's name is refused with the remedy."""
+    lines = printed(WITHOUT_LITELLM, root / "middleware")
+    assert lines == ["1 0", "ConfigurationError True", "ConfigurationError True"]
 
-    def test_calls_are_recovered(self, root: Path) -> None:
-        program = (
-            "compacter = Compacter(trigger_tokens=0.8)\n"
-            "print(compacter.wrap(ScriptedModel(window=300, "
-            "replies='Harbours.').completion)('gpt-4o', talk))\n"
-            "print(compacter.totals.rounds, compacter.totals.failures)\n"
-        )
-        done = run(f"{self.ABSENT}{TALKING}{program}", root)
-        assert done.stdout.splitlines()[-1] == "1 0", done.stderr
 
-    @pytest.mark.parametrize(
-        "use",
-        ["Compacter(summarizer='gpt-4o')", "Compacter().compact(talk, model='gpt-4o')"],
-        ids=["option", "by hand"],
+IMPORTING = """
+import sys, threading
+from compacter import Compacter
+
+Compacter(summarizer="extractive")
+Compacter()
+print("litellm" in sys.modules)
+Compacter(summarizer="gpt-4o")
+(thread,) = [one for one in threading.enumerate() if one.name == "compacter-litellm"]
+thread.join()
+print(sys.modules["litellm"].suppress_debug_info)
+"""
+
+
+def test_litellm_is_imported_in_a_thread_once_a_model_is_named(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "litellm.py").write_text(
+        "import time\ntime.sleep(0.5)\n"
+        "suppress_debug_info = False\nmodel_cost = {'gpt-4o': {'max_tokens': 9}}\n"
     )
-    def test_a_models_name_is_refused_with_the_remedy(self, root: Path, use: str) -> None:
-        done = run(f"{self.ABSENT}{TALKING}{use}", root)
-        assert "ConfigurationError: " in done.stderr
-        assert "pip install litellm" in done.stderr
+    assert printed(IMPORTING, tmp_path, root / "middleware") == ["False", "True"]
 
 
 class TestLitellmsBanner:
@@ -524,26 +542,7 @@ class TestLitellmsBanner:
         assert capfd.readouterr().out == ""
 
 
-class TestLitellmIsImported:
-    def test_in_a_thread_as_soon_as_a_model_is_named(self, root: Path) -> None:
-        program = (
-            "import sys, threading\nfrom compacter import "
-            "Compacter\nCompacter(summarizer='gpt-4o')\n"
-            "(thread,) = [one for one in threading.enumerate() if one.name == "
-            "'compacter-litellm']\n"
-            "thread.join()\nprint(sys.modules['litellm'].suppress_debug_info)"
-        )
-        done = run(program, root)
-        assert done.stdout.splitlines() == ["True"], done.stderr
-
-    def test_not_where_none_is_named(self, root: Path) -> None:
-        program = (
-            "import sys\nfrom compacter import "
-            "Compacter\nCompacter(summarizer='extractive')\nCompacter()\n"
-            "print('litellm' in sys.modules)"
-        )
-        assert run(program, root).stdout.split() == ["False"]
-
+class TestLitellm:
     def test_a_name_that_is_not_known_is_doubted_at_once(
         self, caplog: pytest.LogCaptureFixture
     ) -> None:

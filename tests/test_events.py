@@ -195,15 +195,20 @@ class TestOrder:
             completion("m", talk(), **asked)
         return [type(event).__name__ for event in told], model
 
-    def test_a_call_that_fits_tells_nothing(self) -> None:
-        assert self.run(model=ScriptedModel())[0] == []
-
-    def test_a_round(self) -> None:
-        assert self.run()[0] == ["CompactionStarted", "CompactionEvent"]
-
-    def test_a_summary_that_fails(self) -> None:
-        names, _ = self.run(summarizer=summarizer(fail="raises"))
-        assert names == ["CompactionStarted", "CompactionFailed", "CompactionEvent"]
+    @pytest.mark.parametrize(
+        ("options", "names"),
+        [
+            ({"model": ScriptedModel()}, []),
+            ({}, ["CompactionStarted", "CompactionEvent"]),
+            (
+                {"summarizer": summarizer(fail="raises")},
+                ["CompactionStarted", "CompactionFailed", "CompactionEvent"],
+            ),
+        ],
+        ids=["fits", "compacted", "failed summary"],
+    )
+    def test_events_of_a_call(self, options: dict[str, Any], names: list[str]) -> None:
+        assert self.run(**options)[0] == names
 
     def test_a_veto(self) -> None:
         told: list[Event] = []
