@@ -63,15 +63,6 @@ class TestTheCompactionEvent:
         (event,) = told
         return event
 
-    def test_it_says_what_was_before_and_after(self, event: CompactionEvent) -> None:
-        history = talk()
-        assert event.original_data_size == sum(len(message["content"]) for message in history)
-        assert event.messages_before == len(history)
-        assert event.messages_after == len(history) - len(event.discarded) + 1
-        assert 0 < event.compacted_data_size < event.original_data_size
-        assert event.compacted_tokens < event.original_tokens
-        assert 0.5 < event.ratio <= 1
-
     def test_it_says_what_the_provider_said(self, event: CompactionEvent) -> None:
         assert event.limit == 900
         assert event.requested is not None
@@ -86,13 +77,6 @@ class TestTheCompactionEvent:
         assert "discarded" not in read
         assert read["summary"] == "They asked and answered."
         assert CompactionEvent.model_validate(read) == event.model_copy(update={"discarded": ()})
-
-    def test_the_discarded_messages_are_the_callers_own_objects(self) -> None:
-        history = talk()
-        result = Compacter(summarizer=summarizer()).compact(history)
-
-        assert result.discarded
-        assert all(any(message is own for own in history) for message in result.discarded)
 
     def test_all_calls_of_one_conversation_have_its_name(self) -> None:
         told: list[CompactionEvent] = []
@@ -234,18 +218,6 @@ class TestOrder:
         told = str(MaxTokensAdjusted(before=1_000, after=380))
         assert told == "MaxTokensAdjusted: lowered the output limit from 1,000 to 380 tokens"
 
-    def test_an_earlier_compaction_that_is_used_again_is_no_round(self) -> None:
-        told: list[CompactionEvent] = []
-        model = ScriptedModel(window=900)
-        compacter = Compacter(summarizer=summarizer(), on_compaction=told.append)
-        completion = compacter.wrap(model.completion)
-
-        for _ in range(5):
-            completion("m", talk())
-
-        assert len(told) == 1
-        assert model.rejected == 1
-
 
 def test_a_failed_summary_names_its_conversation_and_attempt() -> None:
     seen: list[Event] = []
@@ -289,17 +261,6 @@ class TestHooks:
 
         assert order == ["call", "hook", "call"]
 
-    def test_async_hooks_work_in_a_sync_program(self) -> None:
-        told: list[CompactionEvent] = []
-
-        async def hook(event: CompactionEvent) -> None:
-            await asyncio.sleep(0)
-            told.append(event)
-
-        Compacter(summarizer=summarizer(), on_compaction=hook).compact(talk())
-
-        assert len(told) == 1
-
 
 class TestBeforeCompaction:
     def test_it_sees_the_plan_and_may_move_the_cut(self) -> None:
@@ -330,14 +291,6 @@ class TestBeforeCompaction:
         assert not result.changed
         assert not asked.requests
 
-    async def test_it_may_be_async(self) -> None:
-        async def veto(plan: CompactionPlan) -> bool:
-            await asyncio.sleep(0)
-            return False
-
-        result = await Compacter(summarizer=summarizer(), before_compaction=veto).acompact(talk())
-        assert not result.changed
-
 
 class TestTotals:
     def test_calls_rounds_and_tokens_add_up(self) -> None:
@@ -366,9 +319,7 @@ class TestTotals:
 
     @pytest.mark.parametrize("failure", ["filtered", "too_large", "length", "raises"])
     @pytest.mark.parametrize("fallback", ["truncate", None])
-    def test_tokens_count_also_when_their_summary_is_refused(
-        self, failure: Any, fallback: Any
-    ) -> None:
+    def test_tokens_of_a_refused_summary_count(self, failure: Any, fallback: Any) -> None:
         asked = summarizer(fail=failure)
         compacter = Compacter(summarizer=asked, fallback=fallback)
 
@@ -413,18 +364,5 @@ class TestAHookThatMakesTheCallAgain:
             await asyncio.create_task(call("m", talk()))
 
         await asyncio.wait_for(call("m", talk()), 10)
-        assert compacter.totals.calls == 2
-        assert compacter.totals.rounds == 1
-
-    async def test_from_a_sync_call_inside_a_running_loop(self) -> None:
-        model = ScriptedModel(window=900)
-        compacter = Compacter(summarizer=summarizer(), timeout=10)
-        call = compacter.wrap(model.completion)
-
-        @compacter.on_compaction
-        async def again(_: CompactionEvent) -> None:
-            call("m", talk())
-
-        call("m", talk())
         assert compacter.totals.calls == 2
         assert compacter.totals.rounds == 1

@@ -32,10 +32,7 @@ if TYPE_CHECKING:
 
 Chat = dict[str, Any]
 TALK: list[Chat] = [
-    {
-        "role": "assistant" if n % 2 else "user",
-        "content": f"Harbour {n} takes ships of {n} metres.",
-    }
+    {"role": "assistant" if n % 2 else "user", "content": f"Harbour {n} takes ships of {n} metres."}
     for n in range(61)
 ]
 

@@ -95,27 +95,7 @@ def test_an_interrupt_is_not_shown_to_the_coroutine(interrupt: type[BaseExceptio
     assert [type(error) for error in seen] == [GeneratorExit]
 
 
-async def test_a_cancelled_driver_closes_its_coroutine() -> None:
-    closed: list[str] = []
-    waiting = asyncio.Event()
-
-    async def stuck(_: float) -> float:
-        waiting.set()
-        await asyncio.Event().wait()
-        return 0.0
-
-    task = asyncio.create_task(drive(World(stuck, io=ASYNC, large=False), sum_of_two(closed)))
-    await waiting.wait()
-    task.cancel()
-
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert len(closed) == 1
-
-
-async def test_a_driver_cancelled_while_the_work_is_in_a_thread_ends_now_and_closes_it_later() -> (
-    None
-):
+async def test_a_driver_cancelled_while_a_thread_works_ends_now() -> None:
     entered = threading.Event()
     leave = threading.Event()
     closed = threading.Event()

@@ -16,12 +16,7 @@ import trio
 
 from compacter import Compacter, CompactionPlan, InProcessMemory, SQLiteMemory
 from compacter.errors import ConfigurationError
-from compacter.events import (
-    CompactionEvent,
-    CompactionReused,
-    CompactionSkipped,
-    PreparationFailed,
-)
+from compacter.events import CompactionEvent, CompactionReused, CompactionSkipped, PreparationFailed
 from compacter.testing import ScriptedModel
 
 if TYPE_CHECKING:
@@ -123,9 +118,7 @@ def is_compacted(messages: Any) -> bool:
 
 
 class TestItIsMadeAhead:
-    def test_once_a_reply_shows_the_size_and_not_before(
-        self, writer: Writer, model: ScriptedModel
-    ) -> None:
+    def test_once_a_reply_shows_the_size(self, writer: Writer, model: ScriptedModel) -> None:
         talk, compacter, _ = begin(writer, model)
         talk.ask()
         while model.requests[-1].tokens < AT:
@@ -134,9 +127,7 @@ class TestItIsMadeAhead:
             assert compacter.drain(30)
         assert len(writer.asked) == 1
 
-    def test_from_what_the_program_had_said_then(
-        self, writer: Writer, model: ScriptedModel
-    ) -> None:
+    def test_from_what_was_said_then(self, writer: Writer, model: ScriptedModel) -> None:
         talk, compacter, events = begin(writer, model)
         talk.go_on(11, compacter)
         sent = talk.ask()
@@ -148,9 +139,8 @@ class TestItIsMadeAhead:
         assert used.prepared
         assert len(writer.asked) == 1
 
-    def test_with_one_refusal_where_the_window_is_unknown_and_none_after_it(
-        self, writer: Writer, model: ScriptedModel
-    ) -> None:
+    def test_with_one_refusal_at_most(self, writer: Writer, model: ScriptedModel) -> None:
+        """Where the window is unknown the first refusal states it."""
         talk, compacter, _ = begin(writer, model)
         talk.go_on(40, compacter)
         assert sum(request.refused for request in model.requests) == 1
@@ -173,9 +163,7 @@ class TestItIsMadeAhead:
         assert compacter.drain(30)
         assert len(writer.asked) == 1
 
-    def test_at_a_share_of_the_window_once_that_is_known(
-        self, writer: Writer, model: ScriptedModel
-    ) -> None:
+    def test_at_a_share_of_a_known_window(self, writer: Writer, model: ScriptedModel) -> None:
         talk, compacter, events = begin(writer, model, prepare_tokens=0.7)
         talk.go_on(9)
         assert writer.asked == []
@@ -184,13 +172,6 @@ class TestItIsMadeAhead:
         talk.go_on(20, compacter)
         assert sum(request.refused for request in model.requests) == 1
         assert compacter.totals.prepared_used >= 1
-
-    def test_by_the_wrapped_call_itself(self, model: ScriptedModel) -> None:
-        events: list[Any] = []
-        compacter = Compacter(prepare_tokens=AT, recall=None, on_compaction=events.append)
-        talk = Talk(compacter.wrap(model.completion))
-        talk.go_on(12, compacter)
-        assert [event.trigger for event in events] == ["prepared"]
 
 
 class TestTheCallThatStartedIt:
@@ -203,9 +184,7 @@ class TestTheCallThatStartedIt:
         writer.go.set()
         assert compacter.drain(30)
 
-    def test_does_not_fail_with_it_and_the_normal_way_is_taken(
-        self, writer: Writer, model: ScriptedModel
-    ) -> None:
+    def test_does_not_fail_with_it(self, writer: Writer, model: ScriptedModel) -> None:
         writer.fails = True
         talk, compacter, events = begin(writer, model)
         talk.go_on(9, compacter)
@@ -217,9 +196,8 @@ class TestTheCallThatStartedIt:
         talk.go_on(3, compacter)
         assert is_compacted(model.requests[-1].messages)
 
-    def test_asks_a_failing_summarizer_again_only_after_some_calls(
-        self, writer: Writer, model: ScriptedModel
-    ) -> None:
+    def test_spares_a_failing_summarizer(self, writer: Writer, model: ScriptedModel) -> None:
+        """It is asked again only after some calls."""
         writer.fails = True
         talk, compacter, events = begin(writer, model, min_calls_between=3, fallback=None)
         talk.go_on(9, compacter)
@@ -249,9 +227,7 @@ class TestACallThatComesDue:
         assert len(writer.asked) == 1
         assert len(of(events, CompactionReused)) == 1
 
-    def test_makes_it_itself_if_the_conversation_was_edited(
-        self, writer: Writer, model: ScriptedModel
-    ) -> None:
+    def test_makes_it_itself_after_an_edit(self, writer: Writer, model: ScriptedModel) -> None:
         talk, compacter, events = begin(writer, model)
         talk.go_on(10, compacter)
         talk.messages[1] = {"role": "user", "content": "Something else.".ljust(196)}
@@ -349,20 +325,6 @@ class TestItIsACompactionLikeAnyOther:
 
 
 class TestWhereItRuns:
-    def test_with_the_context_variables_of_the_call(self, model: ScriptedModel) -> None:
-        request: contextvars.ContextVar[str] = contextvars.ContextVar("request")
-        seen: list[str] = []
-
-        def summarizer(messages: list[Chat]) -> str:
-            seen.append(request.get())
-            return SAID
-
-        talk, compacter, _ = begin(summarizer, model)
-        request.set("r-17")
-        talk.go_on(8)
-        assert compacter.drain(30)
-        assert seen == ["r-17"]
-
     def test_in_a_task_of_an_asyncio_program(self, model: ScriptedModel) -> None:
         request: contextvars.ContextVar[str] = contextvars.ContextVar("request")
         seen: list[Any] = []
@@ -386,9 +348,8 @@ class TestWhereItRuns:
         assert [event.prepared for event in of(events, CompactionReused)] == [True]
 
     @pytest.mark.parametrize("with_nursery", [False, True])
-    def test_under_trio_only_in_a_nursery_that_was_handed_over(
-        self, with_nursery: bool, writer: Writer, model: ScriptedModel
-    ) -> None:
+    def test_under_trio(self, with_nursery: bool, writer: Writer, model: ScriptedModel) -> None:
+        """Under trio it runs only in a nursery that was handed over."""
         compacter, _ = make(writer)
 
         async def acompletion(model_name: str, messages: list[Chat]) -> Any:

@@ -163,9 +163,7 @@ def test_the_end_of_a_loop_leaves_no_warning(
     assert (ended.stdout, ended.stderr) == ("ended\n", "")
 
 
-def test_where_there_can_be_no_more_threads_the_call_goes_on(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_without_a_thread_the_call_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     compacter = Compacter(prepare_tokens=100, summarizer="extractive")
     completion = compacter.wrap(ScriptedModel().completion)
     messages = [{"role": "user", "content": "word " * 200}] * 3

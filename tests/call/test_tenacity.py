@@ -36,9 +36,7 @@ def test_a_stop_that_raises_is_named_in_the_note_on_the_providers_error() -> Non
     ]
 
 
-async def test_a_large_history_gets_all_its_rounds_though_each_step_has_a_thread_of_its_own() -> (
-    None
-):
+async def test_a_large_history_gets_all_its_rounds_in_threads() -> None:
     history = [
         {"role": ("user", "assistant")[turn % 2], "content": f"{turn} " + "so it goes " * 700}
         for turn in range(41)

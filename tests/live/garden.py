@@ -31,9 +31,7 @@ def chat() -> list[Any]:
         history.append(
             {
                 "role": "assistant",
-                "content": (
-                    f"In bed {number} there are {number + 3} rose bushes, all of them yellow."
-                ),
+                "content": f"In bed {number} there are {number + 3} rose bushes, all yellow.",
             }
         )
     return [*history, {"role": "user", "content": "Which colour are the roses?"}]

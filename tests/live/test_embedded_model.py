@@ -32,9 +32,7 @@ PATHS = {
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 @pytest.mark.parametrize("path", PATHS)
-def test_too_long_a_request_is_refused_with_both_numbers(
-    model: EmbeddedModel, path: str, stream: bool
-) -> None:
+def test_a_refusal_has_both_numbers(model: EmbeddedModel, path: str, stream: bool) -> None:
     with pytest.raises(urllib.error.HTTPError) as refused:
         model.post(path, {"model": model.name, "stream": stream, **PATHS[path](LONG)})
     with refused.value:

@@ -38,9 +38,7 @@ def test_under_budget_everything_is_kept(talk: type[Talk]) -> None:
 
 
 @pytest.mark.parametrize("ratio", [0.1, 0.5, 0.9, 1.0])
-def test_truncation_drops_the_oldest_and_keeps_a_contiguous_newest_part(
-    ratio: float, talk: type[Talk]
-) -> None:
+def test_truncation_keeps_a_contiguous_newest_part(ratio: float, talk: type[Talk]) -> None:
     history = talk.turns(10)
 
     result = Compacter(strategy=Truncate(), compact_ratio=ratio).compact(history)
@@ -60,9 +58,7 @@ def test_a_ratio_of_one_folds_all_that_may_be_folded(talk: type[Talk]) -> None:
 
 
 @pytest.mark.parametrize("ratio", [0.2, 0.25, 0.4, 0.5, 0.75, 0.9])
-def test_the_message_that_reaches_the_target_goes_to_the_head(
-    ratio: float, talk: type[Talk]
-) -> None:
+def test_what_reaches_the_target_goes_to_the_head(ratio: float, talk: type[Talk]) -> None:
     history = talk.turns(10, size=100)
     compactable = 20 * 100
 
@@ -86,9 +82,7 @@ def test_at_least_one_message_remains(ratio: float, count: int, talk: type[Talk]
 
 @pytest.mark.parametrize("ratio", [number / 20 for number in range(1, 21)])
 @pytest.mark.parametrize("parallel", [1, 2, 4])
-def test_the_cut_never_stands_on_a_tool_result(
-    ratio: float, parallel: int, talk: type[Talk]
-) -> None:
+def test_no_cut_stands_on_a_tool_result(ratio: float, parallel: int, talk: type[Talk]) -> None:
     plan = Compacter(compact_ratio=ratio).plan(talk.errand(7, size=200, parallel=parallel))
 
     assert plan.cut
@@ -141,9 +135,7 @@ def test_the_newest_turns_are_kept(turns: int, talk: type[Talk]) -> None:
     assert len(result.discarded) == len(history) - 1 - 2 * turns
 
 
-def test_fewer_turns_than_that_still_fold_where_they_must(
-    stage: MakeStage, talk: type[Talk]
-) -> None:
+def test_few_turns_fold_where_they_must(stage: MakeStage, talk: type[Talk]) -> None:
     scene = stage(window=500, preserve_recent_turns=50)
 
     assert scene.ask(talk.turns(12)) == "ok"
@@ -163,9 +155,7 @@ def test_kept_and_discarded_are_all_in_order(talk: type[Talk]) -> None:
     )
 
 
-def test_an_oversized_newest_turn_does_not_stand_in_the_way(
-    stage: MakeStage, talk: type[Talk]
-) -> None:
+def test_an_oversized_newest_turn_is_reduced(stage: MakeStage, talk: type[Talk]) -> None:
     scene = stage(window=1_000, preserve_recent_turns=1)
     history = [*talk.turns(4), talk.calls("c"), talk.result("c", talk.text("result", 6_000))]
 
@@ -174,9 +164,7 @@ def test_an_oversized_newest_turn_does_not_stand_in_the_way(
 
 
 @pytest.mark.parametrize("place", ["first", "middle", "last"])
-def test_one_oversized_message_is_reduced_wherever_it_stands(
-    place: str, stage: MakeStage, talk: type[Talk]
-) -> None:
+def test_an_oversized_message_is_reduced(place: str, stage: MakeStage, talk: type[Talk]) -> None:
     scene = stage(window=1_000, preserve_recent_turns=1)
     huge = [talk.calls("huge"), talk.result("huge", talk.text("huge result", 40_000))]
     history = talk.errand(4, size=200)

@@ -55,7 +55,7 @@ def _in_retry_error(error: Exception) -> Exception:
     ],
     ids=["cause", "context", "RetryError", "group", "all of them"],
 )
-def test_the_error_counts_wherever_it_is_wrapped(
+def test_a_wrapped_error_counts(
     wrapped: Callable[[Exception], Exception], talk: type[Talk]
 ) -> None:
     model = ScriptedModel(window=500)
@@ -82,9 +82,7 @@ def test_every_providers_refusal_is_known(style: str, stage: MakeStage, talk: ty
 
 
 @pytest.mark.parametrize("style", sorted(STYLES))
-def test_every_providers_other_errors_are_told_apart(
-    style: str, stage: MakeStage, talk: type[Talk]
-) -> None:
+def test_other_errors_are_told_apart(style: str, stage: MakeStage, talk: type[Talk]) -> None:
     for error in (rate_limit_error(style), server_error(style)):
         scene = stage(model=ScriptedModel(window=10**9, style=style, replies=error))
         with pytest.raises(ProviderError):

@@ -8,12 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from compacter import Compacter, History
-from compacter.testing import (
-    ScriptedModel,
-    ScriptedSummarizer,
-    TokenLimitError,
-    token_limit_error,
-)
+from compacter.testing import ScriptedModel, ScriptedSummarizer, TokenLimitError, token_limit_error
 
 if TYPE_CHECKING:
     from tests.promises.conftest import MakeStage, SummariesIn, Talk
@@ -24,9 +19,7 @@ def compacter(**options: Any) -> Compacter:
     return Compacter(**options)
 
 
-def test_a_compaction_between_steps_of_a_loop_stands_between_its_calls(
-    stage: MakeStage, talk: type[Talk]
-) -> None:
+def test_compaction_between_steps_of_a_loop(stage: MakeStage, talk: type[Talk]) -> None:
     scene = stage(window=700)
     history = talk.errand(0)
     record = talk.errand(0)[:0]
@@ -48,9 +41,7 @@ def test_a_compaction_between_steps_of_a_loop_stands_between_its_calls(
     assert history[2:] == record
 
 
-def test_persistent_overflow_is_the_providers_error_once_and_the_history_as_it_was(
-    talk: type[Talk],
-) -> None:
+def test_persistent_overflow_leaves_the_history_as_it_was(talk: type[Talk]) -> None:
     refusal = token_limit_error("bedrock", limit=10, input_tokens=20)
     history = History(talk.turns(20))
     before = history.snapshot()
@@ -84,7 +75,7 @@ def test_a_stream_read_to_its_end_installs_what_was_compacted(talk: type[Talk]) 
     assert list(history) == list(model.requests[-1].messages)
 
 
-def test_after_a_restart_a_compacted_conversation_goes_on(
+def test_a_conversation_goes_on_after_a_restart(
     talk: type[Talk], summaries_in: SummariesIn
 ) -> None:
     before = History(talk.turns(12))

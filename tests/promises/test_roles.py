@@ -57,9 +57,7 @@ def test_thinking_stays_only_where_its_provider_takes_it(talk: type[Talk]) -> No
 
 
 @pytest.mark.parametrize("strict_model", [True, False])
-def test_strict_alternation_is_kept_over_a_whole_session(
-    strict_model: bool, stage: MakeStage, talk: type[Talk]
-) -> None:
+def test_alternation_over_a_session(strict_model: bool, stage: MakeStage, talk: type[Talk]) -> None:
     model = ScriptedModel(window=900, alternate_roles=strict_model, user_first=True)
     scene = stage(model=model, alternate_roles=strict_model or None)
     history = [talk.system()]

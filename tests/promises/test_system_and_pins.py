@@ -81,9 +81,7 @@ def test_the_summary_stands_after_the_whole_system_prefix(talk: type[Talk]) -> N
     assert result.messages[2]["content"].startswith(summary_message.TAG)
 
 
-def test_the_first_task_and_standing_rules_are_not_lost(
-    talk: type[Talk], summaries_in: SummariesIn
-) -> None:
+def test_first_task_and_rules_are_not_lost(talk: type[Talk], summaries_in: SummariesIn) -> None:
     history = talk.turns(0)[:1]
     history.append(
         talk.user("Port the billing service to Rust. Never touch the file legacy/ledger.py.")

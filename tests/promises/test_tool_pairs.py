@@ -88,7 +88,7 @@ def test_a_last_open_call_is_no_fault_and_stays(talk: type[Talk]) -> None:
 
 @pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize("ratio", [0.2, 0.5, 0.8, 1.0])
-def test_a_compacted_tool_conversation_is_valid_in_every_wire_format(
+def test_tool_conversations_are_valid_in_each_format(
     name: str, ratio: float, talk: type[Talk]
 ) -> None:
     history = [
@@ -120,9 +120,7 @@ def test_a_compacted_tool_conversation_is_valid_in_every_wire_format(
 
 @pytest.mark.parametrize("rounds", range(4, 21, 4))
 @pytest.mark.parametrize("parallel", [1, 3])
-def test_tool_heavy_histories_stay_balanced(
-    rounds: int, parallel: int, stage: MakeStage, talk: type[Talk]
-) -> None:
+def test_tool_heavy_history(rounds: int, parallel: int, stage: MakeStage, talk: type[Talk]) -> None:
     history = talk.errand(rounds, size=400, parallel=parallel)
     size = sum(map(OPENAI.size, history))
     scene = stage(window=size // 4 * 6 // 10 + 100)
@@ -158,7 +156,7 @@ def test_results_beside_text_stay_with_their_calls() -> None:
 
 @pytest.mark.parametrize("ratio", [0.1, 0.35, 0.6, 0.85, 1.0])
 @pytest.mark.parametrize("parallel", [1, 3])
-def test_no_tool_result_is_orphaned_over_a_whole_session(
+def test_no_orphans_in_a_session(
     ratio: float, parallel: int, stage: MakeStage, talk: type[Talk]
 ) -> None:
     scene = stage(window=1_200, compact_ratio=ratio, max_retries=10)
