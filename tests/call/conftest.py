@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from tests.conversations import Chat
 
-    from compacter.call.apart import Step
+    from compacter.call.world import Step
 
 E = TypeVar("E")
 
@@ -63,6 +63,8 @@ class Forget:
 class Prepared:
     """The view that was made ahead is read."""
 
+    request: Any
+
 
 STEPS: dict[str, Any] = {
     "send": Send,
@@ -74,7 +76,7 @@ STEPS: dict[str, Any] = {
     "forget": Forget,
     "ask": lambda question: question,
     "quote": lambda question: question,
-    "prepare": lambda what: what,
+    "prepare": lambda call, ratio, target: (ratio, target),
 }
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from compacter.call.apart import APART, drive
+from compacter.call.world import DEFERRED, step_through
 from compacter.runtime.io import ASYNC, SYNC, run
 
 if TYPE_CHECKING:
@@ -34,17 +34,17 @@ class World:
 
 def driven(coroutine: Coroutine[Any, Any, Any], perform: Callable[[float], Any]) -> Any:
     """Run a coroutine in a sync program."""
-    return run(drive(World(perform, io=SYNC, large=False), coroutine))
+    return run(step_through(World(perform, io=SYNC, large=False), coroutine))
 
 
 async def sum_of_two(closed: list[str]) -> float:
     try:
-        first = await APART.sleep(0)
+        first = await DEFERRED.sleep(0)
         try:
-            await APART.sleep(1)
+            await DEFERRED.sleep(1)
         except ValueError as error:
             first += len(str(error))
-        second = await APART.sleep(0)
+        second = await DEFERRED.sleep(0)
         return float(first + second)
     finally:
         closed.append(threading.current_thread().name)
@@ -69,7 +69,7 @@ def test_outcomes_are_sent_and_errors_thrown() -> None:
 
 async def test_with_a_large_history_the_coroutine_computes_in_a_thread() -> None:
     closed: list[str] = []
-    assert await drive(World(later, io=ASYNC, large=True), sum_of_two(closed)) == 24.0
+    assert await step_through(World(later, io=ASYNC, large=True), sum_of_two(closed)) == 24.0
     assert closed == ["compacter"]
 
 
@@ -81,7 +81,7 @@ def test_an_interrupt_is_not_shown_to_the_coroutine(interrupt: type[BaseExceptio
 
     async def curious() -> None:
         try:
-            await APART.sleep(0)
+            await DEFERRED.sleep(0)
         except Exception as error:  # noqa: BLE001 - nothing may come here
             seen.append(error)
         finally:
@@ -104,11 +104,11 @@ async def test_a_driver_cancelled_while_a_thread_works_ends_now() -> None:
         try:
             entered.set()
             assert leave.wait(300)
-            await APART.sleep(0)
+            await DEFERRED.sleep(0)
         finally:
             closed.set()
 
-    task = asyncio.create_task(drive(World(later, io=ASYNC, large=True), busy()))
+    task = asyncio.create_task(step_through(World(later, io=ASYNC, large=True), busy()))
     await asyncio.to_thread(entered.wait, 300)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):

@@ -116,7 +116,7 @@ class TestFaultsOfCompactersOwn:
     def test_the_log_says_where_it_is(
         self, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:
-        monkeypatch.setattr(call, "make_smaller", None)
+        monkeypatch.setattr(call, "reduce_request", None)
         with pytest.raises(Exception, match="context"):
             Compacter().wrap(ScriptedModel(window=2_000).completion)("m", talk(12, 400))
         assert 'call.py", line ' in caplog.text

@@ -161,7 +161,7 @@ def test_where_nothing_can_be_compacted_an_event_says_so(policy: Any, begin: Any
 
 
 def test_soon_after_another_compaction_an_event_says_so(policy: Any, begin: Any) -> None:
-    known = ConversationState(calls=5, tried=3)
+    known = ConversationState(calls=5, last_attempt_at_call=3)
     dialogue = begin(policy(known=known).complete())
     look(dialogue)
     assert not sends_quotes(dialogue)

@@ -14,8 +14,8 @@ from tests.conversations import history, talk
 
 from compacter import Compacter, CompactionEvent
 from compacter.call.call import Call
+from compacter.call.reduce import plan_of
 from compacter.call.request import Request
-from compacter.call.smaller import plan_of
 from compacter.call.state import State
 from compacter.compaction.conversation import find_pinned
 from compacter.compaction.sizes import MARGIN, Calibration

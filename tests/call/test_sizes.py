@@ -14,8 +14,8 @@ from tests.call.conftest import Send
 from tests.dialects import DIALECTS, Dialect
 
 from compacter.call.call import Call
+from compacter.call.reduce import plan_of
 from compacter.call.request import ConversationState, Request, calibrate, may_be_cut
-from compacter.call.smaller import plan_of
 from compacter.compaction.conversation import find_pinned
 from compacter.compaction.sizes import Calibration
 from compacter.effects import AskSummarizer, Quote
@@ -240,7 +240,9 @@ class TestTheTrigger:
     def test_is_held_back_for_as_many_calls_unless_it_is_half_as_much_again(
         self, policy: Any, begin: Any, since: int, between: int, tokens: int, fires: bool
     ) -> None:
-        known = ConversationState(calls=10, tried=11 - since, tokens=tokens, characters=10_000)
+        known = ConversationState(
+            calls=10, last_attempt_at_call=11 - since, tokens=tokens, characters=10_000
+        )
         dialogue = self.ahead(policy, begin, known=known, min_calls_between=between)
         assert self.fires(dialogue) is fires
         assert [
@@ -251,7 +253,9 @@ class TestTheTrigger:
     def test_waits_until_a_history_that_could_not_shrink_has_grown_by_a_quarter(
         self, policy: Any, begin: Any, stuck: int, fires: bool
     ) -> None:
-        dialogue = self.ahead(policy, begin, known=ConversationState(calls=4, stuck=stuck))
+        dialogue = self.ahead(
+            policy, begin, known=ConversationState(calls=4, size_above_threshold=stuck)
+        )
         assert self.fires(dialogue) is fires
         assert not [event for event in dialogue.events if isinstance(event, CompactionSkipped)]
 
@@ -263,7 +267,7 @@ class TestTheTrigger:
         dialogue.expect(Send)
         dialogue.fail(ValueError("too long"))
         dialogue.expect(AskSummarizer)
-        assert (known.calls, known.tried) == (5, 5)
+        assert (known.calls, known.last_attempt_at_call) == (5, 5)
 
     def test_aims_at_nine_tenths_of_the_threshold_with_all_that_is_sent(
         self, policy: Any, begin: Any
@@ -279,7 +283,7 @@ class TestTheTrigger:
         begin(made.complete()).expect(Send)
         # 10,000 characters are 2,000 tokens: 900 tokens are 4,500, 2,000 of them taken.
         assert targets == [2_500]
-        assert (known.tried, known.stuck, known.tokens) == (5, 0, 0)
+        assert (known.last_attempt_at_call, known.size_above_threshold, known.tokens) == (5, 0, 0)
 
     def test_remembers_the_size_of_a_history_that_could_not_shrink(
         self, policy: Any, begin: Any
@@ -289,7 +293,7 @@ class TestTheTrigger:
             8_000, overhead=2_000, trigger_tokens=1_000, known=known, pin=lambda message: True
         )
         begin(made.complete()).expect(Send)
-        assert (known.tried, known.stuck) == (5, 10_000)
+        assert (known.last_attempt_at_call, known.size_above_threshold) == (5, 10_000)
 
     @pytest.mark.parametrize(
         ("failure", "error"), [(Reply(""), ""), (TimeoutError(), "TimeoutError")]
@@ -302,7 +306,7 @@ class TestTheTrigger:
         while dialogue.effects[-1] == "AskSummarizer":
             dialogue.fail(failure) if error else dialogue.answer(failure)
             dialogue.expect((AskSummarizer, Send))  # type: ignore[arg-type]
-        assert (known.tried, known.stuck) == (5, 0)
+        assert (known.last_attempt_at_call, known.size_above_threshold) == (5, 0)
         failed = dialogue.events[-1]
         assert isinstance(failed, CompactionFailed)
         assert (failed.trigger, failed.error) == ("threshold", error)
@@ -319,7 +323,7 @@ class TestTheTrigger:
             strategy=lambda task: task.keep([8, 9]),
         )
         begin(made.complete()).expect(Send)
-        assert known.stuck == made.request.size > 6_000
+        assert known.size_above_threshold == made.request.size > 6_000
 
 
 class TestUsage:
@@ -427,7 +431,7 @@ class TestARefusal:
         self, policy: Any, found: TokenLimit, used: int | None, chars_per_token: float
     ) -> None:
         made = policy(8_000, overhead=2_000, output=500, chars_per_token=3.0)
-        assert (calibrate(made, found).input_tokens or 0) == (used or 0)
+        assert (calibrate(made.request, made.calibration, found).input_tokens or 0) == (used or 0)
         assert (made.calibration.window, made.calibration.chars_per_token) == (
             1_000,
             chars_per_token,
@@ -440,13 +444,13 @@ class TestARefusal:
         made.calibration.learnt = False
         bound = TokenLimit(1_000, 1_001, kind, 501, 500, is_bound=True)
 
-        assert calibrate(made, bound).input_tokens is None
+        assert calibrate(made.request, made.calibration, bound).input_tokens is None
         assert made.calibration.window == 1_000
         assert not made.calibration.learnt
 
     def test_that_names_no_limit_leaves_the_known_one(self, policy: Any) -> None:
         made = policy(8_000, window=5_000)
-        calibrate(made, TokenLimit(requested=6_000, kind="input"))
+        calibrate(made.request, made.calibration, TokenLimit(requested=6_000, kind="input"))
         assert made.calibration.window == 5_000
 
     @pytest.mark.parametrize(("used", "learnt"), [(5_600, True), (5_800, False)])
@@ -462,7 +466,11 @@ class TestARefusal:
         )
         size = asked.request.size
         assert size < 2.5 * used  # Otherwise it is believed in any case.
-        calibrate(asked, TokenLimit(limit=4_000, input_tokens=used, kind="input"))
+        calibrate(
+            asked.request,
+            asked.calibration,
+            TokenLimit(limit=4_000, input_tokens=used, kind="input"),
+        )
         assert asked.calibration.learnt is learnt
 
     @pytest.mark.parametrize(("used", "learnt"), [(2_000, True), (3_200, True), (3_201, False)])
@@ -473,7 +481,11 @@ class TestARefusal:
         asked = Call(
             options(), Request(format=OPENAI, original=table, messages=table), Calibration()
         )
-        calibrate(asked, TokenLimit(limit=1_000, input_tokens=used, kind="input"))
+        calibrate(
+            asked.request,
+            asked.calibration,
+            TokenLimit(limit=1_000, input_tokens=used, kind="input"),
+        )
         assert asked.calibration.learnt is learnt
 
     @pytest.mark.parametrize(

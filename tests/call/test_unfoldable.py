@@ -14,8 +14,8 @@ from tests.dialects import DIALECTS, Dialect, parts_of
 
 from compacter import Compacter, History
 from compacter.call.call import Call
+from compacter.call.reduce import advice, shorten_last_message
 from compacter.call.request import Request
-from compacter.call.smaller import advice, shorten_last_message
 from compacter.compaction.sizes import Calibration
 from compacter.errors import ConfigurationError
 from compacter.events import CompactionEvent, Event, MessageShortened

@@ -19,7 +19,7 @@ from compacter import (
     Truncate,
 )
 from compacter.compaction.conversation import Conversation
-from compacter.compaction.sizes import Calibration
+from compacter.compaction.sizes import Calibration, Sizes, most_tokens
 from compacter.effects import AskSummarizer
 from compacter.messages.format import get_format
 from compacter.messages.replies import Reply
@@ -44,6 +44,92 @@ def job(**facts: Any) -> CompactionPlan:
     rules = facts.pop("rules", ())
     facts = {"trigger": "token_limit", "calibration": Calibration(), "is_required": True, **facts}
     return refused(conversation=Conversation.of(TALK, OPENAI, rules=rules), **facts)
+
+
+@pytest.mark.parametrize(
+    ("trigger", "window", "output", "expected"),
+    [
+        (1_000, None, 0, 1_000),
+        (0.8, None, 0, None),
+        (0.8, 1_000, 0, 800),
+        (1_000, 8_000, 500, 1_000),
+        (1_000, 1_200, 500, 700),
+        (0.8, 1_000, 1_000, 500),  # At most half of the window is left to the output.
+        (5_000, 1_000, 0, 1_000),
+        (1, 1_000, 0, 1),
+    ],
+)
+def test_threshold(trigger: float, window: int | None, output: int, expected: int | None) -> None:
+    """The threshold is what is set, or less to leave room for the output."""
+    sizes = Sizes(Options(), Calibration(window=window), output_tokens=output)
+
+    assert sizes.threshold(trigger) == expected
+
+
+@pytest.mark.parametrize(
+    ("size", "tokens", "above", "target"),
+    [
+        (4_000, 999, 0, None),
+        (4_000, 1_000, 0, 3_600),
+        (2_000, 2_000, 0, 900),  # In the characters of this history.
+        (5_000, 1_500, 4_000, None),  # What stayed above the threshold must grow by a quarter.
+        (5_001, 1_500, 4_000, 3_000),
+    ],
+)
+def test_below_the_threshold(size: int, tokens: int, above: int, target: int | None) -> None:
+    """From the threshold of 1,000 tokens on, a history is compacted to nine tenths of it."""
+    assert Sizes(Options()).below(1_000, size, tokens, above) == target
+
+
+@pytest.mark.parametrize(
+    ("options", "tokens", "expected"),
+    [
+        ({"prepare_tokens": 0.8}, 300, (-1.0, 1)),
+        ({"prepare_tokens": 0.8}, 400, (0.0, 1)),
+        # Due at 970 tokens, 170 from now: so much more is compacted.
+        ({"prepare_tokens": 0.8}, 800, (0.7 + 170 / 970, 3_880)),
+        ({"prepare_tokens": 0.8, "compact_ratio": 0.3}, 970, (0.3, 3_880)),
+        ({"prepare_tokens": 0.5, "compact_ratio": 0.9}, 500, (1.0, 3_880)),
+        ({"prepare_tokens": 0.75, "trigger_tokens": 0.8}, 699, (0.0, 1)),
+        ({"prepare_tokens": 0.75, "trigger_tokens": 0.8}, 700, (0.7 + 1 / 8, 3_200)),
+    ],
+)
+def test_ahead(options: dict[str, Any], tokens: int, expected: tuple[float, int]) -> None:
+    """What is compacted ahead leaves what the ratio leaves once it is due."""
+    share, target = Sizes(Options(**options), Calibration(window=1_000)).ahead(tokens) or (9, 9)
+
+    assert share == pytest.approx(expected[0])
+    assert target == expected[1]
+
+
+@pytest.mark.parametrize(
+    ("characters", "tokens", "learnt"),
+    [
+        (150, 50, True),
+        (147, 49, False),
+        (25, 100, True),
+        (24, 100, False),
+        (2_000, 100, True),
+        (2_001, 100, False),
+    ],
+)
+def test_calibration(characters: int, tokens: int, *, learnt: bool) -> None:
+    """Nothing is learnt of tiny and absurd samples; a token has four characters until then."""
+    calibration = Calibration()
+    calibration.learn(characters, tokens)
+
+    assert calibration.learnt is learnt
+    assert calibration.chars_per_token == (characters / tokens if learnt else 4.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [("", 0), ("word", 3), ("abcde", 4), ("7" * 400, 400), ("abcd 1234", 7), ("漢字", 6)],
+)
+def test_most_tokens(text: str, tokens: int) -> None:
+    """A text has no more tokens than its bytes, by any tokenizer."""
+    assert most_tokens([text]) == tokens + 8  # Those of a chat template.
+    assert most_tokens([text, text]) == 2 * most_tokens([text])
 
 
 class TestTheTokensOfASummary:

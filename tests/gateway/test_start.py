@@ -12,8 +12,7 @@ from tests.gateway.conftest import ROOT, Start, config, deployment
 
 from compacter.errors import ConfigurationError
 from compacter.gateway.checks import problem_of
-from compacter.gateway.litellm_proxy.settings import Settings
-from compacter.gateway.litellm_proxy.start import check_names
+from compacter.gateway.litellm_proxy.settings import Settings, check_names
 from compacter.memory import InProcessMemory
 from pretend_fleet.provider import Provider
 
@@ -173,7 +172,7 @@ def test_a_proxy_does_not_start_with_such_a_config(start: Start, provider: Provi
 def test_a_litellm_that_it_does_not_work_with_is_named(python: Path, version: str) -> None:
     program = (
         "import compacter.gateway.litellm_proxy.plugin as plugin\n"
-        "import compacter.gateway.litellm_proxy.start as start\n"
+        "import compacter.gateway.litellm_proxy.settings as start\n"
         f"start.version = lambda name: {version!r}\n"
         "plugin.make()\n"
     )

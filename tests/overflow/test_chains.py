@@ -67,7 +67,8 @@ def test_a_cause_of_a_cause_counts() -> None:
 
 
 def app_error(text: str, base: type[Exception] = Exception) -> Exception:
-    return type("AppError", (base,), {})(text)
+    error: Exception = type("AppError", (base,), {})(text)
+    return error
 
 
 @pytest.mark.parametrize(

@@ -105,8 +105,7 @@ def test_health_and_totals_are_told(serve: Serve, openai_server: Any, talk: Talk
     serving = serve(f"{openai_server.url}/v1")
     ask(serving.url, talk())
     assert serving.get("/healthz").endswith(b'{"status":"ok"}')
-    page = serving.get("/compacter")
-    assert b"inspected; 1 compaction<" in page
+    assert b"1 compaction" in serving.get("/compacter")
     assert any(line.startswith("compacted ") for line in serving.lines)
 
 

@@ -13,30 +13,23 @@ import copy
 import math
 import threading
 import time
-from collections.abc import Callable, Coroutine, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from cachetools import LRUCache
 
-from compacter.call.request import Request, facts_of
-from compacter.call.smaller import WORTH, compact_history
+from compacter.call.request import Request
 from compacter.compaction.conversation import Conversation
-from compacter.errors import CompactionError, FunctionError
-from compacter.events import PreparationFailed
 from compacter.memory.record import prefix_digest
-from compacter.messages.fields import Unencodable
-from compacter.messages.format import Message, MessageFormat
 from compacter.runtime.io import IO, run
 from compacter.runtime.locks import ForkAware, Lock
-from compacter.runtime.single_flight import LONGEST_WAIT, Flight, running_loop
+from compacter.runtime.single_flight import Flight, running_loop
 
 if TYPE_CHECKING:
     import asyncio
 
-    from compacter.call.perform import Performer
 
 SCOPE = "\0prepared"
 """Added to the scope of a compaction that is not in force yet, so that no call takes it for one."""
@@ -48,105 +41,15 @@ _MOST_KEPT = 10_000
 # Newest messages among which the last one of the request before is searched.
 _MOST_NEW = 50
 _NAME = "compacter-prepare"
-_CROWDED = "the server takes one request at a time; none is made ahead there from now on"
 
 
-# -- one call's part -------------------------------------------------------------------------------
-
-
-async def prepare(world: Performer, ratio: float, target: int) -> None:
-    """Have this compaction made in the background, unless that is done or under way, or the request
-    does not continue the one before.
-    """
-    preparation = await _find(world)
-    if not ratio or preparation is None or preparation.flight is not None:
-        return
-    if world.place in world.state.preparations.crowded:
-        return
-    request = await world.compute(partial(_copy, world.call.request))
-    call = replace(world.call, request=request)
-    maker = replace(world, call=call, is_ahead=True)
-    make = partial(_make, maker, ratio, target)
-    world.state.preparations.begin(preparation, world.io, make, world.place)
-
-
-async def give_way(world: Performer, beside: Sequence[Flight]) -> bool:
-    """Wait for the compactions that were being made ahead when a server refused another request as
-    one too many; return whether there were any. None is made ahead there from then on.
-
-    Args:
-        world: World of the refused call.
-        beside: The flights at its server when the call was sent.
-    """
-    if not beside:
-        return False
-    world.state.preparations.crowded.add(world.place)
-    for flight in beside:
-        await flight.wait(world.io, LONGEST_WAIT)
-    request = world.call.request
-    await world.emit(PreparationFailed(reason=_CROWDED, **request.named))
-    return True
-
-
-async def wait_for(world: Performer) -> None:
-    """Wait for the compaction that is being made for the conversation of this call, if any."""
-    preparation = await _find(world) if world.state.preparations else None
-    if preparation is not None and preparation.flight is not None:
-        await preparation.flight.wait(world.io, min(LONGEST_WAIT, world.time_left()))
-
-
-async def _find(world: Performer) -> Preparation | None:
-    """Return the preparation of this conversation; ``None`` if the request does not continue the
-    one before, or cannot be encoded.
-    """
-    request = world.call.request
-    form = request.format
-    # What the next request is to contain too: without system messages and the last one, which may
-    # hold the time of day, or text retrieved for this call alone.
-    body = [message for message in request.original if form.speaker(message) != "system"][:-1]
-    shorter = len(request.original) - len(request.messages)
-    with suppress(Unencodable):
-        return await world.compute(
-            partial(world.state.preparations.of, world.scope, form, body, shorter)
-        )
-    return None
-
-
-def _copy(request: Request) -> Request:
+def copied(request: Request) -> Request:
     """Return a copy of the request without quotes, which the program cannot change."""
     # Together: the messages of the one are those of the other.
     original, messages = copy.deepcopy((list(request.original), list(request.messages)))
     read = request.conversation
     made = Conversation.of(messages, request.format, pinned=read.pinned, rules=read.rules)
     return replace(request, original=original, messages=messages, read=made, quotes="")
-
-
-async def _make(world: Performer, ratio: float, target: int) -> None:
-    """Make a compaction ahead, unless another process has stored one that fits. Raises no
-    ``Exception``.
-
-    There is no fallback: a failing summarizer is asked again when the compaction is due.
-    """
-    call = world.call
-    call.world = world.world
-    request = call.request
-    # What is in the memory, or made ahead, is looked at here.
-    update: dict[str, object] = {"prepare_tokens": None, "memory": None}
-    update |= {"compact_ratio": ratio, "fallback": ()}
-    call.options = call.options.model_copy(update=update)
-    try:
-        view = await world.view()
-        size = request.conversation.size
-        if view is None or sum(map(request.format.size, view)) >= size * WORTH:
-            await world.conduct(compact_history(call, target, "prepared"))
-    except Exception as error:  # noqa: BLE001 - the call that is due takes the normal way
-        cause = error.__cause__ if isinstance(error, CompactionError) else error
-        reason = str(error) if isinstance(error, FunctionError) else "no summary could be had"
-        facts = {**facts_of(cause), **request.named}
-        await world.emit(PreparationFailed(reason=reason, **facts))
-
-
-# -- the tasks -------------------------------------------------------------------------------------
 
 
 @dataclass(eq=False, slots=True)
@@ -196,16 +99,19 @@ class Preparations(ForkAware):
         self._running = []
         self._kept.clear()
 
-    def of(
-        self, scope: str, form: MessageFormat, body: Sequence[Message], shorter: int
-    ) -> Preparation | None:
+    def of(self, scope: str, request: Request) -> Preparation | None:
         """Return the preparation of a conversation; ``None`` if this request does not continue the
         one before.
 
         Found by the newest messages, so that a conversation whose oldest ones the program has
-        dropped or edited is not taken for another one. ``body`` are the caller's messages that the
-        next request is to contain too. Raises ``Unencodable``.
+        dropped or edited is not taken for another one. Raises ``Unencodable``.
         """
+        form = request.format
+        # What the next request is to contain too: without system messages and the last one, which
+        # may hold the time of day, or text retrieved for this call alone.
+        said = [message for message in request.original if form.speaker(message) != "system"]
+        body = said[:-1]
+        shorter = len(request.original) - len(request.messages)
 
         def key(at: int) -> str:
             # Fewer are the same in many conversations: "Done." and "Thanks!".

@@ -18,7 +18,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
 
-import compacter
 from compacter.compaction.strategies import BUILT_IN
 from compacter.errors import FunctionError
 from compacter.events import (
@@ -36,7 +35,7 @@ Level = Literal["debug", "info", "warning"]
 _STANDARD = (logging.Logger, logging.LoggerAdapter)
 # Folders of this package, and of what raises an exception again that a thread of it has raised.
 _FOLDERS = tuple(
-    f"{Path(file).parent}{os.sep}" for file in (compacter.__file__, concurrent.futures.__file__)
+    f"{Path(file).parent}{os.sep}" for file in (Path(__file__).parent, concurrent.futures.__file__)
 )
 _FAILED = {
     "hook": "a hook raised {error}; the call goes on without it",

@@ -19,9 +19,9 @@ from compacter.messages.format import Message, get_format
 from compacter.messages.recognise import UnknownFormatError, recognise
 
 
-def read_call(world: Performer, *, learns: bool) -> str:
-    """Read the arguments into the call; return the reason if it cannot be compacted, else an empty
-    text.
+def read_call(world: Performer, *, learns: bool) -> Call | str:
+    """Read the arguments into the world of a call, and return the call, or the reason why it cannot
+    be compacted.
 
     ``learns``: whether to calibrate by the last reply; never on behalf of a hook, which must not
     change what is sent.
@@ -90,7 +90,9 @@ def read_call(world: Performer, *, learns: bool) -> str:
     world.history = history
     world.version = getattr(history, "version", None)
     world.conversation = state.conversation(f"{facts.endpoint}\0{begun}")
-    world.call = Call(
+    world.request = request
+    world.calibration = calibration
+    return Call(
         options,
         request,
         calibration,
@@ -99,7 +101,6 @@ def read_call(world: Performer, *, learns: bool) -> str:
         watched=bool(state.event_hooks),
         world=world.world,
     )
-    return ""
 
 
 def _learn_from_last(state: State, request: Request, calibration: Calibration) -> None:

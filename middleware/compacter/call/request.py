@@ -1,5 +1,5 @@
-"""The request of one call, what is known of its conversation, and sizes in tokens: what the numbers
-of errors and replies teach of a model, what fits, and when the next compaction is made ahead.
+"""The request of one call, the state of its conversation between calls, and what the numbers of
+refusals and replies teach of a model.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from compacter.recall.weight import tokens_each
 from compacter.summary.message import parse
 
 if TYPE_CHECKING:
-    from compacter.call.call import Call
     from compacter.overflow import TokenLimit
     from compacter.recall.archive import Archive
 
@@ -153,20 +152,21 @@ class ConversationState:
     """Input tokens in the usage of the last reply; 0 if unknown."""
     characters: int = 0
     """Size of that request, in characters."""
-    tried: int = 0
+    last_attempt_at_call: int = 0
     """Number, from 1, of the last call that tried to compact; 0 before the first."""
-    stuck: int = 0
+    size_above_threshold: int = 0
     """Size of a history that stayed above the threshold, in characters; it is compacted again once
     it has grown."""
-    helpless: int = 0
+    incompressible_size: int = 0
     """Size of what had to stay, in characters, when a call was given up although its history was
     compacted; 0 if none was. Another compaction would not help while it is as large."""
-    vain: int = 0
-    """Number of compactions in a row for which the summarizer was asked in vain."""
+    failed_in_a_row: int = 0
+    """Number of compactions in a row for which the summarizer gave no summary."""
     late: TokenLimit | None = None
     """Token limit that ended the stream of the last call after its first content."""
-    full: int = 0
-    """The same of a history in which a compaction has made no room for quotes."""
+    size_without_quotes: int = 0
+    """Size of a request in which a compaction made no room for quotes, in characters; tried again
+    once it has grown."""
 
 
 def facts_of(cause: BaseException | None) -> dict[str, Any]:
@@ -204,16 +204,14 @@ def holds_secrets(
 # -- the numbers of a token limit ------------------------------------------------------------------
 
 
-def calibrate(call: Call, limit: TokenLimit) -> TokenLimit:
-    """Calibrate by the numbers of the error that refused a call's request, and return the token
-    limit with its input tokens filled in.
+def calibrate(request: Request, calibration: Calibration, limit: TokenLimit) -> TokenLimit:
+    """Calibrate by the numbers of the error that refused a request, and return the token limit with
+    its input tokens filled in.
 
     A stated size that is only a bound teaches nothing, and is removed from the input tokens.
     """
     if limit.source == SEALED:
         return limit  # It says nothing about sizes.
-    request = call.request
-    calibration = call.calibration
     used = limit.input_tokens
     if limit.is_bound:
         used = None
@@ -239,18 +237,17 @@ def calibrate(call: Call, limit: TokenLimit) -> TokenLimit:
 # -- the usage of a reply --------------------------------------------------------------------------
 
 
-def missing_tokens(call: Call, tokens: int) -> int | None:
-    """Return the tokens of a call's request if a server that read ``tokens`` has truncated it, else
+def missing_tokens(request: Request, calibration: Calibration, tokens: int) -> int | None:
+    """Return the tokens of a request if a server that read ``tokens`` has truncated it, else
     ``None``.
 
     Checked again by its texts alone: sizes of media are estimates, and old reasoning is not always
     read.
     """
-    request = call.request
-    if expected_tokens(request.size, tokens, call.calibration) is None:
+    if expected_tokens(request.size, tokens, calibration) is None:
         return None
     words = sum(map(len, request.conversation.texts())) + request.overhead
-    return expected_tokens(words, tokens, call.calibration)
+    return expected_tokens(words, tokens, calibration)
 
 
 def expected_tokens(characters: int, tokens: int, calibration: Calibration) -> int | None:
@@ -301,21 +298,3 @@ def _members(value: Any) -> dict[str, Any]:
 
 
 _encode = JSONEncoder(ensure_ascii=False, check_circular=False, default=_members).encode
-
-
-# -- the next compaction, made ahead ---------------------------------------------------------------
-
-
-async def begin_ahead(call: Call, tokens: int) -> None:
-    """Start the next compaction in the background once the request, which had so many input tokens,
-    is large enough. From half that size on, note the request, so that the next one can be
-    recognised as its continuation.
-    """
-    request = call.request
-    calibration = call.calibration
-    tokens = (tokens or calibration.tokens(request.size)) - calibration.tokens(len(request.quotes))
-    ahead = call.sizes.ahead(tokens)
-    if ahead is None:
-        await call.skip_once("prepared")
-    elif ahead[0] >= 0:
-        await call.world.prepare(*ahead)

@@ -16,6 +16,7 @@ from typing import Any
 
 from compacter.call import streams
 from compacter.call.arguments import Args, Binding, Named
+from compacter.call.call import Call
 from compacter.call.log import outside
 from compacter.call.nested import GiveUps, limit_since, mark_given_up
 from compacter.call.perform import Performer
@@ -236,7 +237,7 @@ class WrappedFunction:
             if state.detect(error) is None:
                 return
             world = self._performer(io, args, kwargs)
-            if not read_call(world, learns=True):
+            if not isinstance(read_call(world, learns=True), str):
                 world.note_late(error)
 
     # -- calls that need more; the same code for sync and async ------------------------------------
@@ -251,10 +252,10 @@ class WrappedFunction:
         args, kwargs = self.binding.as_list(args, kwargs, histories=False)
         # A hook must not change what is sent, so nothing is learnt on its behalf.
         learns = reply is None or reply.token_limit is not None
-        world = await self.read(io, args, kwargs, learns=learns)
-        if isinstance(world, str):
-            return await self._end(io, args, kwargs, reply, f"did nothing: {world}")
-        call = world.call
+        read = await self.read(io, args, kwargs, learns=learns)
+        if isinstance(read, str):
+            return await self._end(io, args, kwargs, reply, f"did nothing: {read}")
+        world, call = read
         if reply is not None:
             if reply.token_limit is None:
                 await world.conduct(call.read_usage(reply.raw))
@@ -282,7 +283,7 @@ class WrappedFunction:
             shape = None if io.asynchronous else streams.shape(type(raw))
             if shape in ("awaitable", "async stream"):
                 return self._wrap_result(shape, raw, args, kwargs)
-            return self._install_after(world, raw)
+            return self._install_after(world, call, raw)
         finally:
             world.close()
         return await self._end(io, args, kwargs, world.last, note)
@@ -299,8 +300,8 @@ class WrappedFunction:
 
     async def read(
         self, io: IO, args: Args, kwargs: Named, *, learns: bool = True
-    ) -> Performer | str:
-        """Return a call as an object, or the reason, as a sentence, why it cannot be compacted.
+    ) -> tuple[Performer, Call] | str:
+        """Return a call and its world, or the reason, as a sentence, why it cannot be compacted.
 
         ``learns``: whether to calibrate by the last reply.
         """
@@ -308,7 +309,8 @@ class WrappedFunction:
         world = self._performer(io, args, kwargs)
         with state.safely("reading"):
             world.large = io.asynchronous and is_large(self.binding.messages(args, kwargs))
-            return await world.compute(functools.partial(read_call, world, learns=learns)) or world
+            call = await world.compute(functools.partial(read_call, world, learns=learns))
+            return call if isinstance(call, str) else (world, call)
         return "its messages could not be read"
 
     async def _end(self, io: IO, args: Args, kwargs: Named, last: Reply | None, note: str) -> Any:
@@ -327,11 +329,11 @@ class WrappedFunction:
             add_note(error, f"compacter {note}")
         raise error.with_traceback(outside(error.__traceback__))
 
-    def _install_after(self, world: Performer, raw: Any) -> Any:
+    def _install_after(self, world: Performer, call: Call, raw: Any) -> Any:
         """Return the reply, and install the compacted messages in the ``History`` once the reply is
         complete.
         """
-        request = world.call.request
+        request = call.request
         history: Any = world.history
         if history is None or request.messages is request.original:
             return raw

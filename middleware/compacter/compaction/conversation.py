@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -86,43 +86,20 @@ class Conversation:
         With ``takes_native`` the provider's own compaction is the prior summary. Everything before
         it is compacted too, as it must not return to the model's context.
         """
-        held = tuple(messages)
-        outline = format.outline(held)
-        kinds = outline.kinds
-        steps = (*outline.steps, len(held))
-        codes = bytes(kinds)  # Searched at the speed of C.
-        native = codes.rfind(Kind.COMPACTED)
+        read = tuple(messages)
+        outline = format.outline(read)
+        steps = (*outline.steps, len(read))
+        native = bytes(outline.kinds).rfind(Kind.COMPACTED)
         start = max(native, 0)
         is_ahead = native >= 0 and not takes_native
         lead = _step(steps, native)[1] if is_ahead else 0
-        while lead < len(kinds) and kinds[lead] is Kind.SYSTEM:
+        while lead < len(read) and outline.kinds[lead] is Kind.SYSTEM:
             lead += 1
-        prior = start if takes_native else None
-        if not takes_native:
-            last = len(kinds) - 1  # Something of the conversation always follows a summary.
-            place = lead + (lead < last and held[lead] == format.filler("assistant"))
-            text = format.plain_text(held[place]) if place < last else None
-            if text and summary_message.parse(text):
-                prior = place
-        if Kind.INSERTED in codes:
-            # A filler that stands where compacter puts none is the user's. Fillers are never last,
-            # and stand first, or in a list with a summary.
-            is_compacted = prior is not None or native >= 0
-            places = range(len(held) - 1) if is_compacted else (lead,)
-            kinds = [
-                Kind.USER if kind is Kind.INSERTED and at not in places else kind
-                for at, kind in enumerate(kinds)
-            ]
-        if Kind.OTHER in codes and Kind.USER not in kinds[0 if prior is None else prior + 1 :]:
-            # No message has the role of a user: the meaning of the other unknown roles cannot be
-            # relied on either.
-            kinds = [
-                Kind.UNKNOWN
-                if kind is Kind.OTHER and field_of(message, "role") is not None
-                else kind
-                for kind, message in zip(kinds, held, strict=True)
-            ]
-        codes = bytes(kinds)
+        prior = start if takes_native else _find_prior(read, format, lead)
+        is_compacted = prior is not None or native >= 0
+        fillers = range(len(read) - 1) if is_compacted else (lead,)
+        kinds = _kinds(read, outline.kinds, fillers, 0 if prior is None else prior + 1)
+        codes = bytes(kinds)  # Searched at the speed of C.
         last = codes.rfind(Kind.USER)
         if last == prior:
             last = codes.rfind(Kind.USER, 0, prior)
@@ -132,25 +109,25 @@ class Conversation:
                 staying.update(range(*_step(steps, index)))
         if is_ahead:
             # Summary messages before the provider's compaction are not read any more.
-            texts = enumerate(map(format.plain_text, held[:native]))
+            texts = enumerate(map(format.plain_text, read[:native]))
             staying.update(at for at, text in texts if summary_message.parse(text or "") is None)
         sizes = (*[0] * start, *outline.sizes[start:])
         free = (0 if index in staying else size for index, size in enumerate(sizes))
         heads = tuple(accumulate(free, initial=0))
         return cls(
             format=format,
-            messages=held,
-            kinds=tuple(kinds),
+            messages=read,
+            kinds=kinds,
             sizes=sizes,
             steps=steps,
-            end=len(held) if outline.open is None else outline.open,
+            end=len(read) if outline.open is None else outline.open,
             broken=outline.broken,
             pinned=tuple(pinned),
             rules=tuple(rules),
             start=start,
             size=sum(sizes),
             prior=prior,
-            protected=tuple(index in staying for index in range(len(held))),
+            protected=tuple(index in staying for index in range(len(read))),
             lead=lead,
             last_user=last if last >= 0 else None,
             heads=heads,
@@ -192,6 +169,43 @@ class Conversation:
         return [part.text for read in reads for part in read.readable if part.kind != "media"]
 
 
+def _find_prior(
+    messages: Sequence[Message],
+    format: MessageFormat,  # noqa: A002 - that is what it is
+    lead: int,
+) -> int | None:
+    """Return the index of the summary message behind what leads the conversation, if there is one;
+    something of the conversation always follows it.
+    """
+    last = len(messages) - 1
+    place = lead + (lead < last and messages[lead] == format.filler("assistant"))
+    text = format.plain_text(messages[place]) if place < last else None
+    return place if text and summary_message.parse(text) else None
+
+
+def _kinds(
+    messages: Sequence[Message], kinds: Sequence[Kind], fillers: Collection[int], begin: int
+) -> tuple[Kind, ...]:
+    """Return the kinds of messages as they are in this list: compacter puts fillers at these places
+    alone, and the conversation's own messages begin at ``begin``.
+    """
+    if Kind.INSERTED in kinds:
+        # A filler anywhere else is the user's. Fillers are never last, and stand first, or in a
+        # list with a summary.
+        kinds = [
+            Kind.USER if kind is Kind.INSERTED and at not in fillers else kind
+            for at, kind in enumerate(kinds)
+        ]
+    if Kind.OTHER in kinds and Kind.USER not in kinds[begin:]:
+        # No message has the role of a user: the meaning of the other unknown roles cannot be relied
+        # on either.
+        kinds = [
+            Kind.UNKNOWN if kind is Kind.OTHER and field_of(message, "role") is not None else kind
+            for kind, message in zip(kinds, messages, strict=True)
+        ]
+    return tuple(kinds)
+
+
 def _step(steps: Sequence[int], index: int) -> tuple[int, int]:
     following = bisect_right(steps, index)
     return steps[following - 1], steps[following]
@@ -212,7 +226,7 @@ def find_pinned(
 ) -> tuple[int, ...]:
     """Return the indexes of pinned messages.
 
-    ``pin`` is asked about the conversation's own messages only: a pin that matched a summary would
+    ``pin`` is called with the conversation's own messages only: a pin that matched a summary would
     keep it for ever, and the next one beside it. ``by_history`` are the ``id`` of messages that are
     pinned in a ``History``. The last message is the conversation's own, whatever its text.
     """
@@ -282,24 +296,7 @@ def check(
     kept = [origin for origin in origins if origin is not None]
     if kept != sorted(kept):
         faults.append("messages changed their order")
-    notes = [place for place, origin in enumerate(origins) if origin is None]
-    if len(notes) > 1:
-        faults.append(f"{len(notes)} messages are neither original nor the summary")
-    lead = sum(origin < before.lead for origin in kept)
-    for place in notes:
-        note = messages[place]
-        is_summary = summary_message.parse(form.plain_text(note) or "") is not None
-        if place < lead:
-            faults.append("a message stands before the system prompt")
-        elif is_summary and place > lead:
-            faults.append("the summary does not stand right after the system prompt")
-        if note is None or form.speaker(note) == "system":
-            faults.append("a new message speaks as the system, or is no message")
-        if place == len(kept) > lead:
-            faults.append("the newest message is not one of the conversation's")
-        prior = before.prior
-        if is_summary and prior in kept and not before.protected[prior or 0]:
-            faults.append("the prior summary stands beside the new one")
+    faults += _faults_of_new(before, messages, origins)
     if alternate:
         messages = with_fillers(before, messages, origins)
     wanted = {id(before.messages[index]) for index in before.pinned}
@@ -315,6 +312,32 @@ def check(
     if after.end < len(after.messages) and before.end == len(before.messages):
         faults.append("a call lost its results")
     return after, faults
+
+
+def _faults_of_new(
+    before: Conversation, messages: Sequence[Message], origins: Sequence[int | None]
+) -> Iterator[str]:
+    """Yield what is wrong with the new messages among those of a result."""
+    form = before.format
+    kept = [origin for origin in origins if origin is not None]
+    new = [place for place, origin in enumerate(origins) if origin is None]
+    if len(new) > 1:
+        yield f"{len(new)} messages are neither original nor the summary"
+    lead = sum(origin < before.lead for origin in kept)
+    prior = before.prior
+    for place in new:
+        message = messages[place]
+        is_summary = summary_message.parse(form.plain_text(message) or "") is not None
+        if place < lead:
+            yield "a message stands before the system prompt"
+        elif is_summary and place > lead:
+            yield "the summary does not stand right after the system prompt"
+        if message is None or form.speaker(message) == "system":
+            yield "a new message speaks as the system, or is no message"
+        if place == len(kept) > lead:
+            yield "the newest message is not one of the conversation's"
+        if is_summary and prior in kept and not before.protected[prior or 0]:
+            yield "the prior summary stands beside the new one"
 
 
 def with_fillers(

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Tally(dict[str, Any]):
-    """What one compaction has cost and written so far: fields of the ``CompactionEvent``, by their
+    """Costs and results of one compaction so far: fields of the ``CompactionEvent``, by their
     names. The only mutable part of a plan.
     """
 

@@ -28,7 +28,7 @@ class CompactionStrategy(Protocol):
     * The list it returns is made of the plan's own message objects, in their order, and at most one
       more: what ``plan.replace_head`` or ``plan.keep`` put beside them. Only a strategy that also
       has ``edits = True`` may return changed copies, one for one, of what is not protected; it is
-      asked though nothing can be compacted.
+      called even if nothing can be compacted.
     * Messages are read only. One that was changed in place is put back, and the result refused.
     * What is ``plan.protected`` is in it, tool calls keep their results and results their calls,
       and it is smaller than what came in. The list as it came in, unchanged, means that there is
@@ -60,7 +60,7 @@ class FunctionStrategy:
     name: str
 
     def compact(self, plan: CompactionPlan) -> Sequence[Message] | Compacting:
-        """What the function returns."""
+        """Return what the function returns."""
         return self.function(plan)
 
 
@@ -72,7 +72,8 @@ StrategyLike: TypeAlias = (
 
 def as_strategies(given: Iterable[object]) -> tuple[CompactionStrategy, ...]:
     """Return values as strategies, those of nested sequences in their place: a strategy as it is, a
-    function wrapped. Raises ``ConfigurationError`` for anything else, and if there are none.
+    function wrapped. Raises ``ConfigurationError`` for anything else, and for an empty
+    sequence.
     """
     strategies: list[CompactionStrategy] = []
     for value in given:
@@ -117,6 +118,6 @@ def check_name(strategy: CompactionStrategy) -> None:
 
 def is_async(value: object) -> bool:
     """Return whether a function, or an object's ``__call__``, is a coroutine function."""
-    # The method itself: a callable object is none, though its ``__call__`` may be async.
+    # The method itself: a callable object is no coroutine function, but its ``__call__`` may be.
     called = getattr(value, "__call__", None)  # noqa: B004
     return inspect.iscoroutinefunction(value) or inspect.iscoroutinefunction(called)

@@ -20,22 +20,22 @@ if TYPE_CHECKING:
 # -- the numbers, each with what set it ------------------------------------------------------------
 
 CHARS_PER_TOKEN = 4.0
-"""Characters per token of a model of which nothing is known: OpenAI's rule of thumb for English."""
+"""Characters per token of an unknown model: OpenAI's rule of thumb for English."""
 MARGIN = 0.97
-"""Share of a limit to aim at, as sizes in tokens are estimates. On real conversations whose
-characters per token were learnt from a refusal, the next count was off by less."""
+"""Share of a limit to aim at, as sizes in tokens are estimates. On agents with made-up tasks .94
+had .98 of the needs in the request, .97 had .99, and .99 had .96 and four more refused requests."""
 MOST_RESERVED = 0.5
 """Largest share of the window that is reserved for the output: many programs set the output limit
 to the whole window, which would leave no room for any input."""
 TARGET_SHARE = 0.9
-"""Size to compact to, as a share of the threshold, so that the next message does not trigger
-again."""
+"""Size to compact to, as a share of the threshold, so that the next message does not trigger again.
+Between .8 and .97 it changes nothing on agents with made-up tasks."""
 GROWN = 1.25
 """Growth after which a history that stayed above the threshold is compacted again, as a multiple of
 its size: each try costs a summary, and what must stay has not become smaller."""
-# Characters per token outside of which a sample is taken for an error in one of its two sizes.
-_LEAST_PER_TOKEN = 0.25
-_MOST_PER_TOKEN = 20.0
+# Bounds of the characters per token of a sample; outside of them one of its two sizes is wrong.
+_LEAST_CHARS_PER_TOKEN = 0.25
+_MOST_CHARS_PER_TOKEN = 20.0
 # Most characters per token that text may have; English has 4 to 5. Above it are pictures lighter
 # than estimated.
 _MOST_TEXT = 6.0
@@ -68,9 +68,11 @@ _LEAST_TEXT = 200
 _LEAST_LINES = 800
 # Tokens of English by the estimate for its script. A smaller ratio, learnt from a script that is
 # estimated too high or from pictures, must not make English quotes seem lighter than they are.
+# Between .5 and 1 it changes one need in ninety of made-up tasks.
 _LEAST_SCALE = 0.8
 # Share of the limit up to which quotes may fill a request while no number of the provider is known:
-# the tokenizers in use differ by a seventh on one text.
+# the tokenizers in use differ by a seventh on one text. Between .75 and .95 it changes nothing on
+# made-up tasks.
 _UNSURE_MARGIN = 0.85
 # Share of the smallest refused request up to which quotes may fill one if the window is unknown: it
 # may have been far over the window.
@@ -79,7 +81,8 @@ _REFUSED_BEFORE = 0.5
 # request before begins a preparation.
 _NOTED = 1 / 2
 # Latest size to begin at, as a share of the size at which a compaction is due: the summary takes as
-# long as several turns.
+# long as several turns. On agents with made-up tasks .75 costs 3 % more tokens, and .95 changes
+# nothing.
 _BEFORE_LIMIT = 7 / 8
 # Share of the window at which `prepare_tokens` is taken to be if the window is unknown: the value
 # that the presets have.
@@ -120,7 +123,10 @@ class Calibration:
         ``of_one`` is the estimated size of one of the characters in tokens, by their script; 0 if
         that is unknown.
         """
-        if tokens >= _FEWEST_LEARNT and _LEAST_PER_TOKEN <= characters / tokens <= _MOST_PER_TOKEN:
+        if (
+            tokens >= _FEWEST_LEARNT
+            and _LEAST_CHARS_PER_TOKEN <= characters / tokens <= _MOST_CHARS_PER_TOKEN
+        ):
             self.chars_per_token = characters / tokens
             self.learnt = True
             if of_one:
@@ -256,7 +262,7 @@ class Sizes:
     @property
     def trigger(self) -> int | None:
         """The input tokens from which the option ``trigger_tokens`` compacts. ``None`` without it,
-        and for a function, which is asked at each call.
+        and for a function, which is called before each request.
         """
         trigger = self.options.trigger_tokens
         return None if trigger is None or callable(trigger) else self.threshold(trigger)

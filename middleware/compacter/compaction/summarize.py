@@ -1,7 +1,7 @@
 """Summarize: the head becomes a summary, with a model or without one.
 
-What reads and writes summaries is loaded at the first one: a program in which nothing is compacted
-does not wait for it.
+The modules that read and write summaries are loaded at the first one: a program in which nothing is
+compacted does not wait for them.
 """
 
 from __future__ import annotations

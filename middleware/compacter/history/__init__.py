@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import UserList
-from collections.abc import Iterable, MutableSequence, Sequence
-from typing import Any, SupportsIndex
+from collections.abc import Iterable, Sequence
+from typing import Any, Self, SupportsIndex
 
 from compacter.by_hand import CompactionResult, check_messages, format_of
 from compacter.compacter import Compacter
@@ -22,6 +22,8 @@ from compacter.runtime.io import ASYNC, IO, SYNC, run
 
 # Default threshold, as a share of a known window.
 _WINDOW_SHARE = 0.8
+# Types that can be added to a history.
+_LISTS = (UserList, list, tuple)
 
 
 class History(UserList[Message]):
@@ -107,7 +109,7 @@ class History(UserList[Message]):
         return self.data[index]
 
     def __setitem__(self, index: SupportsIndex | slice, value: Any) -> None:  # noqa: ANN401
-        """Replace messages. A single replacement keeps the pin; those of a slice are not pinned."""
+        """Replace messages: one, which keeps the pin, or those of a slice, which loses its pins."""
         several = check_messages(value if isinstance(index, slice) else [value], Iterable)
         if isinstance(index, slice):
             self.data[index] = several
@@ -138,27 +140,30 @@ class History(UserList[Message]):
         self[len(self) :] = other
         self._pinned |= getattr(other, "_pinned", {})
 
-    __iadd__ = MutableSequence.__iadd__
+    def __iadd__(self, other: Iterable[Message]) -> Self:
+        self.extend(other)
+        return self
 
     def __add__(self, other: Iterable[Message]) -> History:
         """Return a new ``History`` with these messages, then those of another one or of a list."""
-        return self._joined(other, len(self))
+        if not isinstance(other, _LISTS):
+            return NotImplemented
+        return self._with(other, len(self))
 
     def __radd__(self, other: Iterable[Message]) -> History:
         """Return a new ``History`` with the messages of a list, then these."""
-        return self._joined(other, 0)
+        if not isinstance(other, _LISTS):
+            return NotImplemented
+        return self._with(other, 0)
 
-    def _joined(self, other: Iterable[Message], at: int) -> History:
-        if not isinstance(other, (History, list, tuple)):
-            return NotImplemented  # type: ignore[no-any-return]
+    def _with(self, other: Iterable[Message], at: int) -> Self:
         longer = self.copy()
         longer[at:at] = other
         longer._pinned |= getattr(other, "_pinned", {})  # noqa: SLF001 - of this class
         return longer
 
     def pin(self, index: int, *, pinned: bool = True) -> None:
-        """Pin the message at ``index``: every compaction keeps it verbatim. Raises
-        ``IndexError``.
+        """Pin a message: every compaction keeps it verbatim. Raises ``IndexError``.
 
         Args:
             index: Position of the message.
@@ -211,7 +216,7 @@ class History(UserList[Message]):
     def __repr__(self) -> str:
         return f"History({len(self)} messages, {sum(self.pins)} pinned)"
 
-    def __copy__(self) -> History:
+    def __copy__(self) -> Self:
         clone = object.__new__(type(self))
         clone.__dict__.update(self.__dict__)
         clone.data = list(self.data)
@@ -231,11 +236,11 @@ class History(UserList[Message]):
         self.__dict__.update(state, _archive=Archive.restored(state["_archive"]))
         self._set(self.data, state["_pinned"])
 
-    def append(self, value: Message, *, pinned: bool = False, rule: bool = False) -> None:
+    def append(self, item: Message, *, pinned: bool = False, rule: bool = False) -> None:
         """Append a message.
 
         Args:
-            value: The message.
+            item: The message.
             pinned: Whether every compaction keeps it verbatim.
             rule: Whether every later summary contains its text as a rule.
 
@@ -243,18 +248,18 @@ class History(UserList[Message]):
             ConfigurationError: ``rule`` is set, and the message has no text.
         """
         # Items of the Responses API have a type, and Gemini's messages parts.
-        is_message = not isinstance(value, dict) or value.keys() & {"role", "type", "parts"}
-        if not is_message or (isinstance(value, str) and self._wire_format != "gemini"):
+        is_message = not isinstance(item, dict) or item.keys() & {"role", "type", "parts"}
+        if not is_message or (isinstance(item, str) and self._wire_format != "gemini"):
             raise ConfigurationError(
                 'append takes a message such as {"role": "user", "content": "..."}, not '
-                f"{'one without a role' if isinstance(value, dict) else 'a text'}"
+                f"{'one without a role' if isinstance(item, dict) else 'a text'}"
             )
         if rule:
-            text = format_of([value], self._wire_format).plain_text(value)
+            text = format_of([item], self._wire_format).plain_text(item)
             if not (text and text.strip()):
                 raise ConfigurationError("rule=True takes a message with text")
             self._rules = (*self._rules, text)
-        self.insert(len(self), value, pinned=pinned)
+        self.insert(len(self), item, pinned=pinned)
 
     @property
     def rules(self) -> tuple[str, ...]:
@@ -264,9 +269,7 @@ class History(UserList[Message]):
     # -- compaction --------------------------------------------------------------------------------
 
     def tokens(self) -> int:
-        """Return the size in tokens: by the Compacter's ``token_counter``, else an estimate
-        calibrated by replies.
-        """
+        """Return the size in tokens: by ``token_counter``, else estimated by earlier replies."""
         return self._compacter.estimate_tokens(
             self.messages, model=self._model, wire_format=self._wire_format
         )
@@ -281,8 +284,7 @@ class History(UserList[Message]):
         return bool(threshold and self.data and self.tokens() >= threshold)
 
     def compact_if_needed(self) -> CompactionResult:
-        """Compact to below the threshold if it is reached, and return the result (see ``changed``
-        and ``fits``).
+        """Compact to below the threshold if it is reached, and return the result.
 
         Messages that must stay are kept, even if they are too large; the history is then compacted
         again when it has grown by a quarter. Raises ``CompactionError`` if there is no summary and
@@ -312,9 +314,7 @@ class History(UserList[Message]):
     async def acompact(
         self, *, budget: int | None = None, summary: str | None = None
     ) -> CompactionResult:
-        """As ``compact``, without blocking the event loop; ``budget`` and ``summary`` are
-        the same.
-        """
+        """As ``compact``, with the same arguments, without blocking the event loop."""
         return await self._compact(ASYNC, budget, summary, forced=True)
 
     @property
@@ -323,8 +323,7 @@ class History(UserList[Message]):
         return self._archive if self._keeps else None
 
     def search(self, query: str, limit: int = 5) -> list[Passage]:
-        """Return the passages of all messages, compacted ones included, that are most relevant to a
-        query, best first.
+        """Return the passages most relevant to a query, also of compacted messages, best first.
 
         Args:
             query: A question or search words.

@@ -326,12 +326,12 @@ def _role(before: str, after: str, table: Table) -> tuple[Role | None, bool]:
     filler = _FILLER.search(clause)
     edge = filler.start() if filler else len(clause)
     # The nearest words before it; of two with the same end the longer.
-    words = (
+    words: list[tuple[int, int, Role | None]] = [
         (min(match.end(), edge), -match.start(), role)
         for role in _ROLES
         for match in table[f"{role} before"].finditer(clause)
         if match.group()
-    )
+    ]
     end, _, left = max(words, key=itemgetter(0, 1), default=(-1, 0, None))
     close = end >= edge
     unit = _UNIT.match(after)
@@ -351,13 +351,16 @@ def _calculate(text: str, values: dict[int, int], table: Table) -> dict[Role, in
     chosen: dict[Role, int] = {}
     for match in chain.from_iterable(formula.finditer(text) for formula in _FORMULAS):
         groups = match.groupdict().keys()
-        terms = {role: values.get(match.start(role), 0) for role in _ROLES if role in groups}
+        terms: dict[Role, int] = {
+            role: values.get(match.start(role), 0) for role in _ROLES if role in groups
+        }
         smallest = min(terms.values())
         if "output" in terms and smallest:
             named = text[max(0, match.start() - 120) : match.start()]
             if "+" in match[0] and _names_output_first(named, table):
-                terms |= {"input": terms["output"], "output": terms["input"]}
-            chosen |= terms | {"sent": terms["input"] + terms["output"]}
+                terms["input"], terms["output"] = terms["output"], terms["input"]
+            terms["sent"] = terms["input"] + terms["output"]
+            chosen |= terms
         # 7000 / 8192 is not too long.
         elif smallest >= _SMALLEST and (terms["sent"] > terms["limit"] or "<" in match[0]):
             chosen |= {"limit": smallest, "sent": max(terms.values())}

@@ -15,7 +15,7 @@ from sys import maxsize
 
 from compacter.messages.parts import Part
 from compacter.summary.message import NAMES, WORK, Summary
-from compacter.text.own import BEGINS, SIGNS, Marks, separate
+from compacter.text.own import Marks, separate
 from compacter.text.sentences import output_lines, split_lines
 from compacter.text.values import parse, records
 
@@ -32,7 +32,7 @@ _LONGEST_NAME = 60
 # Characters at the end of a text in which a shell is looked for that waits.
 _SHELL_TAIL = 200
 # Times the budget of kept lines of what is read of texts of one kind: no more of them can be kept.
-_REACH = 40
+_REACH = 30
 # Most sentences of one line that are told apart from those of the next.
 _MOST_PIECES = 10_000
 # A last line that is a shell waiting for the next command.
@@ -186,8 +186,7 @@ def _read(parts: Iterable[Part], marks: Marks | None) -> list[Said]:
         elif said and _SHELL_END.search(text[-_SHELL_TAIL:]):
             said.append(Said(text, "Tool output", place, "result"))
         else:
-            may_carry = marks or SIGNS.search(text) or '"""' in text or BEGINS.match(text)
-            for own, is_own in separate(text, marks) if may_carry else [(text, True)]:
+            for own, is_own in separate(text, marks):
                 speaker, kind = ("User", "text") if is_own else (PASTE, "result")
                 said.append(Said(own, speaker, (part.index, len(said)), kind))
     return said

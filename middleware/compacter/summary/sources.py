@@ -189,26 +189,29 @@ def orders(head: Head) -> Iterator[Line]:
     ]
     topics = [stems(text) for *_, text in spoken]
     counts = Counter(chain.from_iterable(topics))
-    # By each rare word: the newest sentence that has it, and whether that one is an order.
-    newest: dict[str, tuple[bool, int]] = {}
+    rare = {stem for stem, count in counts.items() if 1 < count <= _RARE}
+    # By each rare word: the newest sentence that has it. What that one is worth.
+    newest: dict[str, int] = {}
+    strengths: list[int] = []
     scope: Said | None = None
     for number, (said, at, text) in enumerate(spoken):
         own = topics[number]
         # "For the rest of this session. Reply in French." orders one thing.
         strength = 3 if said is scope else _strength(text)
         scope = said if len(text) <= _SCOPE_SIZE and text.lower().startswith(_SCOPES) else None
-        earlier = Counter(newest[stem] for stem in own & newest.keys() if counts[stem] <= _RARE)
-        for (is_order, place), shared in earlier.items():
+        places = [newest[stem] for stem in own & newest.keys()]
+        for place in set(places):
             before, where, old = spoken[place]
-            is_same = shared > 1 and 2 * shared >= min(len(own), len(topics[place]))
-            # Another value, or plainly a correction.
-            differs = any(map(_DIGITS.search, own ^ topics[place])) or strength > 1
-            restates = is_same and differs
-            if is_order or restates:
+            shared = places.count(place)
+            # Another value of the same, or plainly a correction.
+            differs = strength > 1 or any(map(_DIGITS.search, own ^ topics[place]))
+            restates = differs and shared > 1 and 2 * shared >= min(len(own), len(topics[place]))
+            if strengths[place] or restates:
                 strength = max(strength, 2)
-            if restates and not is_order:
+            if restates and not strengths[place]:
                 yield Line(strength, before, old, where)
-        newest.update(dict.fromkeys(own, (strength > 0, number)))
+        newest.update(dict.fromkeys(own & rare, number))
+        strengths.append(strength)
         if strength and not is_code(text):
             yield Line(strength, said, text, at)
 
@@ -291,13 +294,14 @@ def story(head: Head) -> Iterator[Line]:
 KINDS: tuple[tuple[Source, float], ...] = (
     (work, 1),
     (first, 0.5),
-    (orders, 0.6),
     (names, 0.25),
+    (orders, 1),
     (messages, 0.5),
-    (story, 1),
     (names, 1),
+    (story, 1),
     (messages, 1),
 )
 """The kinds of lines, in their order, each with the share of the room that it may take; the story
 is for a summary without a model. In long talks half of the room is enough for the user's newest
-messages: LoCoMo's facts in a fifth of the size fell from .42 to .25 when they had all of it."""
+messages: LoCoMo's facts in a fifth of the size fell from .37 to .25 when they had all of it. Of
+the names that real runs used next, .94 were known with all names before the story, .82 without."""

@@ -163,7 +163,8 @@ class Writer:
             elif tries == _MOST_TRIES or (tries and fault == _TOO_LONG):
                 break
             native = False  # Whatever it fails at, the transcript is another request.
-            yield from self._shorten(self._most_story)
+            if pieces:
+                yield from self._shorten(self._most_story)
             pieces = self._split([line for piece in pieces for line in piece])
         self.chunks += len(pieces)
         self.chunks_without_model += len(pieces)

@@ -7,14 +7,13 @@ Only marks that somebody has set count. All of it is linear in the text.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from compacter.text.values import parse
 
 Marks = tuple[str, str]
 """What stands before and after each retrieved text."""
-Span = tuple[int, int]
 
 
 class Piece(NamedTuple):
@@ -28,12 +27,8 @@ class Piece(NamedTuple):
 # Most characters at each end of a message in which the user's own words are looked for: nobody
 # types more.
 _TYPED_ENDS = 8_000
-BEGINS = re.compile(r"(?i)\W{0,4}(?:observ|tool|function|command|execut|shell|terminal|std)")
-SIGNS = re.compile(r"[\n<`\[{>]")
-"""A text that begins with none of these words, and has none of these signs nor threefold quotes, is
-the user's own, unless the program declares marks."""
-_RUN = re.compile(rb"\x00+|\x01+")
-"""What is the user's own, and what is carried."""
+# Most messages have none of these characters, and are the user's own.
+_SIGN = re.compile(r"[`~<>\[\"]")
 _TAG = re.compile(r"<(/?)([A-Za-z][\w.:-]{0,60})(?:\s[^<>]{0,300})?>")
 # Tags for emphasis, and elements in which programs put what the user wants.
 _OWN_TAGS = re.compile(
@@ -63,30 +58,24 @@ def separate(text: str, marks: Marks | None = None) -> list[Piece]:
     """
     if _OUTPUT_HEAD.match(text) or parse(text) is not None:
         return [Piece(text, is_own=False)]
+    if not (marks or _SIGN.search(text)):
+        return [Piece(text, is_own=True)]
     patterns = [_CARRIED]
     if marks:  # One without a second mark goes to the end.
         before, after = map(re.escape, marks)
         patterns.append(re.compile(rf"(?s){before}.*?(?:{after}|\Z)"))
     carried = [match.span() for each in patterns for match in each.finditer(text)]
-    middle = (_TYPED_ENDS, len(text) - _TYPED_ENDS)
-    mask = bytearray(len(text))
-    _carry(mask, [*carried, *_elements(text), middle])
-    runs = [run.span() for run in _RUN.finditer(mask)]
-    return [
-        Piece(text[start:end], not mask[start]) for start, end in runs if text[start:end].strip()
-    ]
-
-
-def _carry(mask: bytearray, spans: Iterable[Span]) -> None:
-    """Mark what is carried: each character once, so that spans within others cost nothing."""
+    middle = (_TYPED_ENDS, max(_TYPED_ENDS, len(text) - _TYPED_ENDS))
+    pieces: list[Piece] = []
     at = 0
-    for start, end in sorted(spans):
-        at = max(at, start)
-        mask[at:end] = b"\1" * (end - at)
+    for start, end in sorted([*carried, *_elements(text), middle, (len(text), len(text))]):
+        pieces.append(Piece(text[at:start], is_own=True))
+        pieces.append(Piece(text[max(at, start) : end], is_own=False))
         at = max(at, end)
+    return [piece for piece in pieces if piece.text.strip()]
 
 
-def _elements(text: str) -> Iterator[Span]:
+def _elements(text: str) -> Iterator[tuple[int, int]]:
     """Yield each element with tags around it, unless its name says that it is the user's."""
     ends: dict[str, int] = {}
     starts: dict[int, int] = {}

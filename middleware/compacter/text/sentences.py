@@ -54,11 +54,6 @@ _CODE = re.compile(r"[{}()\[\];=<>|\\$/_`]")
 _CODE_SHARE = 10
 
 
-def sentences(text: str) -> list[str]:
-    """Return the whole sentences of ``text``, of any length, with white space collapsed."""
-    return [" ".join(sentence.split()) for sentence in _whole(text)]
-
-
 def split_lines(text: str) -> list[list[str]]:
     """Return the sentences of each line of ``text``; a very long one in pieces that start with a
     clause. Lines that a program has broken at a column are joined.

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from compacter.call.apart import APART, Step, drive
 from compacter.call.arguments import Binding
 from compacter.call.call import Call
+from compacter.call.reduce import plan_of
 from compacter.call.request import calibrate
-from compacter.call.smaller import plan_of
 from compacter.call.state import State
+from compacter.call.world import DEFERRED, Step, step_through
 from compacter.call.wrap import WrappedFunction
 from compacter.compaction.plan import CompactionPlan
 from compacter.errors import CompactionError, add_note
@@ -59,7 +59,7 @@ class SteppedCall(WrappedFunction):
     def tokens_saved(self) -> int:
         """Estimated number of tokens by which the request became smaller."""
         size = self.original_size - self.sent_size
-        return int(self._world.call.calibration.tokens(size)) if self.changed else 0
+        return int(self._world.calibration.tokens(size)) if self.changed else 0
 
     async def first(self, kwargs: dict[str, Any]) -> dict[str, Any]:
         """Return the arguments to send first: with a remembered view, or compacted because of
@@ -137,7 +137,7 @@ class SteppedCall(WrappedFunction):
         call = await self._begin(kwargs)
         if call is None:
             return None
-        found = calibrate(call, found)
+        found = calibrate(call.request, call.calibration, found)
         return plan_of(call, call.target(found), "token_limit", found)
 
     def close(self) -> None:
@@ -182,13 +182,13 @@ class SteppedCall(WrappedFunction):
 
     async def _begin(self, kwargs: dict[str, Any]) -> Call | None:
         """Read the call; return ``None`` if it cannot be compacted."""
-        world = await self.read(ASYNC, (), kwargs)
-        if isinstance(world, str):
+        read = await self.read(ASYNC, (), kwargs)
+        if isinstance(read, str):
             return None
         self.close()
-        world.call.world = APART  # Its calls are made by the router.
-        self._world = world
-        return world.call
+        self._world, call = read
+        call.world = DEFERRED  # Its calls are made by the router.
+        return call
 
     async def _send_next(
         self, kwargs: dict[str, Any], outcome: Reply | None, refused: Exception | None = None
@@ -199,7 +199,7 @@ class SteppedCall(WrappedFunction):
         self._effect = effect = await self._advance(outcome, refused)
         if effect is None:
             return kwargs
-        request = self._world.call.request
+        request = self._world.request
         if effect[0] is not request.original:
             size = request.format.size
             self.original_size = self.original_size or sum(map(size, request.original))
@@ -214,7 +214,7 @@ class SteppedCall(WrappedFunction):
         flow = self._flow
         world = self._world
         try:
-            found = await drive(world, flow, outcome, "send")
+            found = await step_through(world, flow, outcome, "send")
         except Exception as error:  # noqa: BLE001 - what compacter does for itself must not raise into a call
             self.close()
             if error is not refused:

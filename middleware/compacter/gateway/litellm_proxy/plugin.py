@@ -23,7 +23,6 @@ from litellm.integrations.custom_logger import CustomLogger
 
 from compacter.call.state import State
 from compacter.call.streams import close
-from compacter.gateway.counting import CountingState, is_open
 from compacter.gateway.litellm_proxy.attempts import SteppedCall
 from compacter.gateway.litellm_proxy.calls import (
     PROTOCOLS,
@@ -49,16 +48,19 @@ from compacter.gateway.litellm_proxy.settings import (
     RouterSummarizer,
     Settings,
     Switches,
+    check_settings,
+    check_version,
     learn_windows,
 )
-from compacter.gateway.litellm_proxy.start import check_settings, check_version
 from compacter.gateway.metrics import (
     MEMORY_OPEN,
     MEMORY_OPEN_TEXT,
     ORIGIN,
+    CountingState,
     Metrics,
     Origin,
     default_registry,
+    is_open,
     show,
 )
 from compacter.overflow import TokenLimit

@@ -6,10 +6,9 @@ compacter.serve``, and set a program's base URL to it. It needs the extra ``serv
 page is ``docs/serve.md``.
 
 The way of a request: ``server`` and ``guard`` take it in, ``gateway`` handles it and sends signs of
-life, ``sender`` reads its body, ``protocols`` recognises it, ``callers`` identifies its sender,
-``exchange`` sends it as a wrapped call, ``answers`` and ``streams`` inspect the responses. Beside
-it: ``app`` has the own pages (``board``, ``metrics``); ``command``, ``config`` and ``targets``
-start the server.
+life, ``protocols`` recognises it, ``callers`` identifies its sender, ``exchange`` sends it as a
+wrapped call, ``answers`` inspects the responses. Beside it: ``app`` has the own pages (``board``);
+``command``, ``config`` and ``targets`` start the server.
 """
 
 from __future__ import annotations

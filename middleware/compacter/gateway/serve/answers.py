@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
+import re
 import zlib
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from json.decoder import JSONDecoder
 from typing import Any
 
 import httpx
+from botocore.eventstream import EventStreamBuffer, ParserError
 
 from compacter.gateway.serve.guard import error_body
 from compacter.gateway.serve.upstream import end_to_end
@@ -121,7 +125,9 @@ def watch_events(kind: str, packed: str) -> Opening | None:
 
 
 async def look_into(
-    answer: Answer, watches: Watches = watch_events, hold: Callable[[Answer], object] | None = None
+    answer: Answer,
+    watches: Watches = watch_events,
+    hold: Callable[[Answer], object] = lambda _: None,
 ) -> None:
     """Read a JSON response completely, a stream up to its first content. Raises ``Refused`` for an
     error status.
@@ -140,7 +146,7 @@ async def look_into(
     if not failed and packed in ("", *_PACKED):
         watch = watches(kind, packed)
     if watch is not None:
-        if hold is not None and not packed:
+        if not packed:
             hold(answer)
         if await answer.hold(watch.read, _LONGEST_REFUSAL):
             watch.end()
@@ -182,3 +188,73 @@ async def write(body: Mapping[str, Any], size: int) -> bytes:
     """Return a body as JSON; ``size`` is that of the original."""
     text = await asyncio.to_thread(json.dumps, body) if size > _LARGE else json.dumps(body)
     return text.encode()
+
+
+# -- other streams: a JSON array, lines of JSON, binary frames -------------------------------------
+
+_DECODER = JSONDecoder()
+_BETWEEN = re.compile(r"[\s,]*")
+
+
+def watch_gemini(kind: str, packed: str) -> Opening | None:
+    """Return the reader for a stream of Gemini's: events, or, without ``alt=sse``, an array."""
+    return watch_events(kind, packed) or (ArrayOpening(packed) if "json" in kind else None)
+
+
+def watch_ollama(kind: str, packed: str) -> Opening | None:
+    """Return the reader for lines of JSON."""
+    return LinesOpening(packed) if "ndjson" in kind else None
+
+
+def watch_bedrock(kind: str, packed: str) -> Opening | None:
+    """Return the reader for frames: https://smithy.io/2.0/aws/amazon-eventstream.html."""
+    return FramesOpening(packed) if "vnd.amazon.eventstream" in kind else None
+
+
+class ArrayOpening(Opening):
+    """Reads the elements of a JSON array as they come, or one object."""
+
+    def _take(self, chunk: bytes) -> bool:  # noqa: ARG002 - all of the text so far is read
+        text = self._text.decode("utf-8", "ignore").lstrip()
+        is_array = text.startswith("[")
+        at = int(is_array)
+        while True:
+            between = _BETWEEN.match(text, at)
+            try:
+                element, at = _DECODER.raw_decode(text, between.end() if between else at)
+            except ValueError:  # It has not come completely.
+                return False
+            if self.judge(element) or not is_array:
+                return True
+
+
+class LinesOpening(Opening):
+    """Reads lines of JSON."""
+
+    def _take(self, chunk: bytes) -> bool:  # noqa: ARG002 - all of the text so far is read
+        *lines, rest = bytes(self._text).split(b"\n")
+        self._text = bytearray(rest)
+        return any(self._judge(line) for line in lines if line.strip())
+
+
+class FramesOpening(Opening):
+    """Reads binary frames, of Converse and of InvokeModel."""
+
+    def __init__(self, packed: str) -> None:
+        super().__init__(packed)
+        self._frames = EventStreamBuffer()
+
+    def _take(self, chunk: bytes) -> bool:
+        self._frames.add_data(chunk)
+        try:
+            return any(self._frame(frame.headers, frame.payload) for frame in self._frames)
+        except (ParserError, ValueError):  # It is something else.
+            return True
+
+    def _frame(self, headers: Mapping[str, Any], payload: bytes) -> bool:
+        data = json.loads(payload or b"{}")
+        if headers.get(":message-type") == "exception":
+            return self.judge({"error": {"type": headers.get(":exception-type", ""), **data}})
+        if "bytes" in data:
+            return self.judge(json.loads(base64.b64decode(data["bytes"])))
+        return self.judge({headers.get(":event-type", ""): data})

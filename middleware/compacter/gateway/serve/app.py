@@ -16,8 +16,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Mount, Route
 
 from compacter.errors import ConfigurationError
-from compacter.gateway.counting import is_open
-from compacter.gateway.metrics import MEMORY_OPEN, MEMORY_OPEN_TEXT, show
+from compacter.gateway.metrics import MEMORY_OPEN, MEMORY_OPEN_TEXT, is_open, show
 from compacter.gateway.serve.board import Board
 from compacter.gateway.serve.config import ServeOptions
 from compacter.gateway.serve.gateway import Gateway

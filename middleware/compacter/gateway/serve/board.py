@@ -19,7 +19,6 @@ import compacter
 from compacter.events import TEXTS, CompactionEvent, CompactionFailed, Event, RetriesExhausted
 from compacter.gateway.metrics import ORIGIN, Metrics, is_stuck, shown_name
 from compacter.tools.report import Record, page, stories
-from compacter.tools.report.figures import plural
 
 if TYPE_CHECKING:
     from compacter.call.state import RunningTotals
@@ -120,15 +119,6 @@ class Board:
 
     def page(self, settings: Mapping[str, object]) -> str:
         """Return the report of the last events, as a page that updates itself."""
-        numbers = self.numbers()
-        passed = f"since the start; {numbers['passed_on']:,} passed on unread"
-        rounds = f"inspected; {plural(int(numbers['rounds'] or 0), 'compaction')}"
-        counts = [
-            ("Requests", f"{numbers['requests']:,}", passed),
-            ("Calls", f"{numbers['calls']:,}", rounds),
-            ("Would compact", f"{numbers['dry_runs']:,}", "with a dry run"),
-            ("Upstream", f"{numbers['unreachable']:,}", "times unreachable, or broken off"),
-        ]
         shown = [f"{name} {value}" for name, value in settings.items() if value not in (None, "")]
         notes = [f"compacter {compacter.__version__}. {'; '.join(shown)}".strip()]
         if self.heard > _EVENTS:
@@ -137,6 +127,5 @@ class Board:
             stories(list(self.records)),
             with_text=self.texts,
             live=True,
-            counts=counts,
             notes=notes,
         )

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import logging
 import socket
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Unpack
 
 from compacter.errors import CompacterError, ConfigurationError
-from compacter.gateway.serve import log as logs
 from compacter.gateway.serve.config import (
     RunOptions,
     parser,
@@ -47,13 +50,13 @@ def _serve(read: Callable[[], dict[str, Any]], *, reloads: bool = False) -> None
 
     given = read()
     settings, _ = read_settings(given)
-    print_line = logs.print_line
+    report: Callable[[str], object] = print_line
     log_event = None
     if settings.log == "json":
-        logs.capture_others()
-        print_line = logs.print_object
-        log_event = logs.log_object
-    board = Board(print_line, log_event, texts=settings.show_text)
+        capture_others()
+        report = print_object
+        log_event = log_object
+    board = Board(report, log_event, texts=settings.show_text)
     memories: dict[object, Memory] = {}
     setup = make_setup(board, memories, given)
     local = is_loopback(settings.host)
@@ -70,24 +73,24 @@ def _serve(read: Callable[[], dict[str, Any]], *, reloads: bool = False) -> None
         try:
             app.state.gateway.begin(make_setup(board, memories, read()))
         except Exception as error:  # noqa: BLE001 - a file, whatever is in it, must not end the server
-            print_line(f"the configuration was not changed: {error}")
+            report(f"the configuration was not changed: {error}")
         else:
-            print_line("the configuration was read again")
+            report("the configuration was read again")
 
     with _listener(settings.host, settings.port) as listener:
         address, bound = listener.getsockname()[:2]
         origin = f"http://[{address}]:{bound}" if ":" in address else f"http://{address}:{bound}"
         for upstream in settings.upstream:
             dry = " (dry run)" if settings.dry_run else ""
-            print_line(f"{origin}/{upstream.name} -> {upstream.base_url}{dry}")
-        print_line(f"report at {origin}/compacter")
+            report(f"{origin}/{upstream.name} -> {upstream.base_url}{dry}")
+        report(f"report at {origin}/compacter")
         if not local:
-            print_line(
+            report(
                 "anyone who can reach this address can use it, with a key of their own; there "
                 "is no authentication"
             )
         running = server(app, settings.drain)
-        running.print_line = print_line
+        running.print_line = report
         if reloads:
             running.reload = reload
         running.run(sockets=[listener])
@@ -97,18 +100,18 @@ def main(argv: Sequence[str]) -> int:
     """Run the server with the arguments of a command line, and return the exit code: 2 for a
     mistake in them.
     """
-    print_line: Callable[[str], object] = sys.stderr.write
+    report: Callable[[str], object] = sys.stderr.write
     try:
         words = vars(parser().parse_args(argv))
         if words.get("log") == "json":
-            print_line = logs.print_object
+            report = print_object
         path = words.pop("config", None)
         _serve(lambda: {**(read_config(path) if path else {}), **words}, reloads=path is not None)
     except SystemExit as left:  # argparse has printed the help or an error.
         return int(left.code or 0)
     except (CompacterError, ImportError) as error:
         text = str(error).replace("compact_ratio", "--ratio")  # The name of the option here.
-        print_line(f"compacter serve: {text}\nTry --help.\n")
+        report(f"compacter serve: {text}\nTry --help.\n")
         return 2
     except KeyboardInterrupt:
         pass
@@ -124,3 +127,44 @@ def _listener(host: str, port: int) -> socket.socket:
         raise ConfigurationError(
             f"cannot listen on {host!r}, port {port}: {error}; choose another --host or --port"
         ) from None
+
+
+# -- lines on standard error: for people, or one JSON object a line --------------------------------
+
+
+def print_line(line: str) -> None:
+    """Print a line for people."""
+    _write(f"{time.strftime('%H:%M:%S')} {line}")
+
+
+def print_object(line: str) -> None:
+    """Print a line for programs."""
+    log_object("line", {"message": line})
+
+
+def log_object(name: str, fields: dict[str, object]) -> None:
+    """Log an event for programs."""
+    entry = {"time": round(time.time(), 3), "event": name, **fields}
+    _write(json.dumps(entry, ensure_ascii=False, default=str))
+
+
+def capture_others() -> None:
+    """Log the entries of libraries, warnings and uncaught exceptions as objects too."""
+    logging.basicConfig(handlers=[_Objects()], level=logging.WARNING, force=True)
+    logging.captureWarnings(capture=True)
+    log = logging.getLogger("compacter")
+    sys.excepthook = lambda *error: log.critical("the server ends", exc_info=error)
+    threading.excepthook = lambda ended: log.error("a thread ended", exc_info=ended[:3])  # type: ignore[arg-type]
+
+
+class _Objects(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a record, with its traceback."""
+        level = record.levelname.lower()
+        message = self.format(record)
+        log_object("log", {"level": level, "logger": record.name, "message": message})
+
+
+def _write(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()

@@ -53,7 +53,7 @@ class Exchange:
         raw: Its body.
         body: The members of that.
         model: Name of the model, in the path or in the body.
-        hold: Called with a stream that is held until its first content, and its protocol.
+        hold: Called with a stream that is held until its first content.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Exchange:
         raw: bytes,
         body: Mapping[str, Any],
         model: str,
-        hold: Callable[[Answer, Protocol], object],
+        hold: Callable[[Answer], object],
     ) -> None:
         self._target = target
         self._hold = hold
@@ -149,7 +149,7 @@ class Exchange:
             content = await write(body, len(self._raw))
         self._waited += time.monotonic() - self._answered
         try:
-            answer = await self._answer("POST", self._url, headers, content, hold=self._begin)
+            answer = await self._answer("POST", self._url, headers, content, hold=self._hold)
         except Refused as refused:
             self._refusals += self._target.state.detect(refused) is not None
             raise
@@ -157,9 +157,6 @@ class Exchange:
             self._answered = time.monotonic()
         self._refusals += detect_in_reply(answer) is not None
         return answer
-
-    def _begin(self, held: Answer) -> None:
-        self._hold(held, self._protocol)
 
     async def summary(self, /, **arguments: Any) -> Mapping[str, Any]:
         """Ask for a summary, and return the reply."""
@@ -236,7 +233,7 @@ class Exchange:
         headers: Headers,
         content: bytes | None,
         watches: Watches | None = None,
-        hold: Callable[[Answer], object] | None = None,
+        hold: Callable[[Answer], object] = lambda _: None,
     ) -> Answer:
         if self._signer is not None:
             headers = self._signer.signed(method, url, headers, content or b"")

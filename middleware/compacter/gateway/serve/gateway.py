@@ -11,8 +11,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncGenerator
-from dataclasses import replace
+from collections.abc import AsyncGenerator, Coroutine
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, TypeVar
 
 import httpx
 from starlette.datastructures import Headers
@@ -27,10 +29,10 @@ from compacter.gateway.serve.board import Board
 from compacter.gateway.serve.exchange import Exchange
 from compacter.gateway.serve.guard import raw_path
 from compacter.gateway.serve.protocols import Protocol, protocol_of
-from compacter.gateway.serve.sender import Gone, Sender, Stalled, TooLarge
 from compacter.gateway.serve.targets import Setup, Target, make_client
 from compacter.gateway.serve.upstream import end_to_end
 
+T = TypeVar("T")
 # Largest request that is inspected, in bytes; a larger one is passed on. The largest window of
 # today, two million tokens, is a tenth of that.
 _LARGEST_BODY = 64 << 20
@@ -140,7 +142,7 @@ class _Handler:
         """
 
         async def work() -> None:
-            if not self._lifeline.has_begun:
+            if not self._lifeline.begun:
                 headers = answer.headers
                 start = {"type": "http.response.start", "status": answer.status, "headers": headers}
                 await send(start)
@@ -197,7 +199,7 @@ class _Handler:
         caller = self._setup.callers.digest(self._headers, self._query, body, self._scope)
         model = protocol.model_of(tail) or str(body.get("model") or "")
         ORIGIN.set(replace(ORIGIN.get(), caller=caller, model=model))
-        hold = self._lifeline.begin
+        hold = partial(self._lifeline.begin, protocol)
         exchange = Exchange(target, protocol, url, self._headers, raw, body, model, hold)
         return await self._sender.waits_for(exchange.call(self._board, caller))
 
@@ -246,31 +248,27 @@ class Lifeline:
     """
 
     def __init__(self, send: Send) -> None:
-        self._protocol: Protocol | None = None
+        self.begun: Protocol | None = None
+        """Protocol of the response whose head was sent; ``None`` before."""
         self._send = send
         self._over = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
-    def begin(self, held: Answer, protocol: Protocol) -> None:
+    def begin(self, protocol: Protocol, held: Answer) -> None:
         """Send signs of life from now on, if the protocol has any.
 
         Args:
-            held: The beginning of a stream that the upstream has sent with a status of success.
             protocol: The protocol of the call.
+            held: The beginning of a stream that the upstream has sent with a status of success.
         """
         if self._task is None and protocol.beat:
             self._task = asyncio.create_task(self._keep_alive(held, protocol))
 
-    @property
-    def has_begun(self) -> bool:
-        """Whether the head of the response was sent."""
-        return self._protocol is not None
-
     def chunks(self, answer: Answer) -> AsyncGenerator[bytes]:
         """Return the body of an answer; a failure is an event if the stream has begun."""
-        if self._protocol is None or answer.status < 400:
+        if self.begun is None or answer.status < 400:
             return answer.chunks()
-        return _failure(answer, self._protocol.failure)
+        return _failure(answer, self.begun.failure)
 
     async def end(self) -> None:
         """Send no more signs of life."""
@@ -284,12 +282,12 @@ class Lifeline:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._over.wait(), SILENCE)
                 return
-            if self._protocol is None:
+            if self.begun is None:
                 # The length of the upstream's stream is that of another one.
                 headers = [pair for pair in held.headers if pair[0] != b"content-length"]
                 start = {"type": "http.response.start", "status": held.status, "headers": headers}
                 await self._send(start)
-                self._protocol = protocol
+                self.begun = protocol
             await self._send(
                 {"type": "http.response.body", "body": protocol.beat, "more_body": True}
             )
@@ -300,3 +298,73 @@ async def _failure(answer: Answer, form: bytes) -> AsyncGenerator[bytes]:
     body = b"".join([chunk async for chunk in answer.chunks()])
     error = await read(body) or {"error": {"message": body.decode("utf-8", "replace")}}
     yield form % json.dumps(error).encode()
+
+
+# -- the sender of a request -----------------------------------------------------------------------
+
+
+class Gone(Exception):  # noqa: N818 - a state
+    """The sender has disconnected."""
+
+
+class Stalled(Exception):  # noqa: N818 - a state
+    """The body did not come in time."""
+
+
+class TooLarge(Exception):  # noqa: N818 - a state
+    """The body is larger than allowed."""
+
+
+@dataclass
+class Sender:
+    """The sender of a request.
+
+    Args:
+        receive: ASGI function.
+        most: Largest body, in bytes; ``None`` for any.
+        seconds: Longest pause in the body.
+    """
+
+    receive: Receive
+    most: int | None
+    seconds: float
+    _size: int = 0
+    _sent: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def body(self) -> AsyncGenerator[bytes]:
+        """Yield the rest of the body. Raises ``Gone``, ``Stalled`` or ``TooLarge``."""
+        while not self._sent.is_set():
+            try:
+                message = await asyncio.wait_for(self.receive(), self.seconds)
+            except TimeoutError:
+                raise Stalled from None
+            if message["type"] != "http.request":
+                raise Gone
+            if not message.get("more_body", False):
+                self._sent.set()
+            chunk = message.get("body", b"")
+            self._size += len(chunk)
+            if self.most is not None and self._size > self.most:
+                raise TooLarge
+            yield chunk
+
+    async def waits_for(self, work: Coroutine[Any, Any, T]) -> T:
+        """Return the result of ``work``. If the sender disconnects, cancel it and raise
+        ``Gone``.
+        """
+        task = asyncio.ensure_future(work)
+        leaving = asyncio.ensure_future(self._leave())
+        try:
+            await asyncio.wait((task, leaving), return_when=asyncio.FIRST_COMPLETED)
+            if not task.done():
+                raise Gone
+            return task.result()
+        finally:
+            task.cancel()
+            leaving.cancel()
+            await asyncio.gather(task, leaving, return_exceptions=True)
+
+    async def _leave(self) -> None:
+        await self._sent.wait()
+        while (await self.receive())["type"] != "http.disconnect":
+            pass

@@ -15,8 +15,13 @@ from compacter.clients.anthropic import Messages
 from compacter.clients.bedrock import Converse
 from compacter.clients.google import Contents
 from compacter.clients.openai import Responses
-from compacter.gateway.serve.answers import Watches, watch_events
-from compacter.gateway.serve.streams import watch_bedrock, watch_gemini, watch_ollama
+from compacter.gateway.serve.answers import (
+    Watches,
+    watch_bedrock,
+    watch_events,
+    watch_gemini,
+    watch_ollama,
+)
 from compacter.messages.format import FormatName
 
 Body = Mapping[str, Any]

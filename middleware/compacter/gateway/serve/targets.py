@@ -15,7 +15,7 @@ from compacter.call.ahead import Preparations
 from compacter.errors import ConfigurationError
 from compacter.gateway import AHEAD
 from compacter.gateway.checks import problem_of, read_summarizer
-from compacter.gateway.counting import CountingState
+from compacter.gateway.metrics import CountingState
 from compacter.gateway.serve.aws import Signer
 from compacter.gateway.serve.board import Board
 from compacter.gateway.serve.callers import Callers

@@ -61,7 +61,8 @@ def read_transcripts(path: str) -> list[Transcript]:
         return json_text(value, indent) + "\n"
 
     if isinstance(data, dict) and "role" in data:  # A line is all that the file has.
-        data, are_lines = [data], True
+        data = [data]
+        are_lines = True
     values = data if isinstance(data, list) else [data]
     if all(_path_of(value) is None for value in values):
         write = dump if not are_lines else lambda messages: "".join(map(dump, messages))

@@ -57,7 +57,6 @@ def page(
     with_text: bool = True,
     unread: int = 0,
     live: bool = False,
-    counts: Iterable[tuple[str, str, str]] = (),
     notes: Iterable[str] = (),
 ) -> str:
     """Return the HTML of the report.
@@ -67,7 +66,6 @@ def page(
         with_text: Whether to include the text of summaries.
         unread: Number of lines that could not be read, which the page mentions.
         live: Whether the page fetches itself again from its server every few seconds.
-        counts: Further figures for the header: name, value and explanation.
         notes: Further sentences for the footer.
     """
     resources = files("compacter.tools.report")
@@ -90,7 +88,7 @@ def page(
         script_hash=_hash(script),
         connect="'self'" if live else "'none'",
         span=_span(stories),
-        cards=_cards(stories, counts),
+        cards=_cards(stories),
         overview=_overview(stories) if several else "",
         stories="".join(
             _story(story, index, with_text=with_text, is_open=index <= _OPEN)
@@ -138,12 +136,12 @@ def _span(stories: Sequence[Story]) -> str:
     return words
 
 
-def _cards(stories: Sequence[Story], counts: Iterable[tuple[str, str, str]]) -> str:
+def _cards(stories: Sequence[Story]) -> str:
     compactions = [compaction for story in stories for compaction in story.compactions]
     cards = [card for card in _all_cards(stories, compactions) if card[1] not in _NOTHING]
     return "".join(
         f"<div><dt>{name}</dt><dd>{value}{f'<small>{small}</small>' if small else ''}</dd></div>"
-        for name, value, small in [*cards, *(tuple(map(escape, count)) for count in counts)]
+        for name, value, small in cards
     )
 
 

@@ -1,7 +1,7 @@
 """The ways to make the request of a call smaller.
 
-Pure. `make_smaller` takes the next way after a refusal: without quotes, with a lower output limit,
-with a shorter last user message, or with the history compacted.
+Pure. `reduce_request` takes the next way after a refusal: without quotes, with a lower output
+limit, with a shorter last user message, or with the history compacted.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from compacter.call.request import FEWEST_QUOTED, Request
+from compacter.call.attempt import Attempt
+from compacter.call.request import FEWEST_QUOTED, Request, facts_of
 from compacter.compaction.cut import plan_compaction
 from compacter.compaction.plan import CompactionPlan
 from compacter.compaction.run import compact
@@ -23,6 +24,7 @@ from compacter.events import (
     CompactionSkipped,
     MaxTokensAdjusted,
     MessageShortened,
+    PreparationFailed,
     SealedContentRemoved,
     Trigger,
 )
@@ -33,7 +35,6 @@ from compacter.summary.message import FRAME, rule_lines
 from compacter.text.shorten import shorten
 
 if TYPE_CHECKING:
-    from compacter.call.call import Call
     from compacter.overflow import TokenLimit
 
 WORTH = 0.9
@@ -46,7 +47,7 @@ _OUTPUT_MARGIN = 8
 """Tokens left free when the output limit is lowered, for those that a chat template adds."""
 
 
-async def make_smaller(call: Call, limit: TokenLimit, error: Exception) -> str:
+async def reduce_request(call: Attempt, limit: TokenLimit, error: Exception) -> str:
     """Make the request smaller, and return a description of the step; empty if there is no way to.
 
     ``error`` is the provider's. Raises ``CompactionError`` if there is neither a summary nor a
@@ -75,12 +76,12 @@ async def make_smaller(call: Call, limit: TokenLimit, error: Exception) -> str:
         if not step and is_hopeless:
             step = await shorten_last_message(call, None, target, limit)
     # Otherwise it was too much before, although all else was compacted.
-    if not step and not (is_hopeless and 0 < call.state.helpless <= call.staying):
+    if not step and not (is_hopeless and 0 < call.state.incompressible_size <= call.staying):
         step = await compact_history(call, target, "token_limit", limit)
     return ", ".join(filter(None, (lowered, step)))
 
 
-async def _leave_out_sealed(call: Call, error: Exception) -> str:
+async def _leave_out_sealed(call: Attempt, error: Exception) -> str:
     """Leave out of the request what only another model can read, once; return what was done, if
     anything.
     """
@@ -91,7 +92,7 @@ async def _leave_out_sealed(call: Call, error: Exception) -> str:
     call.request = replace(request, sealed=False)
     removed = kinds.total()
     names = tuple(sorted(kinds))
-    await call.tell(
+    await call.emit(
         SealedContentRemoved,
         attempt=call.attempt,
         removed=removed,
@@ -101,7 +102,7 @@ async def _leave_out_sealed(call: Call, error: Exception) -> str:
     return f"{removed} sealed blocks left out ({', '.join(names)})"
 
 
-async def _lower_output(call: Call, limit: TokenLimit) -> tuple[str, bool]:
+async def _lower_output(call: Attempt, limit: TokenLimit) -> tuple[str, bool]:
     """Lower the output limit, and return what was done, if anything, and whether the request then
     fits.
 
@@ -126,14 +127,14 @@ async def _lower_output(call: Call, limit: TokenLimit) -> tuple[str, bool]:
         return "", False
     options = {**request.options, request.output_option: after}
     call.request = replace(request, options=options, output_tokens=after)
-    await call.tell(
+    await call.emit(
         MaxTokensAdjusted, attempt=call.attempt, before=before, after=after, limit=window
     )
     return f"{request.output_option} lowered from {before} to {after}", fits
 
 
 async def compact_history(
-    call: Call,
+    call: Attempt,
     target: int | None,
     trigger: Trigger,
     limit: TokenLimit | None = None,
@@ -172,7 +173,7 @@ async def compact_history(
     return f"{sizes} ({event.strategy})"
 
 
-async def compact_to(call: Call, target: int, trigger: Trigger, quotes: int = 0) -> bool:
+async def compact_to(call: Attempt, target: int, trigger: Trigger, quotes: int = 0) -> bool:
     """Compact the messages to this size, in characters, before any refusal, and return whether it
     succeeded.
 
@@ -180,20 +181,20 @@ async def compact_to(call: Call, target: int, trigger: Trigger, quotes: int = 0)
     for, in characters.
     """
     state = call.state
-    state.tried = state.calls
+    state.last_attempt_at_call = state.calls
     try:
         done = await compact_history(call, target, trigger, quotes=quotes)
     except CompactionError as error:
-        await call.report_failure(trigger, error.__cause__, "no summary could be had")
+        await call.emit_failure(trigger, error.__cause__, "no summary could be had")
         return False
     if done:
-        state.tokens = state.stuck = 0
+        state.tokens = state.size_above_threshold = 0
     elif not quotes:
-        state.stuck = call.request.size
+        state.size_above_threshold = call.request.size
     return bool(done)
 
 
-async def make_room(call: Call, wanted: int, free: int) -> None:
+async def compact_for_quotes(call: Attempt, wanted: int, free: int) -> None:
     """Compact the history and add quotes, if there are any for the question; send an event if that
     cannot be.
 
@@ -206,23 +207,23 @@ async def make_room(call: Call, wanted: int, free: int) -> None:
     if not await call.quote(wanted, sent=False):
         return
     reason = ""
-    if call.tried or call.is_held_back:
+    if call.tried or call.in_cool_down:
         reason = "cool_down"
-    elif call.request.size <= state.full * GROWN:
+    elif call.request.size <= state.size_without_quotes * GROWN:
         reason = "no_progress"
     else:
         target = max(1, call.request.conversation.size + free)
         done = await compact_to(call, target, "quotes", wanted)
         text = await call.quote(min(call.room_for_quotes()))
-        state.full = 0 if text else call.request.size
+        state.size_without_quotes = 0 if text else call.request.size
         if done and not text:
             reason = "no_progress"
     if reason:
-        await call.tell(CompactionSkipped, trigger="quotes", reason=reason)
+        await call.emit(CompactionSkipped, trigger="quotes", reason=reason)
 
 
 def plan_of(
-    call: Call,
+    call: Attempt,
     target: int | None,
     trigger: Trigger,
     limit: TokenLimit | None = None,
@@ -267,34 +268,63 @@ def plan_of(
     )
 
 
-async def enforce_prepared(call: Call) -> bool:
+async def enforce_prepared(call: Attempt) -> bool:
     """Use the compaction of this conversation that was made ahead, and return whether there is
     one.
     """
     request = call.request
-    smaller = request.with_view(await call.world.find_prepared())
+    smaller = request.with_view(await call.world.find_prepared(request))
     if smaller is None or smaller.size >= request.size * WORTH:
         return False
-    call.state.tokens = call.state.stuck = 0
+    call.state.tokens = call.state.size_above_threshold = 0
     # First, as with a new one: a hook that repeats the call finds it.
     await call.world.remember(smaller.messages)
     await _reuse(call, smaller, prepared=True)
     return True
 
 
-async def _reuse(call: Call, smaller: Request, **facts: Any) -> None:
+async def _reuse(call: Attempt, smaller: Request, **facts: Any) -> None:
     """Take a request with a view that was there already, and send the event."""
     before = len(call.request.messages)
     after = len(smaller.messages)
     call.request = smaller
-    await call.tell(CompactionReused, messages_before=before, messages_after=after, **facts)
+    await call.emit(CompactionReused, messages_before=before, messages_after=after, **facts)
+
+
+async def compact_ahead(call: Attempt, world: Any, ratio: float, target: int) -> None:
+    """Make a compaction ahead, unless another process has stored one that fits. Raises no
+    ``Exception``.
+
+    There is no fallback: a failing summarizer is asked again when the compaction is due.
+
+    Args:
+        call: A call with a copy of the conversation.
+        world: Its world, a `Performer` for what is not in force yet.
+        ratio: Share of the compactable size.
+        target: Largest size of the messages afterwards, in characters.
+    """
+    request = call.request
+    # What is in the memory, or made ahead, is looked at here.
+    update: dict[str, object] = {"prepare_tokens": None, "memory": None}
+    update |= {"compact_ratio": ratio, "fallback": ()}
+    call.options = call.options.model_copy(update=update)
+    try:
+        view = await world.view()
+        size = request.conversation.size
+        if view is None or sum(map(request.format.size, view)) >= size * WORTH:
+            await world.conduct(compact_history(call, target, "prepared"))
+    except Exception as error:  # noqa: BLE001 - the call that is due takes the normal way
+        cause = error.__cause__ if isinstance(error, CompactionError) else error
+        reason = str(error) if isinstance(error, FunctionError) else "no summary could be had"
+        facts = {**facts_of(cause), **request.named}
+        await world.emit(PreparationFailed(reason=reason, **facts))
 
 
 # -- where nothing can be compacted: a shorter last user message, or advice ------------------------
 
 
 async def shorten_last_message(
-    call: Call, how: Retrieved | None, target: int | None, limit: TokenLimit
+    call: Attempt, how: Retrieved | None, target: int | None, limit: TokenLimit
 ) -> str:
     """Shorten retrieved text in the last user message if it is too long; return what was done, if
     anything.
@@ -329,13 +359,13 @@ async def shorten_last_message(
             ("result" if how is None else "text",),
         )
     except FunctionError as error:
-        await call.report_failure("token_limit", error)
+        await call.emit_failure("token_limit", error)
         return ""
     left = read.format.size(message)
     if left >= now:
         return ""
     call.request = replace(request, shortened=message, saved=size - left)
-    await call.tell(
+    await call.emit(
         MessageShortened, attempt=call.attempt, before=size, after=left, limit=limit.limit
     )
     return f"the last user message shortened by {size - left:,} characters"

@@ -1,0 +1,124 @@
+"""The world of a call: what a call awaits, and coroutines that leave their steps to a driver.
+
+With the world `DEFERRED` a coroutine awaits nothing itself. `step_through` returns each of its
+steps, or has it carried out where an event loop runs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple, Protocol
+
+from compacter.compaction.plan import CompactionPlan
+from compacter.effects import AskSummarizer, Quote
+from compacter.events import Event
+from compacter.messages.format import Message
+from compacter.messages.replies import Reply
+
+
+class World(Protocol):
+    """What a call awaits: a `Performer` does it, or in tests whoever drives the call."""
+
+    async def ask(self, question: AskSummarizer) -> Reply:
+        """Send a prompt to the summarizer."""
+        ...
+
+    async def emit(self, event: Event) -> Event:
+        """Send an event to totals, log and hooks."""
+        ...
+
+    async def approve(self, plan: CompactionPlan) -> CompactionPlan | None:
+        """Pass a plan to ``before_compaction``; ``None`` for a veto."""
+        ...
+
+    async def send(self, messages: Sequence[Message], options: Mapping[str, object]) -> Reply:
+        """Call the wrapped function."""
+        ...
+
+    async def look_up(self, head: Sequence[Message] = ()) -> Sequence[Message] | None:
+        """Return the remembered view of the caller's messages."""
+        ...
+
+    async def remember(self, after: Sequence[Message]) -> None:
+        """Store a view of the caller's messages."""
+        ...
+
+    async def forget(self) -> None:
+        """Remove what this call has stored."""
+        ...
+
+    async def quote(self, question: Quote) -> str:
+        """Return quotes of compacted messages."""
+        ...
+
+    async def prepare(self, call: Any, ratio: float, target: int) -> None:
+        """Have the next compaction made in the background."""
+        ...
+
+    async def find_prepared(self, request: Any) -> Sequence[Message] | None:
+        """Return the view that was made in the background."""
+        ...
+
+
+class Step(NamedTuple):
+    """A step that a coroutine leaves to its driver: a method of the world, and its arguments."""
+
+    name: str
+    given: tuple[Any, ...]
+
+    def __await__(self) -> Generator[Step, Any, Any]:
+        return (yield self)
+
+
+class _Deferred:
+    def __getattr__(self, name: str) -> Callable[..., Step]:
+        return lambda *given: Step(name, given)
+
+
+DEFERRED: Any = _Deferred()
+"""World whose methods yield a `Step` when they are awaited."""
+
+
+async def step_through(
+    world: Any, coroutine: Coroutine[Any, Any, Any], outcome: Any = None, until: str = ""
+) -> Any:
+    """Run a coroutine whose world is `DEFERRED`, and return its result.
+
+    Args:
+        world: Carries out the steps. An ``Exception`` of one is thrown into the coroutine. With its
+            attribute ``large``, the coroutine computes in threads of its ``io``.
+        coroutine: What to run.
+        outcome: Outcome of the step that was returned last.
+        until: Name of steps that are returned instead of carried out. Call again with the outcome
+            to continue.
+    """
+    advance = coroutine.send
+    try:
+        while True:
+            go_on = partial(_advance, advance, outcome)
+            ended, step = await world.io.thread(go_on) if world.large else go_on()
+            if ended or step.name == until:
+                return step
+            try:
+                outcome = await getattr(world, step.name)(*step.given)
+                advance = coroutine.send
+            except Exception as error:  # noqa: BLE001 - handled by the coroutine
+                outcome = error
+                advance = coroutine.throw
+    except BaseException:
+        # A thread abandoned by a cancellation still runs it.
+        with contextlib.suppress(ValueError):
+            coroutine.close()
+        raise
+
+
+def _advance(advance: Callable[[Any], Any], outcome: object) -> tuple[bool, Any]:
+    """Run a coroutine up to its next step; return False and that, or True and its result at its
+    end.
+    """
+    try:
+        return False, advance(outcome)
+    except StopIteration as stop:
+        return True, stop.value
