@@ -184,24 +184,20 @@ class TestFromEnvironment:
                 "PATH": "/bin",
             }
         ).options
-        assert (options.compact_ratio, options.max_retries, options.summarizer) == (
-            0.4,
-            5,
-            "extractive",
-        )
-        assert (options.trigger_tokens, options.adjust_max_tokens, options.timeout) == (
-            0.8,
-            False,
-            None,
-        )
+        expected = {
+            "compact_ratio": 0.4,
+            "max_retries": 5,
+            "summarizer": "extractive",
+            "trigger_tokens": 0.8,
+            "adjust_max_tokens": False,
+            "timeout": None,
+            "fallback": ("truncate",),
+            "rules": ("Be brief.", "Answer in French."),
+        }
+        assert {name: getattr(options, name) for name in expected} == expected
         assert options.recall is not None
         assert options.recall.share == 2000
-        assert [strategy.name for strategy in options.strategy] == [
-            "clear_tool_results",
-            "truncate",
-        ]
-        assert options.fallback == ("truncate",)
-        assert options.rules == ("Be brief.", "Answer in French.")
+        assert [one.name for one in options.strategy] == ["clear_tool_results", "truncate"]
         assert isinstance(options.memory, SQLiteMemory)
 
     def test_the_environment_of_the_process(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,15 +207,7 @@ class TestFromEnvironment:
         assert Compacter.from_env(compact_ratio=0.5).options.compact_ratio == 0.5
 
     def test_none_in_the_environment_turns_an_option_off(self) -> None:
-        names = (
-            "memory",
-            "recall",
-            "conversation",
-            "summary_prompt",
-            "redact",
-            "timeout",
-            "trigger_tokens",
-        )
+        names = ("memory", "recall", "conversation", "summary_prompt", "redact", "timeout")
         options = Compacter.from_env(
             {f"COMPACTER_{name.upper()}": "none" for name in names}
         ).options
