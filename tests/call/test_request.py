@@ -200,154 +200,103 @@ WORDS = "They spoke."
 PART = {"type": "text", "text": WORDS}
 
 
+def chat_reply(finish: str | None = None, **message: Any) -> Any:
+    return {"choices": [{"message": {"content": WORDS, **message}, "finish_reason": finish}]}
+
+
+def gemini(*parts: Any, **candidate: Any) -> Any:
+    return {"candidates": [{"content": {"parts": list(parts)}, **candidate}]}
+
+
+def response(*items: Any, **more: Any) -> Any:
+    return {"output": list(items), **more}
+
+
+def converse(*content: Any, **more: Any) -> Any:
+    return {"output": {"message": {"content": list(content)}}, **more}
+
+
+SPOKEN = {"text": WORDS}
+REFUSAL = {"type": "refusal", "refusal": "I cannot."}
+CUT = {"incomplete_details": {"reason": "max_output_tokens"}}
+
+
 class TestWhatASummarizerAnswered:
     """In each vendor's shape."""
 
     @pytest.mark.parametrize(
-        "reply",
+        ("reply", "kind"),
         [
-            WORDS,
-            {
-                "choices": [
-                    {"message": {"content": WORDS}},
-                    {"message": {"content": "Another choice."}},
-                ]
-            },
-            {"choices": [{"message": {"content": [PART]}}]},
-            {"choices": [{"text": WORDS}]},
-            {"content": [{"type": "thinking", "thinking": "Hm."}, PART]},
-            {"content": WORDS},
-            {"text": WORDS},
-            {
-                "candidates": [
-                    {"content": {"parts": [{"text": "Hm.", "thought": True}, {"text": WORDS}]}}
-                ]
-            },
-            {
-                "output": [
+            (WORDS, "words"),
+            ({"choices": [*chat_reply()["choices"], {"message": {"content": "2"}}]}, "words"),
+            (chat_reply(content=[PART]), "words"),
+            ({"choices": [SPOKEN]}, "words"),
+            ({"content": [{"type": "thinking", "thinking": "Hm."}, PART]}, "words"),
+            ({"content": WORDS}, "words"),
+            (SPOKEN, "words"),
+            (gemini({"text": "Hm.", "thought": True}, SPOKEN), "words"),
+            (
+                response(
                     {"type": "reasoning"},
                     {"type": "message", "content": [{"type": "output_text", "text": WORDS}]},
-                ]
-            },
-            {"output": [{"content": [{"text": "They "}, {"text": "spoke."}]}]},
-            {"output": {"message": {"content": [{"text": WORDS}]}}},
+                ),
+                "words",
+            ),
+            (response({"content": [{"text": "They "}, {"text": "spoke."}]}), "words"),
+            (converse(SPOKEN), "words"),
+            (chat_reply(refusal="I cannot."), "refusal"),
+            ({"content": [PART], "stop_reason": "refusal"}, "refusal"),
+            (response({"type": "message", "content": [REFUSAL]}), "refusal"),
+            ({"candidates": []}, "refusal"),
+            (chat_reply(tool_calls=[{"id": "1"}]), "tool"),
+            (chat_reply(function_call={"name": "look"}), "tool"),
+            ({"content": [PART, {"type": "tool_use", "name": "look"}]}, "tool"),
+            (gemini(SPOKEN, {"functionCall": {"name": "look"}}), "tool"),
+            (gemini(SPOKEN, {"function_call": {"name": "look"}}), "tool"),
+            (response({"type": "function_call", "name": "look"}), "tool"),
+            (converse({"toolUse": {"name": "look"}}), "tool"),
         ],
     )
-    def test_is_its_words(self, reply: Any) -> None:
+    def test_is_words_a_refusal_or_a_tool_call(self, reply: Any, kind: str) -> None:
         read = read_reply(reply)
-        assert (read.text, read.refused, read.called_tool) == (WORDS, False, False)
-
-    @pytest.mark.parametrize(
-        "reply",
-        [
-            {"choices": [{"message": {"content": WORDS, "refusal": "I cannot."}}]},
-            {"content": [PART], "stop_reason": "refusal"},
-            {
-                "output": [
-                    {"type": "message", "content": [{"type": "refusal", "refusal": "I cannot."}]}
-                ]
-            },
-            {"candidates": []},
-        ],
-    )
-    def test_may_be_a_refusal(self, reply: Any) -> None:
-        read = read_reply(reply)
-        assert (read.refused, read.called_tool) == (True, False)
-
-    @pytest.mark.parametrize(
-        "reply",
-        [
-            {"choices": [{"message": {"content": WORDS, "tool_calls": [{"id": "1"}]}}]},
-            {"choices": [{"message": {"content": WORDS, "function_call": {"name": "look"}}}]},
-            {"content": [PART, {"type": "tool_use", "name": "look"}]},
-            {
-                "candidates": [
-                    {"content": {"parts": [{"text": WORDS}, {"functionCall": {"name": "look"}}]}}
-                ]
-            },
-            {
-                "candidates": [
-                    {"content": {"parts": [{"text": WORDS}, {"function_call": {"name": "look"}}]}}
-                ]
-            },
-            {"output": [{"type": "function_call", "name": "look"}]},
-            {"output": {"message": {"content": [{"toolUse": {"name": "look"}}]}}},
-        ],
-    )
-    def test_may_be_a_tool_call(self, reply: Any) -> None:
-        read = read_reply(reply)
-        assert (read.refused, read.called_tool) == (False, True)
+        assert (read.refused, read.called_tool) == (kind == "refusal", kind == "tool")
+        assert kind != "words" or read.text == WORDS
 
     @pytest.mark.parametrize(
         ("reply", "finish"),
         [
-            ({"choices": [{"message": {"content": WORDS}, "finish_reason": "STOP"}]}, "stop"),
+            (chat_reply("STOP"), "stop"),
             ({"content": [PART], "stop_reason": "max_tokens"}, "max_tokens"),
-            ({"candidates": [{"content": {}, "finishReason": "MAX_TOKENS"}]}, "max_tokens"),
-            (
-                {
-                    "candidates": [
-                        {"content": {}, "finish_reason": SimpleNamespace(name="MAX_TOKENS")}
-                    ]
-                },
-                "max_tokens",
-            ),
-            (
-                {"candidates": [{"content": {}, "finish_reason": SimpleNamespace(name="STOP")}]},
-                "stop",
-            ),
-            (
-                {
-                    "output": [],
-                    "status": "incomplete",
-                    "incomplete_details": {"reason": "max_output_tokens"},
-                },
-                "max_output_tokens",
-            ),
-            (
-                {
-                    "output": [],
-                    "status": "completed",
-                    "incomplete_details": {"reason": "max_output_tokens"},
-                },
-                None,
-            ),
-            ({"output": {"message": {}}, "stopReason": "max_tokens"}, "max_tokens"),
+            (gemini(finishReason="MAX_TOKENS"), "max_tokens"),
+            (gemini(finish_reason=SimpleNamespace(name="MAX_TOKENS")), "max_tokens"),
+            (gemini(finish_reason=SimpleNamespace(name="STOP")), "stop"),
+            (response(status="incomplete", **CUT), "max_output_tokens"),
+            (response(status="completed", **CUT), None),
+            (converse(stopReason="max_tokens"), "max_tokens"),
         ],
     )
     def test_says_why_it_ends(self, reply: Any, finish: str | None) -> None:
         assert read_reply(reply).finish == finish
 
 
+EDITS = {"context_management": {"applied_edits": [{"type": "clear"}]}}
+BLOCKS = {"provider_specific_fields": {"compaction_blocks": [{"content": "So far."}]}}
+
+
 class TestTheUsageOfAReply:
     @pytest.mark.parametrize(
         "edited",
         [
-            {"context_management": {"applied_edits": [{"type": "clear"}]}},
-            {
-                "provider_specific_fields": {
-                    "context_management": {"applied_edits": [{"type": "clear"}]}
-                }
-            },
-            {
-                "choices": [
-                    {
-                        "message": {
-                            "provider_specific_fields": {
-                                "compaction_blocks": [{"content": "So far."}]
-                            }
-                        }
-                    }
-                ]
-            },
+            EDITS,
+            {"provider_specific_fields": EDITS},
+            {"choices": [{"message": BLOCKS}]},
             {"stop_reason": "compaction"},
             {"content": [{"type": "compaction", "content": "So far."}]},
-            {"output": [{"type": "message"}, {"type": "compaction"}]},
+            response({"type": "message"}, {"type": "compaction"}),
         ],
     )
-    def test_says_nothing_of_a_request_that_the_provider_has_edited(
-        self, edited: dict[str, Any]
-    ) -> None:
+    def test_says_nothing_of_an_edited_request(self, edited: dict[str, Any]) -> None:
+        """The provider has edited the request itself, so its size says nothing of ours."""
         usage = {"input_tokens": 100}
         assert tokens_read({"usage": usage, "content": [PART], "stop_reason": "end_turn"}) == 100
         assert tokens_read({"usage": usage, **edited}) == 0
