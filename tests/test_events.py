@@ -13,11 +13,8 @@ from tests.conversations import Chat, talk
 from compacter import Compacter, CompactionError, CompactionEvent, CompactionPlan, History
 from compacter.events import (
     UNTOLD,
-    CompactionFailed,
     CompactionSkipped,
-    CompactionStarted,
     Event,
-    MaxTokensAdjusted,
 )
 from compacter.testing import ScriptedModel, ScriptedSummarizer, TokenLimitError
 
@@ -156,16 +153,6 @@ class TestTheCompactionEvent:
             ("token_limit", None),
         ]
 
-    async def test_that_news_reaches_an_async_hook_too(self) -> None:
-        told: list[Event] = []
-
-        async def hear(event: Event) -> None:
-            await asyncio.sleep(0)
-            told.append(event)
-
-        Compacter(on_event=hear).tell_history_changed(None)
-        assert [type(event) for event in told] == [CompactionSkipped]
-
 
 class TestOrder:
     def run(self, **options: Any) -> tuple[list[str], ScriptedModel]:
@@ -213,33 +200,6 @@ class TestOrder:
         assert names == ["MaxTokensAdjusted"]
         assert model.requests[-1].messages == tuple(talk())
         assert 0 < (model.requests[-1].max_tokens or 0) < 400
-
-    def test_a_lowered_output_limit_is_told_in_words(self) -> None:
-        told = str(MaxTokensAdjusted(before=1_000, after=380))
-        assert told == "MaxTokensAdjusted: lowered the output limit from 1,000 to 380 tokens"
-
-
-def test_a_failed_summary_names_its_conversation_and_attempt() -> None:
-    seen: list[Event] = []
-    model = ScriptedModel(window=1_000)
-
-    def broken(messages: list[Any], **options: Any) -> str:
-        raise OSError
-
-    call = Compacter(summarizer=broken, on_event=seen.append).wrap(model.completion)
-    call(
-        model="m",
-        messages=[
-            {"role": "user", "content": f"Question {n}? ".ljust(400, "q")} for n in range(20)
-        ],
-    )
-
-    started, failed = (
-        next(event for event in seen if isinstance(event, kind))
-        for kind in (CompactionStarted, CompactionFailed)
-    )
-    assert (failed.conversation, failed.attempt) == (started.conversation, 1)
-    assert failed.conversation
 
 
 class TestHooks:
@@ -333,19 +293,6 @@ class TestTotals:
         assert totals.summarizer_calls == len(asked.requests)
         answered = 0 if failure == "raises" else asked.tokens
         assert totals.input_tokens == answered
-
-    def test_the_price_of_a_summary_is_told_where_it_is_known(self) -> None:
-        model = ScriptedModel(window=900, replies="They asked and answered.")
-        told: list[CompactionEvent] = []
-        compacter = Compacter(on_compaction=told.append)
-        compacter.wrap(model.completion)("gpt-4o-mini", talk())
-        unknown = Compacter(on_compaction=told.append)
-        unknown.wrap(model.completion)("a-model-of-ones-own", talk())
-
-        assert told[0].cost is not None
-        assert told[0].cost > 0
-        assert compacter.totals.cost == pytest.approx(told[0].cost)
-        assert told[1].cost is None
 
 
 class TestAHookThatMakesTheCallAgain:

@@ -308,11 +308,6 @@ class TestWhatASummaryCost:
     def test_of_a_function_whose_reply_names_no_model_is_not_known(self) -> None:
         assert self.cost("gpt-4o", self.REPLY, own=True) is None
 
-    def test_of_a_model_without_a_price_is_not_known(self) -> None:
-        assert (
-            self.cost("gpt-4o", {**self.REPLY, "model": "a-model-of-ones-own"}, own=False) is None
-        )
-
 
 CHUNKS: dict[str, list[Any]] = {
     "texts": ["They asked ", "of walls."],
