@@ -39,7 +39,7 @@ settings.register_profile(
     "compacter",
     settings.get_profile("explore"),
     derandomize=True,
-    max_examples=times(40, long=200),
+    max_examples=times(25, long=200),
 )
 settings.load_profile("compacter")
 
