@@ -165,18 +165,6 @@ def test_a_request_with_nothing_sealed_is_not_sent_again_and_the_error_is_untouc
     assert told == []
 
 
-def test_an_error_of_another_kind_goes_straight_back() -> None:
-    told: list[Event] = []
-    model = OtherModel("anthropic")
-    model.error = BadRequestError("invalid x-api-key", 401)
-
-    with pytest.raises(BadRequestError, match="x-api-key"):
-        wrapped(told).wrap(model.answer, wire_format="anthropic")(TALKS["anthropic"][0])
-
-    assert len(model.requests) == 1
-    assert told == []
-
-
 def test_max_retries_counts_it() -> None:
     model = OtherModel("anthropic")
 
