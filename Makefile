@@ -171,9 +171,9 @@ $(VENV)-docs/.done: requirements/docs.txt
 # Recall by meaning with a real model. The processor suffices for it; what CUDA would want is left to torch itself.
 EMBEDDER := $(VENV)-embedder
 embedder: $(EMBEDDER)/.done
-	PYTHONPATH=middleware:benchmarks $(EMBEDDER)/bin/python -m pytest -q --confcutdir=tests/meaning \
+	PYTHONPATH=middleware:benchmarks:examples $(EMBEDDER)/bin/python -m pytest -q --confcutdir=tests/meaning \
 		-o addopts=--import-mode=importlib -o filterwarnings=default tests/meaning $(PYTEST_ARGS)
-	PYTHONPATH=middleware:benchmarks $(EMBEDDER)/bin/python benchmarks/meaning.py
+	PYTHONPATH=middleware:benchmarks:examples $(EMBEDDER)/bin/python benchmarks/meaning.py
 
 $(EMBEDDER)/.done: requirements/embedder.txt | $(VENV)/.uv
 	@$(PYTHON) -m venv $(EMBEDDER)

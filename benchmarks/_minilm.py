@@ -30,4 +30,4 @@ def _model() -> Any:
 
 def embed(texts: list[str]) -> Any:
     """One vector for each text."""
-    return _model().encode(texts, batch_size=32, show_progress_bar=False)
+    return _model().encode(texts, batch_size=32, show_progress_bar=False).tolist()

@@ -5,8 +5,7 @@ The sixty questions of ``benchmarks/questions.py`` are asked here with none of t
 facts were said in, and once as they are, in the long chat of ``benchmarks/asking.py``. Where there
 are conversations of others (``COMPACTER_DATA``, default ``../shared/data``), the questions about
 these are asked too. No model answers: an answer counts if it is in the request that a provider
-accepts whose window is a share of the conversation. The passages have their vectors already, and no
-question is given up because this machine is busy.
+accepts whose window is a share of the conversation.
 
 Run: ``make embedder``, or ``python benchmarks/meaning.py`` where all-MiniLM-L6-v2 is installed.
 Prints a table and ends with one JSON line.
@@ -27,10 +26,10 @@ from asking import IDLE, chat
 from questions import STORIES
 
 from compacter import Compacter, Quotes
-from compacter.call import embedding
 from compacter.messages.format import get_format
 from compacter.recall.frame import TAG
 from compacter.testing import token_limit_error
+from quotes_by_meaning import ByMeaning
 
 SHARES = (0.1, 0.2)
 """Of others' conversations."""
@@ -209,7 +208,6 @@ class Run:
             self._provide, wire_format=asked.format, messages_param="messages"
         )
         self.ask("Go on.")
-        self._wait_for_vectors()
 
     def _provide(self, messages: list[Any], **_: Any) -> dict[str, Any]:
         used = sum(self._format.outline(messages).sizes)
@@ -218,13 +216,6 @@ class Run:
         self._sent[:] = messages
         message = {"role": "assistant", "content": "Noted."}
         return {"choices": [{"message": message, "finish_reason": "stop"}]}
-
-    def _wait_for_vectors(self) -> None:
-        near = self._compacter._state.recall()._near  # noqa: SLF001
-        embeddings = getattr(near, "__self__", None)
-        under_way = None if embeddings is None else embeddings.add(())
-        if under_way is not None:
-            under_way.result()
 
     def ask(self, question: str) -> str:
         """The text of the accepted request, without the question itself."""
@@ -261,7 +252,7 @@ def main() -> None:
     if reason := why_unavailable():
         print(json.dumps({"skipped": reason}))
         return
-    embedding._DEADLINE = 3_600.0  # noqa: SLF001
+    by_meaning = ByMeaning(embed)
     sets: dict[str, tuple[Callable[[], Iterator[Chat]], Sequence[float]]] = {
         "other words": (lambda: iter([Chat(chat(), "openai", say_otherwise())]), OWN_SHARES),
         "same words": (lambda: iter([Chat(chat(), "openai", say_again())]), OWN_SHARES),
@@ -271,7 +262,7 @@ def main() -> None:
     print(f"{'':30}{'with':>8}{'without':>9}{'idle with':>11}{'idle without':>14}")
     for name, (chats, shares) in sets.items():
         for share in shares if any(True for _ in chats()) else ():
-            right, idle = measure(chats, share, Quotes(embed=embed))
+            right, idle = measure(chats, share, Quotes(search=by_meaning))
             bare, idle_bare = measure(chats, share, Quotes())
             rows[f"{name}, {share:g}"] = {
                 "with": round(right, 3),

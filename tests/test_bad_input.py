@@ -130,8 +130,8 @@ class TestOptions:
             ("strategy", Numbered()),
             ("max_retries", never_awaited),
             ("max_retries", lambda: True),
-            ("recall", Quotes(rank=never_awaited)),  # type: ignore[arg-type]
-            ("recall", Quotes(rank=lambda question: [])),  # type: ignore[arg-type,misc]
+            ("recall", Quotes(search=list)),  # type: ignore[arg-type]
+            ("recall", Quotes(search=lambda question: [])),  # type: ignore[arg-type,misc]
         ],
     )
     def test_an_unusable_option_is_named_at_construction(self, option: str, value: Any) -> None:

@@ -242,7 +242,7 @@ BAD_ANSWERS: dict[str, list[Any]] = {
     "token_counter": NUMBERS,
     "redact": TEXTS,
     "retrieved": TEXTS,
-    "rank": [*NUMBERS, [0.5], [float("nan")] * 99, ["high"] * 99],
+    "search": [*NUMBERS, [0.5], [float("nan")] * 99, ["high"] * 99],
     "pin": [later],
     "max_retries": [later],
 }
@@ -267,8 +267,8 @@ class TestFunctionsThatAnswerBadly:
         model = ScriptedModel(window=900)
         history = TestFunctionsThatAnswerBadly.asking()
         options: dict[str, Any] = {option: function}
-        if option == "rank":
-            options = {"recall": Quotes(share=2_000, rank=function)}
+        if option == "search":
+            options = {"recall": Quotes(share=2_000, search=function)}
         if option == "token_counter":
             options["trigger_tokens"] = 500
         if option == "retrieved":
@@ -322,16 +322,16 @@ class TestFunctionsThatAnswerBadly:
         ):
             History(talk(), compacter=compacter).tokens()
 
-    async def test_a_slow_ranking_does_not_hold_the_event_loop(self) -> None:
+    async def test_a_slow_search_does_not_hold_the_event_loop(self) -> None:
         threads = list[threading.Thread]()
 
-        def rank(question: str, passages: Sequence[Any]) -> list[float]:
+        def search(question: str, passages: Sequence[Any]) -> list[float]:
             threads.append(threading.current_thread())
             return [1.0] * len(passages)
 
         model = ScriptedModel(window=900)
         history = self.asking()
-        recall = Quotes(share=2_000, rank=rank)
+        recall = Quotes(share=2_000, search=search)
         await Compacter(summarizer=ScriptedSummarizer("Short."), recall=recall).wrap(
             model.acompletion
         )("m", history)

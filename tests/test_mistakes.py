@@ -9,7 +9,7 @@ import pytest
 from tests.conversations import talk
 
 import compacter
-from compacter import Compacter, History, Quotes, compacted
+from compacter import Compacter, History, compacted
 from compacter.errors import ConfigurationError
 from compacter.events import CompactionStarted
 from compacter.options import Options
@@ -128,12 +128,6 @@ def test_what_a_function_returns_in_place_of_a_summary(
     assert "the summary was refused: " in caplog.text
     assert "docs/troubleshooting.md#" in caplog.text
     assert "capable model" not in caplog.text
-
-
-def test_an_embedder_that_is_none() -> None:
-    embed: Any = 5
-    with pytest.raises(ValueError, match=r"(?s)embed.* callable.*embed.* string"):
-        Quotes(embed=embed)
 
 
 async def test_a_limit_in_tokens_where_characters_are_meant() -> None:

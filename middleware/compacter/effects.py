@@ -74,5 +74,3 @@ class Quote:
     """Estimated tokens of one of these characters."""
     sent: bool = True
     """Whether the quotes are sent; without, they are only looked for, and nothing is noted."""
-    words: str | None = None
-    """Other words for it, once the summarizer was asked; empty if it gave none."""

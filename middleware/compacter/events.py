@@ -10,8 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
 from compacter.errors import UnknownFieldError
 
 Trigger = Literal["token_limit", "threshold", "quotes", "manual", "prepared"]
-TEXTS = frozenset({"summary", "ledger", "unverified", "reworded"})
-"""Fields with text of messages: a file contains them only if its option says so."""
+TEXTS = frozenset({"summary", "ledger", "unverified"})
+"""Fields with text of messages: a file has them only if that is asked for."""
 UNTOLD = TEXTS | {"discarded", "cause"}
 """Fields that no log entry, span or metric has."""
 
@@ -279,9 +279,6 @@ class PassagesRecalled(Event):
     duration: float = 0.0
     """Seconds taken to find them; almost none if an earlier step of the turn had the same quotes.
     """
-    reworded: MessageText = ""
-    """Other words for the question that found them, which the summarizer gave: with
-    ``Quotes(reword=True)``."""
 
 
 class MaxTokensAdjusted(Event):

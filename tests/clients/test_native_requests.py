@@ -322,7 +322,7 @@ def test_where_that_gives_no_summary_the_transcript_is_sent(
             asked.append("native")
             if unusable == "error":
                 raise ConnectionError("gone")
-            return "I'm sorry, but I can't help with that."
+            return {"content": None, "refusal": "I cannot help with that."}
         if "record of a conversation" in last:
             asked.append("transcript")
             return "They counted the ships of every pier."

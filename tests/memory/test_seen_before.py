@@ -27,7 +27,7 @@ LONG = 60
 """Messages of the history: more than those by which alone a format is recognised."""
 _HERON = Part("user", "text", "The heron nests by the weir.", "", 3)
 _QUOTER = Quoter(Index([_HERON]), 999)
-_QUOTER.answer(question([Part("user", "text", "Where does the heron nest?", "", 9)], ()))
+_QUOTER.answer(question([Part("user", "text", "Where does the heron nest?", "", 9)]))
 _FOUND = _QUOTER.quotation()
 QUOTES = _FOUND.text if _FOUND is not None else ""
 REPLY = {"choices": [{"message": {"role": "assistant", "content": "ok"}, "finish_reason": "stop"}]}

@@ -77,10 +77,10 @@ def test_a_history_keeps_one_summary(pin: Callable[[Any], bool], summaries_in: S
     assert history.tokens() < 2_500
 
 
-def test_hooks_and_rankers_see_only_what_was_said() -> None:
+def test_hooks_and_searches_see_only_what_was_said() -> None:
     seen: list[str] = []
 
-    def rank(question: str, passages: Sequence[Passage]) -> list[float]:
+    def search(question: str, passages: Sequence[Passage]) -> list[float]:
         seen.extend([question, *(passage.text for passage in passages)])
         return [1.0] * len(passages)
 
@@ -101,7 +101,7 @@ def test_hooks_and_rankers_see_only_what_was_said() -> None:
         summarizer="extractive",
         pin=pin,
         before_compaction=look,
-        recall=Quotes(rank=rank),
+        recall=Quotes(search=search),
         alternate_roles=True,
         retrieved=shorten,
     )

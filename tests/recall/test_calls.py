@@ -190,13 +190,13 @@ def test_a_trigger_is_window_enough_where_no_refusal_tells_one() -> None:
 
 def test_the_steps_of_a_turn_send_the_same_bytes() -> None:
     model = Model()
-    ranked: list[str] = []
+    asked: list[str] = []
 
-    def rank(question: str, passages: Any) -> list[float]:
-        ranked.append(question)
-        return [passage.score for passage in passages]
+    def search(question: str, passages: Any) -> list[float]:
+        asked.append(question)
+        return [0.0 for _ in passages]
 
-    completion = compacting(recall=Quotes(rank=rank)).wrap(model.completion)
+    completion = compacting(recall=Quotes(search=search)).wrap(model.completion)
     history = house()
     sent = []
     for step in range(4):
@@ -214,7 +214,7 @@ def test_the_steps_of_a_turn_send_the_same_bytes() -> None:
 
     assert len(set(sent)) == 1
     assert FACT in sent[0]
-    assert ranked == [QUESTION]
+    assert asked == [QUESTION]
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -308,7 +308,7 @@ class TestTheTurn:
         return house("Go on.")[-3:-1] + house()[-1:]
 
     def test_with_less_room_has_the_same_quotes_as_long_as_they_fit(self) -> None:
-        recall = Recall(Quotes(), None)
+        recall = Recall(Quotes(), None, print)
         view = self.view()
         first = self.quoted(recall, view, 2_000)
         assert FACT in first
@@ -316,27 +316,27 @@ class TestTheTurn:
         assert self.quoted(recall, view, 100_000) == first
 
     def test_that_has_outgrown_its_quotes_has_none_from_then_on(self) -> None:
-        recall = Recall(Quotes(), None)
+        recall = Recall(Quotes(), None, print)
         view = self.view()
         first = self.quoted(recall, view, 4_000)
         assert self.quoted(recall, view, len(first) - 1) == ""
         assert self.quoted(recall, view, 4_000) == ""
 
     def test_without_quotes_has_none_later_either(self) -> None:
-        recall = Recall(Quotes(), None)
+        recall = Recall(Quotes(), None, print)
         view = self.view()
         assert self.quoted(recall, view, 10) == ""
         assert self.quoted(recall, view, 2_000) == ""
 
     def test_is_another_one_where_its_question_was_edited(self) -> None:
-        recall = Recall(Quotes(), None)
+        recall = Recall(Quotes(), None, print)
         view = self.view()
         paint = [*view[:-1], {"role": "user", "content": "Which paint did room 17 want?"}]
         assert FACT in self.quoted(recall, view, 2_000)
         assert "119" in self.quoted(recall, paint, 2_000)
 
     def test_is_not_known_where_nobody_knows_what_was_folded(self) -> None:
-        recall = Recall(Quotes(), None)
+        recall = Recall(Quotes(), None, print)
         view = self.view()
         assert self.quoted(recall, view, 10, record="") == ""
         assert FACT in self.quoted(recall, view, 2_000, record="")
@@ -504,19 +504,6 @@ class TestNoQuotes:
         compacting().wrap(completion)(messages=house())
 
         assert not any(TAG in text_of(message) for message in requests[-1])
-
-    def test_a_ranker_that_fails_costs_the_quotes_alone(
-        self, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        model = Model()
-        completion = compacting(recall=Quotes(rank=lambda question, passages: [])).wrap(
-            model.completion
-        )
-        completion(messages=house())
-        completion(messages=house(QUESTION + " I forgot."))
-
-        assert model.quotes == ""
-        assert sum("quotes could not be found" in record.message for record in caplog.records) == 1
 
 
 class TestARefusalWithQuotes:

@@ -11,7 +11,7 @@ from tests.effort import grows_linearly, repeated
 
 from compacter.messages.format import get_format
 from compacter.recall.frame import folded
-from compacter.recall.passages import LONGEST, cut, header, readable
+from compacter.recall.passages import LONGEST, cut, readable
 
 SENTENCES = {
     "English": (
@@ -124,18 +124,6 @@ def test_what_looks_like_json_in_a_message_stays_as_it_was_said() -> None:
 
 def test_colours_of_a_terminal_are_left_out() -> None:
     assert readable("\x1b[31mred\x1b[0m alert", is_data=True) == "red alert"
-
-
-def test_a_line_of_a_table_has_its_first_line_as_header() -> None:
-    table = "city;people;river\nUlm;126000;Danube\nHameln;57000;Weser"
-
-    assert header(table, table.index("Hameln")) == "city;people;river"
-
-
-def test_lines_that_are_no_table_have_no_header() -> None:
-    text = "a note, written in haste, about cities\nUlm lies on the Danube"
-
-    assert header(text, text.index("Ulm")) == ""
 
 
 def test_results_are_read_with_the_names_of_their_tools() -> None:

@@ -39,7 +39,7 @@ PARTS = {
 @pytest.fixture(scope="module")
 def quotes() -> str:
     quoter = Quoter(Index([Part("user", "text", "The heron nests by the weir.", "", 3)]), 1_000)
-    quoter.answer(question([Part("user", "text", QUESTION, "", 9)], ()))
+    quoter.answer(question([Part("user", "text", QUESTION, "", 9)]))
     found = quoter.quotation()
     assert found is not None
     return found.text

@@ -15,7 +15,6 @@ from compacter import Quotes
 from compacter.messages.parts import Part
 from compacter.recall.frame import END, NOTE, TAG, Quotation, is_quotes
 from compacter.recall.index import Index
-from compacter.recall.passages import Passage
 from compacter.recall.question import question
 from compacter.recall.quotes import Quoter
 
@@ -27,14 +26,12 @@ def quoted(
     asked: str,
     view: Sequence[Part] = (),
     room: int = 2_000,
-    *,
-    rank: object = None,
 ) -> Quotation | None:
-    wanted = question([Part("user", "text", asked, "", 99)], view)
+    wanted = question([Part("user", "text", asked, "", 99)])
     index = Index(folded)
     texts = [sentence.text for sentence in wanted]
     quoter = Quoter(index.extend(view), room, texts=texts, compacted=index.count)
-    quoter.answer(wanted, rank=rank)  # type: ignore[arg-type]
+    quoter.answer(wanted)
     return quoter.quotation()
 
 
@@ -58,29 +55,6 @@ def test_the_passages_stand_oldest_first(folded: list[Part]) -> None:
     assert places == sorted(places)
 
 
-def test_an_order_that_tools_were_called_for_comes_with_the_end_of_its_turn(
-    folded: list[Part],
-) -> None:
-    turn = [
-        Part("user", "text", "Measure the cellar of the brewery.", "", 100),
-        Part("assistant", "call", '{"place": "below"}', "survey", 101),
-        *(
-            Part(
-                "tool", "result", f"Step {step}: the rod is laid down and taken up.", "survey", 102
-            )
-            for step in range(20)
-        ),
-        Part("assistant", "text", "Fourteen paces by nine.", "", 103),
-        Part("user", "text", "Thank you.", "", 104),
-    ]
-
-    # Room for two of these lines.
-    text = text_of(quoted([*folded, *turn], "How large was the cellar of the brewery?", room=250))
-
-    assert "Measure the cellar of the brewery." in text
-    assert "Fourteen paces by nine." in text
-
-
 def test_a_question_that_was_quoted_comes_with_its_answer(folded: list[Part]) -> None:
     assert "guarantee?\nUser, message 5: Two years" in text_of(
         quoted(folded, "Was there a guarantee?", room=260)
@@ -101,19 +75,6 @@ def test_a_call_is_told_from_words(folded: list[Part]) -> None:
     text = text_of(quoted([*folded, call], "which file is the stollen in?"))
 
     assert "\nAssistant, message 20, calling open_file: path: recipes/stollen.md\n" in text
-
-
-def test_a_row_of_a_table_comes_with_the_header(folded: list[Part]) -> None:
-    rows = "\n".join(
-        f"town {n};{n * 31};river {n};a remark that makes each row long enough to stand alone"
-        for n in range(40)
-    )
-    table = Part("tool", "result", f"town;people;river;remark\n{rows}", "census", 20)
-
-    text = text_of(quoted([*folded, table], "river 27?", room=600))
-
-    assert "Tool census, message 20: town;people;river;remark\n  town 26;" in text
-    assert "\n  town 27;837;river 27;" in text
 
 
 def test_nothing_is_quoted_where_the_words_of_the_question_are_in_view(folded: list[Part]) -> None:
@@ -191,23 +152,13 @@ def turns_alike(kind: str) -> list[Part]:
 
 
 @pytest.mark.parametrize("kind", ALIKE)
-def test_a_question_like_those_before_it_brings_nothing_that_shares_only_its_number(
-    kind: str,
-) -> None:
-    entries = turns_alike(kind)
-
-    assert quoted(entries[:80], ALIKE[kind][0].format(31), entries[80:]) is None
-
-
-@pytest.mark.parametrize("kind", ALIKE)
-def test_a_question_asked_again_brings_its_own_turn_and_what_stands_beside_it(kind: str) -> None:
+def test_a_question_asked_again_brings_its_own_turn(kind: str) -> None:
     entries = turns_alike(kind)
 
     quotation = quoted(entries[:80], ALIKE[kind][0].format(7), entries[80:])
 
     assert quotation is not None
-    assert "1007" in quotation.text
-    assert {passage.index // 4 for passage in quotation.passages} <= {6, 7, 8}
+    assert 7 in {passage.index // 4 for passage in quotation.passages}
 
 
 @pytest.mark.parametrize(
@@ -329,35 +280,10 @@ def test_no_text_takes_more_than_linear_time(unit: str, folded: list[Part]) -> N
     assert grows_linearly(asked, repeated(unit), 20_000)
 
 
-def test_a_ranker_decides_the_order(folded: list[Part]) -> None:
-    asked = "Tell me about the mill and the electrician, the school and the guarantee."
-
-    def shortest(text: str, passages: Sequence[Passage]) -> list[float]:
-        assert text == asked
-        return [-len(passage.text) for passage in passages]
-
-    quotation = quoted(folded, asked, room=215, rank=shortest)
-
-    assert quotation is not None
-    assert [passage.text for passage in quotation.passages] == ["Did he leave a guarantee?"]
-
-
-@pytest.mark.parametrize("answer", [[], [1.0], [math.nan] * 100, ["x"], None, 3])
-def test_a_ranker_that_returns_garbage_is_refused(answer: object, folded: list[Part]) -> None:
-    with pytest.raises((ValueError, TypeError)):
-        quoted(folded, ASKED, rank=lambda _, passages: answer)
-
-
 @pytest.mark.parametrize("share", [0, 0.0, -0.1, 1.0, 1.5, -5, True, "0.1", None, math.nan])
 def test_a_share_out_of_range_is_refused(share: object) -> None:
     with pytest.raises(ValueError, match="share"):
         Quotes(share=share)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("options", [{"rank": 3}, {"size": 1}])
-def test_an_option_that_is_none_is_refused(options: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match=next(iter(options))):
-        Quotes(**options)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -376,9 +302,9 @@ def test_the_room_follows_from_the_window(share: float, window: int | None, room
 
 def test_what_a_message_only_carries_asks_nothing() -> None:
     output = "[make output]\nWhere is the key of the boiler room?\n"
-    asked = question([Part("user", "text", f"{output}\nWho paid for the boat?")], [])
+    asked = question([Part("user", "text", f"{output}\nWho paid for the boat?")])
     assert [sentence.text for sentence in asked] == ["Who paid for the boat?"]
-    assert not question([Part("user", "text", output)], [])
+    assert not question([Part("user", "text", output)])
 
 
 def test_words_of_the_messages_in_view_do_not_bring_the_last_compacted_passage() -> None:
@@ -392,3 +318,10 @@ def test_words_of_the_messages_in_view_do_not_bring_the_last_compacted_passage()
     assert quoted(output, "And how many are there now?", [task, answer]) is None
     # Between compacted passages they count: an answer seldom has the words of its question.
     assert quoted([*output, task, answer], "How many ships are in the harbour?") is not None
+
+
+@pytest.mark.parametrize("name", ["embed", "rank", "reword"])
+def test_an_option_that_is_none_is_refused(name: str) -> None:
+    """The error names it, and what exists."""
+    with pytest.raises(ValueError, match=f"no '{name}'; it takes share, steps, search"):
+        Quotes(**{name: 5})  # type: ignore[arg-type]

@@ -41,7 +41,7 @@ def test_no_text_raises(text: str) -> None:
 def characters_quoted(folded: str, talk: str, room: int) -> int:
     others = [Part("user", "text", f"{talk} {n}", "", n) for n in range(400)]
     entries = [*others, *(Part("user", "text", f"{folded}{n}", "", n) for n in range(20))]
-    asked = question([Part("user", "text", folded[:14], "", 99)], [])
+    asked = question([Part("user", "text", folded[:14], "", 99)])
     quoter = Quoter(Index(entries), room, tokens_each([talk]))
     quoter.answer(asked)
     made = quoter.quotation()

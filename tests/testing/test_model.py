@@ -39,7 +39,7 @@ class TestWindow:
     def test_a_window_that_is_no_whole_number_is_refused(self) -> None:
         """The error names the argument and shows what it takes."""
         odd: Any = "300"
-        with pytest.raises(TypeError, match=r"window must be a whole number .*window=300.*'300'"):
+        with pytest.raises(ValueError, match=r"window must be a whole number, .*window=300.*'300'"):
             ScriptedModel(window=odd)
 
     def test_a_request_of_exactly_the_window_is_answered(self) -> None:

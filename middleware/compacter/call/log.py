@@ -42,11 +42,11 @@ _FAILED = {
     "detect": "{error}; this counts as None",
     "pin": "{error}; its messages are kept",
     "memory": "the memory failed ({error}); the call goes on without it",
-    "embed": "passages could not be compared by meaning ({error}); they are found by words alone",
+    "search": "{error}; passages are found by their words alone",
     "recall": "quotes could not be found ({error}); requests go on without them",
 }
 # Failures that are logged once, as they may occur for every message.
-_ONCE = ("pin", "recall", "embed")
+_ONCE = ("pin", "recall", "search")
 # The manual lists what helps by the name of the exception.
 REMEDIES = page("troubleshooting", "the-log-warns-of-a-summarizer-that-failed")
 # Beginning of the reason of a failure without an exception that the user can remedy.

@@ -385,8 +385,8 @@ class Performer:
         """Return quotes of compacted messages for the newest user message, or an empty string."""
         started = time.monotonic()
         recall: Any = self.state.options.recall
-        # An archive may be large, and not indexed yet; the user's functions may be slow.
-        slow = question.archive or (recall and (recall.rank or recall.embed))
+        # An archive may be large, and not indexed yet; the user's function may be slow.
+        slow = question.archive or (recall and recall.search)
         quotation = await self.compute(partial(self._find_quotes, question), slow=slow)
         if quotation is None:
             return ""

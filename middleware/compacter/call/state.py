@@ -46,7 +46,7 @@ from compacter.runtime.models import window
 from compacter.runtime.single_flight import SingleFlight
 
 if TYPE_CHECKING:
-    from compacter.recall.turns import Near, Recall
+    from compacter.recall.turns import Recall
 
 # Models whose calibration is kept; one that is used again after so many others learns anew.
 _MOST_MODELS = 256
@@ -259,13 +259,7 @@ def _recall_of(options: Options, log: Log) -> Recall:
     # Imports SQLite, which few calls need.
     from compacter.recall.turns import Recall
 
-    recall = options.recall
-    near: Near | None = None
-    if recall and recall.embed is not None:
-        from compacter.call.embedding import Embeddings
-
-        near = Embeddings(recall.embed, partial(log.failed, "embed")).near
-    return Recall(recall, options.redact, near)
+    return Recall(options.recall, options.redact, partial(log.failed, "search"))
 
 
 # Field of the totals that an event adds one to.

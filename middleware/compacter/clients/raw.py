@@ -30,7 +30,10 @@ def looking_into_raw(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def asks_for_raw(kwargs: Options) -> bool:
     """Return whether a call is one of ``with_raw_response`` or ``with_streaming_response``."""
-    return bool(header(kwargs, _RAW))
+    headers = kwargs.get("extra_headers")
+    return isinstance(headers, Mapping) and any(
+        value and str(name).lower() == _RAW for name, value in headers.items()
+    )
 
 
 def parsing(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -49,13 +52,6 @@ def without_raw(kwargs: Options) -> dict[str, Any]:
         return {**kwargs}
     kept = {name: value for name, value in headers.items() if str(name).lower() != _RAW}
     return {**kwargs, "extra_headers": kept}
-
-
-def header(kwargs: Options, name: str) -> str:
-    """Return a header among a call's own; empty if it has none of this name."""
-    headers = kwargs.get("extra_headers")
-    own = headers if isinstance(headers, Mapping) else {}
-    return next((str(value) for key, value in own.items() if str(key).lower() == name), "")
 
 
 async def _mark(io: IO, reply: Any) -> Any:

@@ -19,7 +19,6 @@ from compacter.memory.address import memory_of
 from compacter.overflow import TokenLimit, detect_token_limit
 from compacter.recall.passages import Quotes
 from compacter.redaction import Redaction, redact_secrets
-from compacter.runtime.models import check_installed
 
 _LIMIT = "a TokenLimit with whole numbers or None, True, False or None"
 _TEXT = "a text that is not empty"
@@ -58,8 +57,7 @@ TAKES: Final[Mapping[str, str]] = {
     "logger": 'a logger, such as logging.getLogger("app") or structlog.get_logger()',
     "token_counter": "a function of a list of messages, or None",
     "hook": "the event and nothing else",
-    "rank": "a function of a question and a list of passages",
-    "embed": "the name of an embedding model or a function of a list of texts",
+    "search": "a function of a question and a list of passages",
 }
 """What each option takes, and each function inside one."""
 
@@ -149,8 +147,7 @@ _stopping = function("max_retries(retry_state)", _BOOLEAN, as_answer)
 _rewriting = function("retrieved(text, characters)", "a text", as_text)
 _deciding = function("trigger_tokens(facts)", _BOOLEAN, as_answer)
 _redacting = function("redact(text)", "a text", as_text, wrap=Redaction)
-_ranking = function("rank(question, passages)")
-_embedding = function("embed(texts)", awaited=True)
+_searching = function("search(question, passages)", awaited=True)
 _hearing = function("hook(event)", awaited=True)
 
 
@@ -207,10 +204,7 @@ def recall(value: object) -> object:
     if type(value) in (int, float):
         return {"share": value} if value else None
     if isinstance(value, Quotes):
-        _ranking(value.rank)
-        if isinstance(value.embed, str):
-            check_installed(f"embed={value.embed!r}", "pass a function as embed")
-        _embedding(value.embed)
+        _searching(value.search)
     return value
 
 

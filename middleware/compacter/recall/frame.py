@@ -14,7 +14,6 @@ from compacter.messages.parts import Kind, MessageParts, Part
 from compacter.recall.passages import Passage
 from compacter.summary.message import TAG as SUMMARY_TAG
 from compacter.summary.message import parse
-from compacter.text.words import clip
 
 if TYPE_CHECKING:
     from compacter.compaction.conversation import Conversation
@@ -29,7 +28,6 @@ END = "[end of quotes]"
 # Bytes of the checksum in the first line: enough to tell our quotes from text like them.
 _SEAL_BYTES = 4
 _BLOCK = re.compile(rf"\n(?={re.escape(TAG)} )")
-_LONGEST_COMMAND = 80
 _INDENT = "\n  "
 _MODELS = (Kind.ASSISTANT, Kind.OTHER)
 _FIRST_LINE = re.compile(rf"{re.escape(TAG)} ([0-9a-f]{{{2 * _SEAL_BYTES}}})\n")
@@ -40,10 +38,6 @@ class Quotation(NamedTuple):
 
     text: str
     passages: tuple[Passage, ...]
-    reworded: str = ""
-    """Words of the summarizer's that found them, see ``Quotes.reword``."""
-    prompt: str = ""
-    """Prompt for such words: the question finds nothing without them, and there is no text yet."""
 
 
 def frame(lines: str, note: str = NOTE) -> str:
@@ -66,16 +60,15 @@ def is_quotes(text: str) -> bool:
     return first is not None and _seal(text[first.end() :]) == first[1]
 
 
-def line_of(passage: Passage, command: str = "") -> str:
+def line_of(passage: Passage) -> str:
     """Return a passage after its speaker; its further lines are indented, unlike lines of the
-    frame. ``command`` is the call whose result it is.
+    frame.
     """
     name = " ".join(passage.name.split())[:80]
     speaker = f"Tool {name}".rstrip() if passage.role == "tool" else passage.role.capitalize()
     call = f", calling {name}" if name and passage.role == "assistant" else ""
-    asked = f", for {clip(' '.join(command.split()), _LONGEST_COMMAND)}" if command else ""
     lines = _INDENT.join(passage.text.splitlines())
-    return f"{speaker}, message {passage.index}{call}{asked}: {lines}\n"
+    return f"{speaker}, message {passage.index}{call}: {lines}\n"
 
 
 def place(
@@ -116,11 +109,11 @@ def _is_of_step(block: str) -> bool:
     return STEP_NOTE in block.splitlines()[:2]
 
 
-def newest_call(read: Conversation) -> int:
+def newest_call(read: Conversation, *, thinking: bool = True) -> int:
     """Return the index of the first message of the assistant's newest step, which results follow.
 
-    If the model thinks, it is that of its newest step of the turn that begins with thinking: with
-    Anthropic what follows a text of the user's has to, see
+    With ``thinking``, if the model thinks, it is that of its newest step of the turn that begins
+    with that: with Anthropic what follows a text of the user's has to, see
     https://docs.claude.com/en/docs/build-with-claude/extended-thinking.
     """
     newest = None
@@ -130,6 +123,8 @@ def newest_call(read: Conversation) -> int:
         # Some formats have a text and its calls in two messages.
         if read.kinds[first] in _MODELS and read.kinds[first - 1] not in _MODELS:
             newest = newest or first
+            if not thinking:
+                break
             (parts,) = read.parts_of_each((read.messages[first],))
             if any(part.kind == "reasoning" for part in parts.every):
                 return first

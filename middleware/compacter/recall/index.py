@@ -15,16 +15,14 @@ from copy import copy
 from dataclasses import replace
 from heapq import nlargest
 from itertools import count as counter
-from itertools import pairwise
 from operator import itemgetter
-from string import ascii_lowercase
 from sys import getsizeof
 from typing import NamedTuple
 
 from compacter.messages.parts import Part
 from compacter.recall.passages import cut, readable
 from compacter.recall.terms import Term, stem
-from compacter.text.words import FUNCTION_WORDS, identifiers, words_of_each
+from compacter.text.words import FUNCTION_WORDS, words_of_each
 
 MAX_BYTES = 64_000_000
 """Default size limit of an index in bytes, with its texts; the oldest texts are dropped."""
@@ -42,17 +40,11 @@ _MOST_HITS = 40
 _MORE = 20
 # Power of the number of runs from which on a word is common.
 _COMMON = 0.55
-# Lengths of words that are looked for with one mistake: shorter ones have too many neighbours.
-_MISSPELT = range(6, 25)
-# Number of runs after the user's that are searched for the end of a turn.
-_LONGEST_TURN = 1_000
 # Size of a run, of a word, and of one of its places, in bytes.
 _BYTES_A_RUN = 150
 _BYTES_A_WORD = 200
 _BYTES_A_PLACE = 9
 
-# Keys of JSON and of its lines, and escaped characters.
-_NO_VALUE = re.compile(r'(?m)^[\w.-]+: |"[^"\n]*": |\\.')
 # End of a question, whose answer is the next text.
 _QUESTION = re.compile(r"[?？؟՞][\"'”’)\]]{0,3}\s{0,3}$")
 
@@ -123,8 +115,6 @@ class Index:
         # Numbers of the runs that have each word: of ever smaller pieces of the history. Longer
         # indexes share them.
         self._pieces: list[dict[str, list[int]]] = []
-        self.names: dict[str, int] = {}
-        """How many calls have each identifier in their values, the newest one last."""
         self.bytes = 0
         """Approximate size of the texts and the index, in bytes."""
         self._append(entries)
@@ -149,11 +139,6 @@ class Index:
                 new[word].append(number)
         self.bytes += sum(getsizeof(entry.text) for entry in entries) + _BYTES_A_RUN * len(runs)
         self.bytes += _BYTES_A_WORD * len(new) + _BYTES_A_PLACE * sum(map(len, new.values()))
-        self.names = dict(self.names)
-        for entry in entries:
-            if entry.kind == "call":
-                for name in identifiers(_NO_VALUE.sub(" ", entry.text)):
-                    self.names[name] = self.names.pop(name, 0) + 1
         self.entries = [*self.entries, *entries]
         self.runs = [*self.runs, *runs]
         piece: dict[str, list[int]] = new
@@ -171,16 +156,14 @@ class Index:
         """Number of runs."""
         return len(self.runs)
 
-    def find(
-        self, wanted: Sequence[Term], until: int | None = None, *, misspelt: bool = True
-    ) -> Found:
+    def find(self, wanted: Sequence[Term], until: int | None = None) -> Found:
         """Return the runs that best match the ``wanted`` terms; hits are those before run
-        ``until``, and so are the neighbours that count for them. Words may be ``misspelt``.
+        ``until``, and so are the neighbours that count for them.
         """
         held: defaultdict[int, dict[str, float]] = defaultdict(dict)
         whole = 0.0
         for term in wanted:
-            runs = self.runs_with(map(self._spelt if misspelt else stem, term.text.split()))
+            runs = self.runs_with(map(stem, term.text.split()))
             weight = term.weight * rarity(len(runs), self.count)
             whole += weight
             for run in runs:
@@ -194,46 +177,15 @@ class Index:
         of_each = [{run for piece in self._pieces for run in piece.get(word, ())} for word in stems]
         return sorted(set.intersection(*of_each)) if of_each else []
 
-    def _times(self, word: str) -> int:
-        return sum(len(piece.get(word, ())) for piece in self._pieces)
-
     def is_common(self, word: str) -> bool:
         """Return whether a word stands in so many runs that it tells nothing apart."""
-        return self._times(stem(word)) > math.pow(self.count, _COMMON)
-
-    def _spelt(self, word: str) -> str:
-        """Return the stem of a word; for a long one that stands nowhere the commonest one that does
-        and differs by one letter.
-        """
-        own = stem(word)
-        if len(word) not in _MISSPELT or not word.isalpha() or self._times(own):
-            return own
-        return max(map(stem, _with_one_mistake(word)), key=self._times)
-
-    def command(self, number: int) -> str:
-        """Return the arguments of the call that a run is in the result of, if it stands before."""
-        run = self.runs[number]
-        before = self.entries[max(0, run.place - 1)]
-        is_its_call = (run.entry.role, before.kind, before.name) == ("tool", "call", run.entry.name)
-        return before.text if is_its_call else ""
-
-    def passages(self) -> list[str]:
-        """Return the texts of all runs, oldest first."""
-        return [run.text for run in self.runs]
+        times = sum(len(piece.get(stem(word), ())) for piece in self._pieces)
+        return times > math.pow(self.count, _COMMON)
 
     def with_answer(self, number: int) -> tuple[int, ...]:
-        """Return a run; with the next one if it is a question, or with the end of its turn if tools
-        were called.
-        """
-        run = self.runs[number]
-        answer = number + bool(_QUESTION.search(run.text[-8:]))
-        following = self.runs[number : number + _LONGEST_TURN] if run.entry.role == "user" else ()
-        for at, (before, after) in enumerate(pairwise(following), number + 1):
-            if after.entry.role == "user" and after.place != run.place:
-                break
-            if before.entry.kind == "result" and after.entry.kind == "text":
-                answer = at
-        return tuple({number, min(answer, self.count - 1)})
+        """Return a run; with the next one if it is a question, whose answer that is."""
+        is_question = bool(_QUESTION.search(self.runs[number].text[-8:]))
+        return tuple({number, min(number + is_question, self.count - 1)})
 
 
 def _read(entries: Iterable[Part], redact: Redact | None) -> Iterator[Part]:
@@ -248,19 +200,6 @@ def _read(entries: Iterable[Part], redact: Redact | None) -> Iterator[Part]:
         # Once more after it was read: names of JSON's fields have become labels.
         text = clean(readable(clean(entry.text), is_data=entry.kind != "text"))
         yield replace(entry, text=text, name=name)
-
-
-def _with_one_mistake(word: str) -> Iterator[str]:
-    """Yield a word with a letter left out, added or changed, or with two letters swapped; the first
-    letter is seldom wrong.
-    """
-    for at in range(1, len(word) + 1):
-        before = word[:at]
-        after = word[at:]
-        yield before + after[1:2] + after[:1] + after[2:]
-        for letter in ("", *ascii_lowercase):
-            yield before + letter + after
-            yield before + letter + after[1:]
 
 
 def rarity(rows: int, count: int) -> float:

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from compacter.errors import check_size
 from compacter.messages.parts import Speaker
-from compacter.recall.vectors import Embed
 from compacter.text.sentences import SENTENCE_END
 from compacter.text.values import parse
 from compacter.text.words import UNSPACED
@@ -26,8 +25,6 @@ LONGEST = 400
 question."""
 _ENOUGH = 90  # Characters after which a run ends with the sentence or line;
 _ENOUGH_DENSE = 30  # the same in scripts that write a word in one or two characters.
-# A longer first line is not taken for the header of a table, which is quoted with its rows.
-_LONGEST_HEADER = 200
 # Upper limit of a share of the window, in tokens: twice as many did not answer one more of 360
 # questions.
 _MOST_TOKENS = 4_000
@@ -64,13 +61,12 @@ class Passage:
     """Relevance to the question; comparable within one search only."""
 
 
-Rank = Callable[[str, Sequence[Passage]], Sequence[float]]
-"""``(question, passages) -> one number for each passage``; those with the highest numbers are
-quoted first."""
+Search = Callable[[str, Sequence[Passage]], Sequence[float] | Awaitable[Sequence[float]]]
+"""``(question, passages) -> one number for each passage``, sync or async."""
 
 
 class Quotes(BaseModel):
-    """Settings of the option ``recall``: ``Compacter(recall=Quotes(share=0.2, rank=my_ranker))``.
+    """Settings of the option ``recall``: ``Compacter(recall=Quotes(share=0.2, steps=False))``.
 
     Raises ``ValueError`` (pydantic's) for invalid values.
     """
@@ -81,16 +77,18 @@ class Quotes(BaseModel):
     """Room for quotes: a share of the window between 0 and 1, of up to 4,000 tokens, or a number of
     tokens."""
     steps: bool = True
-    """Whether the steps of an agent get quotes too: lines with what the newest step names."""
-    rank: Rank | None = None
-    """Ranking function for the passages found by their words and by ``embed``; replaces their own
-    scores. It adds none."""
-    embed: Embed | str | None = None
-    """Embedding function for questions in other words than the passage's, ``(texts) -> one vector
-    for each text``, sync or async; or the name of an embedding model for litellm."""
-    reword: bool = False
-    """Whether the summarizer is asked for other words where a question finds nothing: one short
-    request for each such question, of 200 tokens of output and 5 seconds at most."""
+    """Whether tasks of an agent get quotes too: lines with what the newest step or order names."""
+    search: Search | None = None
+    """Function for other words than the passages': called with a message that asks, and all
+    compacted passages, it returns one number for each, 0 for those that do not answer it. Passages
+    found by the question's own words are quoted beside the best of these."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check_names(cls, given: dict[str, object]) -> dict[str, object]:
+        for name in given.keys() - cls.model_fields.keys():
+            raise ValueError(f"Quotes has no {name!r}; it takes {', '.join(cls.model_fields)}")
+        return given
 
     def room_in_tokens(self, window: int | None) -> float:
         """Return the room for quotes in tokens; 0 for a share of an unknown window.
@@ -152,14 +150,3 @@ def cut(text: str, *, lines: bool = False) -> Iterator[tuple[int, int]]:
                 if _LETTER.search(piece[0]):
                     yield piece.span()
             start = end
-
-
-def header(text: str, start: int) -> str:
-    """Return the first line of the table with the line at ``start``; empty if that is not a line of
-    a table.
-    """
-    first = text[: _LONGEST_HEADER + 1].partition("\n")[0]
-    if not 0 < len(first) <= _LONGEST_HEADER or start < len(first):
-        return ""
-    line = text[start : start + LONGEST].partition("\n")[0]
-    return first if any(first.count(cell) == line.count(cell) >= 2 for cell in "\t|,;") else ""

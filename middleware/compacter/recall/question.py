@@ -1,4 +1,4 @@
-"""Read what a user's message asks: its sentences, each with its search terms.
+"""Read what a user's message asks, and what an agent's step states as its task.
 
 People write a greeting, a story, an order about style or a pasted log around the one sentence that
 asks. Weighed as a whole, a message says little about any passage; so each sentence is weighed by
@@ -9,25 +9,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from compacter.messages.parts import Part
 from compacter.recall.terms import Term, terms
 from compacter.text.own import separate
-from compacter.text.words import words
 
 # Most sentences that are searched for: the first and the last ones. Each costs a search.
 _MOST_SENTENCES = 24
-# Words of a question that may lean on what was just said: one with more speaks for itself.
-_FEW = 2.5
-# Number of the user's messages before the question whose words count less in it, and the weight of
-# a word that occurs in all of them.
-_USUAL = 4
-_LEAST = 0.05
+# Longest text of results, in characters, that only acknowledges a step, such as "written to a.txt".
+_ACKNOWLEDGEMENT = 60
+# Share of the characters of prose that are marks, at most: of a line of code, a listing or a log
+# more are.
+_MARKS_OF_PROSE = 0.07
+# Characters of a text of a step that are read: the last ones.
+_LONGEST = 2_000
 _MARK = re.compile(r"[?？؟՞]")
 # Ends of sentences; "no. 7" and "e.g. this" go on.
 _ENDS = re.compile(r"(?<=[.!?…;؟।])[\"'”’)\]]{0,3}\s+(?![a-z\d])|(?<=[?!])\s+|(?<=[。！？；])|\n+")
 _DIGIT = re.compile(r"\d")
+_NO_MARK = re.compile(r"[^\W_]|\s")
 # Without those that are other words in English: "was", "dove".
 _ASKING = re.compile(
     r"(?i)\b(?:who|whom|whose|what|when|where|which|why|how|remind|wer|wem|wen|wann|wo|wohin|woher|"
@@ -35,68 +36,52 @@ _ASKING = re.compile(
     r"quién(?:es)?|qué|cuándo|dónde|cuál(?:es)?|cómo|cuánt[oa]s?|chi|cosa|quando|quale|perché|"
     r"quanto|quem|onde|qual|como)\b"
 )
-# Beginnings of a further question, and words for what was just spoken of, where nothing is asked of
-# the model: "can you make it shorter?" is about its answer.
-_LEANS = re.compile(
-    r"(?i)^\W*(?:and|or|what about|how about|und|oder|et|y|e|что|а|那|那么)\b|"
-    r"^(?!.*\b(?:you|your|du|dein|vous|tu|usted|puedes)\b).*\b(?:it|its|he|him|his|she|her|they|"
-    r"them|their|er|ihn|sie|es|il|elle|ils|elles|ella|ellos|lo|la)\b"
-)
-
-
-SentenceKind = Literal["asks", "leans", "orders"]
-"""What a sentence does: it asks by itself, or leans on the exchange before it ("and the second
-one?"), or has not the form of a question."""
 
 
 class Sentence(NamedTuple):
     """A sentence of the user's message."""
 
     terms: tuple[Term, ...]
-    kind: SentenceKind
+    asks: bool
+    """Whether it has the form of a question."""
     text: str
     """The sentence itself."""
 
 
-def question(turn: Iterable[Part], before: Sequence[Part], other: str = "") -> tuple[Sentence, ...]:
-    """Return the sentences of a user message, with what each asks.
-
-    ``turn`` are the entries of that message, ``before`` those of the request up to it. Later
-    messages are not read, so that the result is the same in all steps of the turn. ``other`` are
-    words that may say the same: with the sentences that ask they are one more.
-    """
+def question(turn: Iterable[Part]) -> tuple[Sentence, ...]:
+    """Return the sentences of a user message, with what each asks. ``turn`` are its entries."""
     text = "\n".join(entry.text for entry in turn if entry.role == "user" and entry.kind == "text")
-    users = [at for at, entry in enumerate(before) if entry.role == "user"]
-    exchange = (
-        [entry.text for entry in before[users[-1] :] if entry.kind == "text"] if users else []
-    )
-    recent = [set(words(before[at].text)) for at in users[-_USUAL:]]
-    answered = {term.text for entry in before[-1:] for term in terms(entry.text)}
-    sentences: list[Sentence] = []
-
-    def weigh(term: Term) -> Term:
-        # Words that are new in this message count more than those of the user's earlier messages.
-        usual = sum(said.issuperset(term.text.split()) for said in recent) if recent[1:] else 0
-        return term._replace(weight=term.weight * max(_LEAST, 1 - usual / _USUAL))
-
     # What a message only carries, such as a tool's output, asks nothing.
-    for said in _sentences("".join(piece.text for piece in separate(text) if piece.is_own)):
-        asks = bool(_MARK.search(said) or _ASKING.search(said))
-        named = terms(said)
-        wanted = tuple(map(weigh, named))
-        if not asks and any(term.text in answered for term in named if term.weight == 1):
-            wanted = ()  # It answers the message before it: words in both refer to that.
-        sentences.append(Sentence(wanted, "asks" if asks else "orders", said))
-        is_short = sum(term.weight for term in named) <= _FEW
-        if asks and exchange and is_short and _LEANS.search(said):
-            sentences.append(Sentence(terms("\n".join((said, *exchange))), "leans", said))
-    if other:
-        asking = [sentence.text for sentence in sentences if sentence.kind == "asks"]
-        sentences.append(Sentence(terms("\n".join((*asking, other))), "asks", other))
+    own = "".join(piece.text for piece in separate(text) if piece.is_own)
+    sentences = [
+        Sentence(terms(said), bool(_MARK.search(said) or _ASKING.search(said)), said)
+        for said in _sentences(own)
+    ]
     half = _MOST_SENTENCES // 2
     if len(sentences) > _MOST_SENTENCES:
         sentences[half:-half] = []
     return tuple(sentences)
+
+
+def task(step: Sequence[Part]) -> list[str]:
+    """Return the sentences in which an agent's step states what is to be done next: the last line
+    of each result if it is prose; and the assistant's own words if the results only acknowledge
+    its calls, as other intentions were carried out by these.
+
+    Args:
+        step: The entries of the assistant's message and of the results behind it.
+    """
+    results = [entry.text for entry in step if entry.role == "tool"]
+    said = [entry.text for entry in step if entry.role == "assistant" and entry.kind == "text"]
+    if sum(map(len, results)) > _ACKNOWLEDGEMENT:
+        said = []
+    lines = [text[-_LONGEST:].rstrip().rpartition("\n")[2] for text in results]
+    stated = [*(text[-_LONGEST:] for text in said), *filter(_is_prose, lines)]
+    return [sentence for text in stated for sentence in _sentences(text)]
+
+
+def _is_prose(line: str) -> bool:
+    return len(_NO_MARK.sub("", line)) <= _MARKS_OF_PROSE * len(line)
 
 
 def _sentences(text: str) -> Iterator[str]:

@@ -24,12 +24,6 @@ def completion(*, awaited: bool = False, **options: Any) -> Any:
     return (litellm.acompletion if awaited else litellm.completion)(**options)
 
 
-def embedding(model: str, texts: list[str]) -> list[list[float]]:
-    """Return the vectors of texts by ``litellm.embedding``."""
-    rows = load().embedding(model=model, input=texts).data
-    return [row["embedding"] for row in sorted(rows, key=lambda row: int(row["index"]))]
-
-
 _NO_MODEL = 'pass a function as summarizer, or summarizer="extractive", which needs no model'
 
 

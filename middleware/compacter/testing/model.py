@@ -141,13 +141,11 @@ class ScriptedModel:
 
         Raises:
             ValueError: A style or another word is unknown, or a number is out of range.
-            TypeError: A number is no ``int``, or ``replies`` has another type.
+            TypeError: ``replies`` has another type.
         """
         for name, number in (("window", window), ("chunk_size", chunk_size)):
-            if type(number) is not int:
-                raise TypeError(f"{name} must be a whole number such as {name}=300, got {number!r}")
-            if number < 1:
-                raise ValueError(f"{name} must be at least 1, got {number!r}")
+            if type(number) is not int or number < 1:
+                raise ValueError(f"{name} must be a whole number, such as {name}=300: {number!r}")
         check_word("overflow_at", overflow_at, OverflowAt)
         check_word("reply_type", reply_type, ReplyType)
         self.window = window

@@ -7,15 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, cast
 
 from compacter.messages.format import Message
-from compacter.testing.errors import (
-    Style,
-    server_error,
-    token_limit_error,
-)
+from compacter.testing.errors import Style, server_error, token_limit_error
 from compacter.testing.model import Completion, Request, ScriptedModel, check_word
-from compacter.testing.replies import (
-    Reply,
-)
+from compacter.testing.replies import Reply
 from compacter.testing.rules import CharacterCount
 
 Returns = Literal["text", "completion"]
