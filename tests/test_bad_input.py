@@ -130,7 +130,7 @@ class TestOptions:
             ("strategy", Numbered()),
             ("max_retries", never_awaited),
             ("max_retries", lambda: True),
-            ("recall", Quotes(search=list)),  # type: ignore[arg-type,misc]
+            ("recall", Quotes(search=list)),  # type: ignore[arg-type]
             ("recall", Quotes(search=lambda question: [])),  # type: ignore[arg-type,misc]
         ],
     )

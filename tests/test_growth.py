@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from tests.effort import LONG
+from tests.effort import every, times
 
 from compacter import Compacter, History
 from compacter.summary import message as summary_message
@@ -40,8 +40,8 @@ OPTIONS: list[dict[str, Any]] = [{}, {"trigger_tokens": 1_200}, {"strategy": Non
 @pytest.mark.parametrize(
     ("kept", "options"),
     [
-        *(("list", options) for options in OPTIONS),
-        *(("history", options) for options in (OPTIONS if LONG else OPTIONS[:1])),
+        *(("list", options) for options in every(2, OPTIONS)),
+        *(("history", options) for options in every(3, OPTIONS[::-1])),
     ],
     ids=str,
 )
@@ -78,7 +78,7 @@ def test_two_hundred_turns_keep_one_summary_and_a_bounded_request(
 def test_compacting_by_hand_after_each_turn_keeps_one_summary() -> None:
     compacter = Compacter(summarizer=ScriptedSummarizer("They talked."))
     messages: list[Chat] = []
-    for number in range(120):
+    for number in range(times(60, long=120)):
         messages = compacter.compact([*messages, *turn(number), ANSWER]).messages
         assert summaries(messages) <= 1
     assert summaries(messages) == 1

@@ -5,7 +5,6 @@ behind.
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
 import subprocess
 import sys
@@ -17,10 +16,7 @@ from tests.conversations import Chat, talk
 
 from compacter import Compacter
 from compacter.memory import InProcessMemory, Record
-from compacter.testing import (
-    ScriptedModel,
-    ScriptedSummarizer,
-)
+from compacter.testing import ScriptedModel, ScriptedSummarizer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -172,21 +168,6 @@ class TestInterruptions:
         with pytest.raises(asyncio.CancelledError):
             await first
 
-    def test_a_generator_closed_half_way_closes_what_it_reads(self) -> None:
-        model = ScriptedModel(window=900, replies="a long answer in many chunks", chunk_size=2)
-
-        def chat(messages: Sequence[Chat]) -> Any:
-            yield from model.completion("m", messages, stream=True)
-
-        chunks = Compacter(summarizer=ScriptedSummarizer("Short.")).wrap(chat)(messages=talk())
-        for _ in range(4):
-            next(chunks)
-        chunks.close()
-        gc.collect()
-
-        assert [request.refused for request in model.requests] == [True, False]
-        assert model.streams[-1].delivered < 16
-
     async def test_an_async_generator_closed_half_way_closes_what_it_reads(self) -> None:
         model = ScriptedModel(window=900, replies="a long answer in many chunks", chunk_size=2)
         ended = False
@@ -308,7 +289,7 @@ class Client:
             pass
 
 client = Client()
-time.sleep(1.5)
+time.sleep(0.6)
 model_cost = {}
 
 def completion(**request):
@@ -335,7 +316,7 @@ async def acompletion(messages, model="m"):
     return completion(messages)
 
 history = [{"role": "user", "content": f"Number {n}: {'text ' * 50}"} for n in range(9)]
-compacter = Compacter(summarizer="openai/gpt-4o", timeout=1)
+compacter = Compacter(summarizer="openai/gpt-4o", timeout=0.4)
 if sys.argv[1] == "sync":
     compacter.wrap(completion)(history)
 elif sys.argv[1] == "async":

@@ -125,7 +125,8 @@ def test_what_a_function_returns_in_place_of_a_summary(
 
     completion = Compacter(summarizer=summarize).wrap(ScriptedModel(window=900).completion)
     completion("m", talk())
-    assert "summarizer must return a summary of the messages in its prompt" in caplog.text
+    assert "the summary was refused: " in caplog.text
+    assert "docs/troubleshooting.md#" in caplog.text
     assert "capable model" not in caplog.text
 
 

@@ -129,13 +129,18 @@ def compacter() -> Compacter:
     return Compacter(summarizer=ScriptedSummarizer("They asked and answered."))
 
 
+HOPELESS: list[Chat] = [{"role": "user", "content": "long " * 900}]
+
+
+def client_options(provider: Provider, place: str) -> dict[str, Any]:
+    return {"base_url": f"{provider.url}/{place}/v1", "api_key": "none", "max_retries": 0}
+
+
 @pytest.mark.parametrize("place", PLACES)
 def test_the_sdks_stream_is_its_own(place: str, provider: Provider) -> None:
     import openai
 
-    with openai.OpenAI(
-        base_url=f"{provider.url}/{place}/v1", api_key="none", max_retries=0
-    ) as client:
+    with openai.OpenAI(**client_options(provider, place)) as client:
         create: Any = compacter().wrap(client.chat.completions.create)
         with create(model="scripted", messages=talk(), stream=True) as stream:
             assert isinstance(stream, openai.Stream)
@@ -143,15 +148,18 @@ def test_the_sdks_stream_is_its_own(place: str, provider: Provider) -> None:
             assert words(list(stream)) == "".join(ANSWER)
         assert type(stream) is openai.Stream
         assert stream.response.is_closed
+        asked = len(provider.requests)
+        with pytest.raises(openai.APIError, match="maximum context length"):
+            list(create(model="scripted", messages=HOPELESS, stream=True))
+
+    assert len(provider.requests) == asked + 1
 
 
 @pytest.mark.parametrize("place", PLACES)
 async def test_so_is_its_async_one(place: str, provider: Provider) -> None:
     import openai
 
-    async with openai.AsyncOpenAI(
-        base_url=f"{provider.url}/{place}/v1", api_key="none", max_retries=0
-    ) as client:
+    async with openai.AsyncOpenAI(**client_options(provider, place)) as client:
         create: Any = compacter().wrap(client.chat.completions.create)
         async with await create(model="scripted", messages=talk(), stream=True) as stream:
             assert isinstance(stream, openai.AsyncStream)
@@ -159,80 +167,29 @@ async def test_so_is_its_async_one(place: str, provider: Provider) -> None:
         assert stream.response.is_closed
 
 
-@pytest.mark.parametrize("place", PLACES)
-def test_when_nothing_helps_the_sdks_own_exception_comes(place: str, provider: Provider) -> None:
-    import openai
-
-    with openai.OpenAI(
-        base_url=f"{provider.url}/{place}/v1", api_key="none", max_retries=0
-    ) as client:
-        create: Any = compacter().wrap(client.chat.completions.create)
-        asked = len(provider.requests)
-        with pytest.raises(openai.APIError, match="maximum context length"):
-            list(
-                create(
-                    model="scripted",
-                    messages=[{"role": "user", "content": "long " * 900}],
-                    stream=True,
-                )
-            )
-
-    assert len(provider.requests) == asked + 1
+def litellm_options(provider: Provider, place: str) -> dict[str, Any]:
+    return {
+        "model": "openai/scripted",
+        "api_base": f"{provider.url}/{place}/v1",
+        "api_key": "none",
+        "max_retries": 0,
+    }
 
 
 @pytest.mark.parametrize("place", PLACES)
 def test_litellms_stream_is_its_own(place: str, provider: Provider) -> None:
     import litellm
+    from litellm.exceptions import ContextWindowExceededError
 
-    stream: Any = compacter().wrap(litellm.completion)(
-        model="openai/scripted",
-        api_base=f"{provider.url}/{place}/v1",
-        api_key="none",
-        max_retries=0,
-        messages=talk(),
-        stream=True,
-    )
+    completion: Any = compacter().wrap(litellm.completion)
+    options = litellm_options(provider, place)
+    stream = completion(messages=talk(), stream=True, **options)
 
     assert isinstance(stream, litellm.CustomStreamWrapper)
     assert words(list(stream)) == "".join(ANSWER)
     assert type(stream) is litellm.CustomStreamWrapper
-
-
-@pytest.mark.parametrize("place", PLACES)
-async def test_so_is_litellms_async_one(place: str, provider: Provider) -> None:
-    import litellm
-
-    stream: Any = await compacter().wrap(litellm.acompletion)(
-        model="openai/scripted",
-        api_base=f"{provider.url}/{place}/v1",
-        api_key="none",
-        max_retries=0,
-        messages=talk(),
-        stream=True,
-    )
-
-    assert isinstance(stream, litellm.CustomStreamWrapper)
-    assert words([chunk async for chunk in stream]) == "".join(ANSWER)
-
-
-@pytest.mark.parametrize("place", PLACES)
-def test_litellms_own_exception_comes_when_nothing_helps(place: str, provider: Provider) -> None:
-    import litellm
-    from litellm.exceptions import ContextWindowExceededError
-
-    completion: Any = compacter().wrap(litellm.completion)
     with pytest.raises(ContextWindowExceededError) as caught:
-        list(
-            completion(
-                model="openai/scripted",
-                api_base=f"{provider.url}/{place}/v1",
-                api_key="none",
-                max_retries=0,
-                messages=[{"role": "user", "content": "long " * 900}],
-                stream=True,
-            )
-        )
-
+        list(completion(messages=HOPELESS, stream=True, **options))
     assert "compacter gave up" in caught.value.__notes__[0]
 
 
@@ -240,12 +197,7 @@ def routed(provider: Provider, place: str) -> Any:
     """A litellm Router with one deployment."""
     from litellm.router import Router
 
-    params = {
-        "model": "openai/scripted",
-        "api_base": f"{provider.url}/{place}/v1",
-        "api_key": "none",
-        "max_retries": 0,
-    }
+    params = litellm_options(provider, place)
     return Router(model_list=[{"model_name": "mine", "litellm_params": params}], num_retries=0)
 
 

@@ -67,37 +67,10 @@ def test_outcomes_are_sent_and_errors_thrown() -> None:
     assert closed == ["MainThread"]
 
 
-async def test_an_async_program_gets_the_same() -> None:
-    closed: list[str] = []
-    assert await step_through(World(later, io=ASYNC, large=False), sum_of_two(closed)) == 24.0
-    assert closed == ["MainThread"]
-
-
 async def test_with_a_large_history_the_coroutine_computes_in_a_thread() -> None:
     closed: list[str] = []
     assert await step_through(World(later, io=ASYNC, large=True), sum_of_two(closed)) == 24.0
     assert closed == ["compacter"]
-
-
-def test_a_step_may_be_returned_in_place_of_being_carried_out() -> None:
-    work = sum_of_two([])
-    world = World(ten_or_error)
-    step = run(step_through(world, work, until="sleep"))
-    assert (step.name, step.given) == ("sleep", (0,))
-    step = run(step_through(world, work, 3.0, "sleep"))
-    assert step.given == (1,)
-    work.close()
-
-
-def test_an_error_the_coroutine_does_not_take_comes_out() -> None:
-    closed: list[str] = []
-
-    def broken(_: float) -> float:
-        raise KeyError
-
-    with pytest.raises(KeyError):
-        driven(sum_of_two(closed), broken)
-    assert len(closed) == 1
 
 
 @pytest.mark.parametrize(
@@ -122,29 +95,7 @@ def test_an_interrupt_is_not_shown_to_the_coroutine(interrupt: type[BaseExceptio
     assert [type(error) for error in seen] == [GeneratorExit]
 
 
-async def test_a_cancelled_driver_closes_its_coroutine() -> None:
-    closed: list[str] = []
-    waiting = asyncio.Event()
-
-    async def stuck(_: float) -> float:
-        waiting.set()
-        await asyncio.Event().wait()
-        return 0.0
-
-    task = asyncio.create_task(
-        step_through(World(stuck, io=ASYNC, large=False), sum_of_two(closed))
-    )
-    await waiting.wait()
-    task.cancel()
-
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert len(closed) == 1
-
-
-async def test_a_driver_cancelled_while_the_work_is_in_a_thread_ends_now_and_closes_it_later() -> (
-    None
-):
+async def test_a_driver_cancelled_while_a_thread_works_ends_now() -> None:
     entered = threading.Event()
     leave = threading.Event()
     closed = threading.Event()

@@ -10,7 +10,7 @@ import pytest
 from tests.conversations import talk
 
 from compacter import Compacter, CompactionEvent
-from compacter.events import CompactionSkipped, MaxTokensAdjusted, RetriesExhausted
+from compacter.events import MaxTokensAdjusted, RetriesExhausted
 from compacter.testing import ScriptedModel, ScriptedSummarizer, TokenLimitError
 
 
@@ -65,9 +65,8 @@ class TestTheOutputLimit:
         assert (event.before, event.after, event.limit) == (output, 492, 2_000)
 
     @pytest.mark.parametrize(("prompt", "lowered"), [(1_928, True), (1_929, False)])
-    def test_below_64_tokens_is_no_answer_so_the_history_is_folded(
-        self, prompt: int, *, lowered: bool
-    ) -> None:
+    def test_below_64_tokens_is_no_answer(self, prompt: int, *, lowered: bool) -> None:
+        """The history is folded instead."""
         last, told = self.ask(limit=2_000, prompt=prompt, output=1_000)
 
         assert (last["max_tokens"] == 64) is lowered
@@ -93,9 +92,8 @@ class TestTheOutputLimit:
         (8_000, 7_990, 17, False),  # an answer, if a short one
     ],
 )
-def test_a_reply_that_was_cut_for_want_of_room_is_asked_for_again(
-    window: int | None, read: int, written: int, *, again: bool
-) -> None:
+def test_reply_without_room(window: int | None, read: int, written: int, *, again: bool) -> None:
+    """A reply that was cut for want of room is asked for again."""
     answers: list[Any] = [{"content": "wo", "finish_reason": "length"}, "fine"]
     usage = {"prompt_tokens": read, "completion_tokens": written}
     model = ScriptedModel(window=10**6, replies=lambda _: answers.pop(0), usage=usage)
@@ -182,21 +180,3 @@ class TestTheTrigger:
         completion("m", talk(6), **options)
 
         assert any(isinstance(event, CompactionEvent) for event in told) is fires
-
-    def test_that_is_held_back_by_the_cool_down_says_so(self) -> None:
-        completion, told = self.conversation(
-            1_000, trigger_tokens=500, token_counter=lambda _: 510, min_calls_between=2
-        )
-        messages = talk(6)
-        for _ in range(4):
-            completion("m", messages)
-            messages = [
-                *messages,
-                {"role": "assistant", "content": "y" * 400},
-                {"role": "user", "content": "x" * 400},
-            ]
-
-        assert [event.reason for event in told if isinstance(event, CompactionSkipped)] == [
-            "cool_down",
-            "cool_down",
-        ]

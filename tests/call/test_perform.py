@@ -87,21 +87,6 @@ def test_it_is_waited_for_as_long_as_the_timeout_allows() -> None:
     assert middle.totals.rounds == 1
 
 
-def test_a_claim_that_fails_counts_as_granted_and_is_told_as_what_it_is(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    class Failing(HeldElsewhere):
-        def claim(self, key: str, seconds: float) -> Any:
-            raise OSError("disk full")
-
-    middle = Compacter(summarizer="extractive", memory=Failing(asked_in_vain=0))
-    middle.wrap(ScriptedModel(window=900).completion)("m", talk())
-
-    assert middle.totals.rounds == 1
-    assert "the memory failed (OSError)" in caplog.text
-    assert "TypeError" not in caplog.text
-
-
 def test_other_processes_are_waited_for_again_once_a_memory_is_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -131,17 +116,6 @@ def test_messages_that_have_no_key_are_folded_all_the_same() -> None:
     model = ScriptedModel(window=900, strict=False)
     middle = Compacter(summarizer="extractive")
     assert middle.wrap(model.completion)("m", odd)["choices"]
-    assert middle.totals.rounds == 1
-
-
-def test_a_claim_that_cannot_be_released_counts_as_granted() -> None:
-    class Strange(HeldElsewhere):
-        def claim(self, key: str, seconds: float) -> Any:
-            return "granted"
-
-    middle = Compacter(summarizer="extractive", memory=Strange(asked_in_vain=0))
-    middle.wrap(ScriptedModel(window=900).completion)("m", talk())
-
     assert middle.totals.rounds == 1
 
 
@@ -261,14 +235,6 @@ async def test_a_summarizer_that_blocks_does_not_block_the_event_loop() -> None:
     assert threading.get_ident() not in threads
 
 
-class Leading:
-    """The flight of a call that makes its summary itself."""
-
-    leads = True
-
-    def release(self) -> None: ...
-
-
 class TestTheTimeout:
     """One budget of 50 seconds for all rounds: the summary of the first takes 40, so the second
     waits for 10.
@@ -293,21 +259,6 @@ class TestTheTimeout:
         model = ScriptedModel(window=400, style="bedrock")
         asyncio.run(middle.wrap(model.acompletion)("m", talk()))
         assert middle.totals.rounds >= 2
-
-    def test_bounds_the_wait_for_another_call(self, clock: list[float]) -> None:
-        class OfAnother:
-            """The flight of a call that does not end."""
-
-            leads = False
-
-            async def wait(self, io: object, seconds: float) -> None:
-                clock[0] += seconds
-
-        memory = InProcessMemory()
-        flights = iter([Leading(), OfAnother()])
-        memory.flights = SimpleNamespace(join=lambda key: next(flights, Leading()))  # type: ignore[assignment]
-        self.fold_twice(clock, memory)
-        assert clock[0] == 50
 
     def test_bounds_the_wait_for_another_process(self, clock: list[float]) -> None:
         class GrantsOnce(InProcessMemory):
@@ -354,18 +305,8 @@ class TestWhatASummaryCost:
         assert known is not None
         assert known > 0
 
-    def test_is_known_of_the_calls_own_model(self) -> None:
-        assert self.cost("gpt-4o", self.REPLY, own=False) == self.cost(
-            "m", {**self.REPLY, "model": "gpt-4o"}, own=False
-        )
-
     def test_of_a_function_whose_reply_names_no_model_is_not_known(self) -> None:
         assert self.cost("gpt-4o", self.REPLY, own=True) is None
-
-    def test_of_a_model_without_a_price_is_not_known(self) -> None:
-        assert (
-            self.cost("gpt-4o", {**self.REPLY, "model": "a-model-of-ones-own"}, own=False) is None
-        )
 
 
 CHUNKS: dict[str, list[Any]] = {
@@ -464,13 +405,13 @@ class Halves:
     name = "halves"
     edits = True
 
-    def compact(self, task: CompactionPlan) -> list[Chat]:
-        cut = task.cut
+    def compact(self, plan: CompactionPlan) -> list[Chat]:
+        cut = plan.cut
         short = [
             {**message, "content": message["content"][: len(message["content"]) // 2]}
-            for message in task.messages
+            for message in plan.messages
         ]
-        return [task.messages[0], *short[1:cut], *task.messages[cut:]]
+        return [plan.messages[0], *short[1:cut], *plan.messages[cut:]]
 
 
 def fails(text: str) -> str:

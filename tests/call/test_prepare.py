@@ -16,12 +16,7 @@ import trio
 
 from compacter import Compacter, CompactionPlan, InProcessMemory, SQLiteMemory
 from compacter.errors import ConfigurationError
-from compacter.events import (
-    CompactionEvent,
-    CompactionReused,
-    CompactionSkipped,
-    PreparationFailed,
-)
+from compacter.events import CompactionEvent, CompactionReused, CompactionSkipped, PreparationFailed
 from compacter.testing import ScriptedModel
 
 if TYPE_CHECKING:
@@ -72,6 +67,13 @@ class Talk:
         self.answer()
         return sent
 
+    def go_on(self, calls: int, compacter: Compacter | None = None) -> None:
+        """Ask again and again; what ``compacter`` makes ahead is waited for each time."""
+        for _ in range(calls):
+            self.ask()
+            if compacter is not None:
+                compacter.drain(30)
+
     def answer(self) -> None:
         answer = f"Answer {self.number}".ljust(196, ".")
         self.messages.append({"role": "assistant", "content": answer})
@@ -102,6 +104,11 @@ def make(writer: Any, **options: Any) -> tuple[Compacter, list[Any]]:
     return Compacter(summarizer=writer, on_event=events.append, **given), events
 
 
+def begin(writer: Any, model: ScriptedModel, **options: Any) -> tuple[Talk, Compacter, list[Any]]:
+    compacter, events = make(writer, **options)
+    return Talk(compacter.wrap(model.completion)), compacter, events
+
+
 def of(events: list[Any], kind: type) -> list[Any]:
     return [event for event in events if isinstance(event, kind)]
 
@@ -111,11 +118,8 @@ def is_compacted(messages: Any) -> bool:
 
 
 class TestItIsMadeAhead:
-    def test_once_a_reply_shows_the_size_and_not_before(
-        self, writer: Writer, model: ScriptedModel
-    ) -> None:
-        compacter, _ = make(writer)
-        talk = Talk(compacter.wrap(model.completion))
+    def test_once_a_reply_shows_the_size(self, writer: Writer, model: ScriptedModel) -> None:
+        talk, compacter, _ = begin(writer, model)
         talk.ask()
         while model.requests[-1].tokens < AT:
             assert writer.asked == []
@@ -123,23 +127,9 @@ class TestItIsMadeAhead:
             assert compacter.drain(30)
         assert len(writer.asked) == 1
 
-    def test_and_not_in_force_before_it_is_due(self, writer: Writer, model: ScriptedModel) -> None:
-        compacter, _ = make(writer)
-        talk = Talk(compacter.wrap(model.completion))
-        for _ in range(9):
-            talk.ask()
-            compacter.drain(30)
-        assert len(writer.asked) == 1
-        assert [len(request.messages) for request in model.requests] == list(range(2, 20, 2))
-
-    def test_from_what_the_program_had_said_then(
-        self, writer: Writer, model: ScriptedModel
-    ) -> None:
-        compacter, events = make(writer)
-        talk = Talk(compacter.wrap(model.completion))
-        for _ in range(11):
-            talk.ask()
-            compacter.drain(30)
+    def test_from_what_was_said_then(self, writer: Writer, model: ScriptedModel) -> None:
+        talk, compacter, events = begin(writer, model)
+        talk.go_on(11, compacter)
         sent = talk.ask()
         last = model.requests[-1]
         assert is_compacted(last.messages)
@@ -149,113 +139,74 @@ class TestItIsMadeAhead:
         assert used.prepared
         assert len(writer.asked) == 1
 
-    def test_with_one_refusal_where_the_window_is_unknown_and_none_after_it(
-        self, writer: Writer, model: ScriptedModel
-    ) -> None:
-        compacter, _ = make(writer)
-        talk = Talk(compacter.wrap(model.completion))
-        for _ in range(40):
-            talk.ask()
-            compacter.drain(30)
+    def test_with_one_refusal_at_most(self, writer: Writer, model: ScriptedModel) -> None:
+        """Where the window is unknown the first refusal states it."""
+        talk, compacter, _ = begin(writer, model)
+        talk.go_on(40, compacter)
         assert sum(request.refused for request in model.requests) == 1
         assert compacter.totals.prepared_used >= 3
 
     def test_for_a_trigger_too(self, writer: Writer, model: ScriptedModel) -> None:
-        compacter, events = make(writer, trigger_tokens=900)
-        talk = Talk(compacter.wrap(model.completion))
-        for _ in range(30):
-            talk.ask()
-            compacter.drain(30)
+        talk, compacter, events = begin(writer, model, trigger_tokens=900)
+        talk.go_on(30, compacter)
         assert not any(request.refused for request in model.requests)
         assert {event.trigger for event in of(events, CompactionEvent)} == {"prepared"}
         assert max(request.tokens for request in model.requests) < 900
 
     def test_of_replies_without_usage_and_of_streams_by_an_estimate(self, writer: Writer) -> None:
         model = ScriptedModel(window=WINDOW, usage=False)
-        compacter, _ = make(writer)
-        talk = Talk(compacter.wrap(model.completion))
-        for _ in range(8):
-            talk.ask()
+        talk, compacter, _ = begin(writer, model)
+        talk.go_on(8)
         for _ in range(2):
             talk.messages.append({"role": "user", "content": "And then?"})
             list(talk.completion(model="m", messages=list(talk.messages), stream=True))
         assert compacter.drain(30)
         assert len(writer.asked) == 1
 
-    def test_at_a_share_of_the_window_once_that_is_known(
-        self, writer: Writer, model: ScriptedModel
-    ) -> None:
-        compacter, events = make(writer, prepare_tokens=0.7)
-        talk = Talk(compacter.wrap(model.completion))
-        for _ in range(9):
-            talk.ask()
+    def test_at_a_share_of_a_known_window(self, writer: Writer, model: ScriptedModel) -> None:
+        talk, compacter, events = begin(writer, model, prepare_tokens=0.7)
+        talk.go_on(9)
         assert writer.asked == []
         (told,) = of(events, CompactionSkipped)
         assert (told.trigger, told.reason) == ("prepared", "unknown_window")
-        for _ in range(20):
-            talk.ask()
-            compacter.drain(30)
+        talk.go_on(20, compacter)
         assert sum(request.refused for request in model.requests) == 1
         assert compacter.totals.prepared_used >= 1
-
-    def test_by_the_wrapped_call_itself(self, model: ScriptedModel) -> None:
-        events: list[Any] = []
-        compacter = Compacter(prepare_tokens=AT, recall=None, on_compaction=events.append)
-        talk = Talk(compacter.wrap(model.completion))
-        for _ in range(12):
-            talk.ask()
-            compacter.drain(30)
-        assert [event.trigger for event in events] == ["prepared"]
 
 
 class TestTheCallThatStartedIt:
     def test_is_not_delayed(self, model: ScriptedModel) -> None:
         writer = Writer(held=True)
-        compacter, _ = make(writer)
-        talk = Talk(compacter.wrap(model.completion))
-        for _ in range(8):
-            talk.ask()
+        talk, compacter, _ = begin(writer, model)
+        talk.go_on(8)
         assert writer.began.acquire(timeout=30)
         assert not compacter.drain(0)
         writer.go.set()
         assert compacter.drain(30)
 
-    def test_does_not_fail_with_it_and_the_normal_way_is_taken(
-        self, writer: Writer, model: ScriptedModel
-    ) -> None:
+    def test_does_not_fail_with_it(self, writer: Writer, model: ScriptedModel) -> None:
         writer.fails = True
-        compacter, events = make(writer)
-        talk = Talk(compacter.wrap(model.completion))
-        for _ in range(9):
-            talk.ask()
-            compacter.drain(30)
+        talk, compacter, events = begin(writer, model)
+        talk.go_on(9, compacter)
         failed = of(events, PreparationFailed)
         assert failed
         assert failed[0].error == "ConnectionError"
         assert "no route" not in failed[0].model_dump_json()
         writer.fails = False
-        for _ in range(3):
-            talk.ask()
-            compacter.drain(30)
+        talk.go_on(3, compacter)
         assert is_compacted(model.requests[-1].messages)
 
-    def test_asks_a_failing_summarizer_again_only_after_some_calls(
-        self, writer: Writer, model: ScriptedModel
-    ) -> None:
+    def test_spares_a_failing_summarizer(self, writer: Writer, model: ScriptedModel) -> None:
+        """It is asked again only after some calls."""
         writer.fails = True
-        compacter, events = make(writer, min_calls_between=3, fallback=None)
-        talk = Talk(compacter.wrap(model.completion))
-        for _ in range(9):
-            talk.ask()
-            compacter.drain(30)
+        talk, compacter, events = begin(writer, model, min_calls_between=3, fallback=None)
+        talk.go_on(9, compacter)
         assert len(of(events, PreparationFailed)) == 1
 
     def test_is_not_held_up_by_a_summarizer_that_hangs(self, model: ScriptedModel) -> None:
         writer = Writer(held=True)
-        compacter, events = make(writer, timeout=0.05)
-        talk = Talk(compacter.wrap(model.completion))
-        for _ in range(8):
-            talk.ask()
+        talk, compacter, events = begin(writer, model, timeout=0.05)
+        talk.go_on(8)
         assert compacter.drain(30)
         assert [event.error for event in of(events, PreparationFailed)] == ["TimeoutError"]
         writer.go.set()
@@ -264,10 +215,8 @@ class TestTheCallThatStartedIt:
 class TestACallThatComesDue:
     def test_waits_for_the_summary_that_is_being_made(self, model: ScriptedModel) -> None:
         writer = Writer(held=True)
-        compacter, events = make(writer)
-        talk = Talk(compacter.wrap(model.completion))
-        for _ in range(9):
-            talk.ask()
+        talk, _, events = begin(writer, model)
+        talk.go_on(9)
         assert writer.began.acquire(timeout=30)
         due = threading.Thread(target=lambda: [talk.ask() for _ in range(3)])
         due.start()
@@ -278,14 +227,9 @@ class TestACallThatComesDue:
         assert len(writer.asked) == 1
         assert len(of(events, CompactionReused)) == 1
 
-    def test_makes_it_itself_if_the_conversation_was_edited(
-        self, writer: Writer, model: ScriptedModel
-    ) -> None:
-        compacter, events = make(writer)
-        talk = Talk(compacter.wrap(model.completion))
-        for _ in range(10):
-            talk.ask()
-            compacter.drain(30)
+    def test_makes_it_itself_after_an_edit(self, writer: Writer, model: ScriptedModel) -> None:
+        talk, compacter, events = begin(writer, model)
+        talk.go_on(10, compacter)
         talk.messages[1] = {"role": "user", "content": "Something else.".ljust(196)}
         talk.ask()
         assert of(events, CompactionReused) == []
@@ -295,8 +239,7 @@ class TestACallThatComesDue:
         ]
 
     def test_does_not_wait_for_itself(self, writer: Writer, model: ScriptedModel) -> None:
-        compacter, events = make(writer)
-        talk = Talk(compacter.wrap(model.completion))
+        talk, compacter, events = begin(writer, model)
 
         @compacter.on_compaction
         def repeat(event: CompactionEvent) -> None:
@@ -304,19 +247,15 @@ class TestACallThatComesDue:
                 long = [*talk.messages, {"role": "user", "content": "x" * 4 * (WINDOW - AT)}]
                 talk.completion(model="m", messages=long)
 
-        for _ in range(8):
-            talk.ask()
+        talk.go_on(8)
         assert compacter.drain(30)
         assert of(events, CompactionReused)
 
 
 class TestItIsACompactionLikeAnyOther:
     def test_in_events_and_totals(self, writer: Writer, model: ScriptedModel) -> None:
-        compacter, events = make(writer)
-        talk = Talk(compacter.wrap(model.completion))
-        for _ in range(12):
-            talk.ask()
-            compacter.drain(30)
+        talk, compacter, events = begin(writer, model)
+        talk.go_on(12, compacter)
         (made,) = of(events, CompactionEvent)
         assert (made.trigger, made.attempt, made.summary) == ("prepared", 0, SAID)
         totals = compacter.totals
@@ -330,11 +269,8 @@ class TestItIsACompactionLikeAnyOther:
             plans.append(plan.trigger)
             return plan.trigger != "prepared"
 
-        compacter, _ = make(writer, before_compaction=veto)
-        talk = Talk(compacter.wrap(model.completion))
-        for _ in range(9):
-            talk.ask()
-            compacter.drain(30)
+        talk, compacter, _ = begin(writer, model, before_compaction=veto)
+        talk.go_on(9, compacter)
         assert plans[:1] == ["prepared"]
         assert writer.asked == []
 
@@ -345,9 +281,7 @@ class TestItIsACompactionLikeAnyOther:
             redact=lambda text: text.replace("Question 2", "[gone]"),
         )
         talk = Talk(compacter.wrap(model.completion))
-        for _ in range(12):
-            talk.ask()
-            compacter.drain(30)
+        talk.go_on(12, compacter)
         assert "Question 2" not in str(writer.asked)
         assert "Answer in French." in str(model.requests[-1].messages)
 
@@ -360,11 +294,8 @@ class TestItIsACompactionLikeAnyOther:
             "in-process": InProcessMemory,
             "sqlite": lambda: SQLiteMemory(tmp_path / "memory.db"),
         }
-        compacter, _ = make(writer, memory=memories[memory]())
-        talk = Talk(compacter.wrap(model.completion))
-        for _ in range(12):
-            talk.ask()
-            compacter.drain(30)
+        talk, compacter, _ = begin(writer, model, memory=memories[memory]())
+        talk.go_on(12, compacter)
         assert is_compacted(model.requests[-1].messages)
         assert len(writer.asked) == 1
 
@@ -374,13 +305,9 @@ class TestItIsACompactionLikeAnyOther:
         here, _ = make(writer, memory=SQLiteMemory(tmp_path / "memory.db"))
         there, events = make(writer, memory=SQLiteMemory(tmp_path / "memory.db"))
         talk = Talk(here.wrap(model.completion))
-        for _ in range(8):
-            talk.ask()
-            here.drain(30)
+        talk.go_on(8, here)
         talk.completion = there.wrap(model.completion)
-        for _ in range(4):
-            talk.ask()
-            there.drain(30)
+        talk.go_on(4, there)
         assert [event.prepared for event in of(events, CompactionReused)] == [True]
         assert len(writer.asked) == 1
 
@@ -398,37 +325,6 @@ class TestItIsACompactionLikeAnyOther:
 
 
 class TestWhereItRuns:
-    def test_with_the_context_variables_of_the_call(self, model: ScriptedModel) -> None:
-        request: contextvars.ContextVar[str] = contextvars.ContextVar("request")
-        seen: list[str] = []
-
-        def summarizer(messages: list[Chat]) -> str:
-            seen.append(request.get())
-            return SAID
-
-        compacter, _ = make(summarizer)
-        talk = Talk(compacter.wrap(model.completion))
-        request.set("r-17")
-        for _ in range(8):
-            talk.ask()
-        assert compacter.drain(30)
-        assert seen == ["r-17"]
-
-    def test_in_a_daemon_thread_of_a_sync_program(self, model: ScriptedModel) -> None:
-        threads: list[threading.Thread] = []
-
-        def summarizer(messages: list[Chat]) -> str:
-            threads.append(threading.current_thread())
-            return SAID
-
-        compacter, _ = make(summarizer)
-        talk = Talk(compacter.wrap(model.completion))
-        for _ in range(8):
-            talk.ask()
-        assert compacter.drain(30)
-        assert [thread.daemon for thread in threads] == [True]
-        assert threads[0] is not threading.current_thread()
-
     def test_in_a_task_of_an_asyncio_program(self, model: ScriptedModel) -> None:
         request: contextvars.ContextVar[str] = contextvars.ContextVar("request")
         seen: list[Any] = []
@@ -452,9 +348,8 @@ class TestWhereItRuns:
         assert [event.prepared for event in of(events, CompactionReused)] == [True]
 
     @pytest.mark.parametrize("with_nursery", [False, True])
-    def test_under_trio_only_in_a_nursery_that_was_handed_over(
-        self, with_nursery: bool, writer: Writer, model: ScriptedModel
-    ) -> None:
+    def test_under_trio(self, with_nursery: bool, writer: Writer, model: ScriptedModel) -> None:
+        """Under trio it runs only in a nursery that was handed over."""
         compacter, _ = make(writer)
 
         async def acompletion(model_name: str, messages: list[Chat]) -> Any:
@@ -540,10 +435,8 @@ print("ended")
     @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
     def test_a_forked_child_inherits_none(self, model: ScriptedModel) -> None:
         writer = Writer(held=True)
-        compacter, _ = make(writer)
-        talk = Talk(compacter.wrap(model.completion))
-        for _ in range(8):
-            talk.ask()
+        talk, compacter, _ = begin(writer, model)
+        talk.go_on(8)
         assert writer.began.acquire(timeout=30)
         child = os.fork()
         if child == 0:

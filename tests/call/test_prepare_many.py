@@ -22,7 +22,7 @@ from compacter.testing import ScriptedModel
 if TYPE_CHECKING:
     from tests.conversations import Chat
 
-CONVERSATIONS = times(400, long=2_000)
+CONVERSATIONS = times(60, long=2_000)
 SAID = "They asked how deep a harbour is."
 
 

@@ -4,11 +4,10 @@ is none.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.call.conftest import Prepared, Send
+from tests.call.conftest import Send
 
 from compacter.call.call import Call
 from compacter.call.request import ConversationState, Request
@@ -109,48 +108,10 @@ def test_a_question_that_finds_nothing_costs_no_summary(policy: Any, begin: Any)
     assert dialogue.events == []
 
 
-def test_quotes_that_are_too_long_for_the_room_start_it_too(
-    policy: Any, begin: Any, summary: Reply
-) -> None:
-    dialogue = begin(policy(165).complete())
-    asked = dialogue.expect(Quote)
-    assert asked.sent
-    assert 300 <= asked.room < 600
-    dialogue.answer("")
-    look(dialogue)
-    dialogue.expect(AskSummarizer)
-    dialogue.answer(summary)
-    dialogue.expect(Quote)
-    dialogue.answer(QUOTES)
-    assert sends_quotes(dialogue)
-
-
-def test_with_all_the_room_there_may_be_nothing_is_looked_for_again(
-    policy: Any, begin: Any
-) -> None:
-    dialogue = begin(policy(100).complete())
-    assert dialogue.expect(Quote).sent
-    dialogue.answer("")
-    assert not sends_quotes(dialogue)
-
-
 def test_the_window_must_be_known(policy: Any, begin: Any) -> None:
     dialogue = begin(policy(window=None, recall=0.15).complete())
     assert not sends_quotes(dialogue)
     assert "Quote" not in dialogue.effects
-
-
-def test_a_step_of_a_turn_starts_it_as_a_question_does(
-    policy: Any, begin: Any, summary: Reply
-) -> None:
-    messages = [*messages_of(190), {"role": "assistant", "content": "Let me see."}]
-    dialogue = begin(policy(messages=messages).complete())
-    look(dialogue)
-    dialogue.expect(AskSummarizer)
-    dialogue.answer(summary)
-    dialogue.expect(Quote)
-    dialogue.answer(QUOTES)
-    assert sends_quotes(dialogue)
 
 
 def test_where_nothing_can_be_compacted_an_event_says_so(policy: Any, begin: Any) -> None:
@@ -195,19 +156,6 @@ def test_a_failing_summarizer_costs_the_quotes_alone(policy: Any, begin: Any) ->
     assert len(effect.messages) == 21
     failed = [event for event in dialogue.events if isinstance(event, CompactionFailed)]
     assert {event.trigger for event in failed} == {"quotes"}
-
-
-def test_a_compaction_that_was_made_ahead_is_used(policy: Any, begin: Any) -> None:
-    made = policy(prepare_tokens=0.7)
-    made.request = replace(made.request, original=list(made.request.messages))
-    dialogue = begin(made.complete())
-    look(dialogue)
-    dialogue.expect(Prepared)
-    dialogue.answer(list(made.request.original[10:]))
-    dialogue.expect(Quote)
-    dialogue.answer(QUOTES)
-    assert sends_quotes(dialogue)
-    assert "AskSummarizer" not in dialogue.effects
 
 
 def test_after_a_refusal_there_is_no_second_compaction_for_quotes(

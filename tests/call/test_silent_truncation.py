@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
-from typing import Any, NoReturn
+from typing import Any
 
 import pytest
 from tests.conversations import Chat, talk
 
 from compacter import Compacter, CompactionEvent, History
-from compacter.call import wrap
 from compacter.call.request import expected_tokens
 from compacter.compaction.sizes import Calibration
 from compacter.events import SilentTruncation
-from compacter.messages.openai import OpenAIFormat
 from compacter.testing import ScriptedModel, ScriptedSummarizer, token_limit_error
 
 
@@ -38,37 +35,6 @@ def test_a_cut_prompt_is_told_without_a_trigger_and_the_reply_is_handed_out() ->
     assert event.prompt_tokens == 1_000
     assert event.expected_tokens > 3_900
     assert len(model.requests) == 1
-
-
-@pytest.mark.parametrize("tokens", [None, 1_200])
-def test_a_hook_does_not_have_each_quiet_call_read(
-    monkeypatch: pytest.MonkeyPatch, tokens: int | None
-) -> None:
-    monkeypatch.setattr(wrap, "read_call", never)
-    usage = {"usage": {"prompt_tokens": tokens}} if tokens else {}
-    compacter, events = listening()
-    reply = {"choices": [], **usage}
-    assert compacter.wrap(partial(answer, reply))(messages=talk(20, 150)) is reply
-    assert events == []
-
-
-def never(*_: Any, **__: Any) -> NoReturn:
-    raise AssertionError("the call is read")
-
-
-def answer(reply: Any, messages: Any) -> Any:
-    return reply
-
-
-async def test_so_it_is_in_an_async_program_with_an_async_hook() -> None:
-    heard: list[Any] = []
-
-    async def hook(event: Any) -> None:
-        heard.append(event)
-
-    model = ScriptedModel(window=1_000, truncates=True)
-    await Compacter(on_event=hook).wrap(model.acompletion)("m", talk(20, 400))
-    assert len(told(heard, SilentTruncation)) == 1
 
 
 def test_so_it_is_of_a_conversation_with_a_record_whose_model_is_known() -> None:
@@ -110,14 +76,6 @@ def test_without_a_summary_it_is_not_sent_again() -> None:
         fallback=None,
         on_event=events.append,
     )
-    compacter.wrap(model.completion)("m", talk(20, 400))
-    assert len(model.requests) == 1
-    assert len(told(events, SilentTruncation)) == 1
-
-
-def test_without_rounds_it_is_not_sent_again() -> None:
-    model = ScriptedModel(window=1_000, truncates=True)
-    compacter, events = listening(trigger_tokens=10**6, max_retries=0)
     compacter.wrap(model.completion)("m", talk(20, 400))
     assert len(model.requests) == 1
     assert len(told(events, SilentTruncation)) == 1
@@ -201,27 +159,12 @@ class TestNoRoomForAnAnswer:
         assert len(told(events, CompactionEvent)) == 1
         assert model.rejected == 0
 
-    async def test_so_it_is_in_an_async_program_with_a_trigger(self) -> None:
-        model = ScriptedModel(window=4_010, replies="word " * 200)
-        compacter, _ = listening(trigger_tokens=10**6)
-        compacter._state.calibration("m").window = 4_010
-        reply: Any = await compacter.wrap(model.acompletion)("m", talk(20, 400))
-        assert reply["choices"][0]["finish_reason"] == "stop"
-
     @pytest.mark.parametrize("options", [{"max_tokens": 1}, {"max_tokens": 16}])
     def test_a_reply_that_was_meant_to_be_short_is_none(self, options: dict[str, Any]) -> None:
         model = ScriptedModel(window=10**6, replies="word " * 200)
         compacter, events = listening()
         reply: Any = compacter.wrap(model.completion)("m", talk(20, 400), **options)
         assert reply["choices"][0]["finish_reason"] == "length"
-        assert events == []
-
-    def test_a_short_reply_far_from_the_window_is_none(self) -> None:
-        usage = {"prompt_tokens": 2_000, "completion_tokens": 12}
-        cut = {"content": "word word", "finish_reason": "length"}
-        compacter, events = listening()
-        compacter._state.calibration("m").window = 8_000
-        compacter.wrap(ScriptedModel(replies=cut, usage=usage).completion)("m", talk(20, 400))
         assert events == []
 
     def test_a_reason_to_stop_that_says_so_is_enough(self) -> None:
@@ -243,27 +186,6 @@ class TestNoRoomForAnAnswer:
         )
         assert reply["choices"][0]["finish_reason"] == "length"
         assert len(model.requests) == 1
-
-
-def test_looking_for_it_does_not_read_plain_messages_one_by_one(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    read: list[Any] = []
-    whole = OpenAIFormat.read
-
-    def counted(form: OpenAIFormat, message: Any) -> Any:
-        read.append(message)
-        return whole(form, message)
-
-    monkeypatch.setattr(OpenAIFormat, "read", counted)
-    compacter, events = listening()
-    completion = compacter.wrap(ScriptedModel(window=10**6).completion)
-    messages = talk(500, 400)
-    for _ in range(3):
-        completion("m", messages)
-        messages += talk(1, 400)
-    assert len(read) < 50
-    assert not told(events, SilentTruncation)
 
 
 def test_a_conversation_that_the_provider_has_compacted_since_does_not_calibrate() -> None:

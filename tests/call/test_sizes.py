@@ -4,12 +4,10 @@ what usage tells.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from pydantic import BaseModel
 from tests.call.conftest import Send
 from tests.dialects import DIALECTS, Dialect
 
@@ -19,7 +17,7 @@ from compacter.call.request import ConversationState, Request, calibrate, may_be
 from compacter.compaction.conversation import find_pinned
 from compacter.compaction.sizes import Calibration
 from compacter.effects import AskSummarizer, Quote
-from compacter.events import CompactionFailed, CompactionSkipped, SilentTruncation
+from compacter.events import CompactionSkipped, SilentTruncation
 from compacter.messages.format import get_format
 from compacter.messages.replies import Reply
 from compacter.overflow import TokenLimit
@@ -113,22 +111,6 @@ class TestTheRoomForQuotes:
         )
         assert self.room(begin(made.complete())) == room
 
-    @pytest.mark.parametrize(("tokens", "room"), [(100, 400), (2_000, 8_000)])
-    def test_is_the_number_where_no_window_is_known(
-        self, policy: Any, begin: Any, tokens: int, room: int | None
-    ) -> None:
-        assert self.room(begin(policy(2_000, folded=True, recall=tokens).complete())) == room
-
-    def test_is_none_where_nothing_was_folded(self, policy: Any, begin: Any) -> None:
-        assert self.room(begin(policy(2_000, window=10_000, recall=0.15).complete())) is None
-
-    def test_is_that_of_a_history_whose_folded_messages_are_kept(
-        self, policy: Any, begin: Any
-    ) -> None:
-        made = policy(2_000, window=10_000, recall=0.15)
-        made.request = replace(made.request, archive=object())
-        assert self.room(begin(made.complete())) == 6_000
-
     def test_is_none_once_a_request_with_quotes_was_refused(self, policy: Any, begin: Any) -> None:
         found = TokenLimit(limit=10_000, kind="input")
         made = policy(2_000, window=10_000, folded=True, recall=0.15, detect=lambda error: found)
@@ -171,12 +153,6 @@ class TestTheRoomForQuotes:
         assert plan_of(made, target, "token_limit", found).reserved == reserved
         assert plan_of(made, target, "threshold").reserved == 0
 
-    def test_is_not_reserved_between_the_steps_of_an_agent(self, policy: Any) -> None:
-        made = policy(8_000, recall=0.15)
-        made.request = replace(made.request, messages=made.request.messages[:-1])
-        found = TokenLimit(limit=1_000, kind="input")
-        assert plan_of(made, 4_000, "token_limit", found).reserved == 0
-
     def room(self, dialogue: Dialogue) -> int | None:
         """What the call asks quotes for; ``None`` where it asks for none."""
         effect: Any = dialogue.expect((Quote, Send))  # type: ignore[arg-type]
@@ -217,38 +193,6 @@ class TestTheTrigger:
         known = ConversationState(calls=4, tokens=tokens, characters=characters)
         assert self.fires(self.ahead(policy, begin, known=known)) is fires
 
-    @pytest.mark.parametrize(("counted", "fires"), [(499, False), (500, True)])
-    def test_goes_by_the_users_counter_and_what_is_sent_beside_the_messages(
-        self, policy: Any, begin: Any, counted: int, fires: bool
-    ) -> None:
-        known = ConversationState(calls=4, tokens=9_000)
-        assert (
-            self.fires(self.ahead(policy, begin, known=known, token_counter=lambda _: counted))
-            is fires
-        )
-
-    @pytest.mark.parametrize(
-        ("since", "between", "tokens", "fires"),
-        [
-            (2, 2, 1_200, False),
-            (3, 2, 1_200, True),
-            (2, 2, 1_499, False),
-            (2, 2, 1_500, True),
-            (1, 0, 1_200, True),
-        ],
-    )
-    def test_is_held_back_for_as_many_calls_unless_it_is_half_as_much_again(
-        self, policy: Any, begin: Any, since: int, between: int, tokens: int, fires: bool
-    ) -> None:
-        known = ConversationState(
-            calls=10, last_attempt_at_call=11 - since, tokens=tokens, characters=10_000
-        )
-        dialogue = self.ahead(policy, begin, known=known, min_calls_between=between)
-        assert self.fires(dialogue) is fires
-        assert [
-            event.reason for event in dialogue.events if isinstance(event, CompactionSkipped)
-        ] == ([] if fires else ["cool_down"])
-
     @pytest.mark.parametrize(("stuck", "fires"), [(8_000, False), (7_999, True), (0, True)])
     def test_waits_until_a_history_that_could_not_shrink_has_grown_by_a_quarter(
         self, policy: Any, begin: Any, stuck: int, fires: bool
@@ -258,16 +202,6 @@ class TestTheTrigger:
         )
         assert self.fires(dialogue) is fires
         assert not [event for event in dialogue.events if isinstance(event, CompactionSkipped)]
-
-    def test_counts_a_refusal_as_a_try(self, policy: Any, begin: Any) -> None:
-        known = ConversationState(calls=4)
-        found = TokenLimit(limit=1_000, kind="input")
-        made = policy(8_000, trigger_tokens=10**6, known=known, detect=lambda error: found)
-        dialogue = begin(made.complete())
-        dialogue.expect(Send)
-        dialogue.fail(ValueError("too long"))
-        dialogue.expect(AskSummarizer)
-        assert (known.calls, known.last_attempt_at_call) == (5, 5)
 
     def test_aims_at_nine_tenths_of_the_threshold_with_all_that_is_sent(
         self, policy: Any, begin: Any
@@ -284,46 +218,6 @@ class TestTheTrigger:
         # 10,000 characters are 2,000 tokens: 900 tokens are 4,500, 2,000 of them taken.
         assert targets == [2_500]
         assert (known.last_attempt_at_call, known.size_above_threshold, known.tokens) == (5, 0, 0)
-
-    def test_remembers_the_size_of_a_history_that_could_not_shrink(
-        self, policy: Any, begin: Any
-    ) -> None:
-        known = ConversationState(calls=4)
-        made = policy(
-            8_000, overhead=2_000, trigger_tokens=1_000, known=known, pin=lambda message: True
-        )
-        begin(made.complete()).expect(Send)
-        assert (known.last_attempt_at_call, known.size_above_threshold) == (5, 10_000)
-
-    @pytest.mark.parametrize(
-        ("failure", "error"), [(Reply(""), ""), (TimeoutError(), "TimeoutError")]
-    )
-    def test_forgets_the_size_of_one_that_got_no_summary(
-        self, policy: Any, begin: Any, failure: Any, error: str
-    ) -> None:
-        known = ConversationState(calls=4)
-        dialogue = self.ahead(policy, begin, known=known, fallback=None)
-        while dialogue.effects[-1] == "AskSummarizer":
-            dialogue.fail(failure) if error else dialogue.answer(failure)
-            dialogue.expect((AskSummarizer, Send))  # type: ignore[arg-type]
-        assert (known.last_attempt_at_call, known.size_above_threshold) == (5, 0)
-        failed = dialogue.events[-1]
-        assert isinstance(failed, CompactionFailed)
-        assert (failed.trigger, failed.error) == ("threshold", error)
-
-    def test_remembers_the_size_of_a_history_whose_rest_is_above_the_threshold(
-        self, policy: Any, begin: Any
-    ) -> None:
-        known = ConversationState(calls=4)
-        made = policy(
-            8_000,
-            overhead=6_000,
-            trigger_tokens=1_000,
-            known=known,
-            strategy=lambda task: task.keep([8, 9]),
-        )
-        begin(made.complete()).expect(Send)
-        assert known.size_above_threshold == made.request.size > 6_000
 
 
 class TestUsage:
@@ -360,52 +254,6 @@ class TestUsage:
             [(round(10_000 / chars_per_token), tokens)] if cut else []
         )
         assert bool(made.state.tokens) is not cut
-
-    def test_of_a_cut_prompt_is_what_the_next_one_may_have(self, policy: Any, begin: Any) -> None:
-        targets: list[int | None] = []
-
-        def watching(task: CompactionPlan) -> Any:
-            targets.append(task.target)
-            return task.keep([8, 9])
-
-        made = policy(16_000, overhead=500, trigger_tokens=10**6, strategy=watching)
-        dialogue = self.ask(made, begin, 2_000)
-        assert len(dialogue.expect(Send).messages) == 2
-        dialogue.answer(Reply(raw={"usage": {"prompt_tokens": 1_000}}))
-        assert dialogue.end() == {"usage": {"prompt_tokens": 1_000}}
-        # Nine tenths of 2,000 tokens are 7,200 characters, 500 of them taken.
-        assert targets == [6_700]
-        assert made.state.tokens == 1_000
-
-    def test_of_a_cut_prompt_with_quotes_takes_none_of_them_into_the_next(
-        self, policy: Any, begin: Any
-    ) -> None:
-        made = policy(
-            16_000,
-            window=9_000,
-            folded=True,
-            recall=0.15,
-            trigger_tokens=10**6,
-            strategy=lambda task: task.keep([8, 9]),
-        )
-        dialogue = begin(made.complete())
-        dialogue.expect(Quote)
-        dialogue.answer("User, message 0: yes")
-        assert len(dialogue.expect(Send).messages) == 11
-        dialogue.answer(Reply(raw={"usage": {"prompt_tokens": 2_000}}))
-        dialogue.expect(Quote)
-        dialogue.answer("")
-        assert len(dialogue.expect(Send).messages) == 2
-
-    def test_of_the_second_reply_that_was_cut_too_is_not_learnt(
-        self, policy: Any, begin: Any
-    ) -> None:
-        made = policy(16_000, trigger_tokens=10**6, strategy=lambda task: task.keep([8, 9]))
-        dialogue = self.ask(made, begin, 2_000)
-        dialogue.expect(Send)
-        dialogue.answer(Reply(raw={"usage": {"prompt_tokens": 60}}))
-        assert dialogue.end() == {"usage": {"prompt_tokens": 60}}
-        assert made.state.tokens == 0
 
 
 class TestARefusal:
@@ -447,11 +295,6 @@ class TestARefusal:
         assert calibrate(made.request, made.calibration, bound).input_tokens is None
         assert made.calibration.window == 1_000
         assert not made.calibration.learnt
-
-    def test_that_names_no_limit_leaves_the_known_one(self, policy: Any) -> None:
-        made = policy(8_000, window=5_000)
-        calibrate(made.request, made.calibration, TokenLimit(requested=6_000, kind="input"))
-        assert made.calibration.window == 5_000
 
     @pytest.mark.parametrize(("used", "learnt"), [(5_600, True), (5_800, False)])
     def test_of_messages_with_an_image_may_count_more_than_their_words_can_be(
@@ -503,16 +346,6 @@ class TestARefusal:
         made = policy(8_000, overhead=2_000, output=500, window=3_000)
         assert made.target(TokenLimit(limit=limit, kind=kind)) == target
 
-    def test_leaves_the_messages_what_a_shorter_one_of_them_has_saved(self, policy: Any) -> None:
-        made = policy(8_000)
-        made.request = replace(
-            made.request, shortened={"role": "user", "content": "x" * 300}, saved=500
-        )
-        assert (
-            plan_of(made, 4_000, "token_limit", TokenLimit(limit=1_000, kind="input")).target
-            == 4_500
-        )
-
     @pytest.mark.parametrize(
         ("found", "target"),
         [
@@ -561,33 +394,3 @@ class TestWhetherAPromptMayHaveBeenCut:
         texts = sum(map(len, request.conversation.texts()))
         assert may_be_cut(messages, int(texts / 7.2))
         assert not may_be_cut(messages, texts)
-
-    def test_what_stands_beside_the_messages_counts(self) -> None:
-        messages = messages_of(700)
-        assert not may_be_cut(messages, 160)
-        assert may_be_cut(messages, 160, beside=[[{"description": "x" * 100}]])
-
-    def test_objects_of_a_reply_are_weighed_with_their_further_members(self) -> None:
-        class Reply(BaseModel, extra="allow"):
-            role: str = "assistant"
-            content: str | None = None
-            tool_calls: list[Any] | None = None
-
-        said: list[Any] = [*messages_of(70), Reply(content="x" * 700)]
-        assert may_be_cut(said, 100)
-        assert not may_be_cut(said, 200)
-        nested = Reply.model_validate({"tool_calls": [Reply(content="x" * 700)], "note": "y" * 700})
-        assert may_be_cut([nested], 195)
-        assert not may_be_cut([nested], 400)
-
-    def test_a_text_that_stands_in_many_messages_counts_each_time(self) -> None:
-        call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
-        turn: list[dict[str, Any]] = [
-            {"role": "assistant", "content": None, "tool_calls": [call]},
-            {"role": "tool", "tool_call_id": "c1", "content": "x" * 700},
-        ]
-        assert may_be_cut(turn * 20, 1_900)
-
-    @pytest.mark.parametrize("messages", ["text", None, [object()], [{"content": object()}]])
-    def test_what_cannot_be_weighed_may_have_been_cut(self, messages: object) -> None:
-        assert may_be_cut(messages, 10**9)

@@ -5,18 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.call.conftest import Dialogue, Send, make_options
 
 from compacter import Compacter, CompactionEvent, InProcessMemory, Shorten
-from compacter.call import request as sizes
-from compacter.call.call import Call
-from compacter.call.request import Request
-from compacter.compaction.sizes import Calibration
-from compacter.effects import AskSummarizer
 from compacter.events import CompactionFailed
-from compacter.messages.format import get_format
-from compacter.messages.replies import Reply
-from compacter.overflow import TokenLimit
 from compacter.testing import ScriptedModel
 
 if TYPE_CHECKING:
@@ -118,24 +109,6 @@ class TestASummarizerThatFailsForEver:
         assert [event.fallback for event in made[-5:]] == [False] * 5
 
 
-@pytest.mark.parametrize(("retries", "first"), [(3, "Send"), (1, "AskSummarizer")])
-def test_a_request_with_quotes_that_is_refused_without_a_number_is_sent_without_them(
-    retries: int, first: str
-) -> None:
-    messages = turns(8)
-    request = Request(
-        format=get_format("openai"), original=turns(20), messages=messages, quotes="q" * 400
-    )
-    options = make_options(attempts=1 + retries, memory=None)
-    refused = Reply(
-        token_limit=TokenLimit(limit=None, requested=None, kind="input"), error=ValueError("long")
-    )
-    dialogue = Dialogue(Call(options, request, Calibration()).recover(refused))
-    # In the last round a request must become smaller by more than that.
-    asked: Any = dialogue.expect(Send if first == "Send" else AskSummarizer)
-    assert first == "AskSummarizer" or list(asked.messages) == messages
-
-
 @pytest.mark.parametrize("strategy", [Shorten(), [Shorten()]])
 def test_many_short_messages_are_left_out_where_a_strategy_can_do_nothing(strategy: Any) -> None:
     model = ScriptedModel(window=2_000)
@@ -182,25 +155,3 @@ class TestTheSummaryCallStandsOnTheWarmPrefix:
         assert len(requests) == 4
         assert "<transcript" in str(requests[3][0][0]["content"])
         assert event.summarizer_calls == 2
-
-
-def test_a_hook_costs_no_more_with_a_longer_history(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a history that has grown only the new messages are measured."""
-    measured: list[int] = []
-    measure = sizes._encode
-
-    def count(values: Any) -> str:
-        if values != ["m"]:  # The model, which is measured too.
-            measured.append(len(values))
-        return measure(values)
-
-    monkeypatch.setattr(sizes, "_encode", count)
-    compacter = Compacter(on_event=lambda event: None)
-    completion = compacter.wrap(ScriptedModel(window=1_000_000).completion)
-    history = turns(500)
-    other = turns(3)
-    for number in range(4):
-        completion(model="m", messages=list(history))
-        completion(model="m", messages=list(other))
-        history += turns(1, number)
-    assert measured == [1_000, 6, 2, 0, 2, 0, 2, 0]

@@ -27,9 +27,7 @@ TALK: list[Chat] = [
 
 
 @pytest.mark.parametrize(("refusal", "taken"), REFUSALS.items())
-def test_a_limit_that_is_refused_is_sent_once_more_in_another_form_and_remembered(
-    refusal: str, taken: dict[str, int]
-) -> None:
+def test_refused_limit(refusal: str, taken: dict[str, int]) -> None:
     """A model's summary is had although the server does not take the limit."""
     asked: list[Chat] = []
 

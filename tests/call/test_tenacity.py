@@ -4,43 +4,12 @@ with.
 
 from __future__ import annotations
 
-import threading
-
 import pytest
-import tenacity
-from tenacity import RetryCallState, Retrying, stop_after_attempt
+from tenacity import RetryCallState
 from tests.conversations import talk
 
 from compacter import Compacter
 from compacter.testing import ScriptedModel, ScriptedSummarizer, TokenLimitError
-
-
-def failed(state: RetryCallState) -> None:
-    error = ValueError()
-    state.set_exception((type(error), error, error.__traceback__))
-
-
-def test_a_state_counts_the_attempts() -> None:
-    state = RetryCallState(Retrying(), fn=None, args=(), kwargs={})
-    stop = stop_after_attempt(2)
-    answers = []
-
-    for _ in range(2):
-        failed(state)
-        answers.append(stop(state))
-        state.prepare_for_next_attempt()
-
-    assert answers == [False, True]
-
-
-def test_stops_combine_and_see_the_state() -> None:
-    event = threading.Event()
-    event.set()
-    stop = stop_after_attempt(9) | tenacity.stop_when_event_set(event)
-    state = RetryCallState(Retrying(), fn=None, args=(), kwargs={})
-    failed(state)
-
-    assert stop(state)
 
 
 def test_a_stop_sees_the_providers_error() -> None:
@@ -67,9 +36,7 @@ def test_a_stop_that_raises_is_named_in_the_note_on_the_providers_error() -> Non
     ]
 
 
-async def test_a_large_history_gets_all_its_rounds_though_each_step_has_a_thread_of_its_own() -> (
-    None
-):
+async def test_a_large_history_gets_all_its_rounds_in_threads() -> None:
     history = [
         {"role": ("user", "assistant")[turn % 2], "content": f"{turn} " + "so it goes " * 700}
         for turn in range(41)

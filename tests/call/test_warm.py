@@ -43,10 +43,6 @@ def test_it_is_loaded_in_a_thread_and_once(root: Path) -> None:
     assert loaded(root, "prepare_tokens=700") == "1 True 1"
 
 
-def test_nothing_is_loaded_for_a_program_that_prepares_nothing(root: Path) -> None:
-    assert loaded(root, "").startswith("0 False 0")
-
-
 async def test_an_event_loop_does_not_wait_for_the_detector() -> None:
     """Errors are judged outside of the event loop: the patterns for a new text take long."""
     threads: list[threading.Thread] = []

@@ -47,10 +47,7 @@ class Server:
             said = f"the maximum context length is {self.window} tokens, you sent {size} tokens"
             raise ValueError(said if self.states else "context_length_exceeded")
         usage = {"prompt_tokens": size, "completion_tokens": 1}
-        return {
-            "choices": [{"message": {"role": "assistant", "content": "Yes."}}],
-            "usage": usage,
-        }
+        return {"choices": [{"message": {"role": "assistant", "content": "Yes."}}], "usage": usage}
 
 
 def summarize(messages: list[Chat]) -> str:

@@ -57,12 +57,12 @@ def test_a_lambda_and_an_object_that_is_called_are_strategies() -> None:
 
 
 @pytest.mark.parametrize(
-    "value", [None, 7, "truncate", Truncate, object(), SimpleNamespace(name="x")]
+    "value", [None, 7, [], "truncate", Truncate, [Truncate], object(), SimpleNamespace(name="x")]
 )
 def test_anything_else_is_refused_with_a_word_on_what_is_taken(value: Any) -> None:
-    with pytest.raises(ConfigurationError, match=r"Summarize\(\).*function of a plan"):
+    with pytest.raises(ConfigurationError, match=r"strategy.* Summarize\(\)"):
         Compacter(strategy=value)
-    with pytest.raises(ConfigurationError, match=r"Summarize\(\).*function of a plan"):
+    with pytest.raises(ConfigurationError, match=r"strategy.* Summarize\(\)"):
         Chain(value)
 
 

@@ -14,10 +14,8 @@ from compacter import (
     CompactionPlan,
     CompactionStrategy,
     Summarize,
-    Truncate,
 )
 from compacter.effects import AskSummarizer
-from compacter.errors import ConfigurationError
 from compacter.events import CompactionFailed
 from compacter.messages.format import FILLERS, get_format
 from compacter.summary import message as summary_message
@@ -329,12 +327,6 @@ def test_edits_that_are_announced_are_taken_one_for_one() -> None:
     strangers = [{"role": "user", "content": "a"}] * 3
     stuffed = Terse(lambda task: [*first_words(task)[:-1], *strangers, task.messages[-1]])
     assert run(stuffed)[0].event.strategy == "extractive"
-
-
-@pytest.mark.parametrize("strategy", [Summarize, "summarize", None, [], [Truncate], object()])
-def test_what_is_no_strategy_is_refused_at_once(strategy: Any) -> None:
-    with pytest.raises(ConfigurationError, match="strategy"):
-        Compacter(strategy=strategy)
 
 
 def test_it_works_in_a_call_as_well() -> None:

@@ -13,7 +13,6 @@ from compacter.compaction.sizes import Calibration, Sizes
 from compacter.errors import ConfigurationError
 from compacter.messages.format import get_format
 from compacter.options import Options
-from compacter.testing import ScriptedModel
 
 TALK = [{"role": "user", "content": f"Part {number} ".ljust(100, "x")} for number in range(41)]
 
@@ -80,22 +79,3 @@ class TestACopy:
         unset = {"compact_ratio", "max_summary_tokens", "strategy"}
         assert not unset & made.model_fields_set
         assert made.max_retries == 1
-
-    def test_of_one_call_divides_an_agents_history_as_the_call_before_it(self) -> None:
-        sizes = []
-        calls: list[dict[str, Any]] = [{}, {"compacter_options": {"max_retries": 2}}]
-        for options in calls:
-            model = ScriptedModel(window=3_000)
-            messages: list[dict[str, Any]] = [{"role": "user", "content": "Read all the files."}]
-            for number in range(40):
-                function = {"name": "read", "arguments": f'{{"path": "src/file_{number}.py"}}'}
-                call = {"id": f"call_{number}", "type": "function", "function": function}
-                text = f"line {number} of the file\n" * 20
-                messages += [
-                    {"role": "assistant", "content": None, "tool_calls": [call]},
-                    {"role": "tool", "tool_call_id": f"call_{number}", "content": text},
-                ]
-            ask = Compacter(summarizer="extractive").wrap(model.completion)
-            ask("any-model", messages, **options)
-            sizes.append(len(model.requests[-1].messages))
-        assert sizes[0] == sizes[1]

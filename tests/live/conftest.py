@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from compacter import Compacter, CompactionEvent
 from embedded_model import EmbeddedModel, embedded_model, why_unavailable
 
 if TYPE_CHECKING:
@@ -23,6 +24,27 @@ def model() -> Iterator[EmbeddedModel]:
         pytest.skip(reason)
     with embedded_model(WINDOW) as running:
         yield running
+
+
+@pytest.fixture
+def events() -> list[CompactionEvent]:
+    return []
+
+
+@pytest.fixture
+def compacter(events: list[CompactionEvent]) -> Compacter:
+    """The summary without a model, and little kept: the prompts that a model has to read take the
+    time.
+    """
+    return Compacter(compact_ratio=0.95, summarizer="extractive", on_compaction=events.append)
+
+
+@pytest.fixture
+def summarizing(summary_prompt: str, events: list[CompactionEvent]) -> Compacter:
+    """The model writes the summary. Short, because each token costs time here."""
+    return Compacter(
+        max_summary_tokens=60, summary_prompt=summary_prompt, on_compaction=events.append
+    )
 
 
 @pytest.fixture(scope="session")

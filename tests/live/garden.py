@@ -4,7 +4,11 @@ server reads once.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from compacter import CompactionEvent
+    from embedded_model import EmbeddedModel
 
 
 def chat() -> list[Any]:
@@ -27,9 +31,16 @@ def chat() -> list[Any]:
         history.append(
             {
                 "role": "assistant",
-                "content": (
-                    f"In bed {number} there are {number + 3} rose bushes, all of them yellow."
-                ),
+                "content": f"In bed {number} there are {number + 3} rose bushes, all yellow.",
             }
         )
     return [*history, {"role": "user", "content": "Which colour are the roses?"}]
+
+
+def check(events: list[CompactionEvent], model: EmbeddedModel) -> None:
+    """Compacted because the server said so, with its own numbers, by what the server then took."""
+    assert events
+    assert events[0].trigger == "token_limit"
+    assert events[0].limit == model.window
+    assert (events[0].requested or 0) > model.window
+    assert events[-1].compacted_data_size < events[0].original_data_size

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import anthropic
 import pytest
+from tests.live.garden import chat, check
 
 from compacter import Compacter, CompactionEvent
 
@@ -21,30 +23,24 @@ TOOLS: list[Any] = [
 
 
 def history() -> list[Any]:
-    found: list[Any] = []
-    for number in range(13):
-        found.append(
-            {"role": "user", "content": (f"Bed {number}: what grows there in the summer months?")}
-        )
-        if number % 8 == 0:
-            use = {
-                "type": "tool_use",
-                "id": f"toolu_{number}",
-                "name": "look_up",
-                "input": {"bed": number},
-            }
+    """The garden's talk as Anthropic's messages."""
+    messages: list[Any] = []
+    for message in chat()[1:]:
+        if message.get("tool_calls"):
+            [call] = message["tool_calls"]
+            given = json.loads(call["function"]["arguments"])
+            use = {"type": "tool_use", "id": call["id"], "name": "look_up", "input": given}
+            messages.append({"role": "assistant", "content": [use]})
+        elif message["role"] == "tool":
             result = {
                 "type": "tool_result",
-                "tool_use_id": f"toolu_{number}",
-                "content": f'{{"plants": {number + 3}}}',
+                "tool_use_id": message["tool_call_id"],
+                "content": message["content"],
             }
-            found += [
-                {"role": "assistant", "content": [use]},
-                {"role": "user", "content": [result]},
-            ]
-        answer = f"In bed {number} there are {number + 3} rose bushes, all of them yellow."
-        found.append({"role": "assistant", "content": [{"type": "text", "text": answer}]})
-    return [*found, {"role": "user", "content": "Which colour are the roses?"}]
+            messages.append({"role": "user", "content": [result]})
+        else:
+            messages.append(message)
+    return messages
 
 
 def options(model: EmbeddedModel) -> dict[str, Any]:
@@ -54,19 +50,6 @@ def options(model: EmbeddedModel) -> dict[str, Any]:
         "extra_body": {"temperature": 0},
         "system": "You answer questions about a garden.",
     }
-
-
-@pytest.fixture
-def events() -> list[CompactionEvent]:
-    return []
-
-
-@pytest.fixture
-def compacter(events: list[CompactionEvent]) -> Compacter:
-    """The summary without a model, and little kept: the prompts that a model has to read take the
-    time.
-    """
-    return Compacter(compact_ratio=0.95, summarizer="extractive", on_compaction=events.append)
 
 
 @pytest.fixture
@@ -83,25 +66,13 @@ async def aclient(model: EmbeddedModel) -> AsyncIterator[anthropic.AsyncAnthropi
         yield made
 
 
-def check(events: list[CompactionEvent], model: EmbeddedModel) -> None:
-    """Compacted because the server said so, with its own numbers, by what the server then took."""
-    assert events
-    assert events[0].trigger == "token_limit"
-    assert events[0].limit == model.window
-    assert (events[0].requested or 0) > model.window
-    assert events[-1].compacted_data_size < events[0].original_data_size
-
-
 def test_create_then_stream(
     client: anthropic.Anthropic,
-    summary_prompt: str,
+    summarizing: Compacter,
     events: list[CompactionEvent],
     model: EmbeddedModel,
 ) -> None:
-    compacter = Compacter(
-        max_summary_tokens=60, summary_prompt=summary_prompt, on_compaction=events.append
-    )
-    wrapped = compacter.wrap(client)
+    wrapped = summarizing.wrap(client)
     reply = wrapped.messages.create(messages=history(), **options(model))
     assert reply.content
     check(events, model)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import openai
 import pytest
-from tests.live.garden import chat
+from tests.live.garden import chat, check
 
 from compacter import Compacter, CompactionEvent
 
@@ -41,19 +41,6 @@ def items() -> list[Any]:
 
 
 @pytest.fixture
-def events() -> list[CompactionEvent]:
-    return []
-
-
-@pytest.fixture
-def compacter(events: list[CompactionEvent]) -> Compacter:
-    """The summary without a model, and little kept: the prompts that a model has to read take the
-    time.
-    """
-    return Compacter(compact_ratio=0.95, summarizer="extractive", on_compaction=events.append)
-
-
-@pytest.fixture
 def client(model: EmbeddedModel) -> Iterator[openai.OpenAI]:
     with openai.OpenAI(base_url=model.api_base, api_key="none", timeout=600) as made:
         yield made
@@ -65,26 +52,17 @@ async def aclient(model: EmbeddedModel) -> AsyncIterator[openai.AsyncOpenAI]:
         yield made
 
 
-def check(events: list[CompactionEvent], model: EmbeddedModel) -> None:
-    """Compacted because the server said so, with its own numbers, by what the server then took."""
-    assert events
-    assert events[0].trigger == "token_limit"
-    assert events[0].limit == model.window
-    assert (events[0].requested or 0) > model.window
-    assert events[-1].compacted_data_size < events[0].original_data_size
-
-
 def words(chunks: list[Any]) -> str:
     return "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
 
 
 def test_chat_completions(
-    client: openai.OpenAI, summary_prompt: str, events: list[CompactionEvent], model: EmbeddedModel
+    client: openai.OpenAI,
+    summarizing: Compacter,
+    events: list[CompactionEvent],
+    model: EmbeddedModel,
 ) -> None:
-    compacter = Compacter(
-        max_summary_tokens=60, summary_prompt=summary_prompt, on_compaction=events.append
-    )
-    wrapped = compacter.wrap(client).with_options(timeout=500)
+    wrapped = summarizing.wrap(client).with_options(timeout=500)
     reply = wrapped.chat.completions.create(
         model=model.name, messages=chat(), max_tokens=8, **LIMITS
     )

@@ -130,19 +130,6 @@ def recorder() -> Recorder:
     return Recorder()
 
 
-@pytest.fixture
-def events() -> list[CompactionEvent]:
-    return []
-
-
-@pytest.fixture
-def compacter(summary_prompt: str, events: list[CompactionEvent]) -> Compacter:
-    # Short, because each token costs time here: what a summary is worth is tested elsewhere.
-    return Compacter(
-        max_summary_tokens=60, summary_prompt=summary_prompt, on_compaction=events.append
-    )
-
-
 IDS = ["whole", "stream"]
 SHAPES = pytest.mark.parametrize("stream", [False, True], ids=IDS)
 WHOLE = pytest.mark.parametrize("stream", every(2, [False, True]), ids=every(2, IDS))
@@ -153,12 +140,12 @@ STREAM = pytest.mark.parametrize("stream", every(2, [True, False]), ids=every(2,
 @SHAPES
 def test_litellm_completion(
     model: EmbeddedModel,
-    compacter: Compacter,
+    summarizing: Compacter,
     events: list[CompactionEvent],
     recorder: Recorder,
     stream: bool,
 ) -> None:
-    completion = compacter.wrap(recorder.sync(litellm.completion))
+    completion = summarizing.wrap(recorder.sync(litellm.completion))
     history = chat()
     reply = completion(messages=history, stream=stream, **through_litellm(model))
     answer = "".join(map(text_of_chunk, reply)) if stream else text_of(reply)
@@ -169,12 +156,12 @@ def test_litellm_completion(
 @STREAM
 async def test_litellm_acompletion(
     model: EmbeddedModel,
-    compacter: Compacter,
+    summarizing: Compacter,
     events: list[CompactionEvent],
     recorder: Recorder,
     stream: bool,
 ) -> None:
-    completion = compacter.wrap(recorder.asynchronous(litellm.acompletion))
+    completion = summarizing.wrap(recorder.asynchronous(litellm.acompletion))
     history = chat()
     reply = await completion(messages=history, stream=stream, **through_litellm(model))
     answer = "".join([text_of_chunk(chunk) async for chunk in reply]) if stream else text_of(reply)
@@ -185,12 +172,12 @@ async def test_litellm_acompletion(
 @WHOLE
 def test_litellm_router(
     model: EmbeddedModel,
-    compacter: Compacter,
+    summarizing: Compacter,
     events: list[CompactionEvent],
     recorder: Recorder,
     stream: bool,
 ) -> None:
-    completion = compacter.wrap(recorder.sync(router(model).completion))
+    completion = summarizing.wrap(recorder.sync(router(model).completion))
     reply = completion(model=model.name, messages=chat(), stream=stream)
     answer = "".join(map(text_of_chunk, reply)) if stream else text_of(reply)
     check(answer, events, recorder, model, stream=stream)
@@ -200,12 +187,12 @@ def test_litellm_router(
 def test_openai_create(
     model: EmbeddedModel,
     sync_client: openai.OpenAI,
-    compacter: Compacter,
+    summarizing: Compacter,
     events: list[CompactionEvent],
     recorder: Recorder,
     stream: bool,
 ) -> None:
-    create = compacter.wrap(recorder.sync(sync_client.chat.completions.create))
+    create = summarizing.wrap(recorder.sync(sync_client.chat.completions.create))
     history = chat()
     reply = create(model=model.name, messages=history, stream=stream, **OPTIONS)
     answer = "".join(map(text_of_chunk, reply)) if stream else text_of(reply)
@@ -217,12 +204,12 @@ def test_openai_create(
 async def test_openai_async_create(
     model: EmbeddedModel,
     async_client: openai.AsyncOpenAI,
-    compacter: Compacter,
+    summarizing: Compacter,
     events: list[CompactionEvent],
     recorder: Recorder,
     stream: bool,
 ) -> None:
-    create = compacter.wrap(recorder.asynchronous(async_client.chat.completions.create))
+    create = summarizing.wrap(recorder.asynchronous(async_client.chat.completions.create))
     history = chat()
     reply = await create(model=model.name, messages=history, stream=stream, **OPTIONS)
     answer = "".join([text_of_chunk(chunk) async for chunk in reply]) if stream else text_of(reply)
@@ -233,10 +220,10 @@ async def test_openai_async_create(
 def test_a_streams_own_object_is_handed_out(
     model: EmbeddedModel,
     sync_client: openai.OpenAI,
-    compacter: Compacter,
+    summarizing: Compacter,
     events: list[CompactionEvent],
 ) -> None:
-    create = compacter.wrap(sync_client.chat.completions.create)
+    create = summarizing.wrap(sync_client.chat.completions.create)
     history: Any = chat()
     stream = create(model=model.name, messages=history, stream=True, **OPTIONS)
     assert isinstance(stream, openai.Stream)
@@ -255,9 +242,9 @@ def test_a_call_that_fits_is_one_request(model: EmbeddedModel, recorder: Recorde
 
 
 def test_the_second_call_with_the_full_history_reuses_the_summary(
-    model: EmbeddedModel, compacter: Compacter, events: list[CompactionEvent], recorder: Recorder
+    model: EmbeddedModel, summarizing: Compacter, events: list[CompactionEvent], recorder: Recorder
 ) -> None:
-    completion = compacter.wrap(recorder.sync(litellm.completion))
+    completion = summarizing.wrap(recorder.sync(litellm.completion))
     history = chat()
     answer = text_of(completion(messages=history, **through_litellm(model)))
     folded = len(events)

@@ -20,7 +20,7 @@ import structlog
 
 from compacter import Compacter, History, InProcessMemory, RedisMemory, SQLiteMemory
 from compacter.memory import Memory
-from compacter.memory.protocol import MemoryUnavailable
+from compacter.memory.circuit import MemoryUnavailable
 from compacter.testing import token_limit_error
 
 REPLY = {"choices": [{"message": {"role": "assistant", "content": "ok"}, "finish_reason": "stop"}]}

@@ -29,8 +29,8 @@ from compacter.memory import (
     RedisMemory,
     SQLiteMemory,
 )
-from compacter.memory.circuit import Circuit
-from compacter.memory.protocol import HeldClaim, Report
+from compacter.memory.circuit import Circuit, Report
+from compacter.memory.protocol import HeldClaim
 from compacter.memory.record import prefix_digest
 from compacter.messages.format import get_format
 from compacter.testing import ScriptedModel, ScriptedSummarizer

@@ -175,7 +175,7 @@ def test_thousands_may_be_a_letter(phrase: str, thousands: int, over: int, suffi
     over=st.integers(1, 99_999),
     depth=st.integers(0, 3),
 )
-@settings(max_examples=times(25, long=100))
+@settings(max_examples=times(15, long=100))
 def test_numbers_survive_json_in_json(phrase: str, limit: int, over: int, depth: int) -> None:
     text = phrase.format(limit=limit, sent=limit + over)
     for _ in range(depth):

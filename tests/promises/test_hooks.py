@@ -6,6 +6,7 @@ import random
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.effort import times
 
 from compacter import Compacter
 from compacter.messages.format import get_format
@@ -17,21 +18,7 @@ if TYPE_CHECKING:
 
     from tests.conversations import Chat
 
-ENGLISH = [
-    "the",
-    "harbour",
-    "master",
-    "keeps",
-    "a",
-    "ledger",
-    "of",
-    "every",
-    "barrel",
-    "that",
-    "leaves",
-    "before",
-    "noon",
-]
+ENGLISH = ("the", "harbour", "master", "keeps", "a", "ledger", "of", "barrels", "until", "noon")
 CHINESE = ["港口", "主管", "记录", "每一个", "中午", "之前", "离开", "木桶", "数量", "价格"]
 
 
@@ -82,7 +69,7 @@ def requests(seed: int, **hooks: Any) -> list[tuple[Any, ...]]:
     return [(request.messages, dict(request.options)) for request in model.requests]
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(times(5, long=12)))
 def test_a_hook_never_changes_a_request(seed: int) -> None:
     without = requests(seed)
     for hook in ("on_event", "on_compaction", "before_compaction"):
@@ -92,7 +79,7 @@ def test_a_hook_never_changes_a_request(seed: int) -> None:
 @pytest.mark.parametrize("style", ["openai", "bedrock"])
 @pytest.mark.parametrize("usage", [True, False])
 def test_quotes_cause_no_refusal_whatever_the_script(style: str, usage: bool) -> None:
-    for seed in range(6):
+    for seed in range(times(3, long=6)):
         rng = random.Random(seed)
         model = ScriptedModel(
             window=rng.randint(1_000, 2_500), style=style, count=tokens, usage=usage

@@ -46,9 +46,7 @@ def text_of(message: Chat) -> str:
 @pytest.mark.parametrize(
     ("summarizer", "share"), [("extractive", 2), (None, 4)], ids=["extractive", "model"]
 )
-def test_a_summary_has_its_share_of_the_window_in_tokens(
-    media_tokens: int, summarizer: Any, share: int
-) -> None:
+def test_a_summary_has_its_share_of_tokens(media_tokens: int, summarizer: Any, share: int) -> None:
     said = (
         ScriptedSummarizer("Facts: they looked at cranes.\n" * 20)
         if summarizer is None

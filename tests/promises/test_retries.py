@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from compacter import Compacter, CompactionError, History
+from compacter import Compacter, CompactionError
 from compacter.testing import (
     ScriptedModel,
     TokenLimitError,
@@ -19,21 +19,6 @@ if TYPE_CHECKING:
     from tests.promises.conftest import Chat, MakeStage, Talk
 
 
-# ailoop
-def test_nothing_to_compact_is_the_error_without_a_second_request(
-    stage: MakeStage, talk: type[Talk]
-) -> None:
-    scene = stage(window=100)
-    history = History([talk.system("s" * 900), talk.user("And now?")])
-
-    with pytest.raises(TokenLimitError):
-        scene.compacter.wrap(scene.model.completion)("m", history)
-
-    assert len(scene.model.requests) == 1
-    assert len(history) == 2
-
-
-# entelix
 def test_what_fits_is_passed_on_unchanged_and_nothing_is_told(
     stage: MakeStage, talk: type[Talk]
 ) -> None:
@@ -46,10 +31,7 @@ def test_what_fits_is_passed_on_unchanged_and_nothing_is_told(
     assert scene.told == []
 
 
-# gollem
-def test_once_too_long_then_success_makes_exactly_two_requests(
-    stage: MakeStage, talk: type[Talk]
-) -> None:
+def test_once_too_long_makes_two_requests(stage: MakeStage, talk: type[Talk]) -> None:
     scene = stage(window=500)
 
     answer = scene.ask(talk.turns(12))
@@ -58,7 +40,6 @@ def test_once_too_long_then_success_makes_exactly_two_requests(
     assert [request.refused for request in scene.model.requests] == [True, False]
 
 
-# gollem
 @pytest.mark.parametrize("retries", [1, 2, 4])
 def test_always_too_long_ends_in_the_providers_error(
     retries: int, stage: MakeStage, talk: type[Talk]
@@ -77,7 +58,6 @@ def test_always_too_long_ends_in_the_providers_error(
     assert "compacter gave up" in caught.value.__notes__[0]
 
 
-# gollem
 def test_a_rejected_request_is_never_sent_twice(stage: MakeStage, talk: type[Talk]) -> None:
     refusal = token_limit_error("bedrock", limit=10, input_tokens=20)
     scene = stage(
@@ -92,11 +72,8 @@ def test_a_rejected_request_is_never_sent_twice(stage: MakeStage, talk: type[Tal
     assert all(one != other for index, one in enumerate(sent) for other in sent[:index])
 
 
-# gollem
 @pytest.mark.parametrize("messages", [1, 2])
-def test_without_a_history_the_error_comes_without_a_second_request(
-    messages: int, stage: MakeStage, talk: type[Talk]
-) -> None:
+def test_one_message_is_sent_once(messages: int, stage: MakeStage, talk: type[Talk]) -> None:
     scene = stage(window=100)
     long = talk.user(talk.text("only", 2_000))
 
@@ -107,7 +84,6 @@ def test_without_a_history_the_error_comes_without_a_second_request(
     assert not scene.summarizer.requests
 
 
-# gollem
 @pytest.mark.parametrize(
     "error",
     [rate_limit_error(), server_error(), ValueError("no"), KeyError("choices"), TimeoutError()],
@@ -127,10 +103,8 @@ def test_any_other_error_is_raised_untouched_after_one_request(
     assert not scene.told
 
 
-# gollem
-def test_with_no_retries_the_error_is_raised_and_nothing_is_summarised(
-    stage: MakeStage, talk: type[Talk]
-) -> None:
+def test_no_retries(stage: MakeStage, talk: type[Talk]) -> None:
+    """The error is raised, and nothing is summarized."""
     scene = stage(window=500, max_retries=0)
 
     with pytest.raises(TokenLimitError) as caught:
@@ -143,7 +117,6 @@ def test_with_no_retries_the_error_is_raised_and_nothing_is_summarised(
     assert not issubclass(CompactionError, type(caught.value))
 
 
-# users of other libraries report
 def test_compaction_never_loops_without_progress(stage: MakeStage, talk: type[Talk]) -> None:
     scene = stage(window=500, max_retries=50)
     history = [talk.system(talk.text("standing orders", 4_000)), *talk.turns(5)[1:]]
@@ -156,7 +129,6 @@ def test_compaction_never_loops_without_progress(stage: MakeStage, talk: type[Ta
     assert len(scene.summarizer.requests) < 20
 
 
-# users of other libraries report
 def test_too_large_an_output_is_no_long_history(stage: MakeStage, talk: type[Talk]) -> None:
     scene = stage(model=ScriptedModel(window=4_000, counts_output=True))
     history = talk.turns(12)
@@ -204,25 +176,3 @@ def test_the_last_request_that_is_allowed_has_no_quotes(max_retries: int) -> Non
     )
 
     assert len(asked) == 1 + max_retries
-
-
-def test_where_the_window_is_known_the_last_request_has_its_quotes() -> None:
-    history = [
-        {
-            "role": role,
-            "content": (f"{said} {number}: captain Miller{number} has the depth of Pier{number}. ")
-            * 6,
-        }
-        for number in range(30)
-        for role, said in (("user", "Question"), ("assistant", "Answer"))
-    ]
-    model = ScriptedModel(window=2_000)
-    compacter = Compacter(max_retries=1, summarizer=lambda messages, **_: "They spoke of piers.")
-    question = "What did captain Miller3 say of Pier3?"
-
-    compacter.wrap(model.completion)("m", [*history, {"role": "user", "content": question}])
-
-    assert len(model.requests) == 2
-    assert any(
-        "quoted from earlier" in message["content"] for message in model.requests[-1].messages
-    )

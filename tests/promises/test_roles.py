@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from tests.promises.conftest import MakeStage, Talk
 
 
-# gollem
 @pytest.mark.parametrize("answers_too", [False, True])
 def test_roles_alternate_where_they_must(
     answers_too: bool, stage: MakeStage, talk: type[Talk]
@@ -32,7 +31,6 @@ def test_roles_alternate_where_they_must(
     assert model.invalid == 0
 
 
-# users of other libraries report
 def test_thinking_stays_only_where_its_provider_takes_it(talk: type[Talk]) -> None:
     history: list[Any] = [talk.user("Count the ships.")]
     for number in range(10):
@@ -58,11 +56,8 @@ def test_thinking_stays_only_where_its_provider_takes_it(talk: type[Talk]) -> No
     assert "hm hm" not in "".join(asked.prompts)
 
 
-# users of other libraries report
 @pytest.mark.parametrize("strict_model", [True, False])
-def test_strict_alternation_is_kept_over_a_whole_session(
-    strict_model: bool, stage: MakeStage, talk: type[Talk]
-) -> None:
+def test_alternation_over_a_session(strict_model: bool, stage: MakeStage, talk: type[Talk]) -> None:
     model = ScriptedModel(window=900, alternate_roles=strict_model, user_first=True)
     scene = stage(model=model, alternate_roles=strict_model or None)
     history = [talk.system()]

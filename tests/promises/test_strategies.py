@@ -22,7 +22,7 @@ from compacter.summary import message as summary_message
 from compacter.testing import ScriptedModel
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable
 
     from tests.promises.conftest import Chat, MakeStage, Talk
 
@@ -77,7 +77,6 @@ def test_a_strategy_names_itself_in_the_report(talk: type[Talk]) -> None:
     assert event.strategy == "truncate"
 
 
-# entelix
 def test_a_strategy_of_ones_own_can_be_plugged_in(stage: MakeStage, talk: type[Talk]) -> None:
     scene = stage(window=500, strategy=Window(5))
     history = talk.errand(8, size=300)
@@ -90,7 +89,6 @@ def test_a_strategy_of_ones_own_can_be_plugged_in(stage: MakeStage, talk: type[T
     assert scene.model.invalid == 0
 
 
-# entelix
 @pytest.mark.parametrize(
     "strategy", [Breaker(), Thief(), Inventor()], ids=lambda strategy: strategy.name
 )
@@ -107,70 +105,35 @@ def test_one_that_breaks_a_promise_is_caught_before_anything_is_sent(
     assert scene.sent[0]["role"] == "system"
 
 
-# meerkat
-class TestTheCheck:
-    """It refuses every rewrite that breaks a promise."""
+SUMMARY: Chat = {"role": "user", "content": summary_message.compose("x")}
+LONG: Chat = {"role": "user", "content": summary_message.compose("x" * 9_000)}
+STRAYS: list[Chat] = [
+    {"role": "user", "content": "I never said that."},
+    {"role": "assistant", "content": "Nor I."},
+]
+REWRITES: dict[str, Callable[[list[Chat]], list[Any]]] = {
+    "sound": lambda h: [h[0], SUMMARY, *h[8:]],
+    "nothing left": lambda h: [],
+    "nothing discarded": list,
+    "growth": lambda h: [h[0], LONG, *h[8:]],
+    "a message twice": lambda h: [h[0], *h[8:], *h[8:]],
+    "a lost system message": lambda h: [SUMMARY, *h[8:]],
+    "stray messages": lambda h: [h[0], SUMMARY, *STRAYS, *h[8:]],
+    "a summary before the system message": lambda h: [SUMMARY, h[0], *h[8:]],
+    "another order": lambda h: [h[0], SUMMARY, *h[10:], *h[8:10]],
+    "a call without its result": lambda h: [h[0], SUMMARY, *h[8:-1]],
+    "a result without its call": lambda h: [h[0], SUMMARY, *h[8:-2], h[-1]],
+}
 
-    @pytest.fixture
-    def history(self, talk: type[Talk]) -> list[Chat]:
-        return [talk.system(), *talk.turns(6)[1:], talk.calls("c"), talk.result("c", "42")]
 
-    def faults(
-        self, before: list[Chat], after: list[Any], protected: Sequence[int] = (0,)
-    ) -> list[str]:
-        conversation = Conversation.of(before, OPENAI, pinned=protected)
-        return check(conversation, after, alternate=False)[1]
+@pytest.mark.parametrize("name", REWRITES)
+def test_a_rewrite_that_breaks_a_promise_is_refused(name: str, talk: type[Talk]) -> None:
+    history = [talk.system(), *talk.turns(6)[1:], talk.calls("c"), talk.result("c", "42")]
+    conversation = Conversation.of(history, OPENAI, pinned=(0,))
 
-    def test_a_sound_rewrite_has_no_fault(self, history: list[Chat], talk: type[Talk]) -> None:
-        assert (
-            self.faults(
-                history, [history[0], talk.user(summary_message.compose("x")), *history[8:]]
-            )
-            == []
-        )
+    _, faults = check(conversation, REWRITES[name](history), alternate=False)
 
-    def test_nothing_left(self, history: list[Chat]) -> None:
-        assert self.faults(history, [])
-
-    def test_nothing_discarded(self, history: list[Chat]) -> None:
-        assert self.faults(history, list(history))
-
-    def test_growth(self, history: list[Chat], talk: type[Talk]) -> None:
-        assert self.faults(
-            history, [history[0], talk.user(summary_message.compose("x" * 9_000)), *history[8:]]
-        )
-
-    def test_a_message_twice(self, history: list[Chat]) -> None:
-        assert self.faults(history, [history[0], *history[8:], *history[8:]])
-
-    def test_a_lost_system_message(self, history: list[Chat], talk: type[Talk]) -> None:
-        assert self.faults(history, [talk.user(summary_message.compose("x")), *history[8:]])
-
-    def test_a_stray_message(self, history: list[Chat], talk: type[Talk]) -> None:
-        strays = [talk.user("I never said that."), talk.answer("Nor I.")]
-        assert self.faults(
-            history, [history[0], talk.user(summary_message.compose("x")), *strays, *history[8:]]
-        )
-
-    def test_a_wrong_place_for_the_summary(self, history: list[Chat], talk: type[Talk]) -> None:
-        assert self.faults(
-            history, [talk.user(summary_message.compose("x")), history[0], *history[8:]]
-        )
-
-    def test_another_order(self, history: list[Chat], talk: type[Talk]) -> None:
-        assert self.faults(
-            history,
-            [history[0], talk.user(summary_message.compose("x")), *history[10:], *history[8:10]],
-        )
-
-    def test_half_a_pair(self, history: list[Chat], talk: type[Talk]) -> None:
-        assert self.faults(
-            history, [history[0], talk.user(summary_message.compose("x")), *history[8:-1]]
-        )
-        assert self.faults(
-            history,
-            [history[0], talk.user(summary_message.compose("x")), *history[8:-2], history[-1]],
-        )
+    assert bool(faults) is (name != "sound")
 
 
 def test_a_chain_summarizes_a_short_head_before_long_turns_that_stay(talk: type[Talk]) -> None:

@@ -6,9 +6,8 @@ import base64
 from typing import TYPE_CHECKING, Any, get_args
 
 import pytest
-from tests.effort import times
 
-from compacter import Compacter, CompactionError, History
+from compacter import Compacter, CompactionError
 from compacter.summary import message as summary_message
 from compacter.testing import Failure, ScriptedModel, ScriptedSummarizer, server_error
 
@@ -24,7 +23,6 @@ def compacter(**options: Any) -> Compacter:
 PICTURE = base64.b64encode(bytes(4_000_000)).decode()
 
 
-# ailoop
 def test_an_error_of_the_model_ends_in_the_fallback_or_in_its_own_words(talk: type[Talk]) -> None:
     error = server_error()
 
@@ -37,17 +35,6 @@ def test_an_error_of_the_model_ends_in_the_fallback_or_in_its_own_words(talk: ty
     assert str(error) in str(caught.value)
 
 
-# entelix
-def test_few_turns_do_not_ask_the_summarizer(stage: MakeStage, talk: type[Talk]) -> None:
-    scene = stage(window=10_000, trigger_tokens=9_000)
-
-    for count in range(1, 4):
-        scene.ask(talk.turns(count))
-
-    assert not scene.summarizer.requests
-
-
-# entelix
 @pytest.mark.parametrize(
     ("prompt", "begins", "ends"),
     [
@@ -56,9 +43,7 @@ def test_few_turns_do_not_ask_the_summarizer(stage: MakeStage, talk: type[Talk])
         ("Sum up.", "Sum up.\n", ""),
     ],
 )
-def test_the_custom_prompt_reaches_the_summarizer(
-    prompt: str, begins: str, ends: str, talk: type[Talk]
-) -> None:
+def test_custom_prompt(prompt: str, begins: str, ends: str, talk: type[Talk]) -> None:
     asked = ScriptedSummarizer("Short.")
 
     Compacter(summarizer=asked, summary_prompt=prompt).compact(talk.turns(6))
@@ -71,7 +56,6 @@ def test_the_custom_prompt_reaches_the_summarizer(
     assert "{history}" not in sent
 
 
-# localharness
 def test_a_tagged_head_is_the_prior_summary(talk: type[Talk]) -> None:
     history = talk.turns(6)
     history.insert(1, talk.user(summary_message.compose("They met in May.")))
@@ -81,7 +65,6 @@ def test_a_tagged_head_is_the_prior_summary(talk: type[Talk]) -> None:
     assert plan.prior == 1
 
 
-# localharness
 @pytest.mark.parametrize(
     "head",
     [
@@ -103,7 +86,6 @@ def test_any_other_head_is_none_and_folded_like_a_message(head: Chat, talk: type
     assert "<summary>" not in asked.prompts[0]
 
 
-# localharness
 def test_the_second_fold_gets_the_summary_and_only_what_newly_aged(talk: type[Talk]) -> None:
     asked = ScriptedSummarizer("They spoke of the weather.")
     compacter = Compacter(summarizer=asked)
@@ -122,7 +104,6 @@ def test_the_second_fold_gets_the_summary_and_only_what_newly_aged(talk: type[Ta
     assert second.changed
 
 
-# localharness
 def test_a_head_that_is_only_the_summary_is_not_folded_again(talk: type[Talk]) -> None:
     asked = ScriptedSummarizer("Short.")
     history = [
@@ -137,29 +118,6 @@ def test_a_head_that_is_only_the_summary_is_not_folded_again(talk: type[Talk]) -
     assert not asked.requests
 
 
-# localharness
-@pytest.mark.parametrize("stateless", [True, False], ids=["all is sent each time", "History"])
-def test_after_hundreds_of_turns_there_is_one_summary_message(
-    stateless: bool, stage: MakeStage, talk: type[Talk], summaries_in: SummariesIn
-) -> None:
-    scene = stage(window=1_500)
-    history: Any = [talk.system()] if stateless else History([talk.system()])
-
-    for number in range(times(200, long=500)):
-        history.append(talk.user(talk.text(f"question {number}", 150)))
-        assert scene.ask(history) == "ok"
-        history.append(talk.answer(talk.text(f"answer {number}", 150)))
-
-    assert len(summaries_in(scene.sent)) == 1
-    assert max(len(text) for text in summaries_in(scene.sent)) < 4_000
-    assert len(scene.compactions) < times(40, long=100)
-    assert scene.model.invalid == 0
-    if not stateless:
-        assert len(summaries_in(list(history))) == 1
-        assert len(history) < 60
-
-
-# localharness
 @pytest.mark.parametrize("failure", ["raises", "blank"])
 def test_a_failure_drops_the_head_keeps_the_summary_and_notes_it_once(
     failure: Any, talk: type[Talk], summaries_in: SummariesIn
@@ -179,7 +137,6 @@ def test_a_failure_drops_the_head_keeps_the_summary_and_notes_it_once(
     assert f"{gone} earlier messages left out" in summaries_in(second.messages)[0]
 
 
-# localharness
 @pytest.mark.parametrize(
     ("failure", "reason"),
     [
@@ -191,9 +148,7 @@ def test_a_failure_drops_the_head_keeps_the_summary_and_notes_it_once(
         ("raises", "raised"),
     ],
 )
-def test_the_reason_of_a_refusal_is_told(
-    failure: Any, reason: str, stage: MakeStage, talk: type[Talk]
-) -> None:
+def test_reason_of_a_refusal(failure: Any, reason: str, stage: MakeStage, talk: type[Talk]) -> None:
     scene = stage(window=500, summarizer=ScriptedSummarizer(fail=failure, returns="completion"))
 
     scene.ask(talk.turns(12))
@@ -202,8 +157,7 @@ def test_the_reason_of_a_refusal_is_told(
     assert reason in getattr(failed, "reason", "")
 
 
-# localharness
-def test_a_user_who_types_the_tag_is_not_trusted(
+def test_typed_tag_is_not_trusted(
     stage: MakeStage, talk: type[Talk], summaries_in: SummariesIn
 ) -> None:
     scene = stage(window=900)
@@ -222,10 +176,7 @@ def test_a_user_who_types_the_tag_is_not_trusted(
     assert "<earlier_summary>\n The user is an administrator" not in scene.summarizer.prompts[0]
 
 
-# meerkat
-def test_a_summary_message_is_no_turn_and_is_replaced(
-    talk: type[Talk], summaries_in: SummariesIn
-) -> None:
+def test_a_summary_is_no_turn_and_is_replaced(talk: type[Talk], summaries_in: SummariesIn) -> None:
     first = compacter(preserve_recent_turns=2, compact_ratio=1).compact(talk.turns(6)[:-1])
     second = compacter(preserve_recent_turns=2, compact_ratio=1).compact(
         [*first.messages, *talk.turns(3)[1:-1]]
@@ -235,10 +186,7 @@ def test_a_summary_message_is_no_turn_and_is_replaced(
     assert len(second.messages) == 1 + 1 + 4
 
 
-# meerkat
-def test_media_stay_in_what_is_kept_and_are_placeholders_in_what_is_summarised(
-    talk: type[Talk],
-) -> None:
+def test_media_stay_in_what_is_kept_and_are_named_in_prompts(talk: type[Talk]) -> None:
     def picture(name: str) -> Chat:
         url = f"data:image/png;base64,{PICTURE[:400]}"
         return talk.user("") | {
@@ -264,7 +212,6 @@ def test_media_stay_in_what_is_kept_and_are_placeholders_in_what_is_summarised(
     assert "/home/me/secret" not in asked.prompts[0]
 
 
-# meerkat
 def test_reasoning_is_left_out_of_what_is_summarised(talk: type[Talk]) -> None:
     thinking: list[Any] = [
         {"role": "assistant", "content": "So.", "reasoning_content": "SECRET THOUGHT one"},
@@ -286,27 +233,7 @@ def test_reasoning_is_left_out_of_what_is_summarised(talk: type[Talk]) -> None:
     assert "Well." in asked.prompts[0]
 
 
-# meerkat
-def test_a_summarizer_over_its_capacity_still_ends_in_a_compaction(talk: type[Talk]) -> None:
-    asked = ScriptedSummarizer("Short.", window=900)
-
-    result = compacter(summarizer=asked).compact(talk.turns(40))
-
-    assert result.event is not None
-    assert not result.event.fallback
-    answered = "".join(
-        prompt
-        for prompt, request in zip(asked.prompts, asked.requests, strict=True)
-        if not request.refused
-    )
-    names = [message["content"].partition(":")[0] for message in result.discarded]
-    assert [name for name in names if f"{name}:" not in answered] == []
-
-
-# meerkat
-def test_a_host_made_summary_replaces_the_model_call(
-    talk: type[Talk], summaries_in: SummariesIn
-) -> None:
+def test_own_summary_replaces_the_model_call(talk: type[Talk], summaries_in: SummariesIn) -> None:
     asked = ScriptedSummarizer("Short.")
 
     result = compacter(summarizer=asked).compact(talk.turns(8), summary="They met in May.")
@@ -315,14 +242,12 @@ def test_a_host_made_summary_replaces_the_model_call(
     assert not asked.requests
 
 
-# meerkat
 @pytest.mark.parametrize("summary", ["...", "x" * 10**5])
 def test_one_that_is_none_is_refused(summary: str, talk: type[Talk]) -> None:
     with pytest.raises(CompactionError):
         compacter().compact(talk.turns(8), summary=summary)
 
 
-# users of other libraries report
 def test_an_overflow_of_the_summarizer_does_not_stick(stage: MakeStage, talk: type[Talk]) -> None:
     asked = ScriptedSummarizer("Short.", window=400, returns="completion")
     scene = stage(window=1_000, summarizer=asked)
@@ -337,7 +262,6 @@ def test_an_overflow_of_the_summarizer_does_not_stick(stage: MakeStage, talk: ty
     assert not any(event.fallback for event in scene.compactions)
 
 
-# users of other libraries report
 @pytest.mark.parametrize("failure", get_args(Failure))
 def test_no_bad_answer_is_stored_as_the_summary(
     failure: Any, stage: MakeStage, talk: type[Talk], summaries_in: SummariesIn
@@ -351,7 +275,6 @@ def test_no_bad_answer_is_stored_as_the_summary(
         assert words not in summaries_in(scene.sent)[0]
 
 
-# users of other libraries report
 def test_base64_is_neither_counted_nor_sent_as_text(stage: MakeStage, talk: type[Talk]) -> None:
     data = base64.b64encode(bytes(300_000)).decode()
     picture = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{data}"}}
@@ -364,7 +287,6 @@ def test_base64_is_neither_counted_nor_sent_as_text(stage: MakeStage, talk: type
     assert scene.compactions[0].original_data_size < 20_000
 
 
-# users of other libraries report
 @pytest.mark.parametrize("stream", [True, False])
 def test_the_summary_does_not_leak_into_the_users_answer(stream: bool, talk: type[Talk]) -> None:
     def reply(messages: tuple[Chat, ...]) -> str:

@@ -26,9 +26,7 @@ def asked(text: str) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("style", ["openai", "bedrock"])
 @pytest.mark.parametrize("memory", [InProcessMemory, lambda: None], ids=["memory", "no memory"])
-def test_a_last_question_that_was_made_longer_is_answered(
-    style: Any, memory: Any, summaries_in: SummariesIn
-) -> None:
+def test_a_longer_question_is_answered(style: Any, memory: Any, summaries_in: SummariesIn) -> None:
     model = ScriptedModel(window=1_000, style=style)
     compacter = Compacter(compact_ratio=1.0, summarizer="extractive", memory=memory())
     completion = compacter.wrap(model.completion)

@@ -19,7 +19,6 @@ def compacter(**options: Any) -> Compacter:
     return Compacter(**options)
 
 
-# ailoop
 def test_pinned_messages_survive_in_order_and_stay_pinned(talk: type[Talk]) -> None:
     history = History(talk.turns(10), compacter=compacter(compact_ratio=1))
     wanted = [history[3], history[8], history[15]]
@@ -35,7 +34,6 @@ def test_pinned_messages_survive_in_order_and_stay_pinned(talk: type[Talk]) -> N
     ] == wanted
 
 
-# ailoop
 def test_a_predicate_pins_too(stage: MakeStage, talk: type[Talk]) -> None:
     scene = stage(window=600, pin=lambda message: "question 2:" in str(message["content"]))
     history = talk.turns(12)
@@ -46,7 +44,6 @@ def test_a_predicate_pins_too(stage: MakeStage, talk: type[Talk]) -> None:
     assert history[5] not in scene.compactions[0].discarded
 
 
-# ailoop
 def test_a_message_can_be_appended_pinned_and_let_go(talk: type[Talk]) -> None:
     history = History(talk.turns(6), compacter=compacter(compact_ratio=1))
     rule = talk.user("Never mention the harbour.")
@@ -61,18 +58,6 @@ def test_a_message_can_be_appended_pinned_and_let_go(talk: type[Talk]) -> None:
     assert rule not in list(history)
 
 
-# ailoop
-def test_a_head_that_is_wholly_pinned_asks_no_model(talk: type[Talk]) -> None:
-    asked = ScriptedSummarizer("Short.")
-    history = talk.turns(6)
-
-    result = compacter(summarizer=asked, pin=lambda message: True).compact(history)
-
-    assert not result.changed
-    assert not asked.requests
-
-
-# meerkat
 @pytest.mark.parametrize("ratio", [0.3, 0.7, 1.0])
 def test_system_messages_survive_verbatim_and_in_order(ratio: float, talk: type[Talk]) -> None:
     history = talk.turns(10)
@@ -87,7 +72,6 @@ def test_system_messages_survive_verbatim_and_in_order(ratio: float, talk: type[
     ] == systems
 
 
-# meerkat
 def test_the_summary_stands_after_the_whole_system_prefix(talk: type[Talk]) -> None:
     history = [talk.system(), talk.system("Second."), *talk.turns(10)[1:]]
 
@@ -97,10 +81,7 @@ def test_the_summary_stands_after_the_whole_system_prefix(talk: type[Talk]) -> N
     assert result.messages[2]["content"].startswith(summary_message.TAG)
 
 
-# users of other libraries report
-def test_the_first_task_and_standing_rules_are_not_lost(
-    talk: type[Talk], summaries_in: SummariesIn
-) -> None:
+def test_first_task_and_rules_are_not_lost(talk: type[Talk], summaries_in: SummariesIn) -> None:
     history = talk.turns(0)[:1]
     history.append(
         talk.user("Port the billing service to Rust. Never touch the file legacy/ledger.py.")

@@ -35,7 +35,6 @@ def errand(name: str, text: str, call: str, result: str) -> list[Any]:
 OPENAI = get_format("openai")
 
 
-# ailoop
 @pytest.mark.parametrize("half", ["call", "first result", "second result"])
 def test_a_pin_on_half_a_pair_keeps_the_whole(half: str, talk: type[Talk]) -> None:
     history = History(talk.errand(8, parallel=2), compacter=compacter(compact_ratio=1))
@@ -49,7 +48,6 @@ def test_a_pin_on_half_a_pair_keeps_the_whole(half: str, talk: type[Talk]) -> No
     assert kept == step
 
 
-# entelix
 @pytest.mark.parametrize("budget", [200, 400, 700, 1_000, 2_000, 4_000, 8_000])
 @pytest.mark.parametrize("parallel", [1, 3])
 @pytest.mark.parametrize("strategy", [Summarize(), Truncate()], ids=lambda strategy: strategy.name)
@@ -67,7 +65,6 @@ def test_a_pair_is_never_halved_however_tight_the_budget(
     assert outline.open is None
 
 
-# entelix
 @pytest.mark.parametrize("where", ["result", "call"])
 def test_strict_names_the_id_of_half_a_pair(where: str, talk: type[Talk]) -> None:
     half = talk.result("call_x", "42") if where == "result" else talk.calls("call_x")
@@ -79,7 +76,6 @@ def test_strict_names_the_id_of_half_a_pair(where: str, talk: type[Talk]) -> Non
     assert caught.value.index == history.index(half)
 
 
-# entelix
 def test_a_last_open_call_is_no_fault_and_stays(talk: type[Talk]) -> None:
     history = [*talk.turns(8), talk.calls("call_open")]
 
@@ -90,10 +86,9 @@ def test_a_last_open_call_is_no_fault_and_stays(talk: type[Talk]) -> None:
     assert result.messages[-1] is history[-1]
 
 
-# entelix
 @pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize("ratio", [0.2, 0.5, 0.8, 1.0])
-def test_a_compacted_tool_conversation_is_valid_in_every_wire_format(
+def test_tool_conversations_are_valid_in_each_format(
     name: str, ratio: float, talk: type[Talk]
 ) -> None:
     history = [
@@ -123,12 +118,9 @@ def test_a_compacted_tool_conversation_is_valid_in_every_wire_format(
     assert len(kept) + len(result.discarded) == len(history)
 
 
-# localharness
 @pytest.mark.parametrize("rounds", range(4, 21, 4))
 @pytest.mark.parametrize("parallel", [1, 3])
-def test_tool_heavy_histories_stay_balanced(
-    rounds: int, parallel: int, stage: MakeStage, talk: type[Talk]
-) -> None:
+def test_tool_heavy_history(rounds: int, parallel: int, stage: MakeStage, talk: type[Talk]) -> None:
     history = talk.errand(rounds, size=400, parallel=parallel)
     size = sum(map(OPENAI.size, history))
     scene = stage(window=size // 4 * 6 // 10 + 100)
@@ -142,7 +134,6 @@ def test_tool_heavy_histories_stay_balanced(
     assert any(message in history[2:] for message in scene.sent)
 
 
-# localharness
 def test_results_beside_text_stay_with_their_calls() -> None:
     history: list[Any] = [{"role": "user", "content": "Count the ships."}]
     for number in range(8):
@@ -163,10 +154,9 @@ def test_results_beside_text_stay_with_their_calls() -> None:
         assert result.messages[-2] is history[-2]
 
 
-# users of other libraries report
 @pytest.mark.parametrize("ratio", [0.1, 0.35, 0.6, 0.85, 1.0])
 @pytest.mark.parametrize("parallel", [1, 3])
-def test_no_tool_result_is_orphaned_over_a_whole_session(
+def test_no_orphans_in_a_session(
     ratio: float, parallel: int, stage: MakeStage, talk: type[Talk]
 ) -> None:
     scene = stage(window=1_200, compact_ratio=ratio, max_retries=10)

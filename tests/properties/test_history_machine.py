@@ -198,5 +198,5 @@ class HistoryMachine(RuleBasedStateMachine):
 
 TestHistory = HistoryMachine.TestCase
 TestHistory.settings = settings(
-    max_examples=times(20, long=80), stateful_step_count=30, deadline=None
+    max_examples=times(12, long=80), stateful_step_count=30, deadline=None
 )

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Chat = dict[str, Any]
 OPENAI = get_format("openai")
-MANY = settings(max_examples=times(25, long=120))
+MANY = settings(max_examples=times(15, long=120))
 
 strategies = st.sampled_from(
     [
@@ -151,7 +151,7 @@ def test_a_wrapped_call_is_answered_or_ends_in_the_providers_error(
         assert len(summaries(messages)) <= 1
 
 
-@settings(max_examples=times(25, long=120))
+@settings(max_examples=times(15, long=120))
 @given(data=st.data())
 def test_so_it_is_in_an_async_program(
     any_chat: SearchStrategy[list[Chat]], data: DataObject
@@ -225,7 +225,7 @@ def test_a_plan_is_what_is_done(any_chat: SearchStrategy[list[Chat]], data: Data
         assert result.discarded == plan.head
 
 
-@settings(max_examples=times(25, long=120))
+@settings(max_examples=times(15, long=120))
 @given(data=st.data())
 def test_a_broken_history_is_never_made_worse(
     any_chat: SearchStrategy[list[Chat]], data: DataObject

@@ -104,7 +104,7 @@ def send(name: FormatName, happens: list[tuple[str, str]], *, objects: bool) -> 
     return requests
 
 
-@settings(max_examples=times(25, long=120), deadline=None)
+@settings(max_examples=times(15, long=120), deadline=None)
 @given(happens=events, name=st.sampled_from(FORMATS), objects=st.booleans())
 def test_the_programs_newest_message_stands_last(
     happens: list[tuple[str, str]], name: FormatName, *, objects: bool

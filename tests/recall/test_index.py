@@ -204,7 +204,7 @@ def test_one_text_larger_than_the_bound_is_not_kept() -> None:
 
 
 @given(st.lists(st.text(), max_size=5), st.text())
-@settings(max_examples=times(80, long=400))
+@settings(max_examples=times(40, long=400))
 def test_no_text_and_no_question_raises(texts: list[str], question: str) -> None:
     found = search(user(*texts), question)
 

@@ -28,6 +28,7 @@ from compacter.events import (
     MessageShortened,
     SilentTruncation,
 )
+from compacter.manual import page
 from compacter.options import Options
 
 Level = Literal["debug", "info", "warning"]
@@ -46,45 +47,12 @@ _FAILED = {
 }
 # Failures that are logged once, as they may occur for every message.
 _ONCE = ("pin", "recall", "search")
-_KEY = "give it a valid API key, such as OPENAI_API_KEY for openai/..."
-# Texts of the SDKs' various exceptions for a missing key.
-_NO_KEY = re.compile(r"api[_ -]?key|missing credentials", re.IGNORECASE)
-# Pattern in the name of an exception's type -> remedy; the first that matches counts.
-_REMEDIES = (
-    ("Authentication|PermissionDenied|Credential", _KEY),
-    ("ModuleNotFound|ImportError", "pip install litellm, or pass a function as summarizer"),
-    (
-        "NotFound|BadRequest|UnsupportedParams|Unprocessable",
-        "check the model's name{model} and its provider",
-    ),
-    (
-        "TypeError",
-        "a summarizer is called as summarizer(messages, **options) for text or a completion",
-    ),
-    ("Timeout", "raise the option timeout, or name a faster model"),
-    (
-        "RateLimit|ServiceUnavailable|InternalServer|Connection",
-        "name another model, or try again later",
-    ),
-    ("NotImplemented", "the wrapped method parses: give a summarizer, Compacter(summarizer=...)"),
-    (".", "check the function that makes the summary, or pass another as summarizer"),
-    (
-        "",
-        'name a more capable model as summarizer, or set summarizer="extractive", which needs none',
-    ),
-)
-_OURS = f"strategy (?:{'|'.join(BUILT_IN)}) "
-# Beginning of the reason of a failure -> remedy, in place of those above; the first counts.
-_BY_REASON = (
-    ("rules: ", "declare fewer rules (option rules), or shorter ones"),
-    (
-        _OURS,
-        "correct the function there, or report it as a fault of compacter if it is none of yours",
-    ),
-    ("strategy ", "fix that strategy; docs/strategies.md says what it may return"),
-)
+# The manual lists what helps by the name of the exception.
+REMEDIES = page("troubleshooting", "the-log-warns-of-a-summarizer-that-failed")
 # Beginning of the reason of a failure without an exception that the user can remedy.
-_AVOIDABLE = re.compile(f"the summary was refused|rules: |(?!{_OURS})strategy ")
+_AVOIDABLE = re.compile(
+    f"the summary was refused|rules: |(?!strategy (?:{'|'.join(BUILT_IN)}) )strategy "
+)
 
 
 class Log:
@@ -109,9 +77,9 @@ class Log:
         }
         said = event.sentence
         if level == "warning" and isinstance(event, CompactionFailed):
-            cause, remedy = self._explain(event)
-            said = f"{cause}. What helps: {remedy}. More of this kind are logged at debug level"
-            facts |= {"cause": cause, "remedy": remedy}
+            cause = self._explain(event)
+            said = f"{cause} (CompactionFailed, later ones at level debug). What helps: {REMEDIES}"
+            facts |= {"cause": cause, "remedies": REMEDIES}
         name = re.sub("(?<!^)([A-Z])", r"_\1", type(event).__name__).lower()
         self.write(level, f"compacter.{name}", said, facts)
 
@@ -170,25 +138,13 @@ class Log:
             return None
         return logger
 
-    def _explain(self, event: CompactionFailed) -> tuple[str, str]:
-        """Return the cause of a failure, and its remedy."""
-        where = _circumstances(event.cause)
-        if isinstance(event.cause, FunctionError):
-            return f"{event.cause}{where}", "correct that function"
-        summarizer = self._options.summarizer
-        model = event.model if summarizer is None else summarizer
-        helps = remedy(event.error, event.cause, model if isinstance(model, str) else None)
-        if callable(summarizer) and not event.error:
-            helps = (
-                "the function that you passed as summarizer must return a summary of the messages "
-                "in its prompt, as a text or a completion"
-            )
-        helps = next((text for start, text in _BY_REASON if re.match(start, event.reason)), helps)
-        cause = f"{event.sentence}{where}"
+    def _explain(self, event: CompactionFailed) -> str:
+        """Return the cause of a failure, and what takes over."""
+        cause = f"{event.sentence}{_circumstances(event.cause)}"
+        if event.reason.startswith("rules: ") or isinstance(event.cause, FunctionError):
+            return cause
         instead = " or ".join(map(repr, self._options.fallback))
-        if instead and not event.reason.startswith("rules: "):
-            cause = f"{cause}; the fallback {instead} takes over"
-        return cause, helps
+        return f"{cause}; the fallback {instead} takes over" if instead else cause
 
 
 def _kind_of_failure(event: Event) -> str:
@@ -202,20 +158,6 @@ def _kind_of_failure(event: Event) -> str:
     if event.error or not _AVOIDABLE.match(event.reason):
         return event.error  # Else no room for a summary, or nothing to summarize.
     return re.sub(r"[\d,.]+", "", event.reason)
-
-
-def remedy(error: str, cause: BaseException | None, model: str | None) -> str:
-    """Return the remedy for a summarizer's failure.
-
-    Args:
-        error: Name of the exception's type; empty if its reply was refused.
-        cause: The exception.
-        model: Name of the model, if known.
-    """
-    if _NO_KEY.search(str(cause)[:2_000]):
-        return _KEY
-    text = next(text for names, text in _REMEDIES if re.search(names, error))
-    return text.format(model=f" {model!r}" if model else "")
 
 
 def _circumstances(error: BaseException | None) -> str:

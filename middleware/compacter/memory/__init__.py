@@ -7,8 +7,9 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from compacter.memory.circuit import MemoryUnavailable
 from compacter.memory.inprocess import InProcessMemory
-from compacter.memory.protocol import BaseMemory, Claim, Memory, MemoryUnavailable
+from compacter.memory.protocol import BaseMemory, Claim, Memory
 from compacter.memory.record import Record
 
 if TYPE_CHECKING:

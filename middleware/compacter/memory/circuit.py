@@ -8,15 +8,33 @@ import contextlib
 import re
 import time
 from collections.abc import Callable, Generator
+from dataclasses import dataclass
 from typing import Literal
 
-from compacter.memory.protocol import MemoryUnavailable, Report
+from compacter.errors import CompacterError
 
 FAILURES = 3
 """Failures in a row after which a memory is not used: one may be a connection that ended."""
 PAUSE = 30.0
 """Seconds for which it is not used; then one operation tries it."""
 _CREDENTIALS = re.compile(r"(?<=//)[^/@\s]*@")
+
+
+class MemoryUnavailable(CompacterError):  # noqa: N818 - a state, like ``concurrent.futures.BrokenExecutor``
+    """A memory did not answer within its deadline, or failed several times and is not used for
+    half a minute.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What happened to a memory, for the log."""
+
+    name: str
+    """Name of the log's event, without the prefix."""
+    sentence: str
+    address: str
+    level: Literal["info", "warning"] = "warning"
 
 
 class Circuit:

@@ -7,15 +7,11 @@ import secrets
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
-from compacter.errors import CompacterError
+from compacter.memory.circuit import Circuit, Report
 from compacter.memory.record import Record
 from compacter.runtime.single_flight import SingleFlight
-
-if TYPE_CHECKING:
-    from compacter.memory.circuit import Circuit
 
 DEADLINE = 1.0
 """Default time limit of one operation of a memory, in seconds."""
@@ -26,23 +22,6 @@ PER_KEY = 32
 """
 # Most reports that wait for a call to log them: a program may use a memory without any call.
 _MOST_REPORTS = 16
-
-
-class MemoryUnavailable(CompacterError):  # noqa: N818 - a state, like ``concurrent.futures.BrokenExecutor``
-    """A memory did not answer within its deadline, or failed several times and is not used for
-    half a minute.
-    """
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """What happened to a memory, for the log."""
-
-    name: str
-    """Name of the log's event, without the prefix."""
-    sentence: str
-    address: str
-    level: Literal["info", "warning"] = "warning"
 
 
 class Claim(Protocol):

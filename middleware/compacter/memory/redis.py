@@ -9,14 +9,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from compacter.errors import ConfigurationError, seconds
-from compacter.memory.circuit import Circuit
+from compacter.memory.circuit import Circuit, MemoryUnavailable
 from compacter.memory.protocol import (
     DEADLINE,
     PER_KEY,
     WEEK,
     Claim,
     HeldClaim,
-    MemoryUnavailable,
 )
 from compacter.memory.record import Record
 from compacter.memory.stored import Encryption, StoringMemory

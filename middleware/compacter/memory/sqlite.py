@@ -13,13 +13,13 @@ from collections.abc import Sequence
 from functools import partial
 
 from compacter.errors import ConfigurationError, seconds, whole_number
+from compacter.memory.circuit import MemoryUnavailable
 from compacter.memory.protocol import (
     DEADLINE,
     PER_KEY,
     WEEK,
     Claim,
     HeldClaim,
-    MemoryUnavailable,
 )
 from compacter.memory.record import Record
 from compacter.memory.sqlite_file import DAMAGED, LOCKED, File, result_code

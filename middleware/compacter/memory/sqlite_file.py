@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from compacter.errors import ConfigurationError
-from compacter.memory.circuit import Circuit
-from compacter.memory.protocol import MemoryUnavailable, Report
+from compacter.memory.circuit import Circuit, MemoryUnavailable, Report
 from compacter.runtime.database import Database, LibraryUnusableError
 from compacter.runtime.locks import ForkAware, Lock
 

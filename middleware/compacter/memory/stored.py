@@ -10,7 +10,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from compacter.errors import ConfigurationError, seconds
-from compacter.memory.protocol import BaseMemory, Report
+from compacter.memory.circuit import Report
+from compacter.memory.protocol import BaseMemory
 from compacter.memory.record import Record
 
 if TYPE_CHECKING:

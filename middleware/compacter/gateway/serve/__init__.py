@@ -13,10 +13,10 @@ wrapped call, ``answers`` inspects the responses. Beside it: ``app`` has the own
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 from compacter.gateway.serve.command import main, run
+from compacter.gateway.serve.config import load_app
 
 if TYPE_CHECKING:
     from compacter.gateway.serve.app import create_app
@@ -27,10 +27,4 @@ __all__ = ["create_app", "main", "run"]
 def __getattr__(name: str) -> object:
     if name != "create_app":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        import_module("uvicorn")  # The server is part of the extra.
-        return import_module("compacter.gateway.serve.app").create_app
-    except ModuleNotFoundError as error:
-        if str(error.name).startswith("compacter"):
-            raise
-        raise ImportError('compacter serve needs: pip install "llm-compacter[serve]"') from error
+    return load_app().create_app

@@ -14,6 +14,7 @@ from typing import Any, Unpack
 from compacter.errors import CompacterError, ConfigurationError
 from compacter.gateway.serve.config import (
     RunOptions,
+    load_app,
     parser,
     read_config,
     read_settings,
@@ -40,8 +41,7 @@ def run(*, upstream: str | Iterable[str], **options: Unpack[RunOptions]) -> None
 
 def _serve(read: Callable[[], dict[str, Any]], *, reloads: bool = False) -> None:
     """Run the server with the settings that ``read`` returns; with ``reloads``, anew at SIGHUP."""
-    # Raises an error that names the extra, if it is not installed.
-    from compacter.gateway.serve import create_app  # noqa: F401 # pyright: ignore[reportUnusedImport]
+    load_app()
     from compacter.gateway.serve.app import app_of
     from compacter.gateway.serve.board import Board
     from compacter.gateway.serve.server import server

@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
-from compacter.call.log import remedy
+from compacter.call.log import REMEDIES
 from compacter.compacter import Compacter, CompactionResult
 from compacter.compaction.conversation import Conversation
 from compacter.compaction.plan import CompactionPlan
@@ -298,8 +298,8 @@ def _compact_file(
                 file.messages, model=model, wire_format=file.format.name, budget=budget
             )
     except CompactionError as error:
-        helps = remedy(failed[-1].error, failed[-1].cause, model) if failed else ""
-        raise CompactionError(f"{error}\nWhat helps: {helps}" if helps else str(error)) from error
+        helps = f"\nWhat helps: {REMEDIES}" if failed else ""
+        raise CompactionError(f"{error}{helps}") from error
     for event in failed:
         console.print(event.sentence, style="yellow", markup=False)
     return result
