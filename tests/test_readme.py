@@ -64,6 +64,7 @@ def test_a_page_of_a_client_makes_a_few_calls_and_runs_in_any_window(
         namespace: dict[str, Any] = {"__name__": "page"}
         for block in blocks:
             exec(compile(block, page, "exec"), namespace)  # noqa: S102
+        namespace["client"].close()
         assert 0 < len(provider.model.requests) <= 5
     assert not re.search(r"(?m)^\s*(assert|while) ", "".join(blocks))
 
