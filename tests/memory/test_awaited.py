@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from compacter import Compacter
+from compacter import Compacter, RedisMemory
 from compacter.errors import ConfigurationError
-from compacter.memory import Record, RedisMemory
+from compacter.memory import Record
 from compacter.memory.record import StoredMessage
 from compacter.testing import ScriptedModel
 

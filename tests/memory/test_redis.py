@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from compacter import RedisMemory
 from compacter.errors import ConfigurationError
-from compacter.memory import Record, RedisMemory
+from compacter.memory import Record
 from compacter.memory.protocol import PER_KEY
 from compacter.memory.record import StoredMessage
 

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from compacter import SQLiteMemory
 from compacter.errors import ConfigurationError
-from compacter.memory import MemoryUnavailable, Record, SQLiteMemory
+from compacter.memory import MemoryUnavailable, Record
 from compacter.memory.record import StoredMessage
 
 
@@ -48,8 +49,9 @@ def test_the_file_is_its_owners_alone(path: Path) -> None:
 )
 def test_a_file_that_is_no_database_is_refused_and_left_alone(path: Path, content: bytes) -> None:
     path.write_bytes(content)
-    with pytest.raises(ConfigurationError, match=r"memory\.db"):
+    with pytest.raises(ConfigurationError, match=r"memory\.db") as refused:
         SQLiteMemory(path)
+    assert str(refused.value).count("SQLiteMemory cannot use") == 1
     assert path.read_bytes() == content
 
 
