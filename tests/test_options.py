@@ -90,11 +90,12 @@ class TestOneList:
 class TestNewOptions:
     def test_recall_takes_a_share_tokens_quotes_or_nothing(self) -> None:
         """``recall`` takes a share, tokens or ``Quotes``; 0 and ``None`` are none."""
-        for recall in (0.15, 4_000):
+        given: list[Any] = [0.15, 4_000]
+        for recall in given:
             assert Options(recall=recall).recall == Quotes(share=recall)
             assert Options(recall=Quotes(share=recall)).recall == Quotes(share=recall)
-        for recall in (0, 0.0, None):
-            assert Options(recall=recall).recall is None
+        given = [0, 0.0, None]
+        assert [Options(recall=recall).recall for recall in given] == [None] * 3
 
     @pytest.mark.parametrize("recall", [1.5, -0.1, -1, 1.0, True, False, "much", float("nan")])
     def test_another_recall_is_refused_with_the_remedy(self, recall: Any) -> None:

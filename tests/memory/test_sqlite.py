@@ -9,17 +9,11 @@ from random import Random
 from typing import Any
 
 import pytest
+from tests.memory.matching import record
 
 from compacter import SQLiteMemory
 from compacter.errors import ConfigurationError
-from compacter.memory import MemoryUnavailable, Record
-from compacter.memory.record import StoredMessage
-
-
-def record(key: str = "k", digest: str = "d") -> Record:
-    return Record(
-        key, 3, (), (StoredMessage(0, {"role": "user", "content": "So far."}),), digest, "l"
-    )
+from compacter.memory import MemoryUnavailable
 
 
 @pytest.fixture

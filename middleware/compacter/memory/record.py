@@ -11,7 +11,7 @@ import base64
 import json
 import marshal
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b, sha256
@@ -194,10 +194,7 @@ def conversation_digest(form: MessageFormat, messages: Sequence[Message], count:
     Many conversations begin with the same greeting, so one message is not enough. Empty if none can
     be encoded.
     """
-    digests: list[bytes] = []
-    spoken = (message for message in messages if form.speaker(message) != "system")
-    with suppress(Unencodable):
-        digests.extend(message_digest(form, message) for message in islice(spoken, count))
+    digests = [*filter(None, _digests(form, messages, count))]
     return chain(digests)[:16] if digests else ""
 
 
@@ -205,13 +202,7 @@ def lookup_keys(scope: str, form: MessageFormat, messages: Sequence[Message]) ->
     """Return the keys of the records that may match this history; ``record_key`` of each match is
     among them. Keys with a message that cannot be encoded are left out.
     """
-    openings: list[bytes] = []
-    spoken = (message for message in messages if form.speaker(message) != "system")
-    for message in islice(spoken, LONGEST_OPENING):
-        try:
-            openings.append(message_digest(form, message))
-        except Unencodable:
-            openings.append(b"")
+    openings = [*_digests(form, messages, LONGEST_OPENING)]
     runs = [
         openings[start : start + run]
         for start in range(_STARTS)
@@ -219,6 +210,18 @@ def lookup_keys(scope: str, form: MessageFormat, messages: Sequence[Message]) ->
         if start + run <= len(openings)
     ]
     return [*dict.fromkeys(chain(parts, scope) for parts in runs if all(parts))]
+
+
+def _digests(form: MessageFormat, messages: Sequence[Message], count: int) -> Iterator[bytes]:
+    """Yield the digests of the first messages, without system messages; an empty one for a message
+    that cannot be encoded.
+    """
+    spoken = (message for message in messages if form.speaker(message) != "system")
+    for message in islice(spoken, count):
+        try:
+            yield message_digest(form, message)
+        except Unencodable:
+            yield b""
 
 
 def record_key(
