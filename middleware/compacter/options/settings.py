@@ -78,19 +78,14 @@ def _read_option(variable: str, name: str, text: str, stored: Mapping[str, Any])
 
 def _read(name: str, text: str) -> object:
     """Return a value as an option takes it: of what pydantic does not read from text itself."""
-    is_none = text.lower() == "none"
-    if name in _SEPARATORS:
-        if text.startswith("["):
-            with suppress(ValueError):  # Then it is not a list.
+    separator = _SEPARATORS.get(name)
+    if text.lower() == "none":
+        return [] if separator else None
+    if separator is None or text.startswith("["):
+        if Options.model_fields[name].annotation != (str | None):
+            with suppress(ValueError):  # Then it is a text: a name, or the word of a truth value.
                 return json.loads(text)
-            return text
-        parts = [] if is_none else filter(None, map(str.strip, text.split(_SEPARATORS[name])))
-        made = BUILT_IN if name == "strategy" else {}
-        return [made[part]() if part in made else part for part in parts]
-    if is_none:
-        return None
-    if Options.model_fields[name].annotation != (str | None):
-        for number in (int, float):
-            with suppress(ValueError):
-                return number(text)
-    return text
+        return text
+    made = BUILT_IN if name == "strategy" else {}
+    parts = filter(None, map(str.strip, text.split(separator)))
+    return [made[part]() if part in made else part for part in parts]
