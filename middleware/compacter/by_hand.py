@@ -5,10 +5,10 @@ of their arguments.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Never
+from typing import TYPE_CHECKING, Any, Never, TypedDict, Unpack
 
 from compacter.call.state import State
 from compacter.compaction.conversation import Conversation, find_pinned
@@ -65,6 +65,16 @@ class CompactionResult:
             )
 
 
+class CompactArguments(TypedDict, total=False):
+    """Arguments of ``compact`` and ``acompact``, which ``compact`` describes."""
+
+    model: str | None
+    wire_format: str | None
+    budget: int | None
+    summary: str | None
+    strict: bool
+
+
 class ByHand:
     """Methods of a ``Compacter`` that take a list of messages and call no wrapped function."""
 
@@ -113,6 +123,7 @@ class ByHand:
         model: str | None = None,
         wire_format: str | None = None,
         budget: int | None = None,
+        summary: str | None = None,
     ) -> CompactionPlan:
         """Return what ``compact`` would compact, without calling a model. If its cut is 0, nothing
         can be compacted.
@@ -122,11 +133,41 @@ class ByHand:
             model: Name of the model whose window is used.
             wire_format: Format of the messages, if it cannot be detected.
             budget: Largest size of the result, in characters, the summary included.
+            summary: A summary of your own, in place of a model's.
 
         Raises:
             ConfigurationError: An argument is invalid, or the format of the messages is unknown.
         """
-        return self._plan(messages, model, wire_format, budget)
+        from compacter.recall.frame import strip
+
+        state = self._state
+        held = check_messages(messages)
+        check_text("model", model, "a model's name")
+        check_text("summary", summary, "the text of a summary, or None to have one made")
+        if budget is not None:
+            whole_number("budget", budget, least=1, of="characters")
+        form = format_of(held, wire_format)
+        left = tuple(strip(held, form) or held)
+        by_history: frozenset[int] = getattr(messages, "pinned_ids", frozenset)()
+        asked = CompactionPlan(
+            conversation=Conversation.of(
+                left,
+                form,
+                pinned=find_pinned(state.pin, left, form, by_history),
+                rules=state.options.with_declared(getattr(messages, "rules", ())),
+            ),
+            trigger="manual",
+            options=state.options,
+            sizes=Sizes(state.options, state.calibration(model)),
+            model=model,
+            digest=state.options.conversation
+            or getattr(messages, "conversation", "")
+            or conversation_digest(form, left),
+            target=budget,
+            summary=summary,
+            is_required=budget is not None,
+        )
+        return plan_compaction(asked)
 
     def compact(
         self,
@@ -161,29 +202,30 @@ class ByHand:
             ConfigurationError: An argument is invalid, the format is unknown, or there is no
                 summarizer.
         """
-        _refuse(given)
-        read = partial(self._plan, messages, model, wire_format, budget, summary)
-        return run(self._compact(SYNC, messages, read, strict=strict))
+        return run(
+            self._compact(
+                SYNC,
+                messages,
+                strict=strict,
+                model=model,
+                wire_format=wire_format,
+                budget=budget,
+                summary=summary,
+                **given,
+            )
+        )
 
     async def acompact(
-        self,
-        messages: Sequence[Message],
-        *,
-        model: str | None = None,
-        wire_format: str | None = None,
-        budget: int | None = None,
-        summary: str | None = None,
-        strict: bool = False,
-        **given: Never,
+        self, messages: Sequence[Message], **given: Unpack[CompactArguments]
     ) -> CompactionResult:
         """As ``compact``, without blocking the event loop.
 
-        ``messages``, ``model``, ``wire_format``, ``budget``, ``summary``, ``strict`` and the
-        exceptions are the same.
+        Args:
+            messages: Messages in any of the formats.
+            **given: ``model``, ``wire_format``, ``budget``, ``summary`` and ``strict``, as for
+                ``compact``, which raises the same exceptions.
         """
-        _refuse(given)
-        read = partial(self._plan, messages, model, wire_format, budget, summary)
-        return await self._compact(ASYNC, messages, read, strict=strict)
+        return await self._compact(ASYNC, messages, **given)
 
     def search(
         self,
@@ -223,19 +265,20 @@ class ByHand:
         return search(index, query, limit)
 
     async def _compact(
-        self,
-        io: IO,
-        messages: Sequence[Message],
-        read: Callable[[], CompactionPlan],
-        *,
-        strict: bool,
+        self, io: IO, messages: Sequence[Message], *, strict: bool = False, **given: Any
     ) -> CompactionResult:
-        """Compact messages by the plan that ``read`` returns."""
+        """Compact messages by their plan, which takes the other arguments."""
+        for name in given.keys() - CompactArguments.__annotations__.keys():
+            raise TypeError(
+                f"compact() takes no {name!r}: budget=... is the largest size of the result, in "
+                f"characters; a threshold in tokens is History(messages, max_tokens=...)"
+            )
         from compacter.call.perform import Performer
         from compacter.compaction.run import Compaction, compact
 
         options = self._state.options
         large = io.asynchronous and is_large(messages)
+        read = partial(self.plan, messages, **given)
         planned = await io.thread(read) if large else read()
         for half in planned.conversation.broken if strict else ():
             raise InvalidHistoryError(
@@ -260,55 +303,6 @@ class ByHand:
         event = await performer.emit(made.event)
         fits = planned.fits_size(made.conversation.size)
         return CompactionResult(list(made.conversation.messages), event.discarded, event, fits)
-
-    def _plan(
-        self,
-        messages: Sequence[Message],
-        model: str | None,
-        wire_format: str | None,
-        budget: int | None,
-        summary: str | None = None,
-    ) -> CompactionPlan:
-        """Return the plan of compacting messages, which are read here."""
-        from compacter.recall.frame import strip
-
-        state = self._state
-        held = check_messages(messages)
-        check_text("model", model, "a model's name")
-        check_text("summary", summary, "the text of a summary, or None to have one made")
-        if budget is not None:
-            whole_number("budget", budget, least=1, of="characters")
-        form = format_of(held, wire_format)
-        left = tuple(strip(held, form) or held)
-        by_history: frozenset[int] = getattr(messages, "pinned_ids", frozenset)()
-        asked = CompactionPlan(
-            conversation=Conversation.of(
-                left,
-                form,
-                pinned=find_pinned(state.pin, left, form, by_history),
-                rules=state.options.with_declared(getattr(messages, "rules", ())),
-            ),
-            trigger="manual",
-            options=state.options,
-            sizes=Sizes(state.options, state.calibration(model)),
-            model=model,
-            digest=state.options.conversation
-            or getattr(messages, "conversation", "")
-            or conversation_digest(form, left),
-            target=budget,
-            summary=summary,
-            is_required=budget is not None,
-        )
-        return plan_compaction(asked)
-
-
-def _refuse(given: Mapping[str, object]) -> None:
-    """Raise ``TypeError`` for arguments that ``compact`` does not take."""
-    for name in given:
-        raise TypeError(
-            f"compact() takes no {name!r}: budget=... is the largest size of the result, in "
-            f"characters; a threshold in tokens is History(messages, max_tokens=...)"
-        )
 
 
 def format_of(messages: Sequence[Message], wire_format: str | None) -> MessageFormat:
