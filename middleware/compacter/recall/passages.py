@@ -85,8 +85,8 @@ class Quotes(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _check_names(cls, given: dict[str, object]) -> dict[str, object]:
-        for name in given.keys() - cls.model_fields.keys():
+    def _check_names(cls, given: object) -> object:
+        for name in given.keys() - cls.model_fields.keys() if isinstance(given, dict) else ():
             raise ValueError(f"Quotes has no {name!r}; it takes {', '.join(cls.model_fields)}")
         return given
 
