@@ -208,11 +208,13 @@ class TestOrder:
         assert self.run(model=ScriptedModel())[0] == []
 
     def test_a_round(self) -> None:
-        assert self.run()[0] == ["CompactionStarted", "CompactionEvent"]
+        progress = ["SummaryProgress"] * 2  # The window is smaller than what is summarized.
+        assert self.run()[0] == ["CompactionStarted", *progress, "CompactionEvent"]
 
     def test_a_summary_that_fails(self) -> None:
         names, _ = self.run(summarizer=summarizer(fail="raises"))
-        assert names == ["CompactionStarted", "CompactionFailed", "CompactionEvent"]
+        started = ["CompactionStarted", "SummaryProgress"]
+        assert names == [*started, "CompactionFailed", "CompactionEvent"]
 
     def test_a_veto(self) -> None:
         told: list[Event] = []

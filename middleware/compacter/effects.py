@@ -44,6 +44,10 @@ class AskSummarizer(Effect[Reply]):
     prefix: Sequence[Message] | None = None
     """Of a compaction that is made ahead: the conversation's own messages, to which the instruction
     is appended."""
+    piece: int = 1
+    """Number of the piece of the conversation that is in the prompt, from 1."""
+    pieces: int = 1
+    """Number of pieces; if it is not 1, the event ``SummaryProgress`` is sent."""
 
 
 World: TypeAlias = Any

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Never
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
 
 from compacter.errors import UnknownFieldError
+from compacter.text.table import Table
 
 Trigger = Literal["token_limit", "threshold", "quotes", "manual", "prepared"]
 TEXTS = frozenset({"summary", "ledger", "unverified"})
@@ -172,6 +174,21 @@ class CompactionStarted(Event):
     """Limit in tokens, as the provider's error stated it."""
     requested: int | None = None
     """Size of the refused request in tokens, as the provider's error stated it."""
+
+
+class SummaryProgress(Event):
+    """Sent before each request for a summary, if the messages are given to the summarizer in
+    pieces.
+    """
+
+    _words = "piece {piece:,} of {pieces:,} is summarized"
+
+    trigger: Trigger
+    """``token_limit``, ``threshold``, ``quotes``, ``manual`` or ``prepared``."""
+    piece: int
+    """Number of the piece, from 1; the same again if an answer was refused."""
+    pieces: int
+    """Number of pieces, which grows if the summarizer refuses one as too long."""
 
 
 class _Failure(BaseModel):
@@ -360,7 +377,7 @@ class RetriesExhausted(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class Totals:
+class Totals(Table):
     """Totals of a ``Compacter`` since it was made; tokens and cost are those of the summarizer."""
 
     calls: int = 0
@@ -394,3 +411,8 @@ class Totals:
     """Cost in USD; ``None`` after a summary with an unknown price."""
     characters_saved: int = 0
     """Sum of the characters that compactions have saved."""
+
+    def _rows(self) -> Iterator[tuple[str, str]]:
+        for member in fields(self):
+            value = getattr(self, member.name)
+            yield member.name.replace("_", " "), "unknown" if value is None else f"{value:,}"
