@@ -78,3 +78,6 @@ class Quote:
     """Estimated tokens of one of these characters."""
     sent: bool = True
     """Whether the quotes are sent; without, they are only looked for, and nothing is noted."""
+    query: str = ""
+    """Query of the model's, in place of the newest message's question; ``room`` is not used then.
+    """

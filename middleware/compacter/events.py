@@ -283,7 +283,9 @@ class CompactionReused(Event):
 
 
 class PassagesRecalled(Event):
-    """Sent with a request that contains quotes of compacted messages."""
+    """Sent with a request that contains quotes of compacted messages, or what the model has looked
+    up in them with the tool of ``Quotes(tool=True)``.
+    """
 
     _words = "quoted passages: {passages:,}, {characters:,} characters, {duration:.2f} s"
 
