@@ -5,7 +5,7 @@ of their arguments.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Never, TypedDict, Unpack
@@ -23,6 +23,7 @@ from compacter.messages.recognise import recognise
 from compacter.recall.passages import Passage
 from compacter.runtime import models
 from compacter.runtime.io import ASYNC, IO, SYNC, is_large, run
+from compacter.text.table import Table
 
 _NOT_MESSAGES = (
     type(None),
@@ -40,7 +41,7 @@ _NOT_MESSAGES = (
 
 
 @dataclass(frozen=True, slots=True)
-class CompactionResult:
+class CompactionResult(Table):
     """The new messages, and those that the compaction removed."""
 
     messages: list[Message] = field(repr=False)
@@ -56,6 +57,14 @@ class CompactionResult:
     def changed(self) -> bool:
         """Whether anything was compacted."""
         return self.event is not None
+
+    def _rows(self) -> Iterator[tuple[str, str]]:
+        yield "compaction", self.event.sentence if self.event else "nothing was changed"
+        yield "messages", f"{len(self.messages):,}; {len(self.discarded):,} were removed"
+        yield "fits", "yes" if self.fits else "no"
+        if self.event and self.event.summarizer_calls:
+            read = f"{self.event.input_tokens:,} tokens read, {self.event.output_tokens:,} written"
+            yield "summarizer calls", f"{self.event.summarizer_calls:,}, {read}"
 
     if not TYPE_CHECKING:  # Type checkers know that it cannot be awaited.
 
