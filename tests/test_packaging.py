@@ -268,7 +268,7 @@ def test_with_an_address_every_link_and_picture_of_the_description_is_absolute()
     found = links(text)
     assert len(found) == len(links(readme))
     assert all(link.startswith(("https://", "#")) for link in found), found
-    assert "https://example.org/c/raw/v1.0/docs/images/sawtooth-light.svg" in found
+    assert "https://example.org/c/raw/v1.0/docs/images/demo.svg" in found
     assert "https://example.org/c/blob/v1.0/docs/quickstart.md" in found
 
 
