@@ -21,6 +21,14 @@ for turn in range(120):
     parts.append(Part("assistant", "call", json.dumps(names), "look", turn, 0, f"c{turn}"))
     text = ". ".join(" ".join(chance.choices(words, k=9)).capitalize() for _ in range(4)) + "."
     parts.append(Part("assistant" if turn % 2 else "user", "text", text))
+# A statement beside an order and a later statement that share words with it, eight messages apart
+# so that their numbers collide in a set.
+for row in range(12):
+    names = [chr(97 + row) * 2 + name for name in ("pilot", "barge", "canal", "lantern")]
+    about = ["Never load the {3} alone.", *["Thanks."] * 7, "{1} {2} were in sight."]
+    about.append("{0} of {1} and {2} had a {3}.")
+    for text in about:
+        parts.append(Part("user", "text", text.format(*names), index=len(parts)))
 print("\\n".join(quote(Head(parts), room).text for room in (600, 2_000, 4_000)))
 """
 

@@ -82,6 +82,10 @@ class Quotes(BaseModel):
     """Function for other words than the passages': called with a message that asks, and all
     compacted passages, it returns one number for each, 0 for those that do not answer it. Passages
     found by the question's own words are quoted beside the best of these."""
+    tool: bool = False
+    """Whether requests get a tool ``recall(query)`` once messages were compacted, whose calls are
+    answered from these, at most three times in a row, before the reply is returned. In chat
+    completions and Anthropic's format, and not in streams."""
 
     @model_validator(mode="before")
     @classmethod

@@ -199,12 +199,14 @@ def orders(head: Head) -> Iterator[Line]:
         # "For the rest of this session. Reply in French." orders one thing.
         strength = 3 if said is scope else _strength(text)
         scope = said if len(text) <= _SCOPE_SIZE and text.lower().startswith(_SCOPES) else None
+        is_plain = strength > 1
         places = [newest[stem] for stem in own & newest.keys()]
         for place in set(places):
             before, where, old = spoken[place]
             shared = places.count(place)
-            # Another value of the same, or plainly a correction.
-            differs = strength > 1 or any(map(_DIGITS.search, own ^ topics[place]))
+            # Another value of the same, or plainly a correction by its own words: the order of the
+            # earlier ones in a set differs from process to process.
+            differs = is_plain or any(map(_DIGITS.search, own ^ topics[place]))
             restates = differs and shared > 1 and 2 * shared >= min(len(own), len(topics[place]))
             if strengths[place] or restates:
                 strength = max(strength, 2)
