@@ -179,6 +179,8 @@ class TestFromEnvironment:
                 "COMPACTER_STRATEGY": "clear_tool_results, truncate",
                 "COMPACTER_FALLBACK": "truncate",
                 "COMPACTER_RULES": "Be brief.\nAnswer in French.",
+                "COMPACTER_RETRIEVED": '["<context>", "</context>"]',
+                "COMPACTER_CONVERSATION": "5",
                 "COMPACTER_MEMORY": f"sqlite:{tmp_path}/memory.db",
                 "COMPACTER_MAX_SUMMARY_TOKENS": "",
                 "PATH": "/bin",
@@ -193,6 +195,8 @@ class TestFromEnvironment:
             "timeout": None,
             "fallback": ("truncate",),
             "rules": ("Be brief.", "Answer in French."),
+            "retrieved": ("<context>", "</context>"),
+            "conversation": "5",
         }
         assert {name: getattr(options, name) for name in expected} == expected
         assert options.recall is not None
