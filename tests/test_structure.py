@@ -82,7 +82,9 @@ def rooms(*, lazily: bool) -> dict[str, set[str]]:
 
 
 def circle(edges: dict[str, set[str]]) -> list[str]:
-    """Rooms that import each other in a ring; empty where there is none."""
+    """Rooms or files that import each other in a ring, and those that import one of these; empty if
+    there is no ring.
+    """
     left = dict(edges)
     while left:
         free = [name for name, targets in left.items() if not targets & left.keys()]
@@ -95,6 +97,33 @@ def circle(edges: dict[str, set[str]]) -> list[str]:
 
 def test_no_rooms_import_each_other_in_a_ring() -> None:
     assert circle(rooms(lazily=False)) == []
+
+
+def module_of(file: Path) -> str:
+    inner = file.relative_to(PACKAGE).with_suffix("")
+    return ".".join(("compacter", *inner.parts)).removesuffix(".__init__")
+
+
+def modules() -> dict[str, set[str]]:
+    """The files of the package, by the names of their modules, each with those that it imports:
+    also in its functions, and for type checkers alone.
+    """
+    trees = {module_of(file): ast.parse(file.read_text()) for file in PACKAGE.rglob("*.py")}
+    found: dict[str, set[str]] = defaultdict(set)
+    for name, tree in trees.items():
+        for node in ast.walk(tree):
+            aliases = node.names if isinstance(node, (ast.Import, ast.ImportFrom)) else ()
+            source = node.module if isinstance(node, ast.ImportFrom) else None
+            for alias in aliases:
+                whole = f"{source}.{alias.name}" if source else alias.name
+                found[name].add(whole if whole in trees else str(source))
+    return {name: found[name] & trees.keys() - {name} for name in trees}
+
+
+def test_no_files_import_each_other_in_a_ring() -> None:
+    """Nor does a file need another one for its types, if that one needs it in turn."""
+    assert circle(modules()) == []
+    assert "compacter.summary.head" in modules()["compacter.compaction.summarize"]
 
 
 ADDED = {"clients/", "frameworks/", "gateway/", "tools/", "testing/"}
